@@ -1,8 +1,7 @@
 //! A database of its own, gone at the end.
 
 use anyhow::Context;
-use mysql::prelude::Queryable;
-use mysql::{Conn, Opts};
+use tidemill_store::MysqlServer;
 
 /// Names the server.
 const MYSQL: &str = "TIDEMILL_TEST_MYSQL";
@@ -25,7 +24,7 @@ impl Database {
     }
 
     fn execute(&self, what: &str) -> anyhow::Result<()> {
-        Conn::new(Opts::from_url(&self.server)?)?.query_drop(format!("{what} {}", self.name))?;
+        MysqlServer::new(&self.server)?.connect()?.run(format!("{what} {}", self.name))?;
         Ok(())
     }
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use jiff::SignedDuration;
 use tidemill_model::{BatchId, Command, Event, Priority, Timestamp};
 
-use crate::crew::{Crew, Terms};
+use crate::fake_workers::{FakeWorkers, Terms};
 use crate::placement::waits;
+use crate::requests::of_user;
 use crate::row::{Row, percentile};
 use crate::run::{FINISHED, GENERATED, PATIENCE, Run, Stopwatch};
-use crate::wishes::of_user;
 
 /// By how much one is ahead of the other alone.
 pub(crate) const BESIDE_ALONE: &str = "99 of 100 beside the flood / alone";
@@ -35,25 +35,25 @@ impl Run<'_> {
     /// Two users of equal priority, the first with `flood` ready batches: how long 100 of the second wait, alone,
     /// when they become ready with the first's, and beside what is left of them.
     pub(crate) fn fairness(&self, flood: usize) -> anyhow::Result<Row> {
-        let crew = self.site.crew(TERMS)?;
+        let fake_workers = self.fixture.fake_workers(TERMS)?;
         let send = |owner: &str, count: usize| {
-            self.site.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.site)))
+            self.fixture.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.fixture)))
         };
         send("bob", OF_BOB)?;
-        self.site.until(FINISHED, OF_BOB, PATIENCE)?;
-        let together_ms = self.together(&crew, flood)?;
+        self.fixture.until(FINISHED, OF_BOB, PATIENCE)?;
+        let batch_window_ms = self.together(&fake_workers, flood)?;
         // Who has just come has no starts that the other could make up for.
-        crew.until_granted("ann", crew.look(|seen| seen.granted("ann")) + 10 * SLOTS)?;
-        self.site.settle()?;
+        fake_workers.until_granted("ann", fake_workers.look(|seen| seen.granted("ann")) + 10 * SLOTS)?;
+        self.fixture.settle()?;
         let watch = Stopwatch::start();
-        let before = crew.look(|seen| seen.assigned.len());
+        let before = fake_workers.look(|seen| seen.assigned.len());
         send("bob", OF_BOB)?;
-        crew.until_granted("bob", 2 * OF_BOB)?;
-        let started = crew.look(|seen| seen.assigned.len()) - before;
+        fake_workers.until_granted("bob", 2 * OF_BOB)?;
+        let started = fake_workers.look(|seen| seen.assigned.len()) - before;
         let lap = watch.stop();
-        crew.hold();
-        let mut waits = crew.look(|seen| waits(&self.history()?, seen))?;
-        crew.stop();
+        fake_workers.hold();
+        let mut waits = fake_workers.look(|seen| waits(&self.history()?, seen))?;
+        fake_workers.stop();
         let in_ms = |waits: &[(BatchId, f64)]| waits.iter().map(|(_, wait)| *wait).collect::<Vec<f64>>();
         let beside = in_ms(&waits.split_off(waits.len().saturating_sub(OF_BOB)));
         let mut alone = in_ms(&waits[..OF_BOB]);
@@ -61,54 +61,54 @@ impl Run<'_> {
         let beside_ms = percentile(&mut beside.clone(), 0.99).unwrap_or_default();
         let row = self.row(started, lap, beside, self.append_limit()?)?;
         let row = row.with("99 of 100 alone, ms", alone_ms).with(BESIDE_ALONE, beside_ms / alone_ms);
-        Ok(row.with(TOGETHER_ALONE, together_ms / alone_ms))
+        Ok(row.with(TOGETHER_ALONE, batch_window_ms / alone_ms))
     }
 
     /// Every slot is taken until a flood of ann's and 100 of another user's are ready: how long 99 of the 100 wait
     /// from when the slots become free.
-    fn together(&self, crew: &Crew, flood: usize) -> anyhow::Result<f64> {
+    fn together(&self, fake_workers: &FakeWorkers, flood: usize) -> anyhow::Result<f64> {
         let send = |owner: &str, count: usize| {
-            self.site.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.site)))
+            self.fixture.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.fixture)))
         };
-        crew.hold();
+        fake_workers.hold();
         send("eve", SLOTS)?;
-        crew.until_granted("eve", SLOTS)?;
+        fake_workers.until_granted("eve", SLOTS)?;
         send("ann", flood)?;
         send("dan", OF_BOB)?;
-        self.site.until(GENERATED, SLOTS + flood + OF_BOB, PATIENCE)?;
-        self.site.settle()?;
+        self.fixture.until(GENERATED, SLOTS + flood + OF_BOB, PATIENCE)?;
+        self.fixture.settle()?;
         let freed = Instant::now();
-        crew.go_on();
-        crew.until_granted("dan", OF_BOB * 99 / 100)?;
+        fake_workers.go_on();
+        fake_workers.until_granted("dan", OF_BOB * 99 / 100)?;
         Ok(freed.elapsed().as_secs_f64() * 1e3)
     }
 
     /// One batch of priority 9 while batches of priority 0 keep every slot taken and 200 of them wait. Its 90 minutes
     /// pass at once, by the owner's clock; counted is from then on.
     pub(crate) fn ageing(&self) -> anyhow::Result<Row> {
-        let crew = self.site.crew(TERMS)?;
+        let fake_workers = self.fixture.fake_workers(TERMS)?;
         let highest = priority(0);
         let mut sent = SLOTS + BACKLOG;
-        self.site.send_all((0..sent).map(|_| of_user("ann", highest, self.site)))?;
-        crew.until_granted("ann", SLOTS)?;
-        self.site.send_all(std::iter::once(of_user("bob", priority(9), self.site)))?;
+        self.fixture.send_all((0..sent).map(|_| of_user("ann", highest, self.fixture)))?;
+        fake_workers.until_granted("ann", SLOTS)?;
+        self.fixture.send_all(std::iter::once(of_user("bob", priority(9), self.fixture)))?;
         let full = Instant::now() + FULL_FOR;
-        self.keep_full(&crew, &mut sent, || Instant::now() >= full)?;
-        crew.hold();
-        self.site.until(GENERATED, sent + 1, PATIENCE)?;
-        crew.until("all that is assigned is granted", |seen| seen.is_quiet())?;
-        anyhow::ensure!(crew.look(|seen| seen.granted("bob")) == 0, "it went before its time");
-        let assigned = crew.look(|seen| seen.assigned.len());
+        self.keep_full(&fake_workers, &mut sent, || Instant::now() >= full)?;
+        fake_workers.hold();
+        self.fixture.until(GENERATED, sent + 1, PATIENCE)?;
+        fake_workers.until("all that is assigned is granted", |seen| seen.is_quiet())?;
+        anyhow::ensure!(fake_workers.look(|seen| seen.granted("bob")) == 0, "it went before its time");
+        let assigned = fake_workers.look(|seen| seen.assigned.len());
         let aged = Timestamp::from(jiff::Timestamp::now()) + SignedDuration::from_mins(91);
-        self.site.ask(self.site.shard, Command::SetTime { now: aged })?;
+        self.fixture.ask(self.fixture.shard, Command::SetTime { now: aged })?;
         let (watch, begun) = (Stopwatch::start(), Instant::now());
-        crew.go_on();
-        self.keep_full(&crew, &mut sent, || crew.look(|seen| seen.granted("bob") > 0))?;
+        fake_workers.go_on();
+        self.keep_full(&fake_workers, &mut sent, || fake_workers.look(|seen| seen.granted("bob") > 0))?;
         let took_ms = begun.elapsed().as_secs_f64() * 1e3;
-        crew.hold();
-        self.site.settle()?;
+        fake_workers.hold();
+        self.fixture.settle()?;
         let lap = watch.stop();
-        crew.stop();
+        fake_workers.stop();
         let releases = self.assigned_before_the_last_of_all(SLOTS + BACKLOG)? + 1 - assigned;
         // It gets the slot after one for each that was there.
         let bound = BACKLOG + 1;
@@ -118,12 +118,17 @@ impl Run<'_> {
     }
 
     /// As many come as slots become free, until it is over.
-    fn keep_full(&self, crew: &Crew, sent: &mut usize, is_over: impl Fn() -> bool) -> anyhow::Result<()> {
+    fn keep_full(
+        &self,
+        fake_workers: &FakeWorkers,
+        sent: &mut usize,
+        is_over: impl Fn() -> bool,
+    ) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         let highest = priority(0);
         while !is_over() {
-            let wanted = SLOTS + BACKLOG + crew.look(|seen| seen.freed.len());
-            self.site.send_all((*sent..wanted).map(|_| of_user("ann", highest, self.site)))?;
+            let wanted = SLOTS + BACKLOG + fake_workers.look(|seen| seen.freed.len());
+            self.fixture.send_all((*sent..wanted).map(|_| of_user("ann", highest, self.fixture)))?;
             *sent = (*sent).max(wanted);
             anyhow::ensure!(Instant::now() < deadline, "it starves");
             thread::sleep(LOOK_AGAIN);

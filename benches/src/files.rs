@@ -15,7 +15,7 @@ use crate::row::Row;
 use crate::usage::Usage;
 
 pub(crate) const VALIDATED: &str = "until the files are checked without a server, s";
-pub(crate) const APPLIED: &str = "until they are applied and in force, s";
+pub(crate) const APPLIED: &str = "until they are applied and in effect, s";
 const AGAIN: &str = "until a second apply says that nothing is to change, s";
 const CYCLE: &str = "until a cycle through all levels is named, s";
 
@@ -25,7 +25,7 @@ const RECORD_BYTES: usize = 300;
 /// A DAG of so many jobs, a file each.
 pub(crate) fn measure(name: &str, backend: Backend, jobs: usize) -> anyhow::Result<Row> {
     let directory = tempfile::tempdir()?;
-    let site = Running::start(backend, directory.path())?;
+    let fixture = Running::start(backend, directory.path())?;
     let files = directory.path().join("jobs");
     fs::create_dir_all(&files)?;
     let width = (jobs / LEVELS).max(1);
@@ -38,7 +38,7 @@ pub(crate) fn measure(name: &str, backend: Backend, jobs: usize) -> anyhow::Resu
     let path = files.to_str().context("a path of plain letters")?;
     let timed = |arguments: &[&str], said: &str| -> anyhow::Result<f64> {
         let begun = Instant::now();
-        let output = site.client(arguments)?;
+        let output = fixture.client(arguments)?;
         let seconds = begun.elapsed().as_secs_f64();
         ensure!(text(&output).contains(said), "{arguments:?} said {}, not {said}", text(&output));
         Ok(seconds)
@@ -50,8 +50,8 @@ pub(crate) fn measure(name: &str, backend: Backend, jobs: usize) -> anyhow::Resu
     write_job(&files, 0, 0, width, Some(&format!("l{}-0", LEVELS - 1)))?;
     let cycle = timed(&["job", "apply", "-f", path], "dependency cycle: ")?;
     let cpu_s = Usage::now().cpu_s - before.cpu_s;
-    let peaks = site.peaks_mb();
-    drop(site);
+    let peaks = fixture.peaks_mb();
+    drop(fixture);
     let raw_limit =
         raw::records_per_second(&backend.open(&directory.path().join("raw"))?, 200_000, RECORD_BYTES)?;
     let per_second = jobs as f64 / applied;

@@ -5,11 +5,12 @@
 //! the journal.
 
 mod backend;
-mod crew;
 #[cfg(feature = "kafka")]
 mod database;
 mod fairness;
+mod fake_workers;
 mod files;
+mod fixture;
 mod history;
 mod machine;
 mod place;
@@ -18,14 +19,13 @@ mod program;
 mod pull;
 mod raw;
 mod report;
+mod requests;
 mod row;
 mod run;
-mod site;
 mod target;
 mod usage;
 mod waiting;
 mod watch;
-mod wishes;
 mod workload;
 
 use std::path::PathBuf;

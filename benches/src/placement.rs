@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use tidemill_model::{BatchId, Event, Timestamp, Token};
 
-use crate::crew::{Seen, Terms};
+use crate::fake_workers::{Seen, Terms};
 use crate::history::History;
+use crate::requests::submission;
 use crate::row::Row;
 use crate::run::{FINISHED, GENERATED, PATIENCE, Run, Stopwatch, milliseconds};
-use crate::wishes::submission;
 
 const WORKERS: usize = 1_000;
 /// Of each worker, where slots are to stay free: a quarter of them is in use.
@@ -25,14 +25,15 @@ const LOT_EVERY: Duration = Duration::from_millis(10);
 impl Run<'_> {
     /// Batches keep coming while slots are free: from ready until a worker has read of its assignment.
     pub(crate) fn placement(&self, n: usize) -> anyhow::Result<Row> {
-        let crew = self.site.crew(Terms { workers: WORKERS, slots: SLOTS, attempt: ATTEMPT })?;
+        let fake_workers =
+            self.fixture.fake_workers(Terms { workers: WORKERS, slots: SLOTS, attempt: ATTEMPT })?;
         let watch = Stopwatch::start();
         self.come(n)?;
-        self.site.until(FINISHED, n, PATIENCE)?;
-        self.site.settle()?;
+        self.fixture.until(FINISHED, n, PATIENCE)?;
+        self.fixture.settle()?;
         let lap = watch.stop();
-        let waits_ms = crew.look(|seen| waits(&self.history()?, seen))?;
-        crew.stop();
+        let waits_ms = fake_workers.look(|seen| waits(&self.history()?, seen))?;
+        fake_workers.stop();
         let max_ms = waits_ms.iter().map(|(_, wait)| *wait).fold(0.0, f64::max);
         let waits_ms = waits_ms.into_iter().map(|(_, wait)| wait).collect();
         Ok(self.row(n, lap, waits_ms, self.append_limit()?)?.with("the longest, ms", max_ms))
@@ -44,7 +45,7 @@ impl Run<'_> {
         while sent < n {
             let due = (begun.elapsed().as_secs_f64() * COME_PER_SECOND as f64) as usize;
             let lot = due.min(n).saturating_sub(sent);
-            self.site.send_all((0..lot).map(|_| submission("come", "noop", None, self.site)))?;
+            self.fixture.send_all((0..lot).map(|_| submission("come", "noop", None, self.fixture)))?;
             sent += lot;
             thread::sleep(LOT_EVERY);
         }
@@ -54,17 +55,18 @@ impl Run<'_> {
     /// All are ready before there is a worker: from a slot's end of use until a worker has read of the next
     /// assignment.
     pub(crate) fn placement_backlog(&self, n: usize) -> anyhow::Result<Row> {
-        self.site.send_all((0..n).map(|_| submission("ready", "noop", None, self.site)))?;
-        self.site.until(GENERATED, n, PATIENCE)?;
-        self.site.settle()?;
+        self.fixture.send_all((0..n).map(|_| submission("ready", "noop", None, self.fixture)))?;
+        self.fixture.until(GENERATED, n, PATIENCE)?;
+        self.fixture.settle()?;
         let watch = Stopwatch::start();
-        let crew = self.site.crew(Terms { workers: WORKERS, slots: 1, attempt: ATTEMPT })?;
-        self.site.until(FINISHED, n, PATIENCE)?;
-        self.site.settle()?;
+        let fake_workers =
+            self.fixture.fake_workers(Terms { workers: WORKERS, slots: 1, attempt: ATTEMPT })?;
+        self.fixture.until(FINISHED, n, PATIENCE)?;
+        self.fixture.settle()?;
         let lap = watch.stop();
         let (mut freed, mut assigned): (Vec<Timestamp>, Vec<Timestamp>) =
-            crew.look(|seen| (seen.freed.clone(), seen.assigned.iter().map(|(_, at)| *at).collect()));
-        crew.stop();
+            fake_workers.look(|seen| (seen.freed.clone(), seen.assigned.iter().map(|(_, at)| *at).collect()));
+        fake_workers.stop();
         freed.sort();
         assigned.sort();
         // The first assignments took slots that were free anyway; each later one took the slot of one end.

@@ -106,7 +106,7 @@ pub(crate) fn append_when_there_is_room(
 pub(crate) async fn exchanges_per_second(connections: usize, lasts: Duration) -> anyhow::Result<f64> {
     use crate::pull::http::{Connection, echo};
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 39\r\n\r\n\
-        {\"grant\":null,\"ask_again_after_s\":30   }";
+        {\"grant\":null,\"retry_after_s\":30   }";
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?.to_string();
     listener.set_nonblocking(true)?;

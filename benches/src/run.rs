@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use tidemill_model::{Command, Event, JobId, JobSpec, ShardId, Timestamp};
 
 use crate::backend::Backend;
+use crate::fixture::Fixture;
 use crate::history::{self, History};
 use crate::place;
 use crate::raw;
+use crate::requests::{job, submission};
 use crate::row::{Row, percentile};
-use crate::site::Site;
 use crate::usage::{self, Usage};
-use crate::wishes::{job, submission};
 use crate::workload::{PROCESSES_AT_ONCE, Workload};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 pub(crate) const FINISHED: &str = "\"batch_finished\":";
 pub(crate) const GENERATED: &str = "\"batch_generated\":";
-pub(crate) const RECEIVED: &str = "\"job_received\":";
+pub(crate) const RECEIVED: &str = "\"job_replicated\":";
 /// Of a record whose like the log is asked for.
 const RECORD_BYTES: usize = 300;
 /// Durable appends, one at a time.
@@ -30,7 +30,7 @@ const GATHERED_AT_ONCE: usize = 500;
 pub(crate) struct Run<'a> {
     pub(crate) workload: Workload,
     pub(crate) backend: Backend,
-    pub(crate) site: &'a Site,
+    pub(crate) fixture: &'a Fixture,
     pub(crate) attempts: &'a Path,
 }
 
@@ -110,19 +110,19 @@ impl Run<'_> {
     /// Defines the jobs, runs the first by hand and waits until each has run.
     fn run_graph(&self, jobs: &[JobSpec]) -> anyhow::Result<(Lap, History)> {
         self.warm_up()?;
-        self.site.apply(jobs)?;
-        self.site.until(RECEIVED, jobs.len(), PATIENCE)?;
-        self.site.settle()?;
+        self.fixture.apply(jobs)?;
+        self.fixture.until(RECEIVED, jobs.len(), PATIENCE)?;
+        self.fixture.settle()?;
         let watch = Stopwatch::start();
         let root = JobId::mint(1, ShardId::CATALOGUE);
         let command =
             Command::RunJob { job: root, logical_time: None, parameters: BTreeMap::new(), concurrent: true };
-        self.site.ask(self.site.shard, command)?;
-        self.site.until(FINISHED, jobs.len(), PATIENCE)?;
-        self.site.settle()?;
+        self.fixture.ask(self.fixture.shard, command)?;
+        self.fixture.until(FINISHED, jobs.len(), PATIENCE)?;
+        self.fixture.settle()?;
         let lap = watch.stop();
         let mut history = self.history()?;
-        let first = history.facts.iter().position(|(_, event)| matches!(event, Event::JobReceived { .. }));
+        let first = history.facts.iter().position(|(_, event)| matches!(event, Event::JobReplicated { .. }));
         history.facts.drain(..first.unwrap_or(0));
         Ok((lap, history))
     }
@@ -138,17 +138,17 @@ impl Run<'_> {
         let cron = at.strftime("%-S %-M %-H %-d %-m ? %Y").to_string();
         let jobs: Vec<JobSpec> =
             (0..n).map(|index| job(&format!("burst-{index:06}"), "noop", &[], Some(&cron))).collect();
-        self.site.apply(&jobs)?;
-        self.site.until(RECEIVED, n, PATIENCE)?;
-        self.site.settle()?;
+        self.fixture.apply(&jobs)?;
+        self.fixture.until(RECEIVED, n, PATIENCE)?;
+        self.fixture.settle()?;
         if Timestamp::from(jiff::Timestamp::now()) > due {
             anyhow::bail!("defining {n} jobs took more than {seconds_to_define} s; give them longer");
         }
         let resident = usage::resident();
         let watch = Stopwatch::start();
-        self.site.until(GENERATED, n, PATIENCE)?;
+        self.fixture.until(GENERATED, n, PATIENCE)?;
         let seconds = milliseconds(due, Timestamp::from(jiff::Timestamp::now())) / 1e3;
-        self.site.settle()?;
+        self.fixture.settle()?;
         let lap = Lap { seconds, ..watch.stop() };
         let grown = (usage::resident() - resident).max(0.0) / n as f64;
         let generated = times_of(&self.history()?, |event| matches!(event, Event::BatchGenerated { .. }));
@@ -163,10 +163,10 @@ impl Run<'_> {
         let mut sent = Vec::with_capacity(n);
         for _ in 0..n {
             sent.push(Timestamp::from(jiff::Timestamp::now()));
-            self.site.send_all(std::iter::once(submission("single", kind, program, self.site)))?;
-            self.site.until(FINISHED, 1, PATIENCE)?;
+            self.fixture.send_all(std::iter::once(submission("single", kind, program, self.fixture)))?;
+            self.fixture.until(FINISHED, 1, PATIENCE)?;
         }
-        self.site.settle()?;
+        self.fixture.settle()?;
         let lap = watch.stop();
         let mut begun = times_of(&self.history()?, |event| matches!(event, Event::AttemptStarted { .. }));
         let begun = begun.split_off(begun.len().saturating_sub(n));
@@ -176,30 +176,30 @@ impl Run<'_> {
 
     /// One batch to its end, so that the worker is there and nothing of it is left to come.
     fn warm_up(&self) -> anyhow::Result<()> {
-        self.site.ask(self.site.shard, submission("warm-up", "noop", None, self.site))?;
-        self.site.until(FINISHED, 1, PATIENCE)?;
-        self.site.settle()
+        self.fixture.ask(self.fixture.shard, submission("warm-up", "noop", None, self.fixture))?;
+        self.fixture.until(FINISHED, 1, PATIENCE)?;
+        self.fixture.settle()
     }
 
     fn send_and_finish(&self, n: usize, kind: &str, program: Option<&str>) -> anyhow::Result<Lap> {
         let watch = Stopwatch::start();
-        self.site.send_all((0..n).map(|_| submission("life", kind, program, self.site)))?;
-        self.site.until(FINISHED, n, PATIENCE)?;
-        self.site.settle()?;
+        self.fixture.send_all((0..n).map(|_| submission("life", kind, program, self.fixture)))?;
+        self.fixture.until(FINISHED, n, PATIENCE)?;
+        self.fixture.settle()?;
         Ok(watch.stop())
     }
 
     pub(crate) fn history(&self) -> anyhow::Result<History> {
-        history::read(self.site.log.as_ref(), self.site.journal_partition())
+        history::read(self.fixture.log.as_ref(), self.fixture.journal_partition())
     }
 
     fn records_limit(&self, count: usize) -> anyhow::Result<Raw> {
-        let limit = raw::records_per_second(&self.site.log, count, RECORD_BYTES)?;
+        let limit = raw::records_per_second(&self.fixture.log, count, RECORD_BYTES)?;
         Ok(Raw { limit, unit: "records/s" })
     }
 
     pub(crate) fn append_limit(&self) -> anyhow::Result<Raw> {
-        Ok(Raw { limit: raw::append_and_read_ms(&self.site.log, APPENDS)?, unit: "ms" })
+        Ok(Raw { limit: raw::append_and_read_ms(&self.fixture.log, APPENDS)?, unit: "ms" })
     }
 
     pub(crate) fn row(&self, n: usize, lap: Lap, mut times_ms: Vec<f64>, raw: Raw) -> anyhow::Result<Row> {

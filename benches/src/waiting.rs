@@ -5,15 +5,17 @@ use std::ops::Range;
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use tidemill_model::{Command, Event, JobId, JobSpec, PathAnswer, ShardId, Thing, ThingId, Timestamp};
+use tidemill_model::{
+    Command, Event, ExternalDependency, ExternalDependencyId, JobId, JobSpec, PathAnswer, ShardId, Timestamp,
+};
 
 use crate::history::History;
+use crate::requests::waiting_for;
 use crate::row::{Row, percentile};
 use crate::run::{GENERATED, Lap, PATIENCE, RECEIVED, Run, Stopwatch};
 use crate::usage;
-use crate::wishes::waiting_for;
 
-const SATISFIED: &str = "\"thing_satisfied\":";
+const SATISFIED: &str = "\"external_dependency_satisfied\":";
 /// Paths that one batch each waits for.
 const SINGLES: usize = 100;
 /// Jobs whose batches all wait for one path.
@@ -39,7 +41,7 @@ impl Run<'_> {
         self.define(each_wide)?;
         self.generate(0..1, SINGLES)?;
         self.generate(1..1 + WIDE_JOBS, each_wide)?;
-        let things = things(&self.history()?);
+        let external_dependencies = external_dependencies(&self.history()?);
         let resident = usage::resident();
         let watch = Stopwatch::start();
         self.generate(1 + WIDE_JOBS..1 + WIDE_JOBS + JOBS, each)?;
@@ -47,9 +49,15 @@ impl Run<'_> {
         let n = JOBS * each;
         let grown = (usage::resident() - resident).max(0.0) / n as f64;
 
-        let singles = things.iter().filter(|(path, _)| path.as_str() != WIDE).map(|(_, thing)| *thing);
-        let singles = singles.map(|thing| self.satisfy(thing)).collect::<anyhow::Result<Vec<Cost>>>()?;
-        let wide = things.get(WIDE).ok_or_else(|| anyhow::anyhow!("nobody waits for {WIDE}"))?;
+        let singles = external_dependencies
+            .iter()
+            .filter(|(path, _)| path.as_str() != WIDE)
+            .map(|(_, external_dependency)| *external_dependency);
+        let singles = singles
+            .map(|external_dependency| self.satisfy(external_dependency))
+            .collect::<anyhow::Result<Vec<Cost>>>()?;
+        let wide =
+            external_dependencies.get(WIDE).ok_or_else(|| anyhow::anyhow!("nobody waits for {WIDE}"))?;
         let wide = self.satisfy(*wide)?;
         self.costs(n, each_wide * WIDE_JOBS, grown, lap, &singles, &wide)
     }
@@ -87,43 +95,46 @@ impl Run<'_> {
         let shared = |index: usize| format!("/in/{:03}/${{yyyyMMddHHmmss}}", index / SHARED_BY);
         let many = (0..JOBS).map(|index| waiting_for(&shared(index), &format!("many-{index:04}"), at_once));
         let jobs: Vec<JobSpec> = jobs.into_iter().chain(many).collect();
-        self.site.apply(&jobs)?;
-        self.site.until(RECEIVED, jobs.len(), PATIENCE)?;
-        self.site.settle()
+        self.fixture.apply(&jobs)?;
+        self.fixture.until(RECEIVED, jobs.len(), PATIENCE)?;
+        self.fixture.settle()
     }
 
     /// So many batches of each of these jobs, for one logical time after the other.
     fn generate(&self, jobs: Range<usize>, each: usize) -> anyhow::Result<()> {
         let time = |index: usize| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(index as i64);
-        let wishes = (0..each).flat_map(|index| jobs.clone().map(move |job| (job, time(index))));
-        self.site.send_all(wishes.map(|(job, time)| Command::RunJob {
+        let requests = (0..each).flat_map(|index| jobs.clone().map(move |job| (job, time(index))));
+        self.fixture.send_all(requests.map(|(job, time)| Command::RunJob {
             // In the order in which they were defined, from 1.
             job: JobId::mint(job as u64 + 1, ShardId::CATALOGUE),
             logical_time: Some(time),
             parameters: BTreeMap::new(),
             concurrent: true,
         }))?;
-        self.site.until(GENERATED, jobs.len() * each, PATIENCE)?;
-        self.site.settle()
+        self.fixture.until(GENERATED, jobs.len() * each, PATIENCE)?;
+        self.fixture.settle()
     }
 
-    fn satisfy(&self, thing: ThingId) -> anyhow::Result<Cost> {
-        let bytes = self.site.journal_bytes();
+    fn satisfy(&self, external_dependency: ExternalDependencyId) -> anyhow::Result<Cost> {
+        let bytes = self.fixture.journal_bytes();
         let begun = Instant::now();
-        let answers = vec![PathAnswer { thing, generation: 1, exists: true }];
-        self.site.send_all(std::iter::once(Command::ReportPaths { answers }))?;
-        self.site.until(SATISFIED, 1, PATIENCE)?;
+        let answers = vec![PathAnswer { external_dependency, generation: 1, exists: true }];
+        self.fixture.send_all(std::iter::once(Command::ReportPaths { answers }))?;
+        self.fixture.until(SATISFIED, 1, PATIENCE)?;
         let on_record_ms = begun.elapsed().as_secs_f64() * 1e3;
-        self.site.settle()?;
+        self.fixture.settle()?;
         let shown_ms = begun.elapsed().as_secs_f64() * 1e3;
-        Ok(Cost { on_record_ms, shown_ms, journal_bytes: (self.site.journal_bytes() - bytes) as f64 })
+        Ok(Cost { on_record_ms, shown_ms, journal_bytes: (self.fixture.journal_bytes() - bytes) as f64 })
     }
 }
 
 /// Paths that are waited for.
-fn things(history: &History) -> BTreeMap<String, ThingId> {
+fn external_dependencies(history: &History) -> BTreeMap<String, ExternalDependencyId> {
     let paths = history.facts.iter().filter_map(|(_, event)| match event {
-        Event::ThingWaited { thing, what: Thing::Path { path, .. } } => Some((path.to_string(), *thing)),
+        Event::ExternalDependencyRegistered {
+            external_dependency,
+            what: ExternalDependency::Path { path, .. },
+        } => Some((path.to_string(), *external_dependency)),
         _ => None,
     });
     paths.collect()

@@ -1,9 +1,11 @@
 //! Follows one journal while it grows. Looks at bytes only, and at each record once, so that watching costs
 //! little beside what is watched.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, Reader, Topic};
+use tidemill_projector::schemas::samples;
 
 /// Stands in a record once for each event. Its shard does not: lists of parents name shards, too.
 const EVENT: &str = ",\"event\":{";
@@ -14,15 +16,23 @@ pub(crate) struct Watch {
     partition: u32,
     reader: Box<dyn Reader>,
     next: u64,
+    /// What stands behind [`EVENT`] where the feed has the event, too.
+    public: HashSet<Vec<u8>>,
     events: u64,
     bytes: u64,
+}
+
+fn public_names() -> HashSet<Vec<u8>> {
+    let public = samples().into_iter().filter(|event| event.of_kind().sentence().is_some());
+    let recorded = public.filter_map(|event| serde_json::to_vec(&event).ok());
+    recorded.filter_map(|json| json.split(|byte| *byte == b'"').nth(1).map(<[u8]>::to_vec)).collect()
 }
 
 impl Watch {
     /// From the journal's beginning.
     pub(crate) fn start(log: &dyn Log, partition: u32) -> anyhow::Result<Self> {
         let reader = log.reader(Topic::Journal, partition, From::Start)?;
-        Ok(Self { partition, reader, next: 0, events: 0, bytes: 0 })
+        Ok(Self { partition, reader, next: 0, public: public_names(), events: 0, bytes: 0 })
     }
 
     /// Waits until `needle` has come `count` times behind where it has read to.
@@ -38,13 +48,21 @@ impl Watch {
         Ok(())
     }
 
-    /// Reads to the present end. Gives how many events the journal holds to there, and its last offset.
+    /// Reads to the present end. Gives how many public events the journal holds to there, and its last offset.
     pub(crate) fn read_to_end(&mut self, log: &dyn Log) -> anyhow::Result<(u64, u64)> {
         let end = log.range(Topic::Journal, self.partition)?.end;
         while self.next < end {
             self.read(EVENT)?;
         }
         Ok((self.events, self.next.saturating_sub(1)))
+    }
+
+    fn public_events(&self, record: &[u8]) -> u64 {
+        let names = memchr::memmem::find_iter(record, EVENT).filter_map(|at| {
+            let rest = record[at + EVENT.len()..].strip_prefix(b"\"")?;
+            rest.split(|byte| *byte == b'"').next()
+        });
+        names.filter(|name| self.public.contains(*name)).count() as u64
     }
 
     /// Bytes of the records read so far.
@@ -58,7 +76,7 @@ impl Watch {
         for record in self.reader.poll(RECORDS_AT_ONCE, POLL)? {
             self.next = record.offset + 1;
             self.bytes += record.value.len() as u64;
-            self.events += memchr::memmem::find_iter(&record.value, EVENT).count() as u64;
+            self.events += self.public_events(&record.value);
             seen += memchr::memmem::find_iter(&record.value, needle).count();
         }
         Ok(seen)

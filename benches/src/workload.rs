@@ -4,11 +4,11 @@ use clap::ValueEnum;
 
 use crate::backend::Backend;
 use crate::files;
+use crate::fixture::Fixture;
 use crate::place;
 use crate::pull::{self, Pulls};
 use crate::row::Row;
 use crate::run::Run;
-use crate::site::Site;
 
 /// Processes at once, of the program that processes are measured with.
 pub(crate) const PROCESSES_AT_ONCE: u32 = 32;
@@ -187,11 +187,11 @@ impl Workload {
         let directory = tempfile::tempdir()?;
         let attempts = if self == Self::Processes { place::in_memory() } else { place::on_disk() };
         let attempts = tempfile::tempdir_in(attempts)?;
-        let mut site = Site::start(backend, directory.path())?;
+        let mut fixture = Fixture::start(backend, directory.path())?;
         if self.has_executor() {
-            site.work(attempts.path(), &[("noop", NOOPS_AT_ONCE), ("shell", PROCESSES_AT_ONCE)])?;
+            fixture.work(attempts.path(), &[("noop", NOOPS_AT_ONCE), ("shell", PROCESSES_AT_ONCE)])?;
         }
-        let run = Run { workload: self, backend, site: &site, attempts: attempts.path() };
+        let run = Run { workload: self, backend, fixture: &fixture, attempts: attempts.path() };
         let row = match self {
             Self::Lifecycle => run.lifecycle(100_000 / scale),
             Self::Chain => run.chain(1_000 / scale),
@@ -213,7 +213,7 @@ impl Workload {
             | Self::PullEmpty
             | Self::PullWakeUp => unreachable!("measured from outside"),
         }?;
-        site.stop()?;
+        fixture.stop()?;
         Ok(row)
     }
 }

@@ -52,7 +52,7 @@ class Client:
     def pull(self, user, wait_s):
         """What the user has or gets, and when to ask again if that is nothing."""
         answer = self.call("/api/pull", {"user": user, "wait_s": wait_s})
-        return answer.get("grant"), answer.get("ask_again_after_s")
+        return answer.get("grant"), answer.get("retry_after_s")
 
     def complete(self, user, grant, result):
         self.call("/api/pull/complete", {"user": user, "grant": grant, "result": result})
@@ -77,8 +77,8 @@ class Client:
                 passes = error.code == 429 or error.code >= 500 or problem.get("code") == "user_moving"
                 if not passes:
                     raise Refused(error.code, problem) from None
-                wished = error.headers.get("Retry-After", "")
-                wait = float(wished) if wished.isdigit() else pause
+                requested = error.headers.get("Retry-After", "")
+                wait = float(requested) if requested.isdigit() else pause
                 say(f"{path}: {problem.get('detail') or error}; again in {wait:.1f} s")
             except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
                 wait = pause

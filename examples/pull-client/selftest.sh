@@ -55,7 +55,7 @@ task() {
   local start
   start=$(python3 -c 'import datetime as d; print((d.datetime.now(d.timezone.utc) - d.timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ"))')
   printf 'tasks: [{template: count-words, when: {once: {start: "%s"}}, %s}]\n' "$start" "$1" >"$DIR/tasks.yaml"
-  TASK=$(tidemill pull task add -f "$DIR/tasks.yaml" -o json | of items 0 task)
+  TASK=$(tidemill pull task create -f "$DIR/tasks.yaml" -o json | of items 0 task)
 }
 
 # ledger FIELD: of the totals of TASK, as its owner has them now.
@@ -80,7 +80,7 @@ bad_task_is_refused_by_name() {
   start=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   printf 'tasks: [{executor: {user: ann}, template: count-words, parameters: {words: 3}, when: {once: {start: "%s"}}}]\n' \
     "$start" >"$DIR/tasks.yaml"
-  tidemill pull task add -f "$DIR/tasks.yaml" >"$DIR/out" 2>"$DIR/err" || code=$?
+  tidemill pull task create -f "$DIR/tasks.yaml" >"$DIR/out" 2>"$DIR/err" || code=$?
   equal 'exit code' 2 "$code"
   grep -q 'parameters.text' "$DIR/err" || fail "the missing parameter is not named: $(cat "$DIR/err")"
   grep -q 'parameters.words' "$DIR/err" || fail "the extra parameter is not named: $(cat "$DIR/err")"
@@ -129,7 +129,7 @@ stopped_client_gives_it_back() {
   equal 'exit code' 143 "$code"
   equal returned 1 "$(ledger returned)"
   balances
-  tidemill pull task rm "$TASK" >/dev/null
+  tidemill pull task delete "$TASK" >/dev/null
 }
 
 late_completion_changes_nothing() {
@@ -137,7 +137,7 @@ late_completion_changes_nothing() {
   (client carl --limit 1 --until-empty) >"$DIR/out" 2>"$DIR/err" &
   local late=$!
   until_true 'the lease runs out' is_ledger expired 1
-  tidemill pull task rm "$TASK" >/dev/null
+  tidemill pull task delete "$TASK" >/dev/null
   wait "$late" || fail "the late client failed: $(cat "$DIR/err")"
   grep -q 'too late' "$DIR/err" || fail "nobody said that it was too late: $(cat "$DIR/err")"
   equal completed 0 "$(ledger completed)"

@@ -1,4 +1,4 @@
-"""What schemathesis is told of the site that contract_test.py has set up: loaded by schemathesis itself.
+"""What schemathesis is told of the fixture that contract_test.py has set up: loaded by schemathesis itself.
 
 Where a generated value is a valid one, the name of something that exists often stands in its place, so that calls get further
 than to *unknown*. Which one follows from the generated value, so the same seed makes the same requests.
@@ -14,7 +14,7 @@ import re
 import schemathesis
 import times
 
-SITE = json.load(open(os.environ["CONTRACT_SITE"], encoding="utf-8"))
+FIXTURE = json.load(open(os.environ["CONTRACT_FIXTURE"], encoding="utf-8"))
 POSITION = re.compile(r"\d{1,10}:\d{1,20}", re.ASCII)
 # Beyond these bounds nothing is looked for.
 MAX_DEPTH = 6
@@ -22,7 +22,9 @@ MAX_DEPTH = 6
 # By the beginning of the path and the parameter; the first that fits.
 IN_PATHS = [
     ("/api/jobs/", "id", "jobs"),
-    ("/api/jobs/", "name", "job_names"),
+    ("/api/groups/", "group", "groups"),
+    ("/api/groups/", "job", "job_names"),
+    ("/api/freezes/", "scope", "groups"),
     ("/api/batches/", "id", "batches"),
     ("/api/reruns/", "id", "reruns"),
     ("/api/bulk/", "id", "bulks"),
@@ -35,9 +37,8 @@ IN_PATHS = [
     ("/api/pull/tasks/", "id", "tasks"),
     ("/api/", "version", "versions"),
     ("/api/", "other", "versions"),
-    ("/api/operate/", "partition", "partitions"),
+    ("/api/admin/", "partition", "partitions"),
 ]
-BY_GROUP = "/api/jobs/{id}/{name}"
 IN_QUERIES = {
     "job": "jobs",
     "job_id": "jobs",
@@ -67,7 +68,7 @@ IN_BODIES = {
 def instead(kind, given, say):
     """Mostly one of what exists, else what was generated."""
     drawn = random.Random(f"{kind} {given!r} {say}")
-    return drawn.choice(SITE[kind]) if SITE.get(kind) and drawn.random() < 0.7 else given
+    return drawn.choice(FIXTURE[kind]) if FIXTURE.get(kind) and drawn.random() < 0.7 else given
 
 
 def known_in(value, depth=0):
@@ -79,7 +80,7 @@ def known_in(value, depth=0):
     found = {name: known_in(item, depth + 1) for name, item in value.items()}
     for name, item in found.items():
         kind = IN_BODIES.get(name)
-        fits = kind and SITE.get(kind) and isinstance(item, type(SITE[kind][0]))
+        fits = kind and FIXTURE.get(kind) and isinstance(item, type(FIXTURE[kind][0]))
         if fits and not (kind == "job_lists" and any(isinstance(it, dict) for it in item)):
             found[name] = instead(kind, item, depth)
     return found
@@ -91,14 +92,12 @@ def before_call(context, case, kwargs):
     for name in ("at_least", "as_of"):
         given = case.query.get(name)
         if isinstance(given, str) and POSITION.fullmatch(given):
-            case.query[name] = SITE["position"]
+            case.query[name] = FIXTURE["position"]
     if not case.meta or not case.meta.generation.mode.is_positive:
         return
     for name, given in list(case.path_parameters.items()):
         kinds = (kind for begin, of, kind in IN_PATHS if case.path.startswith(begin) and of == name)
         kind = next(kinds, None)
-        if kind == "jobs" and (case.path == BY_GROUP or not str(given).lstrip("-").isdigit()):
-            kind = "groups"
         if kind:
             case.path_parameters[name] = instead(kind, given, case.path)
     for name, given in list(case.query.items()):

@@ -98,8 +98,13 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// Gives them their home group, and waits until its shard knows them.
-    pub(super) async fn assign(site: &Running, users: usize) -> anyhow::Result<Self> {
-        let crowd = Self { address: site.address.clone(), key: site.key.clone(), group: site.group(), users };
+    pub(super) async fn assign(fixture: &Running, users: usize) -> anyhow::Result<Self> {
+        let crowd = Self {
+            address: fixture.address.clone(),
+            key: fixture.key.clone(),
+            group: fixture.group(),
+            users,
+        };
         let mut client = crowd.client().await?;
         let deadline = Instant::now() + PATIENCE;
         while !client.is_admitted().await? {

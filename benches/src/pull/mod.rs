@@ -58,17 +58,17 @@ struct Lap {
 pub(crate) fn measure(pulls: Pulls, name: &str, backend: Backend, scale: usize) -> anyhow::Result<Row> {
     let directory = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let site = Running::start(backend, directory.path())?;
+    let fixture = Running::start(backend, directory.path())?;
     let lasts = LASTS / u32::try_from(scale)?;
     let (lap, more) = runtime.block_on(async {
         match pulls {
-            Pulls::Busy { clients } => busy(&site, clients, lasts).await,
-            Pulls::Empty => empty(&site, lasts).await,
-            Pulls::WakeUp => wake_up(&site, WAKING / scale).await,
+            Pulls::Busy { clients } => busy(&fixture, clients, lasts).await,
+            Pulls::Empty => empty(&fixture, lasts).await,
+            Pulls::WakeUp => wake_up(&fixture, WAKING / scale).await,
         }
     })?;
-    let peaks = site.peaks_mb();
-    drop(site);
+    let peaks = fixture.peaks_mb();
+    drop(fixture);
     let (raw_limit, raw_unit) = match pulls {
         Pulls::Empty => (runtime.block_on(raw::exchanges_per_second(EMPTY_CLIENTS, lasts))?, "exchanges/s"),
         Pulls::Busy { .. } | Pulls::WakeUp => (records_limit(backend, directory.path(), scale)?, "records/s"),
@@ -106,8 +106,8 @@ fn records_limit(backend: Backend, directory: &Path, scale: usize) -> anyhow::Re
 type More = Vec<(&'static str, f64)>;
 
 /// Every client pulls for one of its users after the other, and completes what it gets.
-async fn busy(site: &Running, clients: usize, lasts: Duration) -> anyhow::Result<(Lap, More)> {
-    let crowd = Crowd::assign(site, USERS).await?;
+async fn busy(fixture: &Running, clients: usize, lasts: Duration) -> anyhow::Result<(Lap, More)> {
+    let crowd = Crowd::assign(fixture, USERS).await?;
     for minutes in 1..=TASKS {
         crowd.task(minutes).await?;
     }
@@ -139,12 +139,12 @@ fn lap(begun: Instant, before: &Usage, times_ms: Vec<Vec<f64>>) -> Lap {
 }
 
 /// Polls while everybody has a hint that nothing is due.
-async fn empty(site: &Running, lasts: Duration) -> anyhow::Result<(Lap, More)> {
-    let crowd = Crowd::assign(site, USERS).await?;
-    ensure!(prepare(site, &crowd).await?.has_all_hints(), "not everybody has a hint after {TRIES} rounds");
+async fn empty(fixture: &Running, lasts: Duration) -> anyhow::Result<(Lap, More)> {
+    let crowd = Crowd::assign(fixture, USERS).await?;
+    ensure!(prepare(fixture, &crowd).await?.has_all_hints(), "not everybody has a hint after {TRIES} rounds");
     let mut last = None;
     for _ in 0..TRIES {
-        let (commands, journal) = site.records()?;
+        let (commands, journal) = fixture.records()?;
         let (before, begun) = (Usage::now(), Instant::now());
         let polled = crowd
             .split(EMPTY_CLIENTS, |mut client, users| async move {
@@ -161,7 +161,7 @@ async fn empty(site: &Running, lasts: Duration) -> anyhow::Result<(Lap, More)> {
             })
             .await?;
         let lap = lap(begun, &before, polled);
-        let now = site.records()?;
+        let now = fixture.records()?;
         let growth = now.0 - commands + now.1 - journal;
         last = Some((lap, vec![(GROWTH, growth as f64)]));
         if growth == 0 {
@@ -186,10 +186,10 @@ impl Prepared {
 
 /// Polls until a whole round asks no owner any more, or for some rounds: on a machine that is too busy for a projector
 /// that keeps up, no hint counts.
-async fn prepare(site: &Running, crowd: &Crowd) -> anyhow::Result<Prepared> {
+async fn prepare(fixture: &Running, crowd: &Crowd) -> anyhow::Result<Prepared> {
     let mut prepared = Prepared { last: u64::MAX };
     for _ in 0..TRIES {
-        let before = site.records()?.0;
+        let before = fixture.records()?.0;
         crowd
             .split(WAKING_CLIENTS, |mut client, users| async move {
                 for user in users {
@@ -198,7 +198,7 @@ async fn prepare(site: &Running, crowd: &Crowd) -> anyhow::Result<Prepared> {
                 Ok(())
             })
             .await?;
-        let now = site.records()?.0;
+        let now = fixture.records()?.0;
         prepared = Prepared { last: now - before };
         if prepared.has_all_hints() {
             break;
@@ -209,17 +209,17 @@ async fn prepare(site: &Running, crowd: &Crowd) -> anyhow::Result<Prepared> {
 
 /// Everybody has a hint that nothing is due; then one task comes, and everybody gets it at the first poll a second
 /// after it was acknowledged.
-async fn wake_up(site: &Running, users: usize) -> anyhow::Result<(Lap, More)> {
-    let commands = site.records()?.0;
+async fn wake_up(fixture: &Running, users: usize) -> anyhow::Result<(Lap, More)> {
+    let commands = fixture.records()?.0;
     let preparing = Instant::now();
-    let crowd = Crowd::assign(site, users).await?;
-    let prepared = prepare(site, &crowd).await?;
+    let crowd = Crowd::assign(fixture, users).await?;
+    let prepared = prepare(fixture, &crowd).await?;
     let prepared_s = preparing.elapsed().as_secs_f64();
     let assignments = users.div_ceil(ASSIGNED_AT_ONCE) as u64;
-    let asked = site.records()?.0 - commands - assignments;
+    let asked = fixture.records()?.0 - commands - assignments;
     let task = crowd.task(1).await?;
     tokio::time::sleep(OFFERED_AFTER).await;
-    let commands = site.records()?.0;
+    let commands = fixture.records()?.0;
     let (before, begun) = (Usage::now(), Instant::now());
     let served = crowd
         .split(WAKING_CLIENTS, move |mut client, users| async move {
@@ -234,7 +234,7 @@ async fn wake_up(site: &Running, users: usize) -> anyhow::Result<(Lap, More)> {
         })
         .await?;
     let lap = lap(begun, &before, served);
-    let woken = site.records()?.0 - commands;
+    let woken = fixture.records()?.0 - commands;
     let more = vec![
         ("until everybody had been assigned and had a hint, s", prepared_s),
         ("questions to the owner until then", asked as f64),

@@ -16,11 +16,11 @@ use tokio::sync::{Semaphore, watch};
 use crate::arrivals::Arrivals;
 use crate::auth::Keys;
 use crate::bulk_carrier::Bulks;
-use crate::homes::Homes;
-use crate::ports::{Cluster, Feed, Freshness, Live, Operate, Past, SentCommands};
+use crate::ports::{Admin, Cluster, Feed, Freshness, Live, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::streams::Streams;
 use crate::turns::Turns;
+use crate::user_groups::UserGroups;
 use crate::worker_logs::WorkerLogs;
 use crate::{Config, Error, Problem};
 
@@ -44,7 +44,7 @@ pub struct Deps {
     /// What is known of the whole.
     pub cluster: Arc<dyn Cluster>,
     /// Rebuilds and verifies.
-    pub operate: Arc<dyn Operate>,
+    pub admin: Arc<dyn Admin>,
     /// How workers are asked for logs, where roles speak encrypted.
     pub roles: Option<Roles>,
     /// What spares empty answers to those who pull.
@@ -59,7 +59,7 @@ pub(crate) struct App {
     pub(crate) deps: Deps,
     pub(crate) keys: Keys,
     pub(crate) logs: WorkerLogs,
-    pub(crate) homes: Homes,
+    pub(crate) user_groups: UserGroups,
     pub(crate) bulks: Bulks,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) arrivals: Arc<Arrivals>,
@@ -101,7 +101,7 @@ impl App {
         let peer_timeout = Duration::from_millis(config.peer_timeout_ms);
         Ok(Self {
             keys: Keys::new(config.key_cache()),
-            homes: Homes::default(),
+            user_groups: UserGroups::default(),
             bulks: Bulks::default(),
             logs: WorkerLogs::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
@@ -111,7 +111,7 @@ impl App {
             feed_reads: Turns::new("reads of event streams", FEED_READS, usize::MAX, usize::MAX),
             past_reads: Turns::new("questions about the past", 1, PAST_READS_PER_KEY, PAST_READS),
             waiting_pulls: Arc::new(Semaphore::new(config.max_waiting_pulls)),
-            asking_pulls: Arc::new(Semaphore::new(config.max_asking_pulls)),
+            asking_pulls: Arc::new(Semaphore::new(config.max_pull_requests_in_flight)),
             ready: tokio::sync::Mutex::default(),
             stopping,
             groups: Mutex::default(),

@@ -128,7 +128,7 @@ impl App {
             }
         };
         let role = role_named(&key.role);
-        let groups = serde_json::from_str::<Vec<String>>(&key.group_names).ok();
+        let groups = serde_json::from_str::<Vec<String>>(&key.groups).ok();
         let accounts = serde_json::from_str::<Vec<Account>>(&key.accounts).ok();
         let (Some(role), Some(groups), Some(accounts)) = (role, groups, accounts) else {
             tracing::error!(app = &*key.app, "the row of an application key has an unknown form");

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tidemill_model::{
-    Actor, Answer, BatchId, BatchResult, BulkAction, BulkId, BulkOutcome, Command, JobId, MarkedResult,
-    Outcome, Rejection, RequestId, RerunWish, ShardId, Timestamp,
+    Actor, Answer, BatchId, BatchResult, BulkAction, BulkId, BulkOutcome, Command, JobId, Outcome,
+    OverriddenResult, Rejection, RequestId, RerunSpec, ShardId, Timestamp,
 };
-use tidemill_producers::Wish;
+use tidemill_producers::SubmitRequest;
 use tidemill_projector::now;
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 use tidemill_store::{Cursor, PageRequest, ReadTables};
@@ -165,13 +165,13 @@ async fn step(app: &App, bulk: &BulkRow, seen: &mut Seen) -> Result<bool, Proble
     }
     let done: Vec<i64> = outcomes.iter().map(|outcome: &BulkOutcome| outcome.item).collect();
     let command = Command::ReportBulk { bulk: BulkId(bulk.id), outcomes };
-    let wish = Wish {
+    let submit_request = SubmitRequest {
         shard: ShardId::CATALOGUE,
         request: tidemill_producers::request_id(),
         actor: actor_of(&bulk.requested_by),
         command,
     };
-    let reply = app.deps.submitter.submit(wish, Some(app.config.write_timeout())).await?;
+    let reply = app.deps.submitter.submit(submit_request, Some(app.config.write_timeout())).await?;
     match reply.outcome {
         Outcome::Done | Outcome::Answered(_) => seen.reported.extend(done),
         // They are reported again.
@@ -203,8 +203,8 @@ async fn send(app: &App, bulk: &BulkRow, item: i64, again: u32) -> Sent {
     let Ok(Some((shard, command))) = command(app, bulk, item).await else { return Sent::Open };
     let again = if again == 0 { String::new() } else { format!("~{again}") };
     let request = RequestId::new(format!("bulk~{}~{item}{again}", bulk.id));
-    let wish = Wish { shard, request, actor: actor_of(&bulk.requested_by), command };
-    let Ok(reply) = app.deps.submitter.submit(wish, Some(app.config.write_timeout())).await else {
+    let submit_request = SubmitRequest { shard, request, actor: actor_of(&bulk.requested_by), command };
+    let Ok(reply) = app.deps.submitter.submit(submit_request, Some(app.config.write_timeout())).await else {
         return Sent::Open;
     };
     match reply.outcome {
@@ -216,7 +216,7 @@ async fn send(app: &App, bulk: &BulkRow, item: i64, again: u32) -> Sent {
     }
 }
 
-/// What is to be done to an item, and by which shard. `None`: the tables do not show the item, as while they are made anew.
+/// What is to be done to an item, and by which shard. `None`: the tables do not show the item, as while they are rebuilt.
 async fn command(app: &App, bulk: &BulkRow, item: i64) -> Result<Option<(ShardId, Command)>, Problem> {
     let Some(action) = action_of(bulk) else { return Ok(None) };
     let enabled = action == BulkAction::Enable;
@@ -230,18 +230,21 @@ async fn command(app: &App, bulk: &BulkRow, item: i64) -> Result<Option<(ShardId
         BulkAction::Kill => Some((batch.shard(), Command::KillBatch { batch, reason })),
         BulkAction::Mark(result) => {
             let run = u32::try_from(row.run).ok();
-            Some((batch.shard(), Command::MarkBatch { batch, job, logical_time, result, reason, run }))
+            Some((
+                batch.shard(),
+                Command::OverrideBatchResult { batch, job, logical_time, result, reason, run },
+            ))
         }
         BulkAction::Clear => {
-            let wish = RerunWish { reason, approve: true, ..clearing(job, logical_time) };
-            Some((ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish))))
+            let spec = RerunSpec { reason, approve: true, ..clearing(job, logical_time) };
+            Some((ShardId::CATALOGUE, Command::PlanRerun(Box::new(spec))))
         }
         BulkAction::Enable | BulkAction::Disable => None,
     })
 }
 
 fn action_of(bulk: &BulkRow) -> Option<BulkAction> {
-    let results = [MarkedResult::Success, MarkedResult::Failed, MarkedResult::Skipped];
+    let results = [OverriddenResult::Success, OverriddenResult::Failed, OverriddenResult::Skipped];
     let word = bulk.result.as_deref();
     let result = results.into_iter().find(|result| Some(BatchResult::from(*result).as_str()) == word);
     Some(match &*bulk.action {

@@ -25,7 +25,7 @@ pub struct Config {
     /// they do not count as requests under way.
     pub max_waiting_pulls: usize,
     /// Pulls that owners decide for this interface at once; more of them wait their turn. Default 256; 1 to 65,536.
-    pub max_asking_pulls: usize,
+    pub max_pull_requests_in_flight: usize,
     /// Event streams and downloads of logs that are open at once; more are refused with 429. Default 256; 1 to 65,536.
     pub max_streams: usize,
     /// Of these, those of one application key. Default 32; 1 to 65,536.
@@ -39,7 +39,7 @@ pub struct Config {
     pub internal_key: String,
     /// The secret with which this role asks workers for logs. Empty: none is sent.
     pub logs_key: String,
-    /// The secret that opens `/api/operate` without an application key. Empty: only keys open it.
+    /// The secret that opens `/api/admin` without an application key. Empty: only keys open it.
     pub operator_key: String,
     /// How long a request's body may take to arrive, milliseconds. Default 10,000; 100 to 600,000.
     pub read_timeout_ms: u64,
@@ -47,9 +47,9 @@ pub struct Config {
     pub at_least_timeout_ms: u64,
     /// How long the outcome of a write is waited for, milliseconds. Default 10,000; 100 to 60,000.
     pub write_timeout_ms: u64,
-    /// How long a change of definitions waits until it is in force in every group, milliseconds. Default 10,000; 100 to
+    /// How long a change of definitions waits until it is in effect in every group, milliseconds. Default 10,000; 100 to
     /// 60,000. After that it answers that it is not yet.
-    pub settle_timeout_ms: u64,
+    pub propagation_timeout_ms: u64,
     /// How long an owner or worker may take to begin its answer, milliseconds. Default 3,000; 10 to 60,000.
     pub peer_timeout_ms: u64,
     /// How long an application key is trusted without another look at the tables, milliseconds. Default 1,000;
@@ -70,7 +70,7 @@ impl Default for Config {
             max_body_bytes: 1 << 20,
             max_requests: 1_024,
             max_waiting_pulls: 10_000,
-            max_asking_pulls: 256,
+            max_pull_requests_in_flight: 256,
             max_streams: 256,
             max_streams_per_key: 32,
             default_zone: "UTC".to_owned(),
@@ -81,7 +81,7 @@ impl Default for Config {
             read_timeout_ms: 10_000,
             at_least_timeout_ms: 2_000,
             write_timeout_ms: 10_000,
-            settle_timeout_ms: 10_000,
+            propagation_timeout_ms: 10_000,
             peer_timeout_ms: 3_000,
             key_cache_ms: 1_000,
             stop_timeout_ms: 5_000,
@@ -99,13 +99,13 @@ impl Config {
         within("max_body_bytes", self.max_body_bytes as u64, 1 << 10, 16 << 20)?;
         within("max_requests", self.max_requests as u64, 1, 65_536)?;
         within("max_waiting_pulls", self.max_waiting_pulls as u64, 1, 1_000_000)?;
-        within("max_asking_pulls", self.max_asking_pulls as u64, 1, 65_536)?;
+        within("max_pull_requests_in_flight", self.max_pull_requests_in_flight as u64, 1, 65_536)?;
         within("max_streams", self.max_streams as u64, 1, 65_536)?;
         within("max_streams_per_key", self.max_streams_per_key as u64, 1, 65_536)?;
         within("read_timeout_ms", self.read_timeout_ms, 100, 600_000)?;
         within("at_least_timeout_ms", self.at_least_timeout_ms, 0, 60_000)?;
         within("write_timeout_ms", self.write_timeout_ms, 100, 60_000)?;
-        within("settle_timeout_ms", self.settle_timeout_ms, 100, 60_000)?;
+        within("propagation_timeout_ms", self.propagation_timeout_ms, 100, 60_000)?;
         within("peer_timeout_ms", self.peer_timeout_ms, 10, 60_000)?;
         within("key_cache_ms", self.key_cache_ms, 0, 1_000)?;
         within("stop_timeout_ms", self.stop_timeout_ms, 0, 60_000)?;
@@ -138,7 +138,7 @@ impl Config {
     }
 
     pub(crate) fn settle_timeout(&self) -> Duration {
-        Duration::from_millis(self.settle_timeout_ms)
+        Duration::from_millis(self.propagation_timeout_ms)
     }
 
     pub(crate) fn key_cache(&self) -> Duration {

@@ -1,4 +1,4 @@
-//! Waits until a change in the catalogue is in force everywhere, so that whatever is done next finds it so (JOB-5,
+//! Waits until a change in the catalogue is in effect everywhere, so that whatever is done next finds it so (JOB-5,
 //! BYD-17).
 //!
 //! The catalogue's record makes an `apply`, a freeze or a pool durable; the groups' shards take it in a moment later,
@@ -25,7 +25,7 @@ use futures_util::stream::FuturesUnordered;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::{
-    Concerned, GroupName, JobId, LiveAnswer, LiveQuery, PlannedChange, PostWith, ShardId, ToldShard,
+    Concerned, GroupName, JobId, LiveAnswer, LiveQuery, MailboxState, NotifiedShard, PlannedChange, ShardId,
 };
 
 use crate::app::App;
@@ -84,8 +84,8 @@ enum Then {
 }
 
 impl Wait {
-    fn of(told: ToldShard) -> Self {
-        let ToldShard { shard, upto, parents } = told;
+    fn of(told: NotifiedShard) -> Self {
+        let NotifiedShard { shard, upto, parents } = told;
         Self { shard, from: ShardId::CATALOGUE, upto, then: Then::Follows(parents) }
     }
 
@@ -98,7 +98,7 @@ impl Wait {
         }
     }
 
-    fn after(&self, told: &PostWith) -> Self {
+    fn after(&self, told: &MailboxState) -> Self {
         let then = match self.then {
             Then::Follows(_) => Then::Answers,
             Then::Answers | Then::Nothing => Then::Nothing,
@@ -110,8 +110,10 @@ impl Wait {
     async fn look(&self, app: &App) -> Option<Vec<Wait>> {
         let mut with = self.tells();
         with.push(self.from);
-        let query = LiveQuery::Post { with };
-        let Ok(LiveAnswer::Post { with }) = app.deps.live.query(self.shard, query).await else { return None };
+        let query = LiveQuery::Mailboxes { with };
+        let Ok(LiveAnswer::Mailboxes { with }) = app.deps.live.query(self.shard, query).await else {
+            return None;
+        };
         let (heard, told) = with.split_last()?;
         let is_done = heard.received >= self.upto && told.iter().all(|post| !post.unsaid);
         is_done.then(|| told.iter().map(|post| self.after(post)).collect())
@@ -121,19 +123,19 @@ impl Wait {
 /// What was not so far when the time to wait was over.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Late {
-    /// With status 202: groups in which it is not in force yet, though recorded. A repeat of the call waits
+    /// With status 202: groups in which it is not in effect yet, though recorded. A repeat of the call waits
     /// again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) not_yet_in: Vec<String>,
+    pub(crate) pending_groups: Vec<String>,
     /// With status 202: calls that look something up, and lists, do not show it yet; `at_least` waits for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) not_yet_shown: bool,
+    pub(crate) read_lag: bool,
 }
 
 impl Late {
     /// What the answer says of it at once.
     pub(crate) fn status(&self) -> StatusCode {
-        if self.not_yet_in.is_empty() && !self.not_yet_shown { StatusCode::OK } else { StatusCode::ACCEPTED }
+        if self.pending_groups.is_empty() && !self.read_lag { StatusCode::OK } else { StatusCode::ACCEPTED }
     }
 }
 
@@ -141,7 +143,7 @@ impl Late {
 /// for the tables, by which calls find jobs, as long as a read does.
 pub(crate) async fn wait(app: &App, concerned: Concerned, position: JournalPosition) -> Late {
     let JournalPosition { partition, offset } = position;
-    let query = LiveQuery::Told { concerned: concerned.clone(), at_least: offset };
+    let query = LiveQuery::Notified { concerned: concerned.clone(), at_least: offset };
     let (mut open, mut is_shown) = (None, false);
     let patience = app.config.at_least_timeout();
     let tables = async { is_shown = app.deps.freshness.wait(partition, offset, patience).await };
@@ -159,11 +161,11 @@ pub(crate) async fn wait(app: &App, concerned: Concerned, position: JournalPosit
         () = tokio::time::sleep(app.config.settle_timeout()) => {}
         () = stopped => {}
     }
-    let not_yet_in = match open {
+    let pending_groups = match open {
         None => names(&concerned),
         Some(open) => groups_of(app, &open).await,
     };
-    Late { not_yet_in, not_yet_shown: !is_shown }
+    Late { pending_groups, read_lag: !is_shown }
 }
 
 async fn groups_of(app: &App, waits: &[Wait]) -> Vec<String> {
@@ -227,7 +229,7 @@ fn longer(pause: Duration) -> Duration {
 
 async fn told(app: &App, query: &LiveQuery) -> Option<Vec<Wait>> {
     match app.deps.live.query(ShardId::CATALOGUE, query.clone()).await {
-        Ok(LiveAnswer::Told { shards }) => Some(shards.into_iter().map(Wait::of).collect()),
+        Ok(LiveAnswer::Notified { shards }) => Some(shards.into_iter().map(Wait::of).collect()),
         _ => None,
     }
 }
@@ -235,7 +237,7 @@ async fn told(app: &App, query: &LiveQuery) -> Option<Vec<Wait>> {
 /// For people: what it means that groups are not so far.
 pub(crate) fn warning(groups: &[String]) -> String {
     format!(
-        "it is recorded, and not yet in force in {}: what is done there, or runs for jobs there, may miss it until \
+        "it is recorded, and not yet in effect in {}: what is done there, or runs for jobs there, may miss it until \
          then; repeat the call to wait again",
         groups.join(", ")
     )

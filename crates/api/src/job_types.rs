@@ -77,7 +77,7 @@ pub(crate) async fn check(
     Ok(warnings)
 }
 
-/// The same for one job for once; the tables are looked at only for a type that is not configured.
+/// The same for one ad-hoc job; the tables are looked at only for a type that is not configured.
 pub(crate) async fn check_one(app: &App, field: &str, job_type: &JobType) -> Result<(), Problem> {
     if is_configured(app, job_type) {
         return Ok(());

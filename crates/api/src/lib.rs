@@ -1,4 +1,4 @@
-//! The HTTP interface of Tidemill: wishes in, read tables and live answers out.
+//! The HTTP interface of Tidemill: requests in, read tables and live answers out.
 //!
 //! ```text
 //!  request ─► key ─► rights ─┬─ read ──► tables (lists) · owner (why, newest) · worker (logs) · feed (events)
@@ -11,7 +11,7 @@
 //! Where to start reading:
 //! - [`run`] serves; [`router`] is the same without a socket. [`Deps`] is what both stand on, [`ports`] the
 //!   small traits in it.
-//! - `routes` has one file per kind of thing, `s4` the job calls whose form is given from outside, `openapi` the
+//! - `routes` has one file for each resource, `s4` the job calls whose form is given from outside, `openapi` the
 //!   table of all calls, from which router and document are made alike.
 //! - [`Problem`]: every answer that is not a success.
 
@@ -25,7 +25,6 @@ mod config;
 mod corpus;
 mod error;
 mod freshness;
-mod homes;
 mod in_force;
 mod job_types;
 mod journal_feed;
@@ -50,6 +49,7 @@ mod standing;
 mod streams;
 mod turns;
 mod unique;
+mod user_groups;
 mod view;
 mod worker_logs;
 mod write;

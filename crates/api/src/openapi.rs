@@ -65,23 +65,15 @@ bound to groups, or to none and then reaches all. A call needs at least a rank, 
 - `everybody`: it shows what is of the whole site, to every key.
 
 Within a call that says `group`, what is of no group needs a key that is bound to none: a pool that groups share and
-`checks/now` without a batch with the rank `administrator`, a freeze or thaw of everything with `super_administrator`, a
+`probes` without a batch with the rank `administrator`, a freeze of all groups with `super_administrator`, a
 bulk action without a group with `user`. Who decides about a rerun that reaches into several groups needs a key that
 reaches all of them, and of a cold start an unbound `super_administrator`.
 
-`/api/operate` opens with the operator's secret, too.
+`/api/admin` opens with the operator's secret, too.
 
 | call | rank | reach |
 |---|---|---|
 ";
-
-/// What the `id` in the path of a call on jobs is.
-#[derive(Clone, Copy)]
-enum Names {
-    Id,
-    Group,
-    IdOrGroup,
-}
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
@@ -95,12 +87,11 @@ pub(crate) struct Call {
     /// What it shows as its right, by the name of the scheme.
     scheme: Option<&'static str>,
     query: Vec<Parameter>,
-    names: Names,
     request: Option<SchemaOf>,
     answer: Option<SchemaOf>,
     other_answer: Option<SchemaOf>,
     media: &'static str,
-    /// It may be done and not yet be in force.
+    /// It may be done and not yet be in effect.
     settles: bool,
 }
 
@@ -114,7 +105,6 @@ impl Call {
             needs: None,
             scheme: None,
             query: Vec::new(),
-            names: Names::Id,
             request: None,
             answer: None,
             other_answer: None,
@@ -155,7 +145,7 @@ impl Call {
         self
     }
 
-    /// It waits until it is in force in every group, for a bounded time.
+    /// It waits until it is in effect in every group, for a bounded time.
     pub(crate) fn settles(mut self) -> Self {
         self.settles = true;
         self
@@ -170,18 +160,6 @@ impl Call {
     pub(crate) fn query<const N: usize>(mut self, query: [Parameter; N]) -> Self {
         self.query.extend(query);
         self
-    }
-
-    /// What stands in its path as `id` is the name of a group.
-    pub(crate) fn by_group(mut self) -> Self {
-        self.names = Names::Group;
-        self
-    }
-
-    /// Where the name of a group stands in its path as `id`, it answers that group's job that is named like the call.
-    pub(crate) fn or_of_group<T: JsonSchema>(mut self) -> Self {
-        self.names = Names::IdOrGroup;
-        self.or_gives::<T>()
     }
 
     /// It answers this at times.
@@ -235,13 +213,8 @@ impl Calls {
 
 /// Every call that there is.
 fn all() -> impl Iterator<Item = Call> {
-    let all = [
-        routes::calls(),
-        routes::operate_calls(),
-        routes::attempt_calls(),
-        s4::calls(),
-        routes::open_calls(),
-    ];
+    let all =
+        [routes::calls(), routes::admin_calls(), routes::attempt_calls(), s4::calls(), routes::open_calls()];
     all.into_iter().flat_map(|calls| calls.calls)
 }
 
@@ -314,10 +287,10 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         "responses": {"200": {"description": "Done.", "content": content}, "default": problems},
     });
     if call.settles {
-        let about = "Done and durable, and within the time to wait not in force in the groups of `not_yet_in`, or not shown by lists.";
+        let about = "Done and durable, and within the time to wait not in effect in the groups of `pending_groups`, or not shown by lists.";
         let done = operation["responses"]["200"]["content"].clone();
         operation["responses"]["202"] = json!({"description": about, "content": done});
-        operation["responses"]["200"]["description"] = json!("Done, and in force in every group.");
+        operation["responses"]["200"]["description"] = json!("Done, and in effect in every group.");
     }
     if let Some(request) = call.request {
         let schema = request(generator);
@@ -356,7 +329,9 @@ const IDEMPOTENCY: Parameter = Parameter::new(
 const IN_PATHS: &[(&str, Parameter)] = &[
     ("/api/jobs/{id}/versions", Parameter::new("version", "Counts the changes.", Rule::Number(1, VERSIONS))),
     ("/api/jobs/{id}/versions", Parameter::new("other", "The other version.", Rule::Number(1, VERSIONS))),
-    ("/api/jobs/", Parameter::new("name", "The job's name.", Rule::of::<JobName>())),
+    ("/api/groups/", Parameter::new("group", "The name of the job's group.", Rule::of::<GroupName>())),
+    ("/api/groups/", Parameter::new("job", "The job's name.", Rule::of::<JobName>())),
+    ("/api/freezes/", Parameter::text("scope", "The name of a group, or `*` for all groups.")),
     ("/api/jobs/", Parameter::new("id", "The job.", Rule::of::<JobId>())),
     ("/api/batches/", Parameter::new("id", "The batch.", Rule::of::<BatchId>())),
     ("/api/attempts/", Parameter::new("id", "The attempt.", Rule::of::<Token>())),
@@ -371,31 +346,16 @@ const IN_PATHS: &[(&str, Parameter)] = &[
     ("/api/pull/templates/", Parameter::new("name", "The template's name.", Rule::of::<TemplateName>())),
     ("/api/pull/users/", Parameter::new("user", "The user.", Rule::of::<UserName>())),
     ("/api/pull/tasks/", Parameter::new("id", "The task.", Rule::of::<TaskId>())),
-    (
-        "/api/operate/partitions/",
-        Parameter::new("partition", "Its number.", Rule::Number(0, u16::MAX as u64)),
-    ),
+    ("/api/admin/partitions/", Parameter::new("partition", "Its number.", Rule::Number(0, u16::MAX as u64))),
 ];
 
 const VERSIONS: u64 = i64::MAX as u64;
-const GROUP: Parameter = Parameter::new("id", "The name of the job's group.", Rule::of::<GroupName>());
-const JOB_OR_GROUP: Parameter = Parameter::new(
-    "id",
-    "The job; or the name of a group, whose job of this call's name is answered.",
-    Rule::Of(
-        |generator| json!({"anyOf": [generator.subschema_for::<JobId>(), generator.subschema_for::<GroupName>()]}),
-    ),
-);
 
 fn path_parameters(call: &Call) -> impl Iterator<Item = Parameter> {
     let names = call.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    names.map(|name| match (name, call.names) {
-        ("id", Names::Group) => GROUP,
-        ("id", Names::IdOrGroup) => JOB_OR_GROUP,
-        _ => {
-            let fits = |(begin, it): &&(&str, Parameter)| call.path.starts_with(begin) && it.name == name;
-            let known = IN_PATHS.iter().find(fits);
-            known.unwrap_or_else(|| panic!("what is {name} in {}?", call.path)).1
-        }
+    names.map(|name| {
+        let fits = |(begin, it): &&(&str, Parameter)| call.path.starts_with(begin) && it.name == name;
+        let known = IN_PATHS.iter().find(fits);
+        known.unwrap_or_else(|| panic!("what is {name} in {}?", call.path)).1
     })
 }

@@ -218,7 +218,7 @@ pub trait Cluster: Send + Sync {
 }
 
 /// Work on the whole that takes a while. One goes on at a time.
-pub trait Operate: Send + Sync {
+pub trait Admin: Send + Sync {
     /// Begins it, where nothing else goes on.
     ///
     /// # Errors
@@ -233,7 +233,7 @@ pub trait Operate: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// The read tables are made anew from the journal, beside those in use.
+    /// The read tables are rebuilt from the journal, beside those in use.
     Rebuild,
     /// The read tables are compared with the journal, row by row.
     Verify,

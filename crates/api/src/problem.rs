@@ -161,7 +161,9 @@ impl From<Rejection> for Problem {
             | Rejection::AlreadyThere { .. } => StatusCode::CONFLICT,
             Rejection::BadRegistration { .. } => StatusCode::FORBIDDEN,
             Rejection::LimitReached { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Rejection::WrongShard { .. } | Rejection::Quarantined { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Rejection::WrongShard { .. } | Rejection::DeadLettered { .. } => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         };
         let mut problem = Self::new(status, rejection.code(), rejection.to_string());
         match rejection {

@@ -17,9 +17,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Problem;
 use crate::app::App;
-use crate::homes::Home;
 use crate::rights::{Caller, Right};
 use crate::standing::Standing;
+use crate::user_groups::Home;
 use crate::write::{Done, Write};
 
 /// Between two looks of a pull that waits.
@@ -66,7 +66,7 @@ enum Seen {
 impl<'a> Puller<'a> {
     /// Finds the user's home group, which the caller's key has to reach.
     pub(crate) async fn new(app: &'a App, caller: &Caller, user: UserName) -> Result<Self, Problem> {
-        let home = app.homes.find(app, &user).await?;
+        let home = app.user_groups.find(app, &user).await?;
         let right = caller.for_group(&home.group)?;
         Ok(Self { app, caller: caller.clone(), right, user, home })
     }
@@ -173,7 +173,7 @@ impl<'a> Puller<'a> {
         let asking = Arc::clone(&self.app.asking_pulls).acquire_owned();
         let patience = self.app.config.write_timeout();
         let Ok(Ok(_permit)) = tokio::time::timeout(patience, asking).await else {
-            let bound = self.app.config.max_asking_pulls;
+            let bound = self.app.config.max_pull_requests_in_flight;
             return Err(Problem::overloaded(format!("{bound} pulls are being decided, the bound"), 1));
         };
         let command = Command::Pull { user: self.user.clone() };
@@ -181,7 +181,7 @@ impl<'a> Puller<'a> {
     }
 
     /// Sends a command to the owner of the user's home group; where that does not know the user, the user may have
-    /// moved a moment ago. The wish's id there names the shard, so that a repeat finds its answer from whichever home it
+    /// moved a moment ago. The request's id there names the shard, so that a repeat finds its answer from whichever home it
     /// begins, and none that was meant for another shard.
     pub(crate) async fn send(&mut self, write: &Write<'_>, command: Command) -> Result<Done, Problem> {
         let to =
@@ -194,12 +194,12 @@ impl<'a> Puller<'a> {
             return Err(refused.into());
         }
         let moving = Rejection::UserMoving { user: self.user.to_string() };
-        self.app.homes.forget(&self.user);
-        let home = self.app.homes.find(self.app, &self.user).await?;
+        self.app.user_groups.forget(&self.user);
+        let home = self.app.user_groups.find(self.app, &self.user).await?;
         self.right = self.caller.for_group(&home.group)?;
         if home.moving || home.shard == self.home.shard {
             // It is on its way: the tables know it, its shard not yet, or no more.
-            self.app.homes.forget(&self.user);
+            self.app.user_groups.forget(&self.user);
             return Err(moving.into());
         }
         self.home = home;

@@ -29,7 +29,7 @@ fn service(app: Arc<App>) -> Router {
         .route_layer(middleware::from_fn(layers::asked))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::fresh))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::authenticated));
-    let operating = routes::operate_calls()
+    let operating = routes::admin_calls()
         .router
         .route_layer(middleware::from_fn(layers::asked))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::operating));

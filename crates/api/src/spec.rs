@@ -10,7 +10,7 @@ use tidemill_model::{
 };
 
 use crate::Problem;
-use crate::view::{PreviewFire, PreviewView};
+use crate::view::{PreviewRun, PreviewView};
 
 /// The job as it could have been written: applied again, it changes nothing. `name_of` gives a parent's group
 /// and name.
@@ -74,7 +74,7 @@ pub(crate) fn spec_of(
         exit_codes: definition.exit_codes,
         earliest_start_minutes: definition.earliest_start_ms.map(|ms| seconds(ms) / 60),
         host: definition.host,
-        worker_group: execution.worker_group,
+        worker_label: execution.worker_label,
         run_as: execution.run_as,
         logical_time_format: execution.logical_time_format,
         success_check: execution.success_check,
@@ -170,7 +170,7 @@ fn fire(
     zone: &Zone,
     at: Option<Timestamp>,
     logical_time: Timestamp,
-) -> Result<PreviewFire, String> {
+) -> Result<PreviewRun, String> {
     let local =
         |at: Timestamp| at.to_zoned(zone.time_zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     let Preview { run, final_command, inputs, outputs } =
@@ -179,7 +179,7 @@ fn fire(
         Program::Command(text) | Program::Script { text, .. } => Some(text.clone()),
         Program::Path { .. } | Program::None => None,
     };
-    Ok(PreviewFire {
+    Ok(PreviewRun {
         at: at.map(local),
         logical_time: local(logical_time),
         command,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, ShardId};
-use tidemill_producers::{Wish, request_id};
+use tidemill_producers::{SubmitRequest, request_id};
 
 use crate::Problem;
 use crate::app::App;
@@ -54,7 +54,7 @@ impl<'a> Write<'a> {
         Ok(Self { app, right, request })
     }
 
-    /// A wish whose repeat is another wish: what it gives follows from the state alone.
+    /// A request whose repeat is another request: what it gives follows from the state alone.
     pub(crate) fn fresh(app: &'a App, right: Right) -> Self {
         Self { app, right, request: request_id() }
     }
@@ -71,7 +71,7 @@ impl<'a> Write<'a> {
         self.send_while(is_busy, BUSY_PATIENCE, shard, command).await?.map_err(Problem::from)
     }
 
-    /// One of several commands that make one wish; `what` tells them apart.
+    /// One of several commands that make one request; `what` tells them apart.
     pub(crate) fn part(&self, what: &str) -> Self {
         Self { app: self.app, right: self.right.clone(), request: self.request.part(what) }
     }
@@ -81,7 +81,7 @@ impl<'a> Write<'a> {
         &self.right
     }
 
-    /// The id of the wish.
+    /// The id of the request.
     pub(crate) fn request(&self) -> &RequestId {
         &self.request
     }
@@ -133,8 +133,9 @@ impl<'a> Write<'a> {
         shard: ShardId,
         command: Command,
     ) -> Result<Result<Done, Rejection>, Problem> {
-        let wish = Wish { shard, request, actor: self.right.actor(), command };
-        let reply = self.app.deps.submitter.submit(wish, Some(self.app.config.write_timeout())).await?;
+        let submit_request = SubmitRequest { shard, request, actor: self.right.actor(), command };
+        let reply =
+            self.app.deps.submitter.submit(submit_request, Some(self.app.config.write_timeout())).await?;
         let position = JournalPosition::of(&reply);
         Ok(match reply.outcome {
             Outcome::Done => Ok(Done { answer: Answer::Done, position }),

@@ -36,7 +36,7 @@ impl Zone {
         &self.0
     }
 
-    /// The offset from UTC in force at `at`.
+    /// The offset from UTC in effect at `at`.
     pub fn offset_at(&self, at: Timestamp) -> Offset {
         self.0.to_offset(at.jiff())
     }
@@ -119,7 +119,7 @@ pub(crate) struct Segment {
     pub(crate) offset: Offset,
 }
 
-/// The first instant of a segment and the offset that was in force just before it.
+/// The first instant of a segment and the offset that was in effect just before it.
 pub(crate) struct Begin {
     pub(crate) at: Timestamp,
     pub(crate) offset_before: Offset,

@@ -10,7 +10,7 @@ use crate::at::At;
 use crate::findings::Findings;
 use crate::messages::{Place, place, violation};
 
-/// The answers of all shards on one kind of thing.
+/// The answers of all shards on one kind of question.
 #[derive(Debug)]
 pub(crate) struct Answers {
     rule: Invariant,

@@ -31,7 +31,7 @@ impl Loss {
     /// What the envelope says of it.
     pub(crate) fn of(envelope: &Envelope) -> Option<Self> {
         envelope.events.iter().find_map(|recorded| match recorded.event {
-            Event::LossAccepted { done, resumed_at, .. } => Some(Self { done, resumed_at }),
+            Event::CommandLossAccepted { done, resumed_at, .. } => Some(Self { done, resumed_at }),
             _ => None,
         })
     }
@@ -222,7 +222,7 @@ impl Commands {
 
 fn names_its_sender(at: &At<'_>, given: &Given, cause: &Cause, found: &mut Findings) {
     let Source::Command { offset, request, reply_to, actor } = &cause.source else { return };
-    let set_aside = matches!(cause.outcome, Outcome::Refused(Rejection::Quarantined { .. }));
+    let set_aside = matches!(cause.outcome, Outcome::Refused(Rejection::DeadLettered { .. }));
     let why = match given.record.as_deref() {
         Some(record) if (&record.request, &record.reply_to, &record.actor) == (request, reply_to, actor) => {
             return;

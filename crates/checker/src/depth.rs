@@ -17,9 +17,9 @@ pub(crate) fn event(at: &At<'_>, event: &Event, found: &mut Findings) {
         Event::TaskCreated { task, spec } | Event::TaskChanged { task, spec, .. } => {
             within_depth(at, &format!("task {task}"), &spec.parameters, found);
         }
-        Event::UserReleased { tasks, .. }
+        Event::UserDetached { tasks, .. }
         | Event::UserMoved { tasks, .. }
-        | Event::UserReceived { tasks, .. } => {
+        | Event::UserAttached { tasks, .. } => {
             for MovedTask { task, spec, .. } in tasks {
                 within_depth(at, &format!("task {task}, which moves"), &spec.parameters, found);
             }

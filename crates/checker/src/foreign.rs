@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::{BatchId, Event, Follow, JobId, Recorded, ShardId, Standing, Timestamp};
+use tidemill_model::{BatchId, Event, JobId, Recorded, ShardId, Standing, Subscription, Timestamp};
 
 use crate::Invariant;
 use crate::at::At;
@@ -22,24 +22,24 @@ use crate::shard::{Shard, Stand};
 const LANE: u64 = 256;
 
 /// A logical time of a job, as one other shard knows it.
-type Thing = (JobId, Timestamp, ShardId);
+type ExternalDependency = (JobId, Timestamp, ShardId);
 
 /// All jobs with children in other groups.
 #[derive(Debug, Default)]
 pub(crate) struct Foreign {
     /// What the watched times of jobs went through, in their own journals, from the first watch on.
     lives: HashMap<(JobId, Timestamp), Life>,
-    watches: BTreeMap<Thing, Watch>,
-    heard: BTreeMap<Thing, Vec<(Stand, Place)>>,
+    watches: BTreeMap<ExternalDependency, Watch>,
+    heard: BTreeMap<ExternalDependency, Vec<(Stand, Place)>>,
     /// What the last attempt of a batch passed on, and what others heard of it, as fingerprints.
     passed: HashMap<BatchId, u64>,
     heard_passed: Vec<(BatchId, u64, Place)>,
     /// By whom jobs are followed, and in which shard.
-    follows: BTreeMap<(JobId, ShardId, ShardId), (Follow, Place)>,
-    generated: BTreeMap<Thing, Owed>,
-    generations_heard: BTreeMap<Thing, (u64, Place)>,
+    follows: BTreeMap<(JobId, ShardId, ShardId), (Subscription, Place)>,
+    generated: BTreeMap<ExternalDependency, Owed>,
+    parent_generations_received: BTreeMap<ExternalDependency, (u64, Place)>,
     /// Which shards wait for what, and which were told of a job as a parent, by their own journals.
-    waits: BTreeSet<Thing>,
+    waits: BTreeSet<ExternalDependency>,
     told: BTreeSet<(JobId, ShardId)>,
     /// Shards that were told of fewer generations than there were, and know it.
     left_out: BTreeSet<(JobId, ShardId)>,
@@ -85,7 +85,7 @@ impl Foreign {
         match &recorded.event {
             Event::MessageReceived { from, number } => self.lanes.entry((*from, id)).or_default().0 = *number,
             Event::OutboxAcknowledged { to, upto } => self.lanes.entry((id, *to)).or_default().1 = *upto,
-            Event::ParentsReceived { parents } => {
+            Event::ParentsReplicated { parents } => {
                 self.told.extend(parents.iter().map(|parent| (parent.job, id)));
             }
             Event::BatchGenerated { job, logical_time, dependencies, rerun, .. } => {
@@ -97,10 +97,10 @@ impl Foreign {
                     self.waits.extend(dependency.times.iter().map(|time| (dependency.parent, *time, id)));
                 }
             }
-            Event::ParentFollowed { job, by, what } => {
+            Event::ParentSubscribed { job, by, what } => {
                 self.follows.insert((*job, id, *by), (*what, place(at)));
             }
-            Event::ParentWatched { job, by, times } => {
+            Event::ParentTimesSubscribed { job, by, times } => {
                 let tenure = shard.tenure(*job);
                 for time in times {
                     let life = self.lives.entry((*job, *time)).or_default().entry(tenure).or_default();
@@ -111,7 +111,7 @@ impl Foreign {
                     self.watch((*job, *time, *by), watch);
                 }
             }
-            Event::ParentUnwatched { job, by, times } => {
+            Event::ParentTimesUnsubscribed { job, by, times } => {
                 let tenure = shard.tenure(*job);
                 for time in times {
                     let life = self.lives.get(&(*job, *time)).and_then(|life| life.get(&tenure));
@@ -120,7 +120,7 @@ impl Foreign {
                     self.watch((*job, *time, *by), watch);
                 }
             }
-            Event::StandingsHeard { parent, standings } => {
+            Event::ParentStatusUpdated { parent, standings } => {
                 for standing in standings {
                     let heard = self.heard.entry((*parent, standing.logical_time, id)).or_default();
                     heard.push((said(standing), place(at)));
@@ -136,9 +136,9 @@ impl Foreign {
                     self.passed.insert(*batch, fingerprint(&outcome.values));
                 }
             }
-            Event::GenerationsHeard { parent, times, left_out } => {
+            Event::ParentGenerationsReceived { parent, times, left_out } => {
                 for time in times {
-                    let heard = self.generations_heard.entry((*parent, *time, id));
+                    let heard = self.parent_generations_received.entry((*parent, *time, id));
                     heard.or_insert((0, place(at))).0 += 1;
                 }
                 if *left_out > 0 {
@@ -153,11 +153,11 @@ impl Foreign {
     fn skips_changed(&mut self, event: &Event, shard: &Shard) {
         let moved = match event {
             Event::BatchGenerated { job, .. }
-            | Event::FiresSkipped { job, .. }
-            | Event::JobSwitched { job, .. }
-            | Event::JobRemoved { job }
-            | Event::FireMoved { job, .. } => *job,
-            Event::JobReceived { definition, .. } | Event::JobTaken { definition, .. } => definition.id,
+            | Event::ScheduleSkipped { job, .. }
+            | Event::JobSwitchReplicated { job, .. }
+            | Event::JobDropped { job, .. }
+            | Event::ScheduleRescheduled { job, .. } => *job,
+            Event::JobReplicated { definition, .. } | Event::JobAttached { definition, .. } => definition.id,
             _ => return,
         };
         let keys = self.lives.keys().filter(|(job, _)| *job == moved || shard.inherits_times(*job));
@@ -167,9 +167,9 @@ impl Foreign {
     }
 
     /// Partitions are read one after another, so one of a later tenure may stand there already.
-    fn watch(&mut self, thing: Thing, watch: Watch) {
-        if self.watches.get(&thing).is_none_or(|known| known.tenure <= watch.tenure) {
-            self.watches.insert(thing, watch);
+    fn watch(&mut self, external_dependency: ExternalDependency, watch: Watch) {
+        if self.watches.get(&external_dependency).is_none_or(|known| known.tenure <= watch.tenure) {
+            self.watches.insert(external_dependency, watch);
         }
     }
 
@@ -186,7 +186,8 @@ impl Foreign {
     /// Whoever follows the job is to hear of a generation.
     fn owe_generation(&mut self, at: &At<'_>, from: ShardId, job: JobId, time: Timestamp) {
         let of_job = self.follows.range((job, from, ShardId::CATALOGUE)..=(job, from, ShardId::MAX));
-        let by = of_job.filter(|(_, (what, _))| *what == Follow::Generations).map(|((_, _, by), _)| *by);
+        let by =
+            of_job.filter(|(_, (what, _))| *what == Subscription::Generations).map(|((_, _, by), _)| *by);
         for by in by.collect::<Vec<_>>() {
             let owed = self.owed(at, from, by);
             self.generated.entry((job, time, by)).or_insert(owed).times += 1;
@@ -225,7 +226,7 @@ impl Foreign {
                 }
             }
         }
-        for ((job, time, by), (times, place)) in &self.generations_heard {
+        for ((job, time, by), (times, place)) in &self.parent_generations_received {
             let said = self.generated.get(&(*job, *time, *by)).map_or(0, |owed| owed.times);
             if *times > said {
                 let why = format!(
@@ -247,7 +248,9 @@ impl Foreign {
             let why = format!("shard {by} follows {job}, which is no parent there");
             breaks(found, rule, *place, why);
         }
-        for ((job, time, by), watch) in self.watches.iter().filter(|(thing, _)| !self.waits.contains(thing)) {
+        for ((job, time, by), watch) in
+            self.watches.iter().filter(|(external_dependency, _)| !self.waits.contains(external_dependency))
+        {
             let why = format!("shard {by} watches {job} for {time}, and nothing there waits for it");
             breaks(found, rule, watch.owed.place, why);
         }
@@ -256,21 +259,23 @@ impl Foreign {
     /// `watches_answered`
     fn all_was_heard(&self, found: &mut Findings) {
         let rule = Invariant::WatchesAnswered;
-        for (thing @ (job, time, by), watch) in &self.watches {
+        for (external_dependency @ (job, time, by), watch) in &self.watches {
             let Some(lives) = self.lives.get(&(*job, *time)) else { continue };
             let before: usize = lives.range(..watch.tenure).map(|(_, life)| life.len()).sum();
             let Some(own) = lives.get(&watch.tenure).filter(|own| !own.is_empty()) else { continue };
             let last = before + watch.closed.unwrap_or(own.len() - 1);
             let life: Vec<Stand> = lives.values().flatten().copied().collect();
-            let heard = self.heard.get(thing).and_then(|heard| heard.last()).map(|(stand, _)| stand);
+            let heard =
+                self.heard.get(external_dependency).and_then(|heard| heard.last()).map(|(stand, _)| stand);
             let reached = heard.and_then(|heard| life.iter().rposition(|stand| stand.agrees(heard)));
             if reached.is_none_or(|reached| reached < last) && !self.may_be_behind(*by, &watch.owed) {
                 let why = format!("shard {by} has not heard that {job} for {time} {}", life[last]);
                 breaks(found, rule, watch.owed.place, why);
             }
         }
-        for (thing @ (job, time, by), owed) in &self.generated {
-            let heard = self.generations_heard.get(thing).map_or(0, |(times, _)| *times);
+        for (external_dependency @ (job, time, by), owed) in &self.generated {
+            let heard =
+                self.parent_generations_received.get(external_dependency).map_or(0, |(times, _)| *times);
             let knows = self.left_out.contains(&(*job, *by));
             if heard < owed.times && !knows && !self.may_be_behind(*by, owed) {
                 let why = format!("shard {by} has not heard that {job} got a batch for {time}");

@@ -83,7 +83,7 @@ invariants! {
     MovedJobsKeepTheirRuns => "moved_jobs_keep_their_runs",
     /// A job is deleted when its shard has said that nothing of it is unfinished, or together with the end of that; a refused deletion changes nothing.
     JobsDeletedWhenNothingUnfinished => "jobs_deleted_when_nothing_unfinished",
-    /// A rerun or cold start runs what its plan says, once, after what it waits for, never more at once than was wished, and nothing after it was cancelled; its plan is approved as it was made.
+    /// A rerun or cold start runs what its plan says, once, after what it waits for, never more at once than was requested, and nothing after it was cancelled; its plan is approved as it was made.
     RerunsKeepToPlan => "reruns_keep_to_plan",
 
     /// Every batch or job of an operation on many has one outcome, and the last one ends it.
@@ -132,13 +132,17 @@ invariants! {
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
     /// At quiescence, no batch waits for a logical time that its parent skipped on record and has no batch for; of *any*, such a time is no success.
     SkippedTimesNotWaitedFor => "skipped_times_not_waited_for",
+    /// Where a definition of a shard names a job that was deleted, no batch of that shard takes a time of it for met that has no batch and was not skipped before.
+    DeletedParentsWaitedFor => "deleted_parents_waited_for",
+    /// A job that definitions go on naming as parent is deleted only with a record that says in which shards they are, and how many.
+    DeletedParentsOnRecord => "deleted_parents_on_record",
     /// The parents that a batch waits for and does not list are those that its definition names at the same logical time, of its own group, and as many are unmet as have not succeeded.
     CountedParentsAsDeclared => "counted_parents_as_declared",
     /// A batch ends for its parents, or runs on failure only, exactly as its job says and they ended; at quiescence none is left.
     ParentFailureRuleKept => "parent_failure_rule_kept",
     /// A batch is on record as blocked exactly while it waits for a parent's time whose newest run failed or is blocked itself, since that began, and by a time that does; at quiescence every one is.
     BlockedBatchesSaySo => "blocked_batches_say_so",
-    /// A batch is assigned only when every condition held: its job is enabled, or it was run by hand or rerun; parents, things outside, the quality gate, pause, account, and a worker that is there, fit, neither draining nor overloaded, on the pinned host, with the wanted label.
+    /// A batch is assigned only when every condition held: its job is enabled, or it was run by hand or rerun; parents, external dependencies, the quality gate, pause, account, and a worker that is there, fit, neither draining nor overloaded, on the pinned host, with the wanted label.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
     /// No batch is assigned whose logical time is beyond the latest that the shard knew to be allowed.
     NothingAssignedBeyondTheFreeze => "nothing_assigned_beyond_the_freeze",
@@ -175,7 +179,7 @@ invariants! {
     /// A batch is marked once for each time by which its job says it should have got somewhere, with an alarm, when that time has passed and not before; at quiescence none is missed.
     TimeoutsMarkedOnce => "timeouts_marked_once",
     /// What batches wait for outside is told before it is waited for, comes and goes in turn with a generation that rises when it goes, and is forgotten only when nobody waits for it; at quiescence it is then.
-    ThingsComeAndGoInTurn => "things_come_and_go_in_turn",
+    ExternalDependenciesComeAndGoInTurn => "external_dependencies_come_and_go_in_turn",
     /// The paths that a new batch makes are those of its definition, resolved for its logical time, each once and in their order.
     OutputsAsDeclared => "outputs_as_declared",
     /// A person lets a batch run only without what it waits for, and what is left is counted right.
@@ -188,7 +192,7 @@ invariants! {
     LongAttemptsToldOnce => "long_attempts_told_once",
     /// A batch has a bounded number of events.
     EventsPerBatchBounded => "events_per_batch_bounded",
-    /// A worker is lost, found, expired, unfit and fit only in its present life, in that order.
+    /// A worker is lost, found, expired, unready and fit only in its present life, in that order.
     WorkerLivesFollow => "worker_lives_follow",
 
     // ---- tasks that clients pull

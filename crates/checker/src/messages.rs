@@ -13,11 +13,12 @@ use crate::Invariant;
 use crate::at::At;
 use crate::findings::{Findings, Violation};
 use crate::foreign::Foreign;
-use crate::homes::{Homes, released};
 use crate::moves::Moves;
+use crate::orphans::Orphans;
 use crate::parents::Parents;
 use crate::permits::PermitReports;
 use crate::requests::fingerprint;
+use crate::user_groups::{UserGroups, released};
 
 /// Parents that one message tells of.
 const PARENTS_OF_A_MESSAGE: usize = 50;
@@ -53,9 +54,10 @@ pub(crate) struct Messages {
     jobs: HashMap<JobId, ShardId>,
     reports: Reports,
     parents: Parents,
+    orphans: Orphans,
     pub(crate) foreign: Foreign,
     pub(crate) permits: PermitReports,
-    pub(crate) homes: Homes,
+    pub(crate) user_groups: UserGroups,
     pub(crate) moves: Moves,
     pools: BTreeMap<PoolName, Arc<Pool>>,
     templates: BTreeMap<TemplateName, Arc<Template>>,
@@ -91,10 +93,10 @@ impl Messages {
                 }
                 let shared = self.pools.values().filter(|pool| is_new && pool.spec.group.is_none());
                 for pool in shared.cloned().collect::<Vec<_>>() {
-                    self.send(at, *shard, says(&Event::PoolReceived { pool }), found);
+                    self.send(at, *shard, says(&Event::PoolReplicated { pool }), found);
                 }
                 for template in self.templates.values().filter(|_| is_new).cloned().collect::<Vec<_>>() {
-                    self.send(at, *shard, says(&Event::TemplateReceived { template }), found);
+                    self.send(at, *shard, says(&Event::TemplateReplicated { template }), found);
                 }
             }
             Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
@@ -102,7 +104,14 @@ impl Messages {
                 let before = self.jobs.insert(definition.id, to);
                 let is_moved = matches!(event, Event::JobMoved { .. });
                 if let Some(from) = before.filter(|from| *from != to && !is_moved) {
-                    self.send(at, from, says(&Event::JobRemoved { job: definition.id }), found);
+                    self.send(at, from, says(&Event::JobDeleted { job: definition.id }), found);
+                }
+                for parent in self.parents.of(definition.id).filter(|_| is_moved).collect::<Vec<_>>() {
+                    let says =
+                        self.orphans.named(parent, &self.parents).map(|name| parent_deleted(parent, name));
+                    if says.is_some() {
+                        self.send(at, to, says, found);
+                    }
                 }
                 self.send_calendar_of(at, definition, to, found);
                 self.parents.define(definition, to);
@@ -120,11 +129,11 @@ impl Messages {
                 }
                 for to in self.groups.values().copied().filter(|_| is_moved).collect::<BTreeSet<_>>() {
                     if let Some(parent) = self.parents.moved(definition.id, to) {
-                        self.send(at, to, says(&Event::ParentsReceived { parents: vec![parent] }), found);
+                        self.send(at, to, says(&Event::ParentsReplicated { parents: vec![parent] }), found);
                     }
                 }
             }
-            Event::JobMoveAsked { from, .. } => self.send(at, *from, says(event), found),
+            Event::JobMoveRequested { from, .. } => self.send(at, *from, says(event), found),
             Event::ThirdPartyReported { report, .. } => {
                 let key = (Arc::clone(&report.code), report.logical_time);
                 if report.ready {
@@ -136,8 +145,8 @@ impl Messages {
                     self.send(at, to, None, found);
                 }
             }
-            Event::ThirdPartyForgotten { upto, .. } => self.reports.ready.retain(|_, at| *at > *upto),
-            Event::ChecksRequested { batch: None, .. } => {
+            Event::ThirdPartyEvicted { upto, .. } => self.reports.ready.retain(|_, at| *at > *upto),
+            Event::ProbesRequested { batch: None, .. } => {
                 let groups: BTreeSet<ShardId> = self.groups.values().copied().collect();
                 for to in groups {
                     self.send(at, to, says(event), found);
@@ -151,7 +160,7 @@ impl Messages {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::CalendarRemoved { name } => {
+            Event::CalendarDeleted { name } => {
                 let shards = self.calendars.remove(name).map(|(_, shards)| shards).unwrap_or_default();
                 for to in shards {
                     self.send(at, to, says(event), found);
@@ -161,7 +170,7 @@ impl Messages {
                 self.pools.insert(pool.spec.name.clone(), Arc::clone(pool));
                 self.send_of_pool(at, pool, event, found);
             }
-            Event::PoolRemoved { name } => {
+            Event::PoolDeleted { name } => {
                 if let Some(pool) = self.pools.remove(name) {
                     self.send_of_pool(at, &pool, event, found);
                 }
@@ -172,53 +181,61 @@ impl Messages {
                     self.send(at, to, says(event), found);
                 }
             }
+            Event::JobParentDeleted { parent, name, children } => {
+                self.orphans.recorded(at, (*parent, name, children), &self.parents, found);
+                for of in children {
+                    self.send(at, of.shard, says(event), found);
+                }
+            }
             Event::JobDeleted { job } => {
+                self.orphans.deleted(at, *job);
                 self.parents.forget(*job);
                 if let Some(to) = self.jobs.remove(job) {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::UnfinishedAsked { jobs, .. } => {
+            Event::ApplyCommitted { .. } | Event::ApplyFinished { .. } => self.orphans.applying(event),
+            Event::UnfinishedQueried { jobs, .. } => {
                 let asked = jobs.iter().filter_map(|job| self.jobs.get(job).copied());
                 for to in asked.collect::<BTreeSet<_>>() {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::Frozen { group: Some(group), .. } | Event::Thawed { group: Some(group), .. } => {
+            Event::FreezeSet { group: Some(group), .. } | Event::FreezeLifted { group: Some(group), .. } => {
                 if let Some(to) = self.groups.get(group).copied() {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::Frozen { group: None, .. } | Event::Thawed { group: None, .. } => {
-                self.frozen = says(event).filter(|_| matches!(event, Event::Frozen { .. }));
+            Event::FreezeSet { group: None, .. } | Event::FreezeLifted { group: None, .. } => {
+                self.frozen = says(event).filter(|_| matches!(event, Event::FreezeSet { .. }));
                 for to in self.groups.values().copied().collect::<std::collections::BTreeSet<_>>() {
                     self.send(at, to, says(event), found);
                 }
             }
             Event::JobCancelled { shard, .. } => self.send(at, *shard, says(event), found),
             Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
+            | Event::TemplateDeleted { .. }
             | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
+            | Event::UserMoveRequested { .. }
             | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. } => self.sends_of_pulls(at, event, found),
+            | Event::UserMoveRejected { .. } => self.sends_of_pulls(at, event, found),
             event => self.sends_of_reruns(at, event, found),
         }
     }
 
     fn sends_of_pulls(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
-        self.homes.decided(at, event, &self.groups, found);
+        self.user_groups.decided(at, event, &self.groups, found);
         match event {
             Event::TemplateDefined { template } => {
                 self.templates.insert(template.spec.name.clone(), Arc::clone(template));
                 self.send_all(at, event, found);
             }
-            Event::TemplateRemoved { name } => {
+            Event::TemplateDeleted { name } => {
                 self.templates.remove(name);
                 self.send_all(at, event, found);
             }
             Event::UsersAssigned { shard, .. } => self.send(at, *shard, says(event), found),
-            Event::UserMoveAsked { from, .. } => self.send(at, *from, says(event), found),
+            Event::UserMoveRequested { from, .. } => self.send(at, *from, says(event), found),
             Event::UserMoved { shard: Some(shard), .. } => self.send(at, *shard, says(event), found),
             _ => {}
         }
@@ -238,10 +255,10 @@ impl Messages {
                 let shards = jobs.iter().filter_map(|job| shard(&job.job)).collect();
                 self.reruns.insert(*rerun, (shards, BTreeMap::new()));
             }
-            Event::RunsAsked { shard, asked, .. } if !asked.is_empty() => {
+            Event::RunsQueried { shard, asked, .. } if !asked.is_empty() => {
                 self.send(at, *shard, says(event), found);
             }
-            Event::RunsOrdered { rerun, runs } => {
+            Event::RunsRequested { rerun, runs } => {
                 for run in runs {
                     let Some((shards, out)) = self.reruns.get_mut(rerun) else { return };
                     let Some(to) = shards.get(&run.job).copied() else { continue };
@@ -250,7 +267,7 @@ impl Messages {
                     self.send(at, to, Some(turn), found);
                 }
             }
-            Event::RunEnded { place, .. } => {
+            Event::RunFinished { place, .. } => {
                 if let Some((_, out)) = self.reruns.get_mut(&place.rerun) {
                     out.remove(&place.number);
                 }
@@ -261,7 +278,7 @@ impl Messages {
                     self.send(at, to, None, found);
                 }
             }
-            Event::RerunEnded { rerun, .. } => {
+            Event::RerunFinished { rerun, .. } => {
                 self.reruns.remove(rerun);
             }
             _ => {}
@@ -273,7 +290,7 @@ impl Messages {
             self.send_calendar(at, firing.calendar.as_ref(), to, found);
         }
         for parents in parents.chunks(PARENTS_OF_A_MESSAGE) {
-            let says = says(&Event::ParentsReceived { parents: parents.to_vec() });
+            let says = says(&Event::ParentsReplicated { parents: parents.to_vec() });
             self.send(at, to, says, found);
         }
     }
@@ -294,7 +311,7 @@ impl Messages {
         let Some((calendar, shards)) = self.calendars.get_mut(&used.name) else { return };
         if shards.insert(to) {
             let calendar = Arc::clone(calendar);
-            self.send(at, to, says(&Event::CalendarReceived { calendar }), found);
+            self.send(at, to, says(&Event::CalendarReplicated { calendar }), found);
         }
     }
 
@@ -357,9 +374,10 @@ impl Messages {
 
     /// What only all partitions together show. `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+        self.orphans.finish(&self.parents, found);
         self.foreign.finish(at_rest, found);
         self.permits.finish(at_rest, found);
-        self.homes.finish(at_rest, found);
+        self.user_groups.finish(at_rest, found);
         self.moves.finish(at_rest, found);
         for ((from, to), lane) in &self.lanes {
             let rule = Invariant::MessagesBetweenShardsOnceInOrder;
@@ -421,68 +439,80 @@ fn says(event: &Event) -> Option<u64> {
     let text = |definition: &tidemill_model::JobDefinition| serde_json::to_string(definition).ok();
     Some(match event {
         Event::GroupDefined { group, name, worker_key, .. }
-        | Event::GroupReceived { group, name, worker_key, .. } => {
+        | Event::GroupReplicated { group, name, worker_key, .. } => {
             fingerprint(&("group", group, name, worker_key))
         }
-        Event::JobDefined { definition, enabled, .. } | Event::JobReceived { definition, enabled, .. } => {
+        Event::JobDefined { definition, enabled, .. } | Event::JobReplicated { definition, enabled, .. } => {
             fingerprint(&("job", text(definition), enabled))
         }
-        Event::JobMoveAsked { job, .. } | Event::JobReleased { job, .. } | Event::JobKept { job, .. } => {
-            fingerprint(&("release job", job))
-        }
+        Event::JobMoveRequested { job, .. }
+        | Event::JobDetached { job, .. }
+        | Event::JobDetachRejected { job, .. } => fingerprint(&("release job", job)),
         Event::JobMoved { definition, enabled, moved, .. }
-        | Event::JobTaken { definition, enabled, moved, .. } => {
+        | Event::JobAttached { definition, enabled, moved, .. } => {
             fingerprint(&("take job", text(definition), enabled, serde_json::to_string(moved).ok()))
         }
-        Event::ParentsReceived { parents } => fingerprint(&("parents", serde_json::to_string(parents).ok())),
-        Event::Frozen { group, freeze } => fingerprint(&("freeze", group.is_none(), Some(freeze.latest))),
-        Event::Thawed { group, .. } => fingerprint(&("freeze", group.is_none(), None::<Timestamp>)),
-        Event::FreezeReceived { scope, freeze } => {
+        Event::ParentsReplicated { parents } => {
+            fingerprint(&("parents", serde_json::to_string(parents).ok()))
+        }
+        Event::FreezeSet { group, freeze } => fingerprint(&("freeze", group.is_none(), Some(freeze.latest))),
+        Event::FreezeLifted { group, .. } => fingerprint(&("freeze", group.is_none(), None::<Timestamp>)),
+        Event::FreezeReplicated { scope, freeze } => {
             let latest = freeze.as_ref().map(|freeze| freeze.latest);
             fingerprint(&("freeze", *scope == FreezeScope::Everything, latest))
         }
         Event::JobEnabled { job } => fingerprint(&("switch", job, true)),
         Event::JobDisabled { job } => fingerprint(&("switch", job, false)),
-        Event::JobSwitched { job, enabled, .. } => fingerprint(&("switch", job, enabled)),
-        Event::JobDeleted { job } | Event::JobRemoved { job } => fingerprint(&("remove", job)),
-        Event::PoolDefined { pool } | Event::PoolReceived { pool } => {
+        Event::JobSwitchReplicated { job, enabled, .. } => fingerprint(&("switch", job, enabled)),
+        Event::JobDeleted { job } | Event::JobDropped { job, .. } => fingerprint(&("remove", job)),
+        Event::JobParentDeleted { parent, name, .. }
+        | Event::ParentDeletionReplicated { parent, name, .. } => parent_deleted(*parent, name),
+        Event::PoolDefined { pool } | Event::PoolReplicated { pool } => {
             fingerprint(&("pool", serde_json::to_string(pool).ok()))
         }
-        Event::PoolRemoved { name } | Event::PoolForgotten { name } => fingerprint(&("forget pool", name)),
+        Event::PoolDeleted { name } | Event::PoolDropped { name } => fingerprint(&("forget pool", name)),
         Event::PermitsGranted { pools, permits, .. } | Event::PermitsReceived { pools, permits } => {
             fingerprint(&("permits", serde_json::to_string(pools).ok(), permits))
         }
-        Event::CalendarDefined { calendar } | Event::CalendarReceived { calendar } => {
+        Event::CalendarDefined { calendar } | Event::CalendarReplicated { calendar } => {
             fingerprint(&("calendar", serde_json::to_string(calendar).ok()))
         }
-        Event::CalendarRemoved { name } | Event::CalendarForgotten { name } => {
+        Event::CalendarDeleted { name } | Event::CalendarDropped { name } => {
             fingerprint(&("forget calendar", name))
         }
-        Event::TemplateDefined { template } | Event::TemplateReceived { template } => {
+        Event::TemplateDefined { template } | Event::TemplateReplicated { template } => {
             fingerprint(&("template", serde_json::to_string(template).ok()))
         }
-        Event::TemplateRemoved { name } | Event::TemplateForgotten { name } => {
+        Event::TemplateDeleted { name } | Event::TemplateDropped { name } => {
             fingerprint(&("forget template", name))
         }
-        Event::UsersAssigned { users, .. } | Event::UsersReceived { users } => fingerprint(&("users", users)),
-        Event::UserMoveAsked { user, .. }
-        | Event::UserReleased { user, .. }
-        | Event::UserKept { user, .. } => fingerprint(&("release user", user)),
-        Event::UserMoved { .. } | Event::UserReceived { .. } => fingerprint(&("user", released(event))),
-        Event::UnfinishedAsked { question, .. } | Event::UnfinishedTold { question, .. } => {
+        Event::UsersAssigned { users, .. } | Event::UsersReplicated { users } => {
+            fingerprint(&("users", users))
+        }
+        Event::UserMoveRequested { user, .. }
+        | Event::UserDetached { user, .. }
+        | Event::UserDetachRejected { user, .. } => fingerprint(&("release user", user)),
+        Event::UserMoved { .. } | Event::UserAttached { .. } => fingerprint(&("user", released(event))),
+        Event::UnfinishedQueried { question, .. } | Event::UnfinishedReported { question, .. } => {
             fingerprint(&("unfinished", question))
         }
-        Event::ChecksRequested { batch: None, .. } => fingerprint(&"check_now"),
-        Event::RunsAsked { rerun, part, .. } | Event::RunsTold { rerun, part, .. } => {
+        Event::ProbesRequested { batch: None, .. } => fingerprint(&"probe_now"),
+        Event::RunsQueried { rerun, part, .. } | Event::RunsReported { rerun, part, .. } => {
             fingerprint(&("runs", rerun, part))
         }
         Event::BatchGenerated { rerun: Some(place), job, logical_time, .. }
         | Event::RunSkipped { place, job, logical_time, .. } => {
             fingerprint(&("turn", place.rerun, place.number, job, logical_time))
         }
-        Event::JobCancelled { job, .. } | Event::CancelReceived { job, .. } => fingerprint(&("cancel", job)),
+        Event::JobCancelled { job, .. } | Event::CancellationReplicated { job, .. } => {
+            fingerprint(&("cancel", job))
+        }
         _ => return None,
     })
+}
+
+fn parent_deleted(parent: JobId, name: &str) -> u64 {
+    fingerprint(&("parent deleted", parent, name))
 }
 
 pub(crate) fn place(at: &At<'_>) -> Place {

@@ -36,7 +36,7 @@ impl Moves {
     ) {
         let rule = Invariant::MovedJobsKeepTheirRuns;
         match event {
-            Event::JobMoveAsked { job, from, to, .. } => {
+            Event::JobMoveRequested { job, from, to, .. } => {
                 if jobs.get(job) != Some(from) {
                     at.breaks(
                         found,
@@ -66,7 +66,7 @@ impl Moves {
                     }
                 }
             }
-            Event::JobMoveRefused { job, reason, .. } => match self.moving.remove(job) {
+            Event::JobMoveRejected { job, reason, .. } => match self.moving.remove(job) {
                 Some((from, _)) => self.answers.heard(at, from, kept(*job, reason), found),
                 None => at.breaks(found, rule, format!("job {job} stays, and was not being moved")),
             },
@@ -96,8 +96,8 @@ impl Moves {
     /// What a group's shard answers.
     pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
         let says = match event {
-            Event::JobReleased { job, moved } => released(*job, moved),
-            Event::JobKept { job, reason } => kept(*job, reason),
+            Event::JobDetached { job, moved } => released(*job, moved),
+            Event::JobDetachRejected { job, reason } => kept(*job, reason),
             _ => return,
         };
         self.answers.told(at, shard, says, found);

@@ -55,6 +55,21 @@ impl Parents {
         self.jobs.remove(&id);
     }
 
+    /// The parents that a job names.
+    pub(crate) fn of(&self, id: JobId) -> impl Iterator<Item = JobId> + '_ {
+        self.jobs.get(&id).into_iter().flat_map(|job| job.parents.iter().copied())
+    }
+
+    /// The shards of the jobs that name one, and how many there are in each.
+    pub(crate) fn shards_naming(&self, parent: JobId) -> BTreeMap<ShardId, u32> {
+        let mut shards = BTreeMap::new();
+        for child in self.children.get(&parent).into_iter().flatten().filter_map(|child| self.jobs.get(child))
+        {
+            *shards.entry(child.shard).or_default() += 1;
+        }
+        shards
+    }
+
     fn unlink(&mut self, id: JobId) {
         for parent in self.jobs.get(&id).map(|job| job.parents.clone()).unwrap_or_default() {
             if let Some(children) = self.children.get_mut(&parent) {

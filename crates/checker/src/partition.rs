@@ -157,7 +157,7 @@ impl Partition {
         self.commands.cover(envelope, offset);
         self.now = Some((envelope.now, offset));
         let set = envelope.events.iter().rev().find_map(|recorded| match &recorded.event {
-            Event::TimeSet { now } => Some(*now),
+            Event::ClockSet { now } => Some(*now),
             _ => None,
         });
         if let Some(now) = set {
@@ -235,7 +235,7 @@ impl Partition {
             let Some(shard) = self.shards.get(shard) else { continue };
             let due = match event {
                 Event::BatchGenerated { job, origin: tidemill_model::Origin::Schedule, .. }
-                | Event::FiresSkipped { job, .. } => shard.fire_due(*job),
+                | Event::ScheduleSkipped { job, .. } => shard.fire_due(*job),
                 _ => shard.timer_due(event),
             };
             if let Some(due) = due {
@@ -263,7 +263,7 @@ impl Partition {
             crate::depth::event(&at, &recorded.event, shared.found);
             shared.effects.event(&recorded.event);
             shared.places.event(&at, recorded.shard, &recorded.event, shared.found);
-            if let Event::RemovalDecided { request: Some(request), outcome, .. } = &recorded.event {
+            if let Event::DeletionDecided { request: Some(request), outcome, .. } = &recorded.event {
                 shared.effects.decided(&at, request, outcome);
             }
             if let Event::ApplyFinished { request: Some(request), .. } = &recorded.event {
@@ -301,13 +301,13 @@ impl Partition {
             Event::PermitsReported { report } => {
                 shared.messages.permits.report(at, shard, report, Side::Told, shared.found);
             }
-            Event::PermitsHeard { from, report } => {
+            Event::PermitReportReceived { from, report } => {
                 shared.messages.permits.report(at, *from, report, Side::Heard, shared.found);
             }
-            event @ (Event::UserReleased { .. } | Event::UserKept { .. }) => {
-                shared.messages.homes.told(at, shard, event, shared.found);
+            event @ (Event::UserDetached { .. } | Event::UserDetachRejected { .. }) => {
+                shared.messages.user_groups.told(at, shard, event, shared.found);
             }
-            event @ (Event::JobReleased { .. } | Event::JobKept { .. }) => {
+            event @ (Event::JobDetached { .. } | Event::JobDetachRejected { .. }) => {
                 shared.messages.moves.told(at, shard, event, shared.found);
             }
             event if shard == ShardId::CATALOGUE => shared.messages.sends(at, event, shared.found),
@@ -373,7 +373,7 @@ fn end_of_move(event: &Event) -> Option<(&RequestId, Outcome)> {
         Event::UserMoved { request, .. } | Event::JobMoved { request, .. } => {
             Some((request.as_ref()?, Outcome::Answered(Answer::Done)))
         }
-        Event::UserMoveRefused { request, reason, .. } | Event::JobMoveRefused { request, reason, .. } => {
+        Event::UserMoveRejected { request, reason, .. } | Event::JobMoveRejected { request, reason, .. } => {
             Some((request.as_ref()?, Outcome::Refused(reason.clone())))
         }
         _ => None,
@@ -400,13 +400,13 @@ fn refused_changes_nothing(
     found: &mut Findings,
 ) {
     let is_set_aside = |event: &Event| match (event, &cause.source) {
-        (Event::CommandQuarantined { offset, .. }, Source::Command { offset: of, .. }) => offset == of,
+        (Event::CommandDeadLettered { offset, .. }, Source::Command { offset: of, .. }) => offset == of,
         _ => false,
     };
     let caused = &envelope.events[events];
     let why = match &cause.outcome {
         Outcome::Done | Outcome::Answered(_) | Outcome::Deferred => return,
-        Outcome::Refused(Rejection::Quarantined { .. }) => {
+        Outcome::Refused(Rejection::DeadLettered { .. }) => {
             if caused.len() == 1 && is_set_aside(&caused[0].event) {
                 return;
             }

@@ -1,9 +1,9 @@
 //! The batches of reruns, as the shards that run them and the catalogue tell of them: each is started once, its end
-//! is what the catalogue hears, and no shard has more of one rerun at once than was wished.
+//! is what the catalogue hears, and no shard has more of one rerun at once than was requested.
 
 use std::collections::{HashMap, HashSet};
 
-use tidemill_model::{BatchId, Event, RerunId, RerunPlace, RunEnd, ShardId};
+use tidemill_model::{BatchId, Event, RerunId, RerunPlace, RunOutcome, ShardId};
 
 use crate::Invariant;
 use crate::at::At;
@@ -15,20 +15,20 @@ type Running = (u32, u32, (u32, u64));
 /// What is known of all partitions together.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    wished: HashMap<RerunId, u32>,
+    requested: HashMap<RerunId, u32>,
     /// Where a batch was started or skipped: it must be once.
     settled: HashMap<RerunPlace, ShardId>,
     live: HashMap<BatchId, RerunPlace>,
     running: HashMap<(RerunId, ShardId), Running>,
-    told: HashMap<RerunPlace, RunEnd>,
-    heard: HashMap<RerunPlace, (RunEnd, (u32, u64))>,
+    told: HashMap<RerunPlace, RunOutcome>,
+    heard: HashMap<RerunPlace, (RunOutcome, (u32, u64))>,
 }
 
 impl Places {
     pub(crate) fn event(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
         match event {
-            Event::RerunRequested { rerun, wish, .. } => {
-                self.wished.insert(*rerun, wish.concurrency);
+            Event::RerunRequested { rerun, spec, .. } => {
+                self.requested.insert(*rerun, spec.concurrency);
             }
             Event::BatchGenerated { batch, rerun: Some(place), .. } => {
                 self.once(at, *place, shard, found);
@@ -41,16 +41,16 @@ impl Places {
             }
             Event::RunSkipped { place, reason, .. } => {
                 self.once(at, *place, shard, found);
-                self.told.insert(*place, RunEnd::Skipped(*reason));
+                self.told.insert(*place, RunOutcome::Skipped(*reason));
             }
             Event::BatchFinished { batch, result, .. } => {
                 let Some(place) = self.live.remove(batch) else { return };
-                self.told.insert(place, RunEnd::Finished { batch: *batch, result: *result });
+                self.told.insert(place, RunOutcome::Finished { batch: *batch, result: *result });
                 if let Some((now, ..)) = self.running.get_mut(&(place.rerun, shard)) {
                     *now = now.saturating_sub(1);
                 }
             }
-            Event::RunEnded { place, end } => {
+            Event::RunFinished { place, end } => {
                 self.heard.insert(*place, (end.clone(), (at.partition, at.offset)));
             }
             _ => {}
@@ -82,9 +82,9 @@ impl Places {
             }
         }
         for ((rerun, shard), (_, most, seen)) in &self.running {
-            if let Some(wished) = self.wished.get(rerun).filter(|wished| most > *wished) {
+            if let Some(requested) = self.requested.get(rerun).filter(|requested| most > *requested) {
                 let why = format!(
-                    "rerun {rerun} has {most} batches at once in shard {shard}, and may have {wished}"
+                    "rerun {rerun} has {most} batches at once in shard {shard}, and may have {requested}"
                 );
                 broken.push((*seen, why));
             }

@@ -68,7 +68,7 @@ pub(crate) fn each_entry(
     for partition in 0..log.partitions(Topic::Journal) {
         let mut journal = Tail::open(log, Topic::Journal, partition)?;
         // Its end is asked for after the journal's, so a decided command is always below it.
-        let mut wishes = if commands { Some(Tail::open(log, Topic::Commands, partition)?) } else { None };
+        let mut specs = if commands { Some(Tail::open(log, Topic::Commands, partition)?) } else { None };
         let loss = if commands { last_loss(log, partition)? } else { None };
         while let Some(mut batch) = journal.next()? {
             let later = batch.split_off(batch.partition_point(|record| loss >= Some(record.offset)));
@@ -76,15 +76,15 @@ pub(crate) fn each_entry(
                 to(journal.entry(record))?;
             }
             let newest = later.iter().map(|record| record.timestamp_ms).max();
-            if let (Some(wishes), Some(newest)) = (&mut wishes, newest) {
-                wishes.give_until(newest.saturating_add(AHEAD_MS), to)?;
+            if let (Some(specs), Some(newest)) = (&mut specs, newest) {
+                specs.give_until(newest.saturating_add(AHEAD_MS), to)?;
             }
             for record in &later {
                 to(journal.entry(record))?;
             }
         }
-        if let Some(wishes) = &mut wishes {
-            wishes.give_until(i64::MAX, to)?;
+        if let Some(specs) = &mut specs {
+            specs.give_until(i64::MAX, to)?;
         }
     }
     Ok(())
@@ -106,7 +106,7 @@ fn last_loss(log: &dyn Log, partition: u32) -> Result<Option<u64>, Error> {
 }
 
 /// The event as it is written.
-const LOSS: &[u8] = b"\"loss_accepted\"";
+const LOSS: &[u8] = b"\"command_loss_accepted\"";
 
 fn holds_loss(record: &[u8]) -> bool {
     let frame = Frame::decode(record).ok().filter(|frame| frame.kind == Kind::Envelope);

@@ -164,7 +164,7 @@ impl Worker {
                     incarnation,
                     number: 0,
                     measure: None,
-                    unfit: None,
+                    unready: None,
                 }));
             }
         }

@@ -272,7 +272,7 @@ impl Journal {
 
     fn envelope(&self, loss: &Loss, accepted: AcceptedLoss, resume: Resume) -> Envelope {
         let AcceptedLoss { done, kept_from, resumed_at, .. } = accepted;
-        let event = Event::LossAccepted {
+        let event = Event::CommandLossAccepted {
             by: loss.by.clone(),
             reason: loss.reason.clone(),
             done,

@@ -20,13 +20,13 @@ pub struct Config {
     pub read_batch: usize,
     /// Commands after which an envelope is written even if all it says is how far they were read. Default
     /// 5000. 1 to 1000000.
-    pub cover_after_commands: u64,
+    pub checkpoint_after_commands: u64,
     /// The same, by time since the first such command, milliseconds. Default 5000. 100 to 3600000.
-    pub cover_after_ms: u64,
+    pub checkpoint_after_ms: u64,
     /// A wall clock that moves this much against the monotonic one, or that differs so much from the log's
     /// own time, stops the owner, milliseconds. Default 5000. 100 to 3600000.
     pub max_clock_step_ms: u64,
-    /// Claim partitions whose last owner stopped because its rules failed. Set it once the reason is mended.
+    /// Claim partitions whose last owner stopped because its rules failed. Set it once the reason is fixed.
     /// Default false.
     pub claim_stopped: bool,
 }
@@ -38,8 +38,8 @@ impl Default for Config {
             claim_after_ms: 1_000,
             tick_ms: 250,
             read_batch: 4_096,
-            cover_after_commands: 5_000,
-            cover_after_ms: 5_000,
+            checkpoint_after_commands: 5_000,
+            checkpoint_after_ms: 5_000,
             max_clock_step_ms: 5_000,
             claim_stopped: false,
         }

@@ -167,7 +167,7 @@ mod tests {
     use tidemill_model::{InstanceId, Outcome, Rejection, Reply, RequestId};
 
     fn reply(reason: String) -> Effect {
-        let outcome = Outcome::Refused(Rejection::Quarantined { reason });
+        let outcome = Outcome::Refused(Rejection::DeadLettered { reason });
         let reply = Reply { request: RequestId::new("r"), outcome, partition: 0, offset: 1 };
         Effect::Reply { to: InstanceId::new("i"), reply }
     }

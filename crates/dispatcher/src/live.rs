@@ -69,12 +69,12 @@ impl LiveHandle {
             LiveQuery::PlanApply { .. } => PLAN_PATIENCE,
             LiveQuery::Why { .. }
             | LiveQuery::NewestBatch { .. }
-            | LiveQuery::WantedThings { .. }
+            | LiveQuery::WantedExternalDependencies { .. }
             | LiveQuery::WantedQuality { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
-            | LiveQuery::Told { .. }
-            | LiveQuery::Post { .. }
+            | LiveQuery::Notified { .. }
+            | LiveQuery::Mailboxes { .. }
             | LiveQuery::Pool { .. } => PATIENCE,
         };
         self.ask(partition, patience, |answer| Question::Live { shard, query, answer })

@@ -18,7 +18,7 @@ mod reading;
 
 use std::collections::VecDeque;
 
-use tidemill_engine::{Courier, Effect, Partition, Rig};
+use tidemill_engine::{Effect, FaultInjection, OutboxSender, Partition};
 use tidemill_log::{AppendError, Chain, Head, Kind, Record};
 use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId, Timestamp};
 
@@ -141,8 +141,8 @@ pub struct Owner {
     /// Silences were looked for with the present ends.
     looked_for_silence: bool,
     silence: Silence,
-    courier: Courier,
-    courier_since: u64,
+    outbox_sender: OutboxSender,
+    outbox_sender_since: u64,
     /// Effects were lost, and what is outstanding has not been said again since.
     effects_lost: bool,
     said_again_ms: Option<u64>,
@@ -180,8 +180,8 @@ impl Owner {
             asking: false,
             looked_for_silence: false,
             silence: Silence::default(),
-            courier: Courier::default(),
-            courier_since: 0,
+            outbox_sender: OutboxSender::default(),
+            outbox_sender_since: 0,
             effects_lost: false,
             said_again_ms: None,
             clock_base_ms: None,
@@ -192,9 +192,9 @@ impl Owner {
 
     /// The same, with rules that a test has rigged.
     #[doc(hidden)]
-    pub fn rigged(start: Start, rig: Rig) -> Self {
+    pub fn fault_injected(start: Start, fault_injection: FaultInjection) -> Self {
         let mut owner = Self::new(start);
-        owner.state = owner.state.rigged(rig);
+        owner.state = owner.state.fault_injected(fault_injection);
         owner
     }
 
@@ -257,7 +257,7 @@ impl Owner {
                 Ok(Vec::new())
             }
             Input::EffectsLost => {
-                self.courier.start_over();
+                self.outbox_sender.start_over();
                 self.effects_lost = true;
                 Ok(Vec::new())
             }

@@ -73,7 +73,7 @@ impl Owning {
                 Err(error @ Error::Log { .. }) => {
                     tracing::warn!(partition = self.start.partition, %error, source = ?error.source(), "tries again");
                 }
-                // A person can mend it: the journal says so then. Or it was only late, and others decided them.
+                // A person can fix it: the journal says so then. Or it was only late, and others decided them.
                 Ok(End::CommandsLost { read }) if self.journal_grows(read) => {}
                 Ok(End::CommandsLost { .. }) => return Ok(()),
                 Err(error) => return Err(error),

@@ -76,7 +76,7 @@ fn until_owned(log: &Arc<dyn Log>, partition: u32, by: &str) {
 /// A2, rule 3: after a kill the other dispatcher owns everything, and nothing happens twice. How long that takes is
 /// measured by `make chaos`, which holds it to 10 s.
 fn killed_owner_is_replaced() {
-    let config = kit::site::kafka_config();
+    let config = kit::cluster::kafka_config();
     let log = open(&config);
     let partitions = log.partitions(Topic::Journal);
     let mut victim = Victim::start(&config);

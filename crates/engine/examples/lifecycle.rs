@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use ed25519_dalek::{Signer, SigningKey};
 use jiff::SignedDuration;
-use tidemill_engine::{Courier, Draft, Effect, Partition, effects};
+use tidemill_engine::{Draft, Effect, OutboxSender, Partition, effects};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Envelope, GroupId, GroupSettings, Incarnation, JobId,
     JobSpec, Nonce, Priority, Program, Registration, ShardId, StartRequest, Submission, Timestamp,
@@ -43,69 +43,73 @@ fn main() {
 }
 
 fn submissions(batches: usize) {
-    let mut site = Site::new();
-    site.register();
+    let mut fixture = Fixture::new();
+    fixture.register();
     let begin = Instant::now();
     let mut submitted = 0;
-    while submitted < batches || site.unfinished() > 0 {
-        while submitted < batches && site.unfinished() + site.commands.len() < IN_FLIGHT {
+    while submitted < batches || fixture.unfinished() > 0 {
+        while submitted < batches && fixture.unfinished() + fixture.commands.len() < IN_FLIGHT {
             submitted += 1;
-            site.send(GROUP, submission(submitted));
+            fixture.send(GROUP, submission(submitted));
         }
-        site.draft();
+        fixture.draft();
     }
-    site.report("submitted jobs, to the end", batches, begin);
+    fixture.report("submitted jobs, to the end", batches, begin);
 }
 
 fn by_hand(batches: usize) {
-    let mut site = Site::new();
-    let jobs = site.define(100, "null");
-    site.register();
+    let mut fixture = Fixture::new();
+    let jobs = fixture.define(100, "null");
+    fixture.register();
     let begin = Instant::now();
     let mut submitted = 0;
-    while submitted < batches || site.unfinished() > 0 {
-        while submitted < batches && site.unfinished() + site.commands.len() < IN_FLIGHT {
-            let time = site.wall.checked_add(SignedDuration::from_millis(submitted as i64)).unwrap();
-            site.send(GROUP, run(jobs[submitted % jobs.len()], time));
+    while submitted < batches || fixture.unfinished() > 0 {
+        while submitted < batches && fixture.unfinished() + fixture.commands.len() < IN_FLIGHT {
+            let time = fixture.wall.checked_add(SignedDuration::from_millis(submitted as i64)).unwrap();
+            fixture.send(GROUP, run(jobs[submitted % jobs.len()], time));
             submitted += 1;
         }
-        site.draft();
+        fixture.draft();
     }
-    site.report("batches of 100 defined jobs, to the end", batches, begin);
+    fixture.report("batches of 100 defined jobs, to the end", batches, begin);
 }
 
 fn memory_of_submissions(batches: usize) {
-    let mut site = Site::new();
+    let mut fixture = Fixture::new();
     let before = resident_bytes();
     for n in 0..batches {
-        site.send(GROUP, submission(n));
-        if site.commands.len() == IN_FLIGHT {
-            site.settle();
+        fixture.send(GROUP, submission(n));
+        if fixture.commands.len() == IN_FLIGHT {
+            fixture.settle();
         }
     }
-    site.settle();
+    fixture.settle();
     let bytes = resident_bytes().saturating_sub(before) / batches;
     println!(
         "{:<44} {bytes:>9} bytes each, {} waiting",
         "submitted jobs that wait for a worker",
-        site.unfinished()
+        fixture.unfinished()
     );
 }
 
 fn memory_of_waiting_batches(batches: usize) {
-    let mut site = Site::new();
-    let jobs = site.define(100, r#"["j0"]"#);
+    let mut fixture = Fixture::new();
+    let jobs = fixture.define(100, r#"["j0"]"#);
     let before = resident_bytes();
     for n in 0..batches {
-        let time = site.wall.checked_add(SignedDuration::from_millis(n as i64)).unwrap();
-        site.send(GROUP, run(jobs[1 + n % (jobs.len() - 1)], time));
-        if site.commands.len() == IN_FLIGHT {
-            site.settle();
+        let time = fixture.wall.checked_add(SignedDuration::from_millis(n as i64)).unwrap();
+        fixture.send(GROUP, run(jobs[1 + n % (jobs.len() - 1)], time));
+        if fixture.commands.len() == IN_FLIGHT {
+            fixture.settle();
         }
     }
-    site.settle();
+    fixture.settle();
     let bytes = resident_bytes().saturating_sub(before) / batches;
-    println!("{:<44} {bytes:>9} bytes each, {} waiting", "batches that wait for a parent", site.unfinished());
+    println!(
+        "{:<44} {bytes:>9} bytes each, {} waiting",
+        "batches that wait for a parent",
+        fixture.unfinished()
+    );
 }
 
 fn submission(n: usize) -> Command {
@@ -136,9 +140,9 @@ fn resident_bytes() -> usize {
 }
 
 /// One partition, its journal's size, and a worker.
-struct Site {
+struct Fixture {
     partition: Partition,
-    courier: Courier,
+    outbox_sender: OutboxSender,
     commands: Vec<CommandRecord>,
     wall: Timestamp,
     offset: u64,
@@ -147,11 +151,11 @@ struct Site {
     largest: usize,
 }
 
-impl Site {
+impl Fixture {
     fn new() -> Self {
-        let mut site = Self {
+        let mut fixture = Self {
             partition: Partition::new(0, 1),
-            courier: Courier::default(),
+            outbox_sender: OutboxSender::default(),
             commands: Vec::new(),
             wall: "2026-07-01T10:10:00Z".parse().unwrap(),
             offset: 0,
@@ -161,9 +165,9 @@ impl Site {
         };
         let worker_key = hex(key().verifying_key().as_bytes());
         let (name, settings) = ("bench".try_into().unwrap(), GroupSettings::default());
-        site.send(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
-        site.settle();
-        site
+        fixture.send(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+        fixture.settle();
+        fixture
     }
 
     fn define(&mut self, count: usize, parents: &str) -> Vec<JobId> {
@@ -175,7 +179,10 @@ impl Site {
             JobSpec::from_value(serde_json::from_str(&text).unwrap()).unwrap()
         };
         let jobs = (0..count).map(spec).collect();
-        self.send(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false });
+        self.send(
+            ShardId::CATALOGUE,
+            Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false, orphan_children: false },
+        );
         self.settle();
         (1..=count as u64).map(|n| JobId::mint(n, ShardId::CATALOGUE)).collect()
     }
@@ -242,7 +249,7 @@ impl Site {
         self.bytes += body.len();
         self.largest = self.largest.max(body.len());
         let mut acts = effects(&self.partition, envelope, self.offset);
-        acts.extend(self.courier.collect(&self.partition));
+        acts.extend(self.outbox_sender.collect(&self.partition));
         for act in acts {
             match act {
                 Effect::Send { shard, command } => self.send(shard, command),

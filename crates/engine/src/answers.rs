@@ -83,7 +83,7 @@ impl Answers {
         }
         if outcome == Outcome::Deferred {
             // It stands until the answer replaces it, which may have come in this same envelope. Only so many
-            // wishes wait at once.
+            // requests wait at once.
             self.by_request.entry(request).or_insert(outcome);
             return;
         }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn refused(bytes: usize) -> Outcome {
-        Outcome::Refused(Rejection::Quarantined { reason: "r".repeat(bytes) })
+        Outcome::Refused(Rejection::DeadLettered { reason: "r".repeat(bytes) })
     }
 
     /// However large answers are, what is kept is bounded: the oldest go first, and all after 24 hours.
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// However long a wish is put off, its repeats find it, and its answer is then kept as long as any other;
+    /// However long a request is put off, its repeats find it, and its answer is then kept as long as any other;
     /// also where both are of one envelope.
     #[test]
     fn what_was_put_off_is_kept_until_it_is_decided_and_its_answer_for_a_day() {

@@ -8,7 +8,7 @@ use crate::effect::Effect;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decision {
     /// The facts, or why there are none.
-    pub verdict: Verdict,
+    pub ruling: Ruling,
     /// What somebody must hear though nothing changed: a worker that it is unknown or a token stale, a shard
     /// that its message had arrived before. Each says only what any later state says as well, so it may be
     /// sent late, twice or never.
@@ -17,7 +17,7 @@ pub struct Decision {
 
 /// Accepted or refused.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum Ruling {
     /// These facts, and perhaps something for the sender.
     Accepted {
         /// In order.
@@ -29,21 +29,21 @@ pub enum Verdict {
     Refused(Rejection),
 }
 
-impl Default for Verdict {
+impl Default for Ruling {
     fn default() -> Self {
-        Verdict::Accepted { events: Vec::new(), answer: None }
+        Ruling::Accepted { events: Vec::new(), answer: None }
     }
 }
 
 impl Decision {
     /// Accepted without an answer of its own.
     pub fn events(events: Vec<Event>) -> Self {
-        Self { verdict: Verdict::Accepted { events, answer: None }, notices: Vec::new() }
+        Self { ruling: Ruling::Accepted { events, answer: None }, notices: Vec::new() }
     }
 
     /// Accepted, with something for the sender.
     pub fn answered(events: Vec<Event>, answer: Answer) -> Self {
-        Self { verdict: Verdict::Accepted { events, answer: Some(answer) }, notices: Vec::new() }
+        Self { ruling: Ruling::Accepted { events, answer: Some(answer) }, notices: Vec::new() }
     }
 
     /// Nothing to do, and that is fine.
@@ -60,7 +60,7 @@ impl Decision {
 
 impl From<Rejection> for Decision {
     fn from(rejection: Rejection) -> Self {
-        Self { verdict: Verdict::Refused(rejection), notices: Vec::new() }
+        Self { ruling: Ruling::Refused(rejection), notices: Vec::new() }
     }
 }
 

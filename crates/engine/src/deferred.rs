@@ -1,10 +1,10 @@
-//! Wishes whose outcome comes with a later record than the one that took them in.
+//! Requests whose outcome comes with a later record than the one that took them in.
 
 use tidemill_model::{Answer, Event, InstanceId, Outcome, RequestId};
 
 use crate::catalogue::finished;
 
-/// What came of a wish that was put off.
+/// What came of a request that was put off.
 #[derive(Debug)]
 pub(crate) struct Decided<'a> {
     pub(crate) request: Option<&'a RequestId>,
@@ -17,33 +17,33 @@ pub(crate) fn puts_off(events: &[Event]) -> bool {
     let asks = |event: &Event| {
         matches!(
             event,
-            Event::UnfinishedAsked { .. }
+            Event::UnfinishedQueried { .. }
                 | Event::ApplyCommitted { .. }
-                | Event::JobMoveAsked { .. }
-                | Event::UserMoveAsked { .. }
+                | Event::JobMoveRequested { .. }
+                | Event::UserMoveRequested { .. }
         )
     };
-    // An answer of a shard may ask again, for a wish that was put off before.
-    events.iter().any(asks) && !events.iter().any(|event| matches!(event, Event::UnfinishedHeard { .. }))
+    // An answer of a shard may ask again, for a request that was put off before.
+    events.iter().any(asks) && !events.iter().any(|event| matches!(event, Event::UnfinishedReceived { .. }))
 }
 
-/// What an event says of a wish that was put off.
+/// What an event says of a request that was put off.
 pub(crate) fn decided(event: &Event) -> Option<Decided<'_>> {
-    let (request, reply_to, outcome) = if let Event::RemovalDecided { request, reply_to, outcome, .. } = event
-    {
-        (request, reply_to, outcome.clone())
-    } else if let Event::ApplyFinished { request, reply_to, .. } = event {
-        (request, reply_to, finished())
-    } else if let Event::UserMoved { request, reply_to, .. } | Event::JobMoved { request, reply_to, .. } =
-        event
-    {
-        (request, reply_to, Outcome::Answered(Answer::Done))
-    } else if let Event::UserMoveRefused { request, reply_to, reason, .. }
-    | Event::JobMoveRefused { request, reply_to, reason, .. } = event
-    {
-        (request, reply_to, Outcome::Refused(reason.clone()))
-    } else {
-        return None;
-    };
+    let (request, reply_to, outcome) =
+        if let Event::DeletionDecided { request, reply_to, outcome, .. } = event {
+            (request, reply_to, outcome.clone())
+        } else if let Event::ApplyFinished { request, reply_to, .. } = event {
+            (request, reply_to, finished())
+        } else if let Event::UserMoved { request, reply_to, .. } | Event::JobMoved { request, reply_to, .. } =
+            event
+        {
+            (request, reply_to, Outcome::Answered(Answer::Done))
+        } else if let Event::UserMoveRejected { request, reply_to, reason, .. }
+        | Event::JobMoveRejected { request, reply_to, reason, .. } = event
+        {
+            (request, reply_to, Outcome::Refused(reason.clone()))
+        } else {
+            return None;
+        };
     Some(Decided { request: request.as_ref(), reply_to: reply_to.as_ref(), outcome })
 }

@@ -13,7 +13,7 @@ use tidemill_model::{
     RequestId, Resume, ShardId, Source, Timestamp, WorkerId,
 };
 
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Ruling};
 use crate::deferred::puts_off;
 use crate::effect::Effect;
 use crate::group::{self, GroupShard, Task, Timer};
@@ -23,7 +23,7 @@ use crate::weight;
 /// A draft heavier than this takes no more. The weight is an upper estimate of the encoded bytes, and one
 /// decision adds at most about as much again, so that an envelope stays below the log's hard cap.
 pub const MAX_ENVELOPE_WEIGHT: usize = 192 * 1024;
-/// A command whose outcome would be heavier than this is quarantined: together with a draft that is nearly
+/// A command whose outcome would be heavier than this is dead-lettered: together with a draft that is nearly
 /// full it could not be appended, and nothing that anyone sends may stop the partition.
 pub const MAX_DECISION_WEIGHT: usize = 288 * 1024;
 /// So far ahead of its owner's clock a partition may be set: clocks differ, and seconds are rounded.
@@ -88,7 +88,7 @@ impl<'a> Draft<'a> {
 
     /// Decides the command at `offset`, whose record hashes to `hash`.
     pub fn command(&mut self, offset: u64, hash: String, record: CommandRecord) {
-        if let Some(reason) = unspeakable(&record) {
+        if let Some(reason) = oversize_sender_field(&record) {
             return self.undecodable(offset, hash, &reason);
         }
         self.envelope.resume = Some(Resume { offset, hash });
@@ -107,7 +107,7 @@ impl<'a> Draft<'a> {
         } else {
             let now = self.envelope.now;
             let decided = catch_unwind(AssertUnwindSafe(|| self.partition.decide(&record, now)));
-            Some(decided.unwrap_or_else(|panic| quarantine(offset, &panic_text(panic.as_ref()))))
+            Some(decided.unwrap_or_else(|panic| dead_letters(offset, &panic_text(panic.as_ref()))))
         };
         let waited_for = record.request.is_some();
         let source = Source::Command {
@@ -128,7 +128,7 @@ impl<'a> Draft<'a> {
         let actor = Actor::default();
         let source = Source::Command { offset, request: None, reply_to: None, actor };
         let shard = self.partition.shards().next().map_or(self.partition.first_shard(), |(id, _)| id);
-        self.decided(source, shard, quarantine(offset, reason), true);
+        self.decided(source, shard, dead_letters(offset, reason), true);
     }
 
     /// Decides what the owner saw by its own monotonic clock.
@@ -154,7 +154,7 @@ impl<'a> Draft<'a> {
             let decided = match &due {
                 Due::Group(task) => self.partition.group(shard).map(|group| {
                     let decide = || {
-                        self.partition.rig().decides(group, task);
+                        self.partition.fault_injection().decides(group, task);
                         let decided = group.decide_task(task, now);
                         assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
                         decided
@@ -225,19 +225,19 @@ impl<'a> Draft<'a> {
 
     fn decided(&mut self, source: Source, shard: ShardId, decision: Decision, waited_for: bool) {
         self.notices.extend(decision.notices);
-        match decision.verdict {
-            Verdict::Refused(rejection) => {
+        match decision.ruling {
+            Ruling::Refused(rejection) => {
                 planted!(RefusedChangesState => self.partition.take_number(shard));
                 self.record(source, shard, Vec::new(), Outcome::Refused(rejection), true);
             }
-            Verdict::Accepted { events, answer } => {
-                let quarantined = events.iter().find_map(|event| match event {
-                    Event::CommandQuarantined { reason, .. } => Some(reason.clone()),
+            Ruling::Accepted { events, answer } => {
+                let dead_lettered = events.iter().find_map(|event| match event {
+                    Event::CommandDeadLettered { reason, .. } => Some(reason.clone()),
                     _ => None,
                 });
-                let outcome = match (quarantined, answer) {
+                let outcome = match (dead_lettered, answer) {
                     _ if puts_off(&events) => Outcome::Deferred,
-                    (Some(reason), _) => Outcome::Refused(Rejection::Quarantined { reason }),
+                    (Some(reason), _) => Outcome::Refused(Rejection::DeadLettered { reason }),
                     (None, Some(answer)) => Outcome::Answered(answer),
                     (None, None) => Outcome::Done,
                 };
@@ -265,7 +265,7 @@ impl<'a> Draft<'a> {
                 "its outcome would take {} bytes, and one decision may take {MAX_DECISION_WEIGHT}",
                 of_cause + of_events
             );
-            return self.quarantined(source, shard, &reason);
+            return self.dead_lettered(source, shard, &reason);
         }
         self.weight += of_cause;
         self.envelope.causes.push(Cause { source, outcome, events: events.len() as u32 });
@@ -280,11 +280,11 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn quarantined(&mut self, source: Source, shard: ShardId, reason: &str) {
+    fn dead_lettered(&mut self, source: Source, shard: ShardId, reason: &str) {
         let Source::Command { offset, .. } = source else {
             panic!("a decision without a command is bounded: {reason}");
         };
-        self.decided(source, shard, quarantine(offset, reason), true);
+        self.decided(source, shard, dead_letters(offset, reason), true);
     }
 
     fn push(&mut self, shard: ShardId, events: Vec<Event>, weight: usize) {
@@ -301,7 +301,7 @@ impl<'a> Draft<'a> {
 }
 
 /// Why a command cannot be named in an envelope.
-fn unspeakable(record: &CommandRecord) -> Option<String> {
+fn oversize_sender_field(record: &CommandRecord) -> Option<String> {
     let texts = [
         ("request", record.request.as_ref().map(RequestId::as_str)),
         ("reply_to", record.reply_to.as_ref().map(tidemill_model::InstanceId::as_str)),
@@ -312,9 +312,9 @@ fn unspeakable(record: &CommandRecord) -> Option<String> {
     long.map(|(field, _)| format!("{field} is longer than {MAX_SENDER_BYTES} bytes"))
 }
 
-fn quarantine(offset: u64, reason: &str) -> Decision {
+fn dead_letters(offset: u64, reason: &str) -> Decision {
     let reason = reason.chars().take(500).collect();
-    Decision::events(vec![Event::CommandQuarantined { offset, reason }])
+    Decision::events(vec![Event::CommandDeadLettered { offset, reason }])
 }
 
 /// Rule 12: a timer that panics suspends its entity, a fire after it was tried again; any other failure of the rules
@@ -334,14 +334,14 @@ fn failed(
         Task::Tell(..)
         | Task::Settle(_)
         | Task::Cancel(_)
-        | Task::MoveFire(_)
+        | Task::Reschedule(_)
         | Task::Conclude(_)
         | Task::Block(_)
         | Task::Trigger
-        | Task::ForgetThings
+        | Task::ForgetExternalDependencies
         | Task::AskQuality(_)
-        | Task::Finale(_)
-        | Task::PlaceFinale(..)
+        | Task::FinalCommands(_)
+        | Task::PlaceFinalCommands(..)
         | Task::Anchor(_)
         | Task::Place(..)
         | Task::OpenRate(_)
@@ -373,7 +373,7 @@ mod tests {
         let planted = || {
             let mut partition = Partition::new(0, 1);
             // The shard begins to be with its first event.
-            let event = Event::CommandQuarantined { offset: 0, reason: String::new() };
+            let event = Event::CommandDeadLettered { offset: 0, reason: String::new() };
             partition.apply_event(at(0), &Recorded { shard, event });
             let timers = [(at(1), asks_nothing), (at(2), panics), (at(3), fine), (at(50), panics)];
             partition.group_mut(shard).unwrap().timers.extend(timers);

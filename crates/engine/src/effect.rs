@@ -57,16 +57,16 @@ pub enum Effect {
 /// Remembers which messages of which outbox were already handed on, so that each accepted envelope sends
 /// only what is new. Empty at takeover, and emptied when acknowledgements stay away: then all is sent again.
 #[derive(Debug, Clone, Default)]
-pub struct Courier {
+pub struct OutboxSender {
     sent: BTreeMap<(ShardId, ShardId), u64>,
 }
 
-impl Courier {
+impl OutboxSender {
     /// Messages between shards that are due to be sent.
     pub fn collect(&mut self, partition: &Partition) -> Vec<Effect> {
         let mut effects = Vec::new();
         for (from, shard) in partition.shards() {
-            for (to, number, message) in shard.post().waiting(MAX_ON_THEIR_WAY) {
+            for (to, number, message) in shard.mailbox().waiting(MAX_ON_THEIR_WAY) {
                 let sent = self.sent.entry((from, to)).or_default();
                 if number > *sent {
                     *sent = number;
@@ -80,7 +80,7 @@ impl Courier {
 
     /// Whether something was sent that has not been acknowledged.
     pub fn is_waiting(&self, partition: &Partition) -> bool {
-        partition.shards().any(|(_, shard)| shard.post().waiting(1).next().is_some())
+        partition.shards().any(|(_, shard)| shard.mailbox().waiting(1).next().is_some())
     }
 
     /// Forgets what was sent.
@@ -98,7 +98,7 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
         if let Event::MessageReceived { from, number } = recorded.event {
             acknowledge.insert((recorded.shard, from), number);
         }
-        if let Event::CommandQuarantined { offset, reason } = &recorded.event {
+        if let Event::CommandDeadLettered { offset, reason } = &recorded.event {
             effects.push(Effect::DeadLetter { offset: *offset, reason: reason.clone() });
         }
         if let Some(Decided { request: Some(request), reply_to: Some(to), outcome }) =
@@ -134,7 +134,7 @@ pub(crate) fn outstanding_of(partition: &Partition, group: &GroupShard, worker: 
     let of_token = |token: Token| {
         let of = || format!("what worker {worker} is to do by token {token}");
         derived(of, || {
-            partition.rig().derives(group, token);
+            partition.fault_injection().derives(group, token);
             to(worker, group.outstanding_of_token(token))
         })
     };
@@ -165,7 +165,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
     let Some(group) = partition.group(shard) else { return Vec::new() };
     match event {
         Event::BatchAssigned { batch, token, worker, .. } => {
-            partition.rig().derives(group, *token);
+            partition.fault_injection().derives(group, *token);
             let message = |batch: &Batch| WorkMessage::Assigned {
                 worker: worker.clone(),
                 token: *token,
@@ -175,11 +175,11 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
             to(worker, group.batches.get(batch).map(message))
         }
         Event::StartGranted { token, worker, .. } => {
-            partition.rig().derives(group, *token);
+            partition.fault_injection().derives(group, *token);
             to(worker, group.granted_message(*token))
         }
         Event::AttemptFinished { token, worker, .. }
-        | Event::FinalCommandEnded { token: Some(token), worker, .. } => {
+        | Event::FinalCommandFinished { token: Some(token), worker, .. } => {
             to(worker, [WorkMessage::Recorded { token: *token }])
         }
         Event::FinalCommandAssigned { token, worker, .. } => to(worker, group.outstanding_final(*token)),
@@ -205,77 +205,79 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
         Event::GroupDefined { .. }
         | Event::KeyDefined { .. }
         | Event::KeyRevoked { .. }
-        | Event::Frozen { .. }
-        | Event::Thawed { .. }
-        | Event::FreezeReceived { .. }
+        | Event::FreezeSet { .. }
+        | Event::FreezeLifted { .. }
+        | Event::FreezeReplicated { .. }
         | Event::StartDue { .. }
         | Event::JobDefined { .. }
         | Event::JobEnabled { .. }
         | Event::JobDisabled { .. }
         | Event::JobDeleted { .. }
+        | Event::JobParentDeleted { .. }
+        | Event::ParentDeletionReplicated { .. }
         | Event::MessageReceived { .. }
         | Event::OutboxAcknowledged { .. }
-        | Event::GroupReceived { .. }
-        | Event::JobReceived { .. }
-        | Event::JobSwitched { .. }
-        | Event::JobRemoved { .. }
-        | Event::JobMoveAsked { .. }
+        | Event::GroupReplicated { .. }
+        | Event::JobReplicated { .. }
+        | Event::JobSwitchReplicated { .. }
+        | Event::JobDropped { .. }
+        | Event::JobMoveRequested { .. }
         | Event::JobMoved { .. }
-        | Event::JobMoveRefused { .. }
-        | Event::JobReleased { .. }
-        | Event::JobKept { .. }
-        | Event::JobTaken { .. }
+        | Event::JobMoveRejected { .. }
+        | Event::JobDetached { .. }
+        | Event::JobDetachRejected { .. }
+        | Event::JobAttached { .. }
         | Event::JobSubmitted { .. }
-        | Event::UnfinishedAsked { .. }
-        | Event::UnfinishedTold { .. }
-        | Event::UnfinishedHeard { .. }
-        | Event::RemovalDecided { .. }
+        | Event::UnfinishedQueried { .. }
+        | Event::UnfinishedReported { .. }
+        | Event::UnfinishedReceived { .. }
+        | Event::DeletionDecided { .. }
         | Event::JobsStaged { .. }
-        | Event::StagingDropped { .. }
+        | Event::StagingDiscarded { .. }
         | Event::ApplyCommitted { .. }
         | Event::ApplyAdvanced { .. }
         | Event::ApplyFinished { .. }
         | Event::RerunRequested { .. }
-        | Event::RunsAsked { .. }
-        | Event::RunsHeard { .. }
+        | Event::RunsQueried { .. }
+        | Event::RunsReceived { .. }
         | Event::JobsSkipped { .. }
         | Event::BatchesPlanned { .. }
         | Event::RerunPlanned { .. }
         | Event::RerunApproved { .. }
-        | Event::RunsOrdered { .. }
-        | Event::RunEnded { .. }
+        | Event::RunsRequested { .. }
+        | Event::RunFinished { .. }
         | Event::RunsBlocked { .. }
         | Event::BulkRequested { .. }
         | Event::BulkAdvanced { .. }
         | Event::RerunPaused { .. }
         | Event::RerunResumed { .. }
         | Event::RerunCancelled { .. }
-        | Event::RerunEnded { .. }
-        | Event::RunsTold { .. }
+        | Event::RerunFinished { .. }
+        | Event::RunsReported { .. }
         | Event::RunSkipped { .. }
         | Event::JobCancelled { .. }
-        | Event::CancelReceived { .. }
-        | Event::ParentsReceived { .. }
-        | Event::StandingsHeard { .. }
-        | Event::GenerationsHeard { .. }
-        | Event::TimesHeard { .. }
-        | Event::ParentFollowed { .. }
-        | Event::ParentWatched { .. }
-        | Event::ParentUnwatched { .. }
+        | Event::CancellationReplicated { .. }
+        | Event::ParentsReplicated { .. }
+        | Event::ParentStatusUpdated { .. }
+        | Event::ParentGenerationsReceived { .. }
+        | Event::ParentTimesReceived { .. }
+        | Event::ParentSubscribed { .. }
+        | Event::ParentTimesSubscribed { .. }
+        | Event::ParentTimesUnsubscribed { .. }
         | Event::BatchGenerated { .. }
-        | Event::FiresSkipped { .. }
+        | Event::ScheduleSkipped { .. }
         | Event::TemplateDefined { .. }
-        | Event::TemplateRemoved { .. }
+        | Event::TemplateDeleted { .. }
         | Event::UsersAssigned { .. }
-        | Event::UserMoveAsked { .. }
+        | Event::UserMoveRequested { .. }
         | Event::UserMoved { .. }
-        | Event::UserMoveRefused { .. }
-        | Event::TemplateReceived { .. }
-        | Event::TemplateForgotten { .. }
-        | Event::UsersReceived { .. }
-        | Event::UserReleased { .. }
-        | Event::UserKept { .. }
-        | Event::UserReceived { .. }
+        | Event::UserMoveRejected { .. }
+        | Event::TemplateReplicated { .. }
+        | Event::TemplateDropped { .. }
+        | Event::UsersReplicated { .. }
+        | Event::UserDetached { .. }
+        | Event::UserDetachRejected { .. }
+        | Event::UserAttached { .. }
         | Event::TaskCreated { .. }
         | Event::TaskChanged { .. }
         | Event::TaskDeleted { .. }
@@ -284,59 +286,59 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
         | Event::GrantReturned { .. }
         | Event::GrantExpired { .. }
         | Event::TasksPurged { .. }
-        | Event::PoolReceived { .. }
-        | Event::PoolForgotten { .. }
+        | Event::PoolReplicated { .. }
+        | Event::PoolDropped { .. }
         | Event::PermitsReceived { .. }
         | Event::PermitsReported { .. }
         | Event::PoolDefined { .. }
-        | Event::PoolRemoved { .. }
-        | Event::PermitsHeard { .. }
+        | Event::PoolDeleted { .. }
+        | Event::PermitReportReceived { .. }
         | Event::PermitsGranted { .. }
-        | Event::RateOpened { .. }
+        | Event::RateLimitReset { .. }
         | Event::CalendarDefined { .. }
-        | Event::CalendarRemoved { .. }
-        | Event::CalendarReceived { .. }
-        | Event::CalendarForgotten { .. }
-        | Event::FireMoved { .. }
+        | Event::CalendarDeleted { .. }
+        | Event::CalendarReplicated { .. }
+        | Event::CalendarDropped { .. }
+        | Event::ScheduleRescheduled { .. }
         | Event::GenerationFailed { .. }
         | Event::DependencySatisfied { .. }
-        | Event::DependencyWithdrawn { .. }
+        | Event::DependencyRevoked { .. }
         | Event::AttemptStarted { .. }
-        | Event::CodeReported { .. }
-        | Event::FinalCommandEnded { token: None, .. }
+        | Event::UserCodeReported { .. }
+        | Event::FinalCommandFinished { token: None, .. }
         | Event::FinalCommandNotRun { .. }
-        | Event::WorkerUnfit { .. }
-        | Event::WorkerFit { .. }
+        | Event::WorkerUnready { .. }
+        | Event::WorkerReady { .. }
         | Event::RetryScheduled { .. }
         | Event::RetryDue { .. }
         | Event::BatchFinished { .. }
-        | Event::BatchMarked { .. }
+        | Event::BatchResultOverridden { .. }
         | Event::BatchBlocked { .. }
         | Event::BatchUnblocked { .. }
-        | Event::TimeoutMarked { .. }
+        | Event::TimeoutReached { .. }
         | Event::AlarmRaised { .. }
         | Event::HistoryEvicted { .. }
-        | Event::ThingWaited { .. }
-        | Event::ThingSatisfied { .. }
-        | Event::ThingWithdrawn { .. }
-        | Event::ThingsForgotten { .. }
+        | Event::ExternalDependencyRegistered { .. }
+        | Event::ExternalDependencySatisfied { .. }
+        | Event::ExternalDependencyRevoked { .. }
+        | Event::ExternalDependenciesEvicted { .. }
         | Event::DependencyOverridden { .. }
-        | Event::ChecksRequested { .. }
+        | Event::ProbesRequested { .. }
         | Event::QualityRequested { .. }
-        | Event::QualityTaken { .. }
+        | Event::QualitySent { .. }
         | Event::QualityAnswered { .. }
         | Event::ThirdPartyReported { .. }
-        | Event::ThirdPartyForgotten { .. }
-        | Event::ChecksLate { .. }
-        | Event::ChecksRecovered { .. }
+        | Event::ThirdPartyEvicted { .. }
+        | Event::ProbesLate { .. }
+        | Event::ProbesRecovered { .. }
         | Event::WorkerMeasured { .. }
         | Event::WorkerLost { .. }
-        | Event::WorkerFound { .. }
+        | Event::WorkerRecovered { .. }
         | Event::WorkerDrained { .. }
         | Event::WorkerResumed { .. }
-        | Event::CommandQuarantined { .. }
+        | Event::CommandDeadLettered { .. }
         | Event::TimerSuspended { .. }
-        | Event::TimeSet { .. }
-        | Event::LossAccepted { .. } => Vec::new(),
+        | Event::ClockSet { .. }
+        | Event::CommandLossAccepted { .. } => Vec::new(),
     }
 }

@@ -26,23 +26,23 @@ mod decision;
 mod deferred;
 mod draft;
 mod effect;
+mod fault_injection;
 mod group;
 mod outbox;
 mod partition;
 mod preview;
 mod rate;
-mod rig;
 mod schedule;
 mod weight;
 
 pub use catalogue::{Catalogue, check_jobs};
-pub use decision::{Decision, Verdict};
+pub use decision::{Decision, Ruling};
 pub use draft::{Draft, Drafted, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
-pub use effect::{Courier, Effect, effects};
+pub use effect::{Effect, OutboxSender, effects};
+pub use fault_injection::FaultInjection;
 pub use group::{GroupShard, LiveWorker};
 pub use partition::{Partition, Shard};
 #[doc(hidden)]
 pub use preview::{Preview, preview};
-pub use rig::Rig;
 pub use schedule::{grid_from_spec, templates};
 pub use weight::of_event as weight_of;

@@ -11,7 +11,7 @@ pub(crate) const MAX_ON_THEIR_WAY: usize = 256;
 
 /// One shard's side of its conversations.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Post {
+pub(crate) struct Mailbox {
     outgoing: BTreeMap<ShardId, Outbox>,
     received: BTreeMap<ShardId, u64>,
 }
@@ -23,7 +23,7 @@ struct Outbox {
     waiting: VecDeque<(u64, ShardMessage)>,
 }
 
-impl Post {
+impl Mailbox {
     pub(crate) fn send(&mut self, to: ShardId, message: ShardMessage) {
         let outbox = self.outgoing.entry(to).or_default();
         outbox.last += 1;

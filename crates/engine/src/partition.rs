@@ -8,13 +8,13 @@ use tidemill_model::{
 };
 
 use crate::answers::Answers;
-use crate::catalogue::{Catalogue, Chore, Wisher};
+use crate::catalogue::{Catalogue, Chore, Requester};
 use crate::decision::Decision;
 use crate::deferred::{self, Decided};
 use crate::effect::{Effect, outstanding_of};
+use crate::fault_injection::FaultInjection;
 use crate::group::{GroupShard, Task, says_state};
-use crate::outbox::Post;
-use crate::rig::Rig;
+use crate::outbox::Mailbox;
 
 /// One shard's state.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,18 +26,18 @@ pub enum Shard {
 }
 
 impl Shard {
-    fn new(id: ShardId, rig: &Rig) -> Self {
+    fn new(id: ShardId, fault_injection: &FaultInjection) -> Self {
         if id == ShardId::CATALOGUE {
             return Shard::Catalogue(Box::default());
         }
         let mut group = GroupShard::new(id);
-        if let Some(times) = rig.spare_history {
+        if let Some(times) = fault_injection.spare_history {
             group.spare_history = times;
         }
-        if let Some(jobs) = rig.remembered_submissions {
+        if let Some(jobs) = fault_injection.remembered_submissions {
             group.remembered_submissions = jobs;
         }
-        group.listed_parents = rig.listed_parents.unwrap_or(group.listed_parents);
+        group.listed_parents = fault_injection.listed_parents.unwrap_or(group.listed_parents);
         Shard::Group(Box::new(group))
     }
 
@@ -48,10 +48,10 @@ impl Shard {
         }
     }
 
-    pub(crate) fn post(&self) -> &Post {
+    pub(crate) fn mailbox(&self) -> &Mailbox {
         match self {
-            Shard::Catalogue(catalogue) => &catalogue.post,
-            Shard::Group(group) => &group.post,
+            Shard::Catalogue(catalogue) => &catalogue.mailbox,
+            Shard::Group(group) => &group.mailbox,
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct Partition {
     resume: Option<Resume>,
     answers: Answers,
     shards: BTreeMap<ShardId, Shard>,
-    rig: Rig,
+    fault_injection: FaultInjection,
 }
 
 impl Partition {
@@ -85,19 +85,19 @@ impl Partition {
             resume: None,
             answers: Answers::default(),
             shards: BTreeMap::new(),
-            rig: Rig::default(),
+            fault_injection: FaultInjection::default(),
         }
     }
 
     /// The same, rigged for a test.
     #[doc(hidden)]
-    pub fn rigged(mut self, rig: Rig) -> Self {
-        self.rig = rig;
+    pub fn fault_injected(mut self, fault_injection: FaultInjection) -> Self {
+        self.fault_injection = fault_injection;
         self
     }
 
-    pub(crate) fn rig(&self) -> &Rig {
-        &self.rig
+    pub(crate) fn fault_injection(&self) -> &FaultInjection {
+        &self.fault_injection
     }
 
     /// Its number.
@@ -180,15 +180,17 @@ impl Partition {
     }
 
     pub(crate) fn apply_event(&mut self, now: Timestamp, recorded: &Recorded) {
-        if let Event::TimeSet { now } = recorded.event {
+        if let Event::ClockSet { now } = recorded.event {
             self.now = now;
         }
-        self.rig.folds(&recorded.event);
+        self.fault_injection.folds(&recorded.event);
         if let Some(Decided { request: Some(request), outcome, .. }) = deferred::decided(&recorded.event) {
             self.answers.keep(request.clone(), outcome);
         }
-        let shard =
-            self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, &self.rig));
+        let shard = self
+            .shards
+            .entry(recorded.shard)
+            .or_insert_with(|| Shard::new(recorded.shard, &self.fault_injection));
         shard.apply(now, &recorded.event);
     }
 
@@ -226,24 +228,24 @@ impl Partition {
             Command::DeclareLost { .. } | Command::ExpireLease { .. } => {
                 wrong_shard("what only an owner can see", record.shard)
             }
-            Command::SetTime { now } => Decision::events(vec![Event::TimeSet { now: *now }]),
+            Command::SetTime { now } => Decision::events(vec![Event::ClockSet { now: *now }]),
             command => {
                 let (request, reply_to) = (record.request.as_ref(), record.reply_to.as_ref());
-                let wisher = Wisher { request, reply_to, actor: &record.actor };
-                self.dispatch(record.shard, command, wisher, now)
+                let requester = Requester { request, reply_to, actor: &record.actor };
+                self.dispatch(record.shard, command, requester, now)
             }
         }
     }
 
     /// What follows from something that the owner saw by its own monotonic clock.
     pub(crate) fn decide_observed(&self, shard: ShardId, command: &Command, now: Timestamp) -> Decision {
-        let wisher = Wisher { request: None, reply_to: None, actor: &Actor::default() };
-        self.dispatch(shard, command, wisher, now)
+        let requester = Requester { request: None, reply_to: None, actor: &Actor::default() };
+        self.dispatch(shard, command, requester, now)
     }
 
-    fn dispatch(&self, id: ShardId, command: &Command, wisher: Wisher<'_>, now: Timestamp) -> Decision {
+    fn dispatch(&self, id: ShardId, command: &Command, requester: Requester<'_>, now: Timestamp) -> Decision {
         if let Command::Acknowledge { from, upto } = command {
-            let news = self.shards.get(&id).is_some_and(|shard| shard.post().is_news(*from, *upto));
+            let news = self.shards.get(&id).is_some_and(|shard| shard.mailbox().is_news(*from, *upto));
             let event = Event::OutboxAcknowledged { to: *from, upto: *upto };
             return Decision::events(if news { vec![event] } else { Vec::new() });
         }
@@ -251,17 +253,17 @@ impl Partition {
         let shard = match self.shards.get(&id) {
             Some(shard) => shard,
             None => {
-                unborn = Shard::new(id, &self.rig);
+                unborn = Shard::new(id, &self.fault_injection);
                 &unborn
             }
         };
         match shard {
-            Shard::Catalogue(catalogue) => catalogue.decide(command, wisher, now, &self.rig),
-            Shard::Group(group) => group.decide(command, wisher.actor, now),
+            Shard::Catalogue(catalogue) => catalogue.decide(command, requester, now, &self.fault_injection),
+            Shard::Group(group) => group.decide(command, requester.actor, now),
         }
     }
 
-    /// The next thing that some shard asks for by itself, shards from `turn` on first; timers only those due
+    /// The next chore that some shard asks for by itself, shards from `turn` on first; timers only those due
     /// by `horizon`.
     pub(crate) fn next_task(&self, horizon: Timestamp, turn: ShardId) -> Option<(ShardId, Due)> {
         let later = self.shards.range(turn..).chain(self.shards.range(..turn));
@@ -283,23 +285,26 @@ impl Partition {
     pub fn answer(&self, shard: ShardId, query: &LiveQuery) -> LiveAnswer {
         match query {
             LiveQuery::PlanApply { .. } if shard.partition(self.count) != self.number => LiveAnswer::NotFound,
-            LiveQuery::PlanApply { jobs, prune, by } => match self.catalogue() {
-                Some(catalogue) => catalogue.plan(jobs, prune, by.as_ref(), self.now),
-                None => Catalogue::default().plan(jobs, prune, by.as_ref(), self.now),
-            },
+            LiveQuery::PlanApply { jobs, prune, by, orphan_children } => {
+                let terms = (by.as_ref(), *orphan_children);
+                match self.catalogue() {
+                    Some(catalogue) => catalogue.plan(jobs, prune, terms, self.now),
+                    None => Catalogue::default().plan(jobs, prune, terms, self.now),
+                }
+            }
             LiveQuery::Pool { name } if shard == ShardId::CATALOGUE => {
                 self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.pool_holders(name))
             }
-            LiveQuery::Told { concerned, .. } => {
+            LiveQuery::Notified { concerned, .. } => {
                 self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.told(concerned))
             }
             LiveQuery::Why { .. }
-            | LiveQuery::Post { .. }
+            | LiveQuery::Mailboxes { .. }
             | LiveQuery::Pool { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
             | LiveQuery::NewestBatch { .. }
-            | LiveQuery::WantedThings { .. }
+            | LiveQuery::WantedExternalDependencies { .. }
             | LiveQuery::WantedQuality { .. } => {
                 self.group(shard).map_or(LiveAnswer::NotFound, |group| group.answer(query))
             }

@@ -135,7 +135,7 @@ pub(crate) fn attempt_spec(
 pub(crate) const FINAL_COMMAND_MS: u64 = 600_000;
 
 /// What a final command is about.
-pub(crate) struct Finale<'a> {
+pub(crate) struct FinalCommands<'a> {
     pub(crate) batch: BatchId,
     pub(crate) logical_time: Timestamp,
     pub(crate) run: u32,
@@ -149,7 +149,7 @@ pub(crate) struct Finale<'a> {
 pub(crate) fn final_spec(
     definition: &JobDefinition,
     token: Token,
-    of: &Finale<'_>,
+    of: &FinalCommands<'_>,
     zone: &Zone,
 ) -> Result<RunSpec, String> {
     let mut parameters = definition.parameters.clone();

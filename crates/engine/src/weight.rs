@@ -20,15 +20,22 @@ pub fn of_event(event: &Event) -> usize {
             100 + of_definition(definition) + previous
         }
         Event::JobSubmitted { definition } => 100 + of_definition(definition),
-        Event::JobReceived { definition, .. } => 220 + of_definition(definition),
-        Event::BatchGenerated { dependencies, counted_parents, things, parameters, outputs, .. } => {
+        Event::JobReplicated { definition, .. } => 220 + of_definition(definition),
+        Event::BatchGenerated {
+            dependencies,
+            counted_parents,
+            external_dependencies,
+            parameters,
+            outputs,
+            ..
+        } => {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
             let mark = |output: &DataPath| output.mark.as_deref().map_or(0, of_text);
             let outputs: usize = outputs.iter().map(|output| 32 + of_text(&output.path) + mark(output)).sum();
             let counted = counted_parents.map_or(0, |_| 72);
-            560 + dependencies + counted + parameters + 24 * things.len() + 24 + outputs
+            560 + dependencies + counted + parameters + 24 * external_dependencies.len() + 24 + outputs
         }
         Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
         Event::StartGranted { worker, incarnation, nonce, .. } => {
@@ -45,9 +52,9 @@ pub fn of_event(event: &Event) -> usize {
         }
         Event::AttemptStarted { .. }
         | Event::DependencySatisfied { .. }
-        | Event::DependencyWithdrawn { .. }
+        | Event::DependencyRevoked { .. }
         | Event::RetryScheduled { .. }
-        | Event::ThingSatisfied { .. }
+        | Event::ExternalDependencySatisfied { .. }
         | Event::RetryDue { .. } => 260,
         _ => 64 + counted(|to| serde_json::to_writer(to, event)),
     }
@@ -120,7 +127,7 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let data = definition.data.as_ref().map_or(0, |data| 12 + counted(|to| serde_json::to_writer(to, data)));
     let execution = definition.execution.as_ref().map_or(0, |execution| {
         let names = [
-            execution.worker_group.as_ref().map(WorkerLabel::as_str),
+            execution.worker_label.as_ref().map(WorkerLabel::as_str),
             execution.run_as.as_ref().map(Account::as_str),
             execution.run_as_by.as_deref(),
         ];

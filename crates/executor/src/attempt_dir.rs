@@ -35,7 +35,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::plain_file;
-use crate::shim::{KilledBecause, Lease};
+use crate::shim::{KillCause, Lease};
 
 /// Longest record of an end, bytes: it holds values and messages, which have bounds of their own.
 const RECORD_MAX_BYTES: u64 = 1 << 20;
@@ -77,7 +77,7 @@ pub struct ExitRecord {
     pub signal: Option<i32>,
     /// Why it was ended, where it did not end by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub killed_because: Option<KilledBecause>,
+    pub kill_cause: Option<KillCause>,
     /// Why it could not be started, where it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -35,7 +35,7 @@ pub struct Config {
     /// Memory that jobs may have of this machine's, MiB, 1 to 16,777,216; default: all of it.
     #[serde(default)]
     pub memory_mb: Option<u32>,
-    /// What jobs can ask for it by, as their `worker_group`, at most 64; default none.
+    /// What jobs can ask for it by, as their `worker_label`, at most 64; default none.
     #[serde(default)]
     pub labels: BTreeSet<WorkerLabel>,
     /// Milliseconds from one heartbeat to the next, 50 to 60,000; default 3,000. It has to be well below
@@ -73,7 +73,7 @@ pub struct Config {
     pub api_url: String,
     /// Days that output of attempts is kept after their end is on record, 0 to 36,500; default 7.
     #[serde(default = "default_keep_logs")]
-    pub keep_logs_days: u32,
+    pub log_retention_days: u32,
     /// How paths are looked at, before a batch starts (DEP-6) and where one says whether an attempt has succeeded
     /// (EXE-4); default as a prober's.
     #[serde(default)]
@@ -152,7 +152,7 @@ impl Config {
             default_run_as: None,
             job_umask: None,
             api_url: String::new(),
-            keep_logs_days: default_keep_logs(),
+            log_retention_days: default_keep_logs(),
             probe: tidemill_probe::Config::default(),
             disk_reserve_mb: default_disk_reserve(),
             http: tidemill_serving::Config::default(),
@@ -170,7 +170,7 @@ impl Config {
         range("shard", u64::from(self.shard.0), 1..=u64::from(ShardId::MAX.0))?;
         range("heartbeat_ms", self.heartbeat_ms, 50..=60_000)?;
         range("stop_grace_ms", self.stop_grace_ms, 0..=86_400_000)?;
-        range("keep_logs_days", u64::from(self.keep_logs_days), 0..=36_500)?;
+        range("log_retention_days", u64::from(self.log_retention_days), 0..=36_500)?;
         range("disk_reserve_mb", self.disk_reserve_mb, 0..=1_000_000)?;
         range("labels (how many)", self.labels.len() as u64, 0..=64)?;
         self.http.check().map_err(|rule| Error::Config { field: "http", value: String::new(), rule })?;
@@ -188,9 +188,9 @@ impl Config {
                 return Err(Error::Config { field: "slots", value: name.to_string(), rule });
             }
         }
-        let unfit = |c: char| c.is_control() || c.is_whitespace();
+        let unready = |c: char| c.is_control() || c.is_whitespace();
         if let Some(host) =
-            self.host.as_ref().filter(|host| host.is_empty() || host.len() > 255 || host.contains(unfit))
+            self.host.as_ref().filter(|host| host.is_empty() || host.len() > 255 || host.contains(unready))
         {
             let rule = "has to be 1 to 255 bytes without spaces and control characters".to_owned();
             return Err(Error::Config { field: "host", value: format!("{host:?}"), rule });
@@ -279,7 +279,10 @@ mod tests {
     fn required_fields_are_enough_and_others_have_their_defaults() {
         let config: Config = serde_json::from_value(config()).unwrap();
         config.check().unwrap();
-        assert_eq!((config.heartbeat_ms, config.stop_grace_ms, config.keep_logs_days), (3_000, 30_000, 7));
+        assert_eq!(
+            (config.heartbeat_ms, config.stop_grace_ms, config.log_retention_days),
+            (3_000, 30_000, 7)
+        );
     }
 
     #[test]

@@ -56,8 +56,8 @@ impl DiskWatch {
         let mut disk = Disk { dir: dir.to_owned(), reserve_bytes, suspicion, is_full: false };
         let look = move || {
             loop {
-                if let Some(unfit) = disk.look() {
-                    let _ = inputs.send(vec![Input::Fitness { unfit }]);
+                if let Some(unready) = disk.look() {
+                    let _ = inputs.send(vec![Input::Fitness { unready }]);
                 }
                 if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
                     return;

@@ -47,6 +47,6 @@ pub use environment::JOB_VARIABLES;
 pub use error::Error;
 pub use processes::Shims;
 pub use run::run;
-pub use shim::{KilledBecause, Lease, News, shim_main};
+pub use shim::{KillCause, Lease, News, shim_main};
 pub use types::TypeConfig;
 pub use worker::{Input, Looked, Output, ProcessEnd, Setup, Tag, Worker};

@@ -16,7 +16,7 @@ use crate::worker::{Input, Tag};
 const READ_MAX: usize = 2_048;
 /// How long one read waits; it can be woken.
 const READ_WAIT: Duration = Duration::from_secs(10);
-/// Before a reader that failed is made anew.
+/// Before a reader that failed is rebuilt.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 
 /// Appends the worker's commands.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use tidemill_model::{PathCheck, ThingId, Token};
+use tidemill_model::{ExternalDependencyId, PathCheck, Token};
 use tidemill_probe::{Mark, Outcome, Prober, Question};
 use tokio::sync::mpsc;
 
@@ -16,7 +16,7 @@ use crate::{Config, Error};
 
 /// The thread that looks. Dropped, it gives up what is under way.
 pub(crate) struct Looks {
-    wishes: Option<mpsc::UnboundedSender<(Token, Vec<PathCheck>)>>,
+    requests: Option<mpsc::UnboundedSender<(Token, Vec<PathCheck>)>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -32,19 +32,19 @@ impl Looks {
         let failed = |source: io::Error| Error::Start { what: "the thread that looks at paths", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         // Never more than the worker was assigned, which is bounded by its slots.
-        let (wishes, wished) = mpsc::unbounded_channel();
+        let (requests, requested) = mpsc::unbounded_channel();
         let look = move || {
-            runtime.block_on(serve(&prober, wished, &inputs));
+            runtime.block_on(serve(&prober, requested, &inputs));
             // A call that hangs on a file system hangs on; nobody waits for it.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("look".to_owned()).spawn(look).map_err(failed)?;
-        Ok(Self { wishes: Some(wishes), thread: Some(thread) })
+        Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
 
     pub(crate) fn look(&self, token: Token, checks: Vec<PathCheck>) {
-        if let Some(wishes) = &self.wishes
-            && wishes.send((token, checks)).is_err()
+        if let Some(requests) = &self.requests
+            && requests.send((token, checks)).is_err()
         {
             tracing::error!(%token, "the thread that looks at paths is gone");
         }
@@ -53,7 +53,7 @@ impl Looks {
 
 impl Drop for Looks {
     fn drop(&mut self) {
-        self.wishes = None;
+        self.requests = None;
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that looks at paths panicked");
         }
@@ -62,13 +62,13 @@ impl Drop for Looks {
 
 async fn serve(
     prober: &Prober,
-    mut wished: mpsc::UnboundedReceiver<(Token, Vec<PathCheck>)>,
+    mut requested: mpsc::UnboundedReceiver<(Token, Vec<PathCheck>)>,
     inputs: &Sender<Input>,
 ) {
     let mut looks = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
-            wish = wished.recv() => match wish {
+            request = requested.recv() => match request {
                 Some((token, checks)) => {
                     let prober = prober.clone();
                     looks.spawn(async move { (token, bounded(&prober, checks).await) });
@@ -94,10 +94,10 @@ async fn bounded(prober: &Prober, checks: Vec<PathCheck>) -> Looked {
 
 /// All paths of one batch at once. One that is gone counts for more than one of which nobody knows.
 async fn all(prober: &Prober, checks: Vec<PathCheck>) -> Looked {
-    let mut asked: Vec<(Question, ThingId)> = Vec::with_capacity(checks.len());
+    let mut asked: Vec<(Question, ExternalDependencyId)> = Vec::with_capacity(checks.len());
     for check in &checks {
         match question(prober, check) {
-            Ok(question) => asked.push((question, check.thing)),
+            Ok(question) => asked.push((question, check.external_dependency)),
             Err(reason) => return Looked::Unknown(reason),
         }
     }
@@ -108,7 +108,7 @@ async fn all(prober: &Prober, checks: Vec<PathCheck>) -> Looked {
             Outcome::Present => {}
             Outcome::Absent => {
                 let same = asked.iter().filter(|(question, _)| *question == answer.question);
-                gone.extend(same.map(|(_, thing)| *thing));
+                gone.extend(same.map(|(_, external_dependency)| *external_dependency));
             }
             Outcome::Failed(failure) => unknown = Some(format!("{}: {}", answer.question, failure.reason)),
             Outcome::Hung { .. } => unknown = Some(format!("{}: no answer", answer.question)),
@@ -134,10 +134,10 @@ mod tests {
 
     fn check(number: i64, path: &std::path::Path, mark: Option<&str>) -> PathCheck {
         let (path, mark) = (path.to_str().unwrap().into(), mark.map(Arc::from));
-        PathCheck { thing: ThingId(number), path, mark }
+        PathCheck { external_dependency: ExternalDependencyId(number), path, mark }
     }
 
-    /// DEP-6: real files; one that is gone is named by its thing, and a path that cannot be asked about is told.
+    /// DEP-6: real files; one that is gone is named by its external dependency, and a path that cannot be asked about is told.
     #[tokio::test]
     async fn what_is_gone_is_named_and_what_cannot_be_told_is_said() {
         let directory = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ mod tests {
         let gone = [there, vec![marked(3, &empty), check(4, &directory.path().join("none"), None)]].concat();
         let Looked::Gone(mut gone) = bounded(&prober, gone).await else { panic!() };
         gone.sort();
-        assert_eq!(gone, [ThingId(3), ThingId(4)]);
+        assert_eq!(gone, [ExternalDependencyId(3), ExternalDependencyId(4)]);
         let Looked::Unknown(why) = bounded(&prober, vec![check(5, "relative".as_ref(), None)]).await else {
             panic!()
         };

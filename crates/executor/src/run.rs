@@ -57,7 +57,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let suspicion = Suspicion::default();
     let reserve_bytes = config.disk_reserve_mb << 20;
     let disk = DiskWatch::start(&config.data_dir, reserve_bytes, suspicion.clone(), process_inputs.clone())?;
-    let sweeper = Sweeper::start(data.attempts.clone(), config.keep_logs_days)?;
+    let sweeper = Sweeper::start(data.attempts.clone(), config.log_retention_days)?;
     let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), work_inputs)?;
     let turn = Turn {
         worker,

@@ -44,7 +44,7 @@ pub enum Error {
         #[source]
         source: Source,
     },
-    /// The offset is not there: it was never written, or is no longer kept, or the topic was made anew.
+    /// The offset is not there: it was never written, or is no longer kept, or the topic was rebuilt.
     #[error("{topic}, partition {partition} has offsets {low} to {high}; {wanted} is not among them")]
     OffsetOutOfRange {
         /// Of what.
@@ -120,8 +120,14 @@ pub enum Error {
         kind: &'static str,
     },
     /// The file was written by another version.
-    #[error("the log file has format version {found}; this program reads version {wanted}")]
+    #[error(
+        "{} has format {found}, and this program reads format {wanted}; nothing was changed: use the program that wrote it, \
+         or another data directory",
+        file.display()
+    )]
     FormatVersion {
+        /// The file.
+        file: PathBuf,
         /// In the file.
         found: i64,
         /// Of this program.

@@ -1,6 +1,6 @@
 //! The log port of Tidemill and its back ends.
 //!
-//! Everything that Tidemill knows stands in a log: wishes in `commands`, facts in `journal`. This crate moves
+//! Everything that Tidemill knows stands in a log: requests in `commands`, facts in `journal`. This crate moves
 //! *bytes and frames*; it knows nothing of jobs and depends on no other crate of the project. It is
 //! synchronous: threads and completions, no runtime.
 //!

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use uuid::Uuid;
 
-/// Names one log for ever: two logs never share it, and a log that is made anew has another.
+/// Names one log for ever: two logs never share it, and a log that is rebuilt has another.
 ///
 /// One to 64 characters out of `a-z`, `0-9` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -18,15 +19,13 @@ pub struct LogId(String);
 pub struct InvalidLogId(pub String);
 
 impl LogId {
-    /// A new one, of 128 random bits.
+    /// A new one: a random UUID.
     ///
     /// # Panics
     /// When the operating system has no random numbers.
     #[must_use]
     pub fn random() -> Self {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
-        Self(format!("{:032x}", u128::from_be_bytes(bytes)))
+        Self(Uuid::new_v4().simple().to_string())
     }
 
     /// The text.

@@ -17,7 +17,7 @@ pub const MAX_RECORD_BYTES: usize = 4_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topic {
-    /// Wishes, from anyone with the right.
+    /// Requests, from anyone with the right.
     Commands,
     /// Facts, from the owner of the partition.
     Journal,

@@ -216,7 +216,7 @@ impl Journal {
                 return Ok(());
             }
         };
-        // A reader that has failed is made anew.
+        // A reader that has failed is rebuilt.
         let records = read.inspect_err(|_| *end = None)?;
         lock(&self.newest).add(records);
         Ok(())
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(counting.made.load(Ordering::Relaxed), 1);
     }
 
-    /// A reader that fails is told to whoever polls, and made anew at the next poll: at the end as further back, and nothing is
+    /// A reader that fails is told to whoever polls, and rebuilt at the next poll: at the end as further back, and nothing is
     /// left out or given twice.
     #[test]
     fn shared_reader_that_fails_is_made_anew() {

@@ -38,7 +38,7 @@ pub const REASON_CHARS: usize = 500;
 /// Why a batch is ended, characters.
 pub const KILL_REASON_CHARS: usize = 1_000;
 /// Why a rerun or an operation on many batches is asked for, bytes.
-pub const WISH_REASON_BYTES: usize = 500;
+pub const REQUEST_REASON_BYTES: usize = 500;
 /// Why a grant is given back, bytes.
 pub const RETURN_REASON_BYTES: usize = 1_024;
 /// Texts of a job beside what it runs, bytes.
@@ -86,7 +86,7 @@ pub const POOL_INTERVAL_S: u32 = 86_400;
 
 /// Batches of a rerun at once.
 pub const RERUN_CONCURRENCY: u32 = 1_000;
-/// Jobs that one wish for a rerun names.
+/// Jobs that one request for a rerun names.
 pub const RERUN_NAMED: usize = 400;
 
 /// Groups of a key.

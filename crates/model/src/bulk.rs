@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{MarkedResult, RerunId};
+use crate::{OverriddenResult, RerunId};
 
 /// Batches or jobs of one operation.
 pub const MAX_BULK_ITEMS: usize = 5_000;
@@ -19,7 +19,7 @@ pub enum BulkAction {
     /// Ends a batch.
     Kill,
     /// Overrides the result of a batch.
-    Mark(MarkedResult),
+    Mark(OverriddenResult),
     /// Plans to run a batch, and what comes after it, again, and approves that.
     Clear,
     /// Switches a job on.
@@ -46,7 +46,7 @@ impl BulkAction {
     }
 
     /// The result that it gives to batches.
-    pub fn result(self) -> Option<MarkedResult> {
+    pub fn result(self) -> Option<OverriddenResult> {
         match self {
             BulkAction::Mark(result) => Some(result),
             BulkAction::Kill | BulkAction::Clear | BulkAction::Enable | BulkAction::Disable => None,

@@ -1,4 +1,4 @@
-//! Wishes. Anyone with the right may append one; only the owner of the shard decides it.
+//! Requests. Anyone with the right may append one; only the owner of the shard decides it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,18 +7,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pull::{MovedTask, TaskSpec, Template, TemplateSpec, UserHistory, UserName};
-use crate::rerun::{AskedRuns, RecordedBatch, RerunPlace, RerunWish, RunEnd, StartRun, ToldRun};
+use crate::rerun::{RecordedBatch, ReportedRun, RerunPlace, RerunSpec, RunOutcome, RunsQuery, StartRun};
 use crate::{
-    Account, AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow,
+    Account, AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, ExternalDependencyId,
     ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
-    JobDefinition, JobId, JobName, JobSpec, JobType, MarkedResult, Measure, MovedJob, Nonce, PathAnswer,
-    PermitReport, Pool, PoolName, PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId,
-    Standing, ThingId, ThirdPartyReport, Timestamp, Token, Usage, Waiver, WorkerId, WorkerLabel,
+    JobDefinition, JobId, JobName, JobSpec, JobType, Measure, MovedJob, Nonce, OverriddenResult, PathAnswer,
+    PermitReport, Pool, PoolName, PoolSpec, PoolUse, Priority, ProbeReport, Program, RequestId, Reserved,
+    ShardId, Standing, Subscription, ThirdPartyReport, Timestamp, Token, Usage, Waiver, WorkerId,
+    WorkerLabel,
 };
 use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};
 
-/// Who wishes it.
+/// Who requests it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 pub struct Actor {
     /// The application key's name, or the role of the program (`worker`, `owner`).
@@ -53,13 +54,13 @@ pub struct CommandRecord {
     /// Who waits for the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<InstanceId>,
-    /// Who wishes it.
+    /// Who requests it.
     pub actor: Actor,
     /// What.
     pub command: Command,
 }
 
-/// A job for once, decided in its group's shard: no schedule, and no parents but other such jobs.
+/// An ad-hoc job, decided in its group's shard: no schedule, and no parents but other such jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
     /// Its name; need not be unique.
@@ -145,7 +146,7 @@ pub struct Heartbeat {
     pub measure: Option<Measure>,
     /// Why it can take no work at present; absent: it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfit: Option<String>,
+    pub unready: Option<String>,
 }
 
 fn is_first(number: &u64) -> bool {
@@ -200,7 +201,7 @@ pub enum ShardMessage {
         calendar: Arc<Calendar>,
     },
     /// A calendar is gone.
-    ForgetCalendar {
+    DropCalendar {
         /// Its name.
         name: CalendarName,
     },
@@ -211,7 +212,7 @@ pub enum ShardMessage {
         pool: Arc<Pool>,
     },
     /// A pool is gone.
-    ForgetPool {
+    DropPool {
         /// Its name.
         name: PoolName,
     },
@@ -234,7 +235,7 @@ pub enum ShardMessage {
         template: Arc<Template>,
     },
     /// A template is gone.
-    ForgetTemplate {
+    DropTemplate {
         /// Its name.
         name: TemplateName,
     },
@@ -244,12 +245,12 @@ pub enum ShardMessage {
         users: Vec<UserName>,
     },
     /// The user is to leave the receiving shard.
-    ReleaseUser {
+    DetachUser {
         /// Who.
         user: UserName,
     },
     /// To the catalogue: the user has left the sender.
-    TellReleased {
+    ReportUserDetached {
         /// Who.
         user: UserName,
         /// What the user's next pulls depend on.
@@ -258,14 +259,14 @@ pub enum ShardMessage {
         tasks: Vec<MovedTask>,
     },
     /// To the catalogue: the user has not left the sender.
-    TellKept {
+    ReportUserDetachRejected {
         /// Who.
         user: UserName,
         /// Why not.
         reason: Rejection,
     },
     /// The receiving shard is the home of this user from now on.
-    ReceiveUser {
+    AttachUser {
         /// Who.
         user: UserName,
         /// What the user's next pulls depend on.
@@ -286,31 +287,46 @@ pub enum ShardMessage {
     Remove {
         /// Which job.
         job: JobId,
+        /// Shards with jobs that name it as parent and go on waiting for it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        orphaned_in: Vec<ShardId>,
+    },
+    /// A job that jobs of the receiving shard name as parent is deleted; their batches go on waiting for it.
+    ParentDeleted {
+        /// The deleted job.
+        parent: JobId,
+        /// As `group/name`.
+        name: String,
+        /// When it was deleted.
+        deleted_at: Timestamp,
+        /// A job that names it and comes next, from another group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        coming: Option<JobId>,
     },
     // ---- jobs that move to another group
     /// The job is to leave the receiving shard, unless something of it is unfinished.
-    ReleaseJob {
+    DetachJob {
         /// Which job.
         job: JobId,
         /// After this it stays: nobody waits for it any more.
         until: Timestamp,
     },
     /// To the catalogue: the job has left the sender.
-    TellJobReleased {
+    ReportJobDetached {
         /// Which job.
         job: JobId,
         /// What was known of it.
         moved: Arc<MovedJob>,
     },
     /// To the catalogue: the job has not left the sender.
-    TellJobKept {
+    ReportJobDetachRejected {
         /// Which job.
         job: JobId,
         /// Why not.
         reason: Rejection,
     },
     /// The receiving shard runs the job from now on.
-    TakeJob {
+    AttachJob {
         /// Its definition in the group.
         definition: Arc<JobDefinition>,
         /// Whether it generates batches.
@@ -326,11 +342,11 @@ pub enum ShardMessage {
         parents: Vec<ForeignParent>,
     },
     /// What the sender wants to hear of a job of the receiver, from now on.
-    Follow {
+    Subscription {
         /// Which job.
         job: JobId,
         /// What.
-        what: Follow,
+        what: Subscription,
     },
     /// Batches of the sender wait for these logical times of a job of the receiver.
     Watch {
@@ -372,14 +388,14 @@ pub enum ShardMessage {
     },
 
     /// Which of these jobs have unfinished batches?
-    AskUnfinished {
+    QueryUnfinished {
         /// The catalogue's number for it.
         question: u64,
         /// All of the receiving shard.
         jobs: Vec<JobId>,
     },
     /// The answer.
-    TellUnfinished {
+    ReportUnfinished {
         /// To which question.
         question: u64,
         /// Those that have some; the others had none when this was written.
@@ -391,7 +407,7 @@ pub enum ShardMessage {
         reports: Vec<ThirdPartyReport>,
     },
     /// Paths are to be probed at once.
-    CheckNow {
+    ProbeNow {
         /// Who wants it.
         by: Actor,
     },
@@ -405,32 +421,32 @@ pub enum ShardMessage {
 
     // ---- reruns and cold starts
     /// What is there for these logical times?
-    AskRuns {
+    QueryRuns {
         /// For which rerun.
         rerun: RerunId,
         /// The question's number in it.
         part: u32,
         /// All of the receiving shard.
-        asked: Vec<AskedRuns>,
+        asked: Vec<RunsQuery>,
     },
     /// The answer.
-    TellRuns {
+    ReportRuns {
         /// For which rerun.
         rerun: RerunId,
         /// To which question.
         part: u32,
         /// What there is.
-        runs: Vec<ToldRun>,
+        runs: Vec<ReportedRun>,
     },
     /// A batch of a plan is to be started.
     StartRun(StartRun),
     /// It has ended, or was not started.
-    TellEnd {
+    ReportRunFinished {
         /// Which.
         #[serde(flatten)]
         place: RerunPlace,
         /// How.
-        end: RunEnd,
+        end: RunOutcome,
     },
     /// It is to be ended, if it has not yet.
     KillRun {
@@ -453,10 +469,10 @@ pub struct UnfinishedJob {
     pub newest: BatchId,
 }
 
-/// A wish to delete jobs, kept until it is known whether they have unfinished batches (JOB-9).
+/// A request to delete jobs, kept until it is known whether they have unfinished batches (JOB-9).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Removal {
+pub enum Deletion {
     /// Of [`Command::ApplyJobs`].
     Apply {
         /// As written.
@@ -480,7 +496,7 @@ pub enum Removal {
     },
 }
 
-/// A wish.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -526,11 +542,14 @@ pub enum Command {
         /// End what is unfinished of deleted jobs; else they are not deleted while something is.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cancel: bool,
+        /// Delete jobs that others name as parent, too: these keep their definitions, and their batches go on waiting.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        orphan_children: bool,
     },
-    /// Jobs of a wish that is too large for one [`Command::ApplyJobs`]; without effect until its
+    /// Jobs of a request that is too large for one [`Command::ApplyJobs`]; without effect until its
     /// [`Command::CommitApply`].
     StageJobs {
-        /// Which wish; drawn by its sender.
+        /// Which request; drawn by its sender.
         apply: RequestId,
         /// The part's number, from 0.
         part: u32,
@@ -539,7 +558,7 @@ pub enum Command {
     },
     /// Adds and changes the staged jobs, all or none.
     CommitApply {
-        /// Which wish.
+        /// Which request.
         apply: RequestId,
         /// How many parts it has.
         parts: u32,
@@ -549,6 +568,9 @@ pub enum Command {
         /// End what is unfinished of deleted jobs; else they are not deleted while something is.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cancel: bool,
+        /// Delete jobs that others name as parent, too: these keep their definitions, and their batches go on waiting.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        orphan_children: bool,
         /// Only if the catalogue's definitions are still those of this revision.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         if_revision: Option<u64>,
@@ -605,6 +627,9 @@ pub enum Command {
         /// End what is unfinished of it; else it is not deleted while something is.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cancel: bool,
+        /// Delete it though other jobs name it as parent: these keep their definitions, and their batches go on waiting.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        orphan_children: bool,
     },
 
     /// Adds or changes a calendar; the fires of jobs that use it are computed anew.
@@ -613,7 +638,7 @@ pub enum Command {
         calendar: Box<CalendarSpec>,
     },
     /// Removes a calendar that no job uses.
-    RemoveCalendar {
+    DeleteCalendar {
         /// Its name.
         name: CalendarName,
     },
@@ -624,7 +649,7 @@ pub enum Command {
         pool: Box<PoolSpec>,
     },
     /// Removes a pool that no job uses.
-    RemovePool {
+    DeletePool {
         /// Its name.
         name: PoolName,
     },
@@ -641,7 +666,7 @@ pub enum Command {
         reason: String,
     },
     /// Ends a freeze.
-    Thaw {
+    LiftFreeze {
         /// Of this group; absent: of every group.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<GroupName>,
@@ -652,7 +677,7 @@ pub enum Command {
 
     // ---- reruns and cold starts, in the catalogue
     /// Plans a rerun or a cold start.
-    PlanRerun(Box<RerunWish>),
+    PlanRerun(Box<RerunSpec>),
     /// Lets a planned one run.
     ApproveRerun {
         /// Which.
@@ -684,7 +709,7 @@ pub enum Command {
         template: TemplateSpec,
     },
     /// Removes a template; tasks that were checked against it stay.
-    RemoveTemplate {
+    DeleteTemplate {
         /// Its name.
         name: TemplateName,
     },
@@ -703,7 +728,7 @@ pub enum Command {
         to: GroupName,
     },
     /// Takes a user out of its group, its own tasks too; not while it has a live grant.
-    RemoveUser {
+    DeleteUser {
         /// Who.
         user: UserName,
     },
@@ -789,7 +814,7 @@ pub enum Command {
         reason: String,
     },
     /// Says how a batch ended; what runs of it is ended first.
-    MarkBatch {
+    OverrideBatchResult {
         /// Which.
         batch: BatchId,
         /// Its job, as the asker knows it.
@@ -797,7 +822,7 @@ pub enum Command {
         /// Its logical time, as the asker knows it.
         logical_time: Timestamp,
         /// How.
-        result: MarkedResult,
+        result: OverriddenResult,
         /// Why.
         reason: String,
         /// Which run of its logical time it is, as the asker knows it. Absent: unknown.
@@ -820,7 +845,7 @@ pub enum Command {
         worker: WorkerId,
     },
 
-    // ---- things waited for
+    // ---- external dependencies waited for
     /// What probers found, to the shard that waits for it; at most 500 answers.
     ReportPaths {
         /// Those that change nothing are ignored.
@@ -836,7 +861,7 @@ pub enum Command {
         /// Who.
         worker: WorkerId,
         /// What is not there.
-        things: Vec<ThingId>,
+        external_dependencies: Vec<ExternalDependencyId>,
     },
     /// A person lets a batch run without a condition (DEP-7).
     OverrideDependency {
@@ -848,16 +873,16 @@ pub enum Command {
         reason: String,
     },
     /// Probe at once (DEP-9): what one batch waits for, to its shard; everything, to the catalogue.
-    CheckNow {
+    ProbeNow {
         /// Which; absent: everything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<BatchId>,
     },
     /// How checks of paths go, to the catalogue. Only what is late or fails, every minute, and once when that is
     /// over (DEP-5).
-    ReportChecks(CheckReport),
+    ReportProbes(ProbeReport),
     /// Before the quality service is asked: who asks, so that nobody else does.
-    TakeQuality {
+    SendQuality {
         /// About which batch.
         batch: BatchId,
         /// The number of the question.
@@ -904,7 +929,7 @@ pub enum Command {
         worker: WorkerId,
     },
     /// EXE-4: the program of an attempt reports a code.
-    ReportCode {
+    ReportUserCode {
         /// Which attempt.
         token: Token,
         /// 0: success.
@@ -959,7 +984,7 @@ pub enum Command {
         /// The time from which on the shard's clock counts again.
         now: Timestamp,
     },
-    /// Panics while it is decided. Exists so that quarantine can be shown.
+    /// Panics while it is decided. Exists so that dead letters can be shown.
     #[doc(hidden)]
     #[schemars(skip)]
     PlantedPanic {},

@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::pull::{MovedTask, TaskSpec, Template, UserHistory, UserName};
 use crate::rerun::{
-    AskedRuns, OrderedRun, PlannedBatch, PlannedJob, RerunPlace, RerunResult, RerunWish, RunEnd, RunSkip,
-    SkippedJob, SkippedTimes, ToldRun,
+    OrderedRun, PlannedBatch, PlannedJob, ReportedRun, RerunPlace, RerunResult, RerunSpec, RunOutcome,
+    RunSkip, RunsQuery, SkippedJob, SkippedTimes,
 };
 use crate::{
-    Account, Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, DataPath, FinalResult, Follow,
-    ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
-    JobDefinition, JobId, JobName, JobSpec, JobType, Mapping, MarkedResult, Measure, MovedJob, Nonce,
-    Outcome, PermitReport, Pool, PoolName, PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId,
-    Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind, Timestamp, Token, UnfinishedJob, WaivedParent,
-    WorkerId, WorkerLabel,
+    Account, Actor, AlarmKind, BatchId, Calendar, CalendarName, DataPath, Deletion, ExternalDependency,
+    ExternalDependencyId, FinalResult, ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings,
+    Incarnation, InstanceId, JobDefinition, JobId, JobName, JobSpec, JobType, Mapping, Measure, MovedJob,
+    Nonce, OrphanedChildren, Outcome, OverriddenResult, PermitReport, Pool, PoolName, PoolUse, ProbeReport,
+    RequestId, Reserved, Role, Severity, ShardId, Standing, Subscription, ThirdPartyReport, TimeoutKind,
+    Timestamp, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
 };
 use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};
@@ -238,7 +238,7 @@ impl BatchResult {
     }
 }
 
-fn is_zero(n: &u32) -> bool {
+pub(crate) fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
@@ -311,8 +311,18 @@ pub enum Event {
         /// Which.
         job: JobId,
     },
+    /// A job is deleted though others name it as parent (`orphan_children`). These keep their definitions, and their
+    /// batches go on waiting for it until a new definition does not name it any more, or somebody overrides that.
+    JobParentDeleted {
+        /// The job that is deleted.
+        parent: JobId,
+        /// As `group/name`.
+        name: String,
+        /// Where its children are, in order of shard.
+        children: Vec<OrphanedChildren>,
+    },
     /// The shard of a job's group is asked to let it go to another group (JOB-9).
-    JobMoveAsked {
+    JobMoveRequested {
         /// Which.
         job: JobId,
         /// The shard that is asked.
@@ -321,7 +331,7 @@ pub enum Event {
         to: GroupName,
         /// After this the job stays.
         until: Timestamp,
-        /// The wish's request id.
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
@@ -346,7 +356,7 @@ pub enum Event {
         from: ShardId,
         /// What was known of it there.
         moved: Arc<MovedJob>,
-        /// The wish's request id.
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
@@ -357,12 +367,12 @@ pub enum Event {
         by: Option<Actor>,
     },
     /// The shard of a job's group did not let it go; it is as it was.
-    JobMoveRefused {
+    JobMoveRejected {
         /// Which.
         job: JobId,
         /// Why not.
         reason: Rejection,
-        /// The wish's request id.
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
@@ -371,14 +381,14 @@ pub enum Event {
     },
 
     /// Before jobs are deleted, the shards that run them are asked whether something of them is unfinished.
-    UnfinishedAsked {
+    UnfinishedQueried {
         /// The question's number; asked again, it is the same.
         question: u64,
         /// What is decided when all have answered.
-        removal: Arc<Removal>,
+        deletion: Arc<Deletion>,
         /// The jobs that would be deleted.
         jobs: Vec<JobId>,
-        /// The wish's request id.
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
@@ -387,9 +397,12 @@ pub enum Event {
         /// Who asked for it; absent in records of versions that did not note it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
+        /// Jobs that others name as parent are deleted, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        orphan_children: bool,
     },
     /// A shard has answered.
-    UnfinishedHeard {
+    UnfinishedReceived {
         /// To which question.
         question: u64,
         /// Which shard.
@@ -399,10 +412,10 @@ pub enum Event {
         jobs: Vec<UnfinishedJob>,
     },
     /// What was put off until shards had answered is decided.
-    RemovalDecided {
+    DeletionDecided {
         /// The question that is settled.
         question: u64,
-        /// The wish's request id.
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
@@ -424,9 +437,9 @@ pub enum Event {
         by: Actor,
     },
 
-    /// Part of a large wish is there; without effect until it is committed.
+    /// Part of a large request is there; without effect until it is committed.
     JobsStaged {
-        /// Which wish.
+        /// Which request.
         apply: RequestId,
         /// The part's number, from 0.
         part: u32,
@@ -434,13 +447,13 @@ pub enum Event {
         jobs: Arc<Vec<JobSpec>>,
     },
     /// What was staged is forgotten: nobody committed it in time, or newer stagings needed its place.
-    StagingDropped {
-        /// Which wish.
+    StagingDiscarded {
+        /// Which request.
         apply: RequestId,
     },
     /// What was staged will be carried out, to its end; until then no other change of definitions is accepted.
     ApplyCommitted {
-        /// Which wish.
+        /// Which request.
         apply: RequestId,
         /// The jobs that are deleted when all others are defined.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -451,7 +464,10 @@ pub enum Event {
         /// Who wants what is unfinished of those ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cancel: Option<Actor>,
-        /// The wish's request id.
+        /// Jobs that others name as parent are deleted, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        orphan_children: bool,
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for its end.
@@ -464,9 +480,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         accounts_found: bool,
     },
-    /// A chunk of a committed wish is carried out.
+    /// A chunk of a committed request is carried out.
     ApplyAdvanced {
-        /// Which wish.
+        /// Which request.
         apply: RequestId,
         /// How many of its jobs and deletions are done.
         done: u32,
@@ -474,9 +490,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
     },
-    /// A committed wish is carried out.
+    /// A committed request is carried out.
     ApplyFinished {
-        /// Which wish.
+        /// Which request.
         apply: RequestId,
         /// Its request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -496,7 +512,7 @@ pub enum Event {
         template: Arc<Template>,
     },
     /// A template is gone.
-    TemplateRemoved {
+    TemplateDeleted {
         /// Its name.
         name: TemplateName,
     },
@@ -510,7 +526,7 @@ pub enum Event {
         users: Vec<UserName>,
     },
     /// The shard of a user's home group is asked to let it go.
-    UserMoveAsked {
+    UserMoveRequested {
         /// Who.
         user: UserName,
         /// The shard that is asked.
@@ -518,7 +534,7 @@ pub enum Event {
         /// The group it is to have; absent: none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<GroupName>,
-        /// The wish's request id.
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
@@ -543,7 +559,7 @@ pub enum Event {
         /// The user's own tasks.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<MovedTask>,
-        /// The wish's request id.
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
@@ -551,12 +567,12 @@ pub enum Event {
         reply_to: Option<InstanceId>,
     },
     /// The shard of a user's home group did not let it go.
-    UserMoveRefused {
+    UserMoveRejected {
         /// Who.
         user: UserName,
         /// Why not.
         reason: Rejection,
-        /// The wish's request id.
+        /// The request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
@@ -566,22 +582,22 @@ pub enum Event {
 
     // ---- tasks that clients pull, in the home group's shard
     /// The shard knows a template.
-    TemplateReceived {
+    TemplateReplicated {
         /// As accepted.
         template: Arc<Template>,
     },
     /// The shard forgot a template.
-    TemplateForgotten {
+    TemplateDropped {
         /// Its name.
         name: TemplateName,
     },
     /// The shard is the home of these users, who have no history.
-    UsersReceived {
+    UsersReplicated {
         /// In order.
         users: Vec<UserName>,
     },
     /// The shard let a user go, and knows nothing of it any more.
-    UserReleased {
+    UserDetached {
         /// Who.
         user: UserName,
         /// What the user's next pulls depend on.
@@ -592,14 +608,14 @@ pub enum Event {
         tasks: Vec<MovedTask>,
     },
     /// The shard did not let a user go.
-    UserKept {
+    UserDetachRejected {
         /// Who.
         user: UserName,
         /// Why not.
         reason: Rejection,
     },
     /// The shard is the home of a user who had another one.
-    UserReceived {
+    UserAttached {
         /// Who.
         user: UserName,
         /// What the user's next pulls depend on.
@@ -705,22 +721,22 @@ pub enum Event {
         pool: Arc<Pool>,
     },
     /// A pool that no job uses is gone.
-    PoolRemoved {
+    PoolDeleted {
         /// Its name.
         name: PoolName,
     },
     /// The shard knows a pool that its jobs may use.
-    PoolReceived {
+    PoolReplicated {
         /// As accepted.
         pool: Arc<Pool>,
     },
     /// The shard forgot a pool.
-    PoolForgotten {
+    PoolDropped {
         /// Its name.
         name: PoolName,
     },
     /// Starts that a pool's rate counted are so long ago that more batches may start.
-    RateOpened {
+    RateLimitReset {
         /// Whose.
         name: PoolName,
     },
@@ -730,7 +746,7 @@ pub enum Event {
         report: PermitReport,
     },
     /// The catalogue has heard that.
-    PermitsHeard {
+    PermitReportReceived {
         /// Of which shard.
         from: ShardId,
         /// As it was told.
@@ -760,22 +776,22 @@ pub enum Event {
         calendar: Arc<Calendar>,
     },
     /// A calendar that no job uses is gone.
-    CalendarRemoved {
+    CalendarDeleted {
         /// Its name.
         name: CalendarName,
     },
     /// The shard knows a calendar that its jobs use.
-    CalendarReceived {
+    CalendarReplicated {
         /// As accepted.
         calendar: Arc<Calendar>,
     },
     /// The shard forgot a calendar.
-    CalendarForgotten {
+    CalendarDropped {
         /// Its name.
         name: CalendarName,
     },
     /// The calendar of a job has changed: this is its next fire now.
-    FireMoved {
+    ScheduleRescheduled {
         /// Whose.
         job: JobId,
         /// The next fire.
@@ -798,8 +814,8 @@ pub enum Event {
         retry_at: Option<Timestamp>,
     },
     // ---- freezes
-    /// No batch beyond a logical time is assigned, until it is thawed.
-    Frozen {
+    /// No batch beyond a logical time is assigned, until it is lifted.
+    FreezeSet {
         /// Of this group; absent: of every group.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<GroupName>,
@@ -807,7 +823,7 @@ pub enum Event {
         freeze: Freeze,
     },
     /// A freeze ended.
-    Thawed {
+    FreezeLifted {
         /// Of this group; absent: of every group.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<GroupName>,
@@ -818,7 +834,7 @@ pub enum Event {
         reason: String,
     },
     /// The shard knows of a freeze, or of its end.
-    FreezeReceived {
+    FreezeReplicated {
         /// Of what.
         scope: FreezeScope,
         /// Absent: there is none any more.
@@ -827,21 +843,25 @@ pub enum Event {
     },
 
     // ---- reruns and cold starts, in the catalogue
-    /// A rerun or cold start is wished; its plan is being made.
+    /// A rerun or cold start is requested; its plan is being made.
     RerunRequested {
         /// Its id.
         rerun: RerunId,
-        /// As wished.
-        wish: Arc<RerunWish>,
-        /// Who wishes it.
+        /// As requested.
+        spec: Arc<RerunSpec>,
+        /// Who requests it.
         by: Actor,
         /// The jobs that it concerns, each after those that it waits for.
         jobs: Vec<PlannedJob>,
         /// Their groups.
         groups: Vec<GroupName>,
+        /// Jobs downstream that are left out, because the key that requests it does not reach their groups, or because
+        /// they come only after such a job.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        jobs_left_out: u32,
     },
     /// A shard is asked what it has for logical times of the plan.
-    RunsAsked {
+    RunsQueried {
         /// For which rerun.
         rerun: RerunId,
         /// The question's number in it, from 1.
@@ -850,12 +870,12 @@ pub enum Event {
         shard: ShardId,
         /// About what; nothing: the jobs have no logical time in the span.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        asked: Vec<AskedRuns>,
+        asked: Vec<RunsQuery>,
         /// How many of the plan's jobs have been asked about in full.
         upto: u32,
     },
     /// A shard has answered.
-    RunsHeard {
+    RunsReceived {
         /// For which rerun.
         rerun: RerunId,
         /// To which question.
@@ -864,7 +884,7 @@ pub enum Event {
         from: ShardId,
         /// What it has; logical times that are not there never had a batch.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        runs: Vec<ToldRun>,
+        runs: Vec<ReportedRun>,
     },
     /// Jobs that the plan leaves out.
     JobsSkipped {
@@ -900,19 +920,19 @@ pub enum Event {
         by: Actor,
     },
     /// Shards are told to start batches of the plan.
-    RunsOrdered {
+    RunsRequested {
         /// Of which rerun.
         rerun: RerunId,
         /// Which.
         runs: Vec<OrderedRun>,
     },
     /// A batch of the plan has ended, or was not started.
-    RunEnded {
+    RunFinished {
         /// Which.
         #[serde(flatten)]
         place: RerunPlace,
         /// How.
-        end: RunEnd,
+        end: RunOutcome,
     },
     /// Batches of the plan that are not started, for one that they wait for has not ended well.
     RunsBlocked {
@@ -946,7 +966,7 @@ pub enum Event {
         kill: bool,
     },
     /// It is over, and nothing of it is on its way any more.
-    RerunEnded {
+    RerunFinished {
         /// Which.
         rerun: RerunId,
         /// How.
@@ -999,7 +1019,7 @@ pub enum Event {
 
     // ---- a group's shard: what it knows
     /// The shard knows its group.
-    GroupReceived {
+    GroupReplicated {
         /// Its number.
         group: GroupId,
         /// Its name.
@@ -1010,7 +1030,7 @@ pub enum Event {
         settings: GroupSettings,
     },
     /// The shard knows a definition.
-    JobReceived {
+    JobReplicated {
         /// As accepted.
         definition: Arc<JobDefinition>,
         /// Whether it generates batches.
@@ -1020,7 +1040,7 @@ pub enum Event {
         next: Option<Fire>,
     },
     /// The shard switched generation on or off.
-    JobSwitched {
+    JobSwitchReplicated {
         /// Which job.
         job: JobId,
         /// Whether it generates batches.
@@ -1030,26 +1050,44 @@ pub enum Event {
         next: Option<Fire>,
     },
     /// The shard forgot a definition, as far as no unfinished batch needs it.
-    JobRemoved {
+    JobDropped {
         /// Which job.
         job: JobId,
+        /// Shards with jobs that name it as parent and go on waiting for it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        orphaned_in: Vec<ShardId>,
+    },
+    /// The catalogue deleted a job that jobs of this shard name as parent: their batches go on waiting for it until a
+    /// new definition does not name it any more, or somebody overrides that.
+    ParentDeletionReplicated {
+        /// The deleted job.
+        parent: JobId,
+        /// As `group/name`.
+        name: String,
+        /// When it was deleted.
+        deleted_at: Timestamp,
+        /// The jobs of this shard that name it, the first 100 by id.
+        jobs: Vec<JobId>,
+        /// A job that names it and comes next, from another group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        coming: Option<JobId>,
     },
     /// The shard let a job go to another group, and decides nothing of it any more. Its batches stay.
-    JobReleased {
+    JobDetached {
         /// Which job.
         job: JobId,
         /// What was known of it.
         moved: Arc<MovedJob>,
     },
     /// The shard did not let a job go.
-    JobKept {
+    JobDetachRejected {
         /// Which job.
         job: JobId,
         /// Why not.
         reason: Rejection,
     },
     /// The shard runs a job that another group had.
-    JobTaken {
+    JobAttached {
         /// As accepted.
         definition: Arc<JobDefinition>,
         /// Whether it generates batches.
@@ -1061,7 +1099,7 @@ pub enum Event {
         moved: Arc<MovedJob>,
     },
     /// The catalogue was told what is unfinished.
-    UnfinishedTold {
+    UnfinishedReported {
         /// To which question.
         question: u64,
         /// The jobs that have unfinished batches.
@@ -1069,7 +1107,7 @@ pub enum Event {
         jobs: Vec<UnfinishedJob>,
     },
     /// The shard ends what is unfinished of a removed job.
-    CancelReceived {
+    CancellationReplicated {
         /// Which job.
         job: JobId,
         /// Who wants it.
@@ -1077,14 +1115,14 @@ pub enum Event {
     },
     // ---- reruns and cold starts, in a group's shard
     /// The catalogue was told what there is for logical times of a plan.
-    RunsTold {
+    RunsReported {
         /// For which rerun.
         rerun: RerunId,
         /// To which question.
         part: u32,
         /// What there is; logical times that are not there never had a batch.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        runs: Vec<ToldRun>,
+        runs: Vec<ReportedRun>,
     },
     /// A batch of a plan is not started.
     RunSkipped {
@@ -1099,7 +1137,7 @@ pub enum Event {
         reason: RunSkip,
     },
 
-    /// A job for once.
+    /// An ad-hoc job.
     JobSubmitted {
         /// As accepted.
         definition: Arc<JobDefinition>,
@@ -1107,19 +1145,19 @@ pub enum Event {
 
     // ---- parents in other groups
     /// The shard knows jobs of other groups that are parents here.
-    ParentsReceived {
+    ParentsReplicated {
         /// As the catalogue told them.
         parents: Vec<ForeignParent>,
     },
     /// The shard was told how logical times of a parent in another group stand.
-    StandingsHeard {
+    ParentStatusUpdated {
         /// Which parent.
         parent: JobId,
         /// Time by time.
         standings: Vec<Standing>,
     },
     /// The shard was told that batches of a parent in another group were generated (GEN-9).
-    GenerationsHeard {
+    ParentGenerationsReceived {
         /// Which parent.
         parent: JobId,
         /// For which logical times.
@@ -1129,23 +1167,23 @@ pub enum Event {
         left_out: u64,
     },
     /// The shard was told the newest logical times of a parent in another group.
-    TimesHeard {
+    ParentTimesReceived {
         /// Which parent.
         parent: JobId,
         /// Oldest first.
         times: Vec<Timestamp>,
     },
     /// Another shard wants to hear of a job of this one.
-    ParentFollowed {
+    ParentSubscribed {
         /// Which job.
         job: JobId,
         /// Which shard.
         by: ShardId,
         /// What it wants to hear from now on.
-        what: Follow,
+        what: Subscription,
     },
     /// Batches of another shard wait for logical times of a job of this one.
-    ParentWatched {
+    ParentTimesSubscribed {
         /// Which job.
         job: JobId,
         /// Which shard.
@@ -1154,7 +1192,7 @@ pub enum Event {
         times: Vec<Timestamp>,
     },
     /// Nothing of another shard waits for these any more.
-    ParentUnwatched {
+    ParentTimesUnsubscribed {
         /// Which job.
         job: JobId,
         /// Which shard.
@@ -1185,9 +1223,9 @@ pub enum Event {
         /// It also waits for these, all at its own logical time; absent: there are no others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         counted_parents: Option<CountedParents>,
-        /// The things outside that it waits for, too; each was told of before.
+        /// The external dependencies that it waits for, too; each was told of before.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        things: Vec<ThingId>,
+        external_dependencies: Vec<ExternalDependencyId>,
         /// It also waits for the quality service's word.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         quality_gate: bool,
@@ -1220,7 +1258,7 @@ pub enum Event {
         outputs: Vec<DataPath>,
     },
     /// Fires that make no batch.
-    FiresSkipped {
+    ScheduleSkipped {
         /// Whose.
         job: JobId,
         /// The first one's logical time.
@@ -1256,7 +1294,7 @@ pub enum Event {
         left_out: bool,
     },
     /// One of the times that a batch waits for holds no longer: its newest run has not succeeded.
-    DependencyWithdrawn {
+    DependencyRevoked {
         /// The waiting batch.
         batch: BatchId,
         /// The parent.
@@ -1311,7 +1349,7 @@ pub enum Event {
         token: Token,
     },
     /// EXE-4: the program of an attempt has reported a code.
-    CodeReported {
+    UserCodeReported {
         /// Which batch.
         batch: BatchId,
         /// The attempt.
@@ -1381,7 +1419,7 @@ pub enum Event {
     // ---- marks by hand
     /// A person says how a batch ended. Of a finished one this is the result from now on; one that is unfinished
     /// ends with it at once, or as soon as what runs of it has ended.
-    BatchMarked {
+    BatchResultOverridden {
         /// Which.
         batch: BatchId,
         /// Its job.
@@ -1389,7 +1427,7 @@ pub enum Event {
         /// Its logical time.
         logical_time: Timestamp,
         /// How.
-        result: MarkedResult,
+        result: OverriddenResult,
         /// Who says so.
         by: Actor,
         /// Why.
@@ -1428,7 +1466,7 @@ pub enum Event {
         nonce: Nonce,
     },
     /// Nothing of it runs, and nothing of it ever will. The batch's result is what it was.
-    FinalCommandEnded {
+    FinalCommandFinished {
         /// Of which batch.
         batch: BatchId,
         /// Its job.
@@ -1476,7 +1514,7 @@ pub enum Event {
         batch: BatchId,
     },
     /// The batch has not got somewhere in time. It stays as it is, and may still succeed.
-    TimeoutMarked {
+    TimeoutReached {
         /// Which.
         batch: BatchId,
         /// Which of its times has passed.
@@ -1502,27 +1540,27 @@ pub enum Event {
         /// For people.
         message: String,
     },
-    // ---- things waited for
+    // ---- external dependencies waited for
     /// Something outside is waited for, or was reported, for the first time. It is not satisfied; its generation
     /// is 1.
-    ThingWaited {
+    ExternalDependencyRegistered {
         /// Its number.
-        thing: ThingId,
+        external_dependency: ExternalDependencyId,
         /// What it is.
-        what: Thing,
+        what: ExternalDependency,
     },
-    /// The thing is there. A batch that waits for it runs when nothing else keeps it back: no event says so for
+    /// The external dependency is there. A batch that waits for it runs when nothing else keeps it back: no event says so for
     /// each of them.
-    ThingSatisfied {
+    ExternalDependencySatisfied {
         /// Which.
-        thing: ThingId,
+        external_dependency: ExternalDependencyId,
         /// Its generation.
         generation: u64,
     },
-    /// The thing is not there any more, for every batch that has not started.
-    ThingWithdrawn {
+    /// The external dependency is not there any more, for every batch that has not started.
+    ExternalDependencyRevoked {
         /// Which.
-        thing: ThingId,
+        external_dependency: ExternalDependencyId,
         /// Its generation from now on.
         generation: u64,
         /// Who found out, where it was a worker.
@@ -1530,17 +1568,17 @@ pub enum Event {
         worker: Option<WorkerId>,
     },
     /// Nobody waits for these any more, and they left the state.
-    ThingsForgotten {
+    ExternalDependenciesEvicted {
         /// At most 500.
-        things: Vec<ThingId>,
+        external_dependencies: Vec<ExternalDependencyId>,
     },
     /// A person lets a batch run without these.
     DependencyOverridden {
         /// Which.
         batch: BatchId,
-        /// Without these things.
+        /// Without these external dependencies.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        things: Vec<ThingId>,
+        external_dependencies: Vec<ExternalDependencyId>,
         /// Without the success of these.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parents: Vec<WaivedParent>,
@@ -1559,7 +1597,7 @@ pub enum Event {
         reason: String,
     },
     /// Somebody wants paths probed at once.
-    ChecksRequested {
+    ProbesRequested {
         /// Those that this batch waits for; absent: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<BatchId>,
@@ -1576,7 +1614,7 @@ pub enum Event {
         again_at: Timestamp,
     },
     /// Somebody asks the quality service: the question counts as sent.
-    QualityTaken {
+    QualitySent {
         /// About which batch.
         batch: BatchId,
         /// The number of the question.
@@ -1604,19 +1642,19 @@ pub enum Event {
         by: Actor,
     },
     /// Old reports left the catalogue.
-    ThirdPartyForgotten {
+    ThirdPartyEvicted {
         /// Those that were received up to this time.
         upto: Timestamp,
         /// How many.
         count: u32,
     },
     /// Checks of paths fail, or are late.
-    ChecksLate {
+    ProbesLate {
         /// What a prober says.
-        report: CheckReport,
+        report: ProbeReport,
     },
     /// Checks of paths are in time again.
-    ChecksRecovered {
+    ProbesRecovered {
         /// Who says so.
         prober: Arc<str>,
         /// Of which authority.
@@ -1673,7 +1711,7 @@ pub enum Event {
         incarnation: Incarnation,
     },
     /// A lost worker was heard of again, in the same life.
-    WorkerFound {
+    WorkerRecovered {
         /// Which.
         worker: WorkerId,
         /// Which life of it.
@@ -1697,7 +1735,7 @@ pub enum Event {
         worker: WorkerId,
     },
     /// The worker says that it can take no new work.
-    WorkerUnfit {
+    WorkerUnready {
         /// Which.
         worker: WorkerId,
         /// Which life of it.
@@ -1706,7 +1744,7 @@ pub enum Event {
         reason: String,
     },
     /// The worker can take work again.
-    WorkerFit {
+    WorkerReady {
         /// Which.
         worker: WorkerId,
         /// Which life of it.
@@ -1715,7 +1753,7 @@ pub enum Event {
 
     // ---- the partition itself
     /// A command could not be decoded or decided; it is set aside and changes nothing.
-    CommandQuarantined {
+    CommandDeadLettered {
         /// Its offset in the commands.
         offset: u64,
         /// Why.
@@ -1729,13 +1767,13 @@ pub enum Event {
         reason: String,
     },
     /// An operator set the shard's clock.
-    TimeSet {
+    ClockSet {
         /// To this.
         now: Timestamp,
     },
     /// An operator let the partition go on though commands of it are lost. The envelope's resume point is the
     /// record that was written for it; the commands before that one are not decided any more.
-    LossAccepted {
+    CommandLossAccepted {
         /// Who, as they name themselves.
         by: String,
         /// Why, for people.
@@ -1750,202 +1788,58 @@ pub enum Event {
 }
 
 impl Event {
-    /// The name under which it is published, `noun.verb`, without version.
+    /// The name of its kind, `noun.verb`, without version.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Event::GroupDefined { .. } => "group.defined",
-            Event::KeyDefined { .. } => "key.defined",
-            Event::KeyRevoked { .. } => "key.revoked",
-            Event::JobDefined { .. } => "job.defined",
-            Event::JobEnabled { .. } => "job.enabled",
-            Event::JobDisabled { .. } => "job.disabled",
-            Event::JobDeleted { .. } => "job.deleted",
-            Event::JobMoveAsked { .. } => "job.move_asked",
-            Event::JobMoved { .. } => "job.moved",
-            Event::JobMoveRefused { .. } => "job.move_refused",
-            Event::TemplateDefined { .. } => "template.defined",
-            Event::TemplateRemoved { .. } => "template.removed",
-            Event::UsersAssigned { .. } => "users.assigned",
-            Event::UserMoveAsked { .. } => "user.move_asked",
-            Event::UserMoved { .. } => "user.moved",
-            Event::UserMoveRefused { .. } => "user.move_refused",
-            Event::TemplateReceived { .. } => "template.received",
-            Event::TemplateForgotten { .. } => "template.forgotten",
-            Event::UsersReceived { .. } => "users.received",
-            Event::UserReleased { .. } => "user.released",
-            Event::UserKept { .. } => "user.kept",
-            Event::UserReceived { .. } => "user.received",
-            Event::TaskCreated { .. } => "task.created",
-            Event::TaskChanged { .. } => "task.changed",
-            Event::TaskDeleted { .. } => "task.deleted",
-            Event::TaskGranted { .. } => "task.granted",
-            Event::TaskCompleted { .. } => "task.completed",
-            Event::GrantReturned { .. } => "grant.returned",
-            Event::GrantExpired { .. } => "grant.expired",
-            Event::TasksPurged { .. } => "tasks.purged",
-            Event::PoolDefined { .. } => "pool.defined",
-            Event::PoolRemoved { .. } => "pool.removed",
-            Event::PoolReceived { .. } => "pool.received",
-            Event::PoolForgotten { .. } => "pool.forgotten",
-            Event::RateOpened { .. } => "rate.opened",
-            Event::PermitsReported { .. } => "permits.reported",
-            Event::PermitsHeard { .. } => "permits.heard",
-            Event::PermitsGranted { .. } => "permits.granted",
-            Event::PermitsReceived { .. } => "permits.received",
-            Event::CalendarDefined { .. } => "calendar.defined",
-            Event::CalendarRemoved { .. } => "calendar.removed",
-            Event::CalendarReceived { .. } => "calendar.received",
-            Event::CalendarForgotten { .. } => "calendar.forgotten",
-            Event::FireMoved { .. } => "fire.moved",
-            Event::GenerationFailed { .. } => "generation.failed",
-            Event::Frozen { .. } => "freeze.set",
-            Event::Thawed { .. } => "freeze.lifted",
-            Event::FreezeReceived { .. } => "freeze.received",
-            Event::MessageReceived { .. } => "message.received",
-            Event::OutboxAcknowledged { .. } => "outbox.acknowledged",
-            Event::GroupReceived { .. } => "group.received",
-            Event::JobReceived { .. } => "job.received",
-            Event::JobSwitched { .. } => "job.switched",
-            Event::JobRemoved { .. } => "job.removed",
-            Event::JobReleased { .. } => "job.released",
-            Event::JobKept { .. } => "job.kept",
-            Event::JobTaken { .. } => "job.taken",
-            Event::JobSubmitted { .. } => "job.submitted",
-            Event::UnfinishedAsked { .. } => "unfinished.asked",
-            Event::UnfinishedTold { .. } => "unfinished.told",
-            Event::UnfinishedHeard { .. } => "unfinished.heard",
-            Event::RemovalDecided { .. } => "removal.decided",
-            Event::JobsStaged { .. } => "jobs.staged",
-            Event::StagingDropped { .. } => "staging.dropped",
-            Event::ApplyCommitted { .. } => "apply.committed",
-            Event::ApplyAdvanced { .. } => "apply.advanced",
-            Event::ApplyFinished { .. } => "apply.finished",
-            Event::RerunRequested { .. } => "rerun.requested",
-            Event::RunsAsked { .. } => "runs.asked",
-            Event::RunsHeard { .. } => "runs.heard",
-            Event::JobsSkipped { .. } => "jobs.skipped",
-            Event::BatchesPlanned { .. } => "batches.planned",
-            Event::RerunPlanned { .. } => "rerun.planned",
-            Event::RerunApproved { .. } => "rerun.approved",
-            Event::RunsOrdered { .. } => "runs.ordered",
-            Event::RunEnded { .. } => "run.ended",
-            Event::RunsBlocked { .. } => "runs.blocked",
-            Event::RerunPaused { .. } => "rerun.paused",
-            Event::RerunResumed { .. } => "rerun.resumed",
-            Event::RerunCancelled { .. } => "rerun.cancelled",
-            Event::RerunEnded { .. } => "rerun.ended",
-            Event::BulkRequested { .. } => "bulk.requested",
-            Event::BulkAdvanced { .. } => "bulk.advanced",
-            Event::RunsTold { .. } => "runs.told",
-            Event::RunSkipped { .. } => "run.skipped",
-            Event::JobCancelled { .. } => "job.cancelled",
-            Event::CancelReceived { .. } => "cancel.received",
-            Event::ParentsReceived { .. } => "parents.received",
-            Event::StandingsHeard { .. } => "standings.heard",
-            Event::GenerationsHeard { .. } => "generations.heard",
-            Event::TimesHeard { .. } => "times.heard",
-            Event::ParentFollowed { .. } => "parent.followed",
-            Event::ParentWatched { .. } => "parent.watched",
-            Event::ParentUnwatched { .. } => "parent.unwatched",
-            Event::BatchGenerated { .. } => "batch.generated",
-            Event::FiresSkipped { .. } => "fires.skipped",
-            Event::StartDue { .. } => "start.due",
-            Event::DependencySatisfied { .. } => "dependency.satisfied",
-            Event::DependencyWithdrawn { .. } => "dependency.withdrawn",
-            Event::BatchAssigned { .. } => "batch.assigned",
-            Event::AssignmentReturned { .. } => "assignment.returned",
-            Event::StartGranted { .. } => "start.granted",
-            Event::AttemptStarted { .. } => "attempt.started",
-            Event::CodeReported { .. } => "code.reported",
-            Event::AttemptFinished { .. } => "attempt.finished",
-            Event::RetryScheduled { .. } => "retry.scheduled",
-            Event::RetryDue { .. } => "retry.due",
-            Event::KillRequested { .. } => "kill.requested",
-            Event::BatchFinished { .. } => "batch.finished",
-            Event::BatchMarked { .. } => "batch.marked",
-            Event::FinalCommandAssigned { .. } => "final_command.assigned",
-            Event::FinalCommandGranted { .. } => "final_command.granted",
-            Event::FinalCommandEnded { .. } => "final_command.ended",
-            Event::FinalCommandNotRun { .. } => "final_command.not_run",
-            Event::BatchBlocked { .. } => "batch.blocked",
-            Event::BatchUnblocked { .. } => "batch.unblocked",
-            Event::TimeoutMarked { .. } => "timeout.marked",
-            Event::AlarmRaised { .. } => "alarm.raised",
-            Event::ThingWaited { .. } => "thing.waited",
-            Event::ThingSatisfied { .. } => "thing.satisfied",
-            Event::ThingWithdrawn { .. } => "thing.withdrawn",
-            Event::ThingsForgotten { .. } => "things.forgotten",
-            Event::DependencyOverridden { .. } => "dependency.overridden",
-            Event::ChecksRequested { .. } => "checks.requested",
-            Event::QualityRequested { .. } => "quality.requested",
-            Event::QualityTaken { .. } => "quality.taken",
-            Event::QualityAnswered { .. } => "quality.answered",
-            Event::ThirdPartyReported { .. } => "third_party.reported",
-            Event::ThirdPartyForgotten { .. } => "third_party.forgotten",
-            Event::ChecksLate { .. } => "checks.late",
-            Event::ChecksRecovered { .. } => "checks.recovered",
-            Event::HistoryEvicted { .. } => "history.evicted",
-            Event::WorkerRegistered { .. } => "worker.registered",
-            Event::WorkerMeasured { .. } => "worker.measured",
-            Event::WorkerLost { .. } => "worker.lost",
-            Event::WorkerFound { .. } => "worker.found",
-            Event::LeaseExpired { .. } => "lease.expired",
-            Event::WorkerDrained { .. } => "worker.drained",
-            Event::WorkerResumed { .. } => "worker.resumed",
-            Event::WorkerUnfit { .. } => "worker.unfit",
-            Event::WorkerFit { .. } => "worker.fit",
-            Event::CommandQuarantined { .. } => "command.quarantined",
-            Event::TimerSuspended { .. } => "timer.suspended",
-            Event::TimeSet { .. } => "time.set",
-            Event::LossAccepted { .. } => "loss.accepted",
-        }
+        self.of_kind().name
     }
 
     /// What it is about, as `noun/id`; the CloudEvents subject.
     pub fn subject(&self) -> String {
         match self {
-            Event::GroupDefined { group, .. } | Event::GroupReceived { group, .. } => {
+            Event::GroupDefined { group, .. } | Event::GroupReplicated { group, .. } => {
                 format!("group/{group}")
             }
             Event::KeyDefined { app, .. } | Event::KeyRevoked { app } => format!("key/{app}"),
             Event::JobDefined { definition, .. }
-            | Event::JobReceived { definition, .. }
+            | Event::JobReplicated { definition, .. }
             | Event::JobMoved { definition, .. }
-            | Event::JobTaken { definition, .. }
+            | Event::JobAttached { definition, .. }
             | Event::JobSubmitted { definition } => format!("job/{}", definition.id),
             Event::JobEnabled { job }
             | Event::JobDisabled { job }
             | Event::JobDeleted { job }
-            | Event::JobMoveAsked { job, .. }
-            | Event::JobMoveRefused { job, .. }
-            | Event::JobReleased { job, .. }
-            | Event::JobKept { job, .. }
-            | Event::JobSwitched { job, .. }
-            | Event::JobRemoved { job }
+            | Event::JobMoveRequested { job, .. }
+            | Event::JobMoveRejected { job, .. }
+            | Event::JobDetached { job, .. }
+            | Event::JobDetachRejected { job, .. }
+            | Event::JobSwitchReplicated { job, .. }
+            | Event::JobDropped { job, .. }
+            | Event::JobParentDeleted { parent: job, .. }
+            | Event::ParentDeletionReplicated { parent: job, .. }
             | Event::JobCancelled { job, .. }
-            | Event::CancelReceived { job, .. }
-            | Event::FiresSkipped { job, .. }
-            | Event::FireMoved { job, .. }
+            | Event::CancellationReplicated { job, .. }
+            | Event::ScheduleSkipped { job, .. }
+            | Event::ScheduleRescheduled { job, .. }
             | Event::GenerationFailed { job, .. }
             | Event::HistoryEvicted { job, .. }
-            | Event::ParentFollowed { job, .. }
-            | Event::ParentWatched { job, .. }
-            | Event::ParentUnwatched { job, .. }
-            | Event::StandingsHeard { parent: job, .. }
-            | Event::GenerationsHeard { parent: job, .. }
-            | Event::TimesHeard { parent: job, .. } => format!("job/{job}"),
-            Event::TemplateDefined { template } | Event::TemplateReceived { template } => {
+            | Event::ParentSubscribed { job, .. }
+            | Event::ParentTimesSubscribed { job, .. }
+            | Event::ParentTimesUnsubscribed { job, .. }
+            | Event::ParentStatusUpdated { parent: job, .. }
+            | Event::ParentGenerationsReceived { parent: job, .. }
+            | Event::ParentTimesReceived { parent: job, .. } => format!("job/{job}"),
+            Event::TemplateDefined { template } | Event::TemplateReplicated { template } => {
                 format!("template/{}", template.spec.name)
             }
-            Event::TemplateRemoved { name } | Event::TemplateForgotten { name } => format!("template/{name}"),
+            Event::TemplateDeleted { name } | Event::TemplateDropped { name } => format!("template/{name}"),
             Event::UsersAssigned { group, .. } => format!("users/{group}"),
-            Event::UsersReceived { .. } => "users".to_owned(),
-            Event::UserMoveAsked { user, .. }
+            Event::UsersReplicated { .. } => "users".to_owned(),
+            Event::UserMoveRequested { user, .. }
             | Event::UserMoved { user, .. }
-            | Event::UserMoveRefused { user, .. }
-            | Event::UserReleased { user, .. }
-            | Event::UserKept { user, .. }
-            | Event::UserReceived { user, .. } => format!("user/{user}"),
+            | Event::UserMoveRejected { user, .. }
+            | Event::UserDetached { user, .. }
+            | Event::UserDetachRejected { user, .. }
+            | Event::UserAttached { user, .. } => format!("user/{user}"),
             Event::TaskCreated { task, .. }
             | Event::TaskChanged { task, .. }
             | Event::TaskDeleted { task } => format!("task/{task}"),
@@ -1954,51 +1848,53 @@ impl Event {
             | Event::GrantReturned { grant, .. }
             | Event::GrantExpired { grant, .. } => format!("grant/{grant}"),
             Event::TasksPurged { .. } => "tasks".to_owned(),
-            Event::PoolDefined { pool } | Event::PoolReceived { pool } => format!("pool/{}", pool.spec.name),
-            Event::PoolRemoved { name } | Event::PoolForgotten { name } | Event::RateOpened { name } => {
+            Event::PoolDefined { pool } | Event::PoolReplicated { pool } => {
+                format!("pool/{}", pool.spec.name)
+            }
+            Event::PoolDeleted { name } | Event::PoolDropped { name } | Event::RateLimitReset { name } => {
                 format!("pool/{name}")
             }
             Event::PermitsReported { report: PermitReport { pools, .. } }
-            | Event::PermitsHeard { report: PermitReport { pools, .. }, .. }
+            | Event::PermitReportReceived { report: PermitReport { pools, .. }, .. }
             | Event::PermitsGranted { pools, .. }
             | Event::PermitsReceived { pools, .. } => {
                 format!("pool/{}", pools.first().map_or("", |of| of.name.as_str()))
             }
-            Event::CalendarDefined { calendar } | Event::CalendarReceived { calendar } => {
+            Event::CalendarDefined { calendar } | Event::CalendarReplicated { calendar } => {
                 format!("calendar/{}", calendar.spec.name)
             }
-            Event::CalendarRemoved { name } | Event::CalendarForgotten { name } => format!("calendar/{name}"),
-            Event::UnfinishedAsked { question, .. }
-            | Event::UnfinishedTold { question, .. }
-            | Event::UnfinishedHeard { question, .. }
-            | Event::RemovalDecided { question, .. } => format!("question/{question}"),
+            Event::CalendarDeleted { name } | Event::CalendarDropped { name } => format!("calendar/{name}"),
+            Event::UnfinishedQueried { question, .. }
+            | Event::UnfinishedReported { question, .. }
+            | Event::UnfinishedReceived { question, .. }
+            | Event::DeletionDecided { question, .. } => format!("question/{question}"),
             Event::JobsStaged { apply, .. }
-            | Event::StagingDropped { apply }
+            | Event::StagingDiscarded { apply }
             | Event::ApplyCommitted { apply, .. }
             | Event::ApplyAdvanced { apply, .. }
             | Event::ApplyFinished { apply, .. } => format!("apply/{apply}"),
-            Event::ParentsReceived { .. } => format!("shard/{}", ShardId::CATALOGUE),
-            Event::Frozen { group, .. } | Event::Thawed { group, .. } => match group {
+            Event::ParentsReplicated { .. } => format!("shard/{}", ShardId::CATALOGUE),
+            Event::FreezeSet { group, .. } | Event::FreezeLifted { group, .. } => match group {
                 Some(group) => format!("freeze/{group}"),
                 None => "freeze/everything".to_owned(),
             },
-            Event::FreezeReceived { .. } => "freeze".to_owned(),
+            Event::FreezeReplicated { .. } => "freeze".to_owned(),
             Event::RerunRequested { rerun, .. }
-            | Event::RunsAsked { rerun, .. }
-            | Event::RunsHeard { rerun, .. }
+            | Event::RunsQueried { rerun, .. }
+            | Event::RunsReceived { rerun, .. }
             | Event::JobsSkipped { rerun, .. }
             | Event::BatchesPlanned { rerun, .. }
             | Event::RerunPlanned { rerun, .. }
             | Event::RerunApproved { rerun, .. }
-            | Event::RunsOrdered { rerun, .. }
+            | Event::RunsRequested { rerun, .. }
             | Event::RunsBlocked { rerun, .. }
             | Event::RerunPaused { rerun, .. }
             | Event::RerunResumed { rerun, .. }
             | Event::RerunCancelled { rerun, .. }
-            | Event::RerunEnded { rerun, .. }
-            | Event::RunsTold { rerun, .. } => format!("rerun/{rerun}"),
+            | Event::RerunFinished { rerun, .. }
+            | Event::RunsReported { rerun, .. } => format!("rerun/{rerun}"),
             Event::BulkRequested { bulk, .. } | Event::BulkAdvanced { bulk, .. } => format!("bulk/{bulk}"),
-            Event::RunEnded { place, .. } | Event::RunSkipped { place, .. } => {
+            Event::RunFinished { place, .. } | Event::RunSkipped { place, .. } => {
                 format!("rerun/{}", place.rerun)
             }
             Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
@@ -2006,39 +1902,41 @@ impl Event {
             Event::BatchGenerated { batch, .. }
             | Event::StartDue { batch }
             | Event::DependencySatisfied { batch, .. }
-            | Event::DependencyWithdrawn { batch, .. }
+            | Event::DependencyRevoked { batch, .. }
             | Event::BatchAssigned { batch, .. }
             | Event::AssignmentReturned { batch, .. }
             | Event::StartGranted { batch, .. }
             | Event::AttemptStarted { batch, .. }
-            | Event::CodeReported { batch, .. }
+            | Event::UserCodeReported { batch, .. }
             | Event::FinalCommandAssigned { batch, .. }
             | Event::FinalCommandGranted { batch, .. }
-            | Event::FinalCommandEnded { batch, .. }
+            | Event::FinalCommandFinished { batch, .. }
             | Event::FinalCommandNotRun { batch, .. }
             | Event::AttemptFinished { batch, .. }
             | Event::RetryScheduled { batch, .. }
             | Event::RetryDue { batch }
             | Event::KillRequested { batch, .. }
-            | Event::BatchMarked { batch, .. }
+            | Event::BatchResultOverridden { batch, .. }
             | Event::BatchBlocked { batch, .. }
             | Event::BatchUnblocked { batch }
-            | Event::TimeoutMarked { batch, .. }
+            | Event::TimeoutReached { batch, .. }
             | Event::DependencyOverridden { batch, .. }
             | Event::QualityRequested { batch, .. }
-            | Event::QualityTaken { batch, .. }
+            | Event::QualitySent { batch, .. }
             | Event::QualityAnswered { batch, .. }
             | Event::BatchFinished { batch, .. } => format!("batch/{batch}"),
-            Event::ThingWaited { thing, .. }
-            | Event::ThingSatisfied { thing, .. }
-            | Event::ThingWithdrawn { thing, .. } => format!("thing/{thing}"),
-            Event::ThingsForgotten { .. } => "things".to_owned(),
-            Event::ChecksRequested { batch: Some(batch), .. } => format!("batch/{batch}"),
+            Event::ExternalDependencyRegistered { external_dependency, .. }
+            | Event::ExternalDependencySatisfied { external_dependency, .. }
+            | Event::ExternalDependencyRevoked { external_dependency, .. } => {
+                format!("external_dependency/{external_dependency}")
+            }
+            Event::ExternalDependenciesEvicted { .. } => "external_dependencies".to_owned(),
+            Event::ProbesRequested { batch: Some(batch), .. } => format!("batch/{batch}"),
             Event::ThirdPartyReported { report, .. } => format!("third_party/{}", report.code),
-            Event::ThirdPartyForgotten { .. } => "third_party".to_owned(),
-            Event::ChecksLate { report: CheckReport { authority, .. } }
-            | Event::ChecksRecovered { authority, .. } => format!("checks/{authority}"),
-            Event::ChecksRequested { batch: None, .. } => "checks".to_owned(),
+            Event::ThirdPartyEvicted { .. } => "third_party".to_owned(),
+            Event::ProbesLate { report: ProbeReport { authority, .. } }
+            | Event::ProbesRecovered { authority, .. } => format!("probes/{authority}"),
+            Event::ProbesRequested { batch: None, .. } => "probes".to_owned(),
             Event::AlarmRaised { job, batch, worker, .. } => match (batch, job, worker) {
                 (Some(batch), _, _) => format!("batch/{batch}"),
                 (None, Some(job), _) => format!("job/{job}"),
@@ -2048,15 +1946,15 @@ impl Event {
             Event::WorkerRegistered { worker, .. }
             | Event::WorkerMeasured { worker, .. }
             | Event::WorkerLost { worker, .. }
-            | Event::WorkerFound { worker, .. }
+            | Event::WorkerRecovered { worker, .. }
             | Event::LeaseExpired { worker, .. }
             | Event::WorkerDrained { worker }
-            | Event::WorkerUnfit { worker, .. }
-            | Event::WorkerFit { worker, .. }
+            | Event::WorkerUnready { worker, .. }
+            | Event::WorkerReady { worker, .. }
             | Event::WorkerResumed { worker } => format!("worker/{worker}"),
-            Event::CommandQuarantined { offset, .. } => format!("command/{offset}"),
+            Event::CommandDeadLettered { offset, .. } => format!("command/{offset}"),
             Event::TimerSuspended { entity, .. } => entity.clone(),
-            Event::TimeSet { .. } | Event::LossAccepted { .. } => "partition".to_owned(),
+            Event::ClockSet { .. } | Event::CommandLossAccepted { .. } => "partition".to_owned(),
         }
     }
 }

@@ -35,7 +35,7 @@ impl SuccessCheck {
 pub struct Execution {
     /// JOB-1: only workers of the group that have this label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker_group: Option<WorkerLabel>,
+    pub worker_label: Option<WorkerLabel>,
     /// DSP-2, EXE-2: as this account of the worker's host; absent: as the worker itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<Account>,

@@ -47,6 +47,10 @@ pub struct Standing {
     /// There is no batch for this time, and the job's schedule makes none. Absent: one may come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
+    /// The job was deleted though jobs of the receiving group name it: a time without a batch gets none any more, and is
+    /// not skipped by that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
     /// Its newest run waits, blocked by a failed parent. Absent: it is not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
@@ -56,6 +60,15 @@ pub struct Standing {
     /// It passed some on so long ago that they are not kept any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub values_dropped: bool,
+}
+
+/// Jobs that name a deleted job as parent, in one shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OrphanedChildren {
+    /// The shard that runs them.
+    pub shard: ShardId,
+    /// How many.
+    pub jobs: u32,
 }
 
 impl Standing {
@@ -68,7 +81,7 @@ impl Standing {
 /// What the shard of a job's children wants to hear of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Follow {
+pub enum Subscription {
     /// Nothing any more.
     Nothing,
     /// How the times that it watches stand.

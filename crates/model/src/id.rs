@@ -101,7 +101,7 @@ minted_id!(
 );
 minted_id!(
     /// Something outside that batches wait for, as its shard numbers it.
-    ThingId
+    ExternalDependencyId
 );
 minted_id!(
     /// A rerun or a cold start, from its plan to its end.

@@ -1,4 +1,4 @@
-//! The vocabulary that every part of Tidemill speaks: ids, job definitions, commands (wishes),
+//! The vocabulary that every part of Tidemill speaks: ids, job definitions, commands (requests),
 //! events (facts), rejections, envelopes, and the messages between owners and workers.
 //!
 //! Pure data. This crate never reads a clock, never does I/O and knows no rule beyond the bounds of
@@ -13,7 +13,9 @@ mod command;
 mod definition;
 mod envelope;
 mod event;
+mod event_kind;
 mod execution;
+mod external_dependency;
 mod failure;
 mod firing;
 mod foreign;
@@ -32,7 +34,6 @@ mod resources;
 mod retry;
 mod slips;
 mod spec;
-mod thing;
 mod time;
 mod timeouts;
 mod work;
@@ -40,7 +41,7 @@ mod work;
 pub use bulk::{BulkAction, BulkOutcome, MAX_BULK_ITEMS};
 pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use command::{
-    Actor, Command, CommandRecord, Heartbeat, Registration, Removal, Role, ShardMessage, StartRequest,
+    Actor, Command, CommandRecord, Deletion, Heartbeat, Registration, Role, ShardMessage, StartRequest,
     Submission, UnfinishedJob,
 };
 pub use definition::{
@@ -52,20 +53,26 @@ pub use event::{
     AttemptOutcome, AttemptResult, BatchResult, CountedParents, Dependency, Event, Fire, MAX_VALUES_BYTES,
     Origin, ReturnReason, SkipReason, Usage,
 };
+pub use event_kind::{Audience, EventKind, Internal};
 pub use execution::{AllowedAccounts, Ending, Execution, FinalResult, SuccessCheck};
+pub use external_dependency::{
+    DataPath, ExternalDependency, JobData, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES,
+    PathAnswer, PathCheck, PathSpec, ProbeReport, QualityQuestion, ThirdPartyReport, WaivedParent, Waiver,
+    WantedExternalDependency,
+};
 pub use failure::{OnParentFailure, RunIf};
 pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
-pub use foreign::{Follow, ForeignParent, Standing};
+pub use foreign::{ForeignParent, OrphanedChildren, Standing, Subscription};
 pub use freeze::{Freeze, FreezeScope};
 pub use id::{
-    BatchId, BulkId, GrantId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, RerunId, ShardId,
-    TaskId, ThingId, Token, WorkerId,
+    BatchId, BulkId, ExternalDependencyId, GrantId, GroupId, Incarnation, InstanceId, JobId, Nonce,
+    RequestId, RerunId, ShardId, TaskId, Token, WorkerId,
 };
 pub use live::{
-    ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, PlannedChange,
-    PostWith, ToldShard, Why,
+    ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, MailboxState,
+    NotifiedShard, PlannedChange, Why,
 };
-pub use mark::MarkedResult;
+pub use mark::OverriddenResult;
 pub use moved::{MovedJob, MovedRuns};
 pub use name::{
     Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, WorkerLabel,
@@ -79,18 +86,14 @@ pub use pull::{
 };
 pub use rejection::{FieldError, Rejection};
 pub use rerun::{
-    AskedRuns, Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RecordedBatch,
-    RerunDefinition, RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunWish, RunEnd, RunSkip,
-    SkippedJob, SkippedTimes, StartRun, TimesSkip, ToldRun,
+    Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RecordedBatch, ReportedRun,
+    RerunDefinition, RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunSpec, RunOutcome,
+    RunSkip, RunsQuery, SkippedJob, SkippedTimes, StartRun, TimesSkip,
 };
 pub use resources::{Measure, Reserved};
 pub use retry::{Backoff, BackoffInput, ExitCodes};
 pub use slips::{closest, is_close};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
-pub use thing::{
-    CheckReport, DataPath, JobData, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES, PathAnswer,
-    PathCheck, PathSpec, QualityAsk, Thing, ThirdPartyReport, WaivedParent, Waiver, WantedThing,
-};
 pub use time::Timestamp;
 pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind, Timeouts};
 pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};

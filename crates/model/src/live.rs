@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, BatchId, BatchResult, CalendarName, GroupName, JobChange, JobId, JobSpec, PoolHolder, PoolName,
-    QualityAsk, Rejection, ShardId, TaskId, TaskLedger, ThingId, Timestamp, UserName, UserStanding,
-    WantedThing,
+    Actor, BatchId, BatchResult, CalendarName, ExternalDependencyId, GroupName, JobChange, JobId, JobSpec,
+    PoolHolder, PoolName, QualityQuestion, Rejection, ShardId, TaskId, TaskLedger, Timestamp, UserName,
+    UserStanding, WantedExternalDependency,
 };
 
 /// The state of a batch; its result is another thing.
@@ -61,9 +61,9 @@ pub enum LiveQuery {
         job: JobId,
     },
     /// Which paths are to be probed? In order of their ids.
-    WantedThings {
+    WantedExternalDependencies {
         /// Behind this one; absent: from the first.
-        after: Option<ThingId>,
+        after: Option<ExternalDependencyId>,
         /// At most so many, 1,000 in any case.
         limit: u32,
     },
@@ -105,17 +105,20 @@ pub enum LiveQuery {
         /// Who would apply them; absent: somebody who has all accounts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
+        /// Jobs that others name as parent would be deleted, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        orphan_children: bool,
     },
     // What a change in the catalogue has reached.
     /// Whom the catalogue told of it. To the catalogue's owner.
-    Told {
+    Notified {
         /// Whom it concerns.
         concerned: Concerned,
         /// Offset of the record that made it; an owner that has not read so far does not answer.
         at_least: u64,
     },
     /// How far messages between the shard and others are. To the shard's owner.
-    Post {
+    Mailboxes {
         /// Which others.
         with: Vec<ShardId>,
     },
@@ -125,16 +128,16 @@ impl LiveQuery {
     /// The journal's offset up to which an owner must have read to answer.
     pub fn at_least(&self) -> Option<u64> {
         match self {
-            LiveQuery::Told { at_least, .. } => Some(*at_least),
+            LiveQuery::Notified { at_least, .. } => Some(*at_least),
             LiveQuery::Why { .. }
             | LiveQuery::NewestBatch { .. }
-            | LiveQuery::WantedThings { .. }
+            | LiveQuery::WantedExternalDependencies { .. }
             | LiveQuery::WantedQuality { .. }
             | LiveQuery::Pool { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
             | LiveQuery::PlanApply { .. }
-            | LiveQuery::Post { .. } => None,
+            | LiveQuery::Mailboxes { .. } => None,
         }
     }
 
@@ -143,17 +146,17 @@ impl LiveQuery {
         match self {
             LiveQuery::Why { batch } => batch.shard(),
             LiveQuery::NewestBatch { job } => of_job.unwrap_or(job.shard()),
-            LiveQuery::WantedThings { after, .. } => {
-                of_job.or(after.map(ThingId::shard)).unwrap_or(ShardId::CATALOGUE)
+            LiveQuery::WantedExternalDependencies { after, .. } => {
+                of_job.or(after.map(ExternalDependencyId::shard)).unwrap_or(ShardId::CATALOGUE)
             }
             LiveQuery::WantedQuality { after, .. } => {
                 of_job.or(after.map(BatchId::shard)).unwrap_or(ShardId::CATALOGUE)
             }
             LiveQuery::TaskLedger { task, .. } => of_job.unwrap_or(task.shard()),
-            LiveQuery::Pool { .. } | LiveQuery::User { .. } | LiveQuery::Post { .. } => {
+            LiveQuery::Pool { .. } | LiveQuery::User { .. } | LiveQuery::Mailboxes { .. } => {
                 of_job.unwrap_or(ShardId::CATALOGUE)
             }
-            LiveQuery::PlanApply { .. } | LiveQuery::Told { .. } => ShardId::CATALOGUE,
+            LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } => ShardId::CATALOGUE,
         }
     }
 }
@@ -171,17 +174,17 @@ pub enum LiveAnswer {
         /// Its state.
         state: Option<BatchState>,
     },
-    /// To [`LiveQuery::WantedThings`].
+    /// To [`LiveQuery::WantedExternalDependencies`].
     Wanted {
         /// In order of their ids.
-        things: Vec<WantedThing>,
+        external_dependencies: Vec<WantedExternalDependency>,
         /// There are more behind the last one.
         more: bool,
     },
     /// To [`LiveQuery::WantedQuality`].
     WantedQuality {
         /// In order of the batches' ids.
-        asks: Vec<QualityAsk>,
+        asks: Vec<QualityQuestion>,
         /// There are more behind the last one.
         more: bool,
     },
@@ -198,15 +201,15 @@ pub enum LiveAnswer {
     Planned(Box<ApplyPlan>),
     /// To [`LiveQuery::PlanApply`], when it would be refused.
     Refused(Rejection),
-    /// To [`LiveQuery::Told`].
-    Told {
+    /// To [`LiveQuery::Notified`].
+    Notified {
         /// In order of their numbers.
-        shards: Vec<ToldShard>,
+        shards: Vec<NotifiedShard>,
     },
-    /// To [`LiveQuery::Post`], in the order of the question.
-    Post {
+    /// To [`LiveQuery::Mailboxes`], in the order of the question.
+    Mailboxes {
         /// Each of the others.
-        with: Vec<PostWith>,
+        with: Vec<MailboxState>,
     },
     /// The state does not hold it (any more); the read tables may.
     NotFound,
@@ -233,7 +236,7 @@ pub enum Concerned {
 
 /// A shard that the catalogue told something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToldShard {
+pub struct NotifiedShard {
     /// Which.
     pub shard: ShardId,
     /// The number of the last message to it.
@@ -244,7 +247,7 @@ pub struct ToldShard {
 
 /// How far messages between two shards are, as one of them knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PostWith {
+pub struct MailboxState {
     /// The other shard.
     pub shard: ShardId,
     /// The number of its last message that is recorded here.
@@ -324,8 +327,8 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
     /// In one word: `dependency`, `disabled`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`,
-    /// `no_memory`, `worker_overloaded`, `pinned_host`, `worker_group`, `drained`, `unfit`, `frozen`,
-    /// `earliest_start`, `not_started`, `path`, `third_party`, `quality_gate`, `pool`, `rate_limit`.
+    /// `no_memory`, `worker_overloaded`, `pinned_host`, `worker_label`, `drained`, `unready`, `frozen`,
+    /// `parent_deleted`, `earliest_start`, `not_started`, `path`, `third_party`, `quality_gate`, `pool`, `rate_limit`.
     pub kind: String,
     /// For people, naming job, worker, limit.
     pub message: String,

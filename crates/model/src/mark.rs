@@ -8,7 +8,7 @@ use crate::BatchResult;
 /// How a person says that a batch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum MarkedResult {
+pub enum OverriddenResult {
     /// What it was to do is done.
     Success,
     /// It is not.
@@ -17,12 +17,12 @@ pub enum MarkedResult {
     Skipped,
 }
 
-impl From<MarkedResult> for BatchResult {
-    fn from(marked: MarkedResult) -> Self {
+impl From<OverriddenResult> for BatchResult {
+    fn from(marked: OverriddenResult) -> Self {
         match marked {
-            MarkedResult::Success => BatchResult::Success,
-            MarkedResult::Failed => BatchResult::Failed,
-            MarkedResult::Skipped => BatchResult::Skipped,
+            OverriddenResult::Success => BatchResult::Success,
+            OverriddenResult::Failed => BatchResult::Failed,
+            OverriddenResult::Skipped => BatchResult::Skipped,
         }
     }
 }

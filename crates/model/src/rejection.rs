@@ -48,7 +48,7 @@ pub enum Rejection {
     /// There is no such thing.
     #[error("there is no {what} {id}")]
     Unknown {
-        /// Kind of thing.
+        /// Kind of external dependency.
         what: String,
         /// Its id or name.
         id: String,
@@ -252,13 +252,13 @@ pub enum Rejection {
     /// A large `apply` is being carried out; definitions can be changed when it is done, within seconds.
     #[error("apply {apply} is being carried out; try again when it is done")]
     ApplyRunning {
-        /// Which wish.
+        /// Which request.
         apply: String,
     },
-    /// Definitions have changed since the wish was made.
+    /// Definitions have changed since the request was made.
     #[error("definitions have changed meanwhile: revision {revision} is not {expected}")]
     RevisionChanged {
-        /// As wished.
+        /// As requested.
         expected: u64,
         /// As it is.
         revision: u64,
@@ -282,8 +282,8 @@ pub enum Rejection {
         rule: String,
     },
     /// The command was set aside: it could not be decoded, or deciding it failed.
-    #[error("the command was quarantined: {reason}")]
-    Quarantined {
+    #[error("the command was dead-lettered: {reason}")]
+    DeadLettered {
         /// Why.
         reason: String,
     },
@@ -348,7 +348,7 @@ impl Rejection {
             Rejection::RevisionChanged { .. } => "revision_changed",
             Rejection::PlanOutdated { .. } => "plan_outdated",
             Rejection::RerunNotReady { .. } => "rerun_not_ready",
-            Rejection::Quarantined { .. } => "quarantined",
+            Rejection::DeadLettered { .. } => "dead_lettered",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reruns and cold starts: one wish for many batches, planned before it runs (GEN-6, GEN-7, GEN-8, BYD-3).
+//! Reruns and cold starts: one request for many batches, planned before it runs (GEN-6, GEN-7, GEN-8, BYD-3).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{BatchId, BatchResult, GroupName, JobId, Period, RerunId, Timestamp};
 
 /// What somebody wants to be run, for which span, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RerunWish {
+pub struct RerunSpec {
     /// Which jobs.
     pub scope: RerunScope,
     /// The first logical time.
@@ -139,7 +139,7 @@ pub struct PlannedJob {
 
 /// Logical times of a job whose runs are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AskedRuns {
+pub struct RunsQuery {
     /// Which job.
     pub job: JobId,
     /// Oldest first.
@@ -148,7 +148,7 @@ pub struct AskedRuns {
 
 /// The newest run of a logical time, as its group's shard knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ToldRun {
+pub struct ReportedRun {
     /// Which job.
     pub job: JobId,
     /// Which logical time.
@@ -205,7 +205,7 @@ pub struct SkippedTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimesSkip {
-    /// They are later than it reaches: than now, or than the wish allows.
+    /// They are later than it reaches: than now, or than the request allows.
     BeyondReach,
     /// They depend on the job's own past only.
     OwnPast,
@@ -249,7 +249,7 @@ pub struct RerunPlace {
 /// What became of a planned batch whose turn came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum RunEnd {
+pub enum RunOutcome {
     /// It ran.
     Finished {
         /// The batch.
@@ -261,10 +261,10 @@ pub enum RunEnd {
     Skipped(RunSkip),
 }
 
-impl RunEnd {
+impl RunOutcome {
     /// Whether those that wait for it may start.
     pub fn is_well(&self) -> bool {
-        matches!(self, RunEnd::Finished { result, .. } if result.satisfies())
+        matches!(self, RunOutcome::Finished { result, .. } if result.satisfies())
     }
 }
 
@@ -333,7 +333,7 @@ pub enum RerunResult {
     DoneWithFailures,
     /// Somebody ended it.
     Cancelled,
-    /// It could not be planned, or not be approved as it was wished.
+    /// It could not be planned, or not be approved as it was requested.
     Refused,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::thing::{MAX_CODE_BYTES, MAX_NEEDS};
+use crate::external_dependency::{MAX_CODE_BYTES, MAX_NEEDS};
 use crate::{
     Account, BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping,
     MissedRunsInput, OnParentFailure, Overlap, PathSpec, Period, PoolUseInput, Priority, RunIf, SuccessCheck,
@@ -188,7 +188,7 @@ pub struct JobSpec {
     pub memory_mb: Option<u32>,
     /// Runs only on workers of its group that have this label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker_group: Option<WorkerLabel>,
+    pub worker_label: Option<WorkerLabel>,
     /// The account that attempts run as, which the group has to allow the owner; absent: the worker's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<Account>,
@@ -248,7 +248,7 @@ pub struct JobSpec {
     /// End a batch that still waits or is not successful at one of its times; else it may still succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_timeout: bool,
-    // ---- things waited for
+    // ---- external dependencies waited for
     /// Paths that must exist before a batch runs, at most 64: texts, or `{path, mark}` with the name of a file
     /// in it, as `_SUCCESS`. Templates are resolved for the batch when it is generated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -304,7 +304,7 @@ fn told(given: &serde_json::Value, error: &serde_path_to_error::Error<serde_json
 pub(crate) fn told_of(
     given: &serde_json::Value,
     error: &serde_path_to_error::Error<serde_json::Error>,
-    thing: &str,
+    external_dependency: &str,
     name: &str,
 ) -> FieldError {
     let text = error.inner().to_string();
@@ -322,7 +322,7 @@ pub(crate) fn told_of(
         let parent = path.strip_suffix(named).and_then(|parent| parent.strip_suffix('.')).unwrap_or("");
         let known = text.split("expected ").nth(1).unwrap_or_default().replace('`', "");
         let known = known.strip_prefix("one of ").unwrap_or(&known);
-        let what = if parent.is_empty() { thing } else { parent };
+        let what = if parent.is_empty() { external_dependency } else { parent };
         let value = if value.is_empty() { at(given, named).map(plain).unwrap_or_default() } else { value };
         let field = if path.ends_with(named) { path.clone() } else { named.to_owned() };
         let rule = match crate::closest(named, known.split(", ")) {

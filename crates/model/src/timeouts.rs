@@ -96,7 +96,7 @@ pub enum AlarmKind {
     /// A batch is not successful at the time of day by which it should be.
     NotSuccessfulBy,
     /// Checks of paths fail, or are late.
-    ChecksLate,
+    ProbesLate,
     /// The quality service refused a batch.
     QualityRefused,
     /// The quality service was asked about a batch again and again, and did not answer.
@@ -112,7 +112,7 @@ pub enum AlarmKind {
     /// An attempt runs far longer than its job's attempts usually do.
     BigTask,
     /// A worker says that it can take no work.
-    WorkerUnfit,
+    WorkerUnready,
 }
 
 impl From<TimeoutKind> for AlarmKind {

@@ -62,6 +62,10 @@ bugs! {
     LeaseCutShort = "lease_cut_short",
     /// A message between shards is accepted though the one before it is missing.
     OutboxGapSkipped = "outbox_gap_skipped",
+    /// A job that others name as parent is deleted, and the record does not say that they do.
+    OrphansNotRecorded = "orphans_not_recorded",
+    /// A parent that was deleted though jobs name it counts as skipped.
+    DeletedParentNotWaitedFor = "deleted_parent_not_waited_for",
     /// Two assignments get one token.
     TokensEqual = "tokens_equal",
     /// A question whose start was granted is granted once more.

@@ -15,7 +15,7 @@ pub(crate) struct Pauses {
     /// The first, milliseconds.
     pub(crate) first_ms: u64,
     /// The longest, milliseconds.
-    pub(crate) longest_ms: u64,
+    pub(crate) max_interval_ms: u64,
 }
 
 /// Whether an authority is asked.
@@ -92,7 +92,7 @@ impl Circuit {
     }
 
     fn pause(&mut self, now_ms: u64, pause_ms: u64) -> bool {
-        let pause_ms = pause_ms.min(self.pauses.longest_ms);
+        let pause_ms = pause_ms.min(self.pauses.max_interval_ms);
         self.state = State::Paused { until_ms: now_ms.saturating_add(pause_ms), pause_ms };
         true
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn circuit() -> Circuit {
-        Circuit::new(Pauses { after: 3, first_ms: 100, longest_ms: 300 })
+        Circuit::new(Pauses { after: 3, first_ms: 100, max_interval_ms: 300 })
     }
 
     fn paused() -> Circuit {

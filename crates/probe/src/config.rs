@@ -28,7 +28,7 @@ pub struct Config {
     pub pause_ms: u64,
     /// The longest such while, milliseconds, `pause_ms` to 600,000; default 8,000.
     pub max_pause_ms: u64,
-    /// After how many hung calls in a row the connections to an authority are made anew, 1 to 1,000; default 3.
+    /// After how many hung calls in a row the connections to an authority are rebuilt, 1 to 1,000; default 3.
     pub renew_after: u32,
     /// Authorities at once, 1 to 10,000; those that rested longest make room. Default 1,000.
     pub max_authorities: usize,

@@ -57,8 +57,11 @@ pub(crate) enum Call {
 impl Lane {
     pub(crate) fn new(authority: Authority, backend: Arc<dyn Backend>, config: &Arc<Config>) -> Self {
         let limits = config.limits(authority.kind()).clone();
-        let pauses =
-            Pauses { after: config.pause_after, first_ms: config.pause_ms, longest_ms: config.max_pause_ms };
+        let pauses = Pauses {
+            after: config.pause_after,
+            first_ms: config.pause_ms,
+            max_interval_ms: config.max_pause_ms,
+        };
         let gate = Gate {
             circuit: Circuit::new(pauses),
             pace: Pace::new(limits.calls_per_s),

@@ -44,5 +44,5 @@ pub use prober::{Answers, Prober};
 pub use question::{Answer, Failure, FailureKind, Mark, Outcome, Question};
 #[cfg(feature = "s3")]
 pub use s3_client::{S3Access, s3_client};
-pub use schedule::{Event, Late, Rhythm, Schedule, Step, Urgency};
+pub use schedule::{Event, Late, PollTimes, Schedule, Step, Urgency};
 pub use statistics::{Counts, Latency, Statistics};

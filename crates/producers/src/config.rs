@@ -15,7 +15,7 @@ pub struct Config {
     pub deadline_ms: u64,
     /// After how long without an outcome the same request is appended again, milliseconds. Default 2,000;
     /// 10 to 60,000.
-    pub append_again_ms: u64,
+    pub resend_after_ms: u64,
     /// Commands that wait for their outcome at once; more are refused as overload. Default 10,000;
     /// 1 to 1,000,000.
     pub max_in_flight: usize,
@@ -31,7 +31,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             deadline_ms: 10_000,
-            append_again_ms: 2_000,
+            resend_after_ms: 2_000,
             max_in_flight: 10_000,
             max_in_flight_bytes: 64 << 20,
             max_lag_ms: 5_000,
@@ -46,7 +46,7 @@ impl Config {
     /// The first field outside its range, with the rule.
     pub fn check(&self) -> Result<(), String> {
         within("deadline_ms", self.deadline_ms, 100, 60_000)?;
-        within("append_again_ms", self.append_again_ms, 10, 60_000)?;
+        within("resend_after_ms", self.resend_after_ms, 10, 60_000)?;
         within("max_in_flight", self.max_in_flight as u64, 1, 1_000_000)?;
         within("max_in_flight_bytes", self.max_in_flight_bytes as u64, 1, 1 << 40)?;
         within("max_lag_ms", self.max_lag_ms, 10, 600_000)
@@ -57,7 +57,7 @@ impl Config {
     }
 
     pub(crate) fn append_again(&self) -> Duration {
-        Duration::from_millis(self.append_again_ms)
+        Duration::from_millis(self.resend_after_ms)
     }
 
     pub(crate) fn max_lag(&self) -> Duration {

@@ -1,25 +1,19 @@
-//! Ids that a process draws.
-
-use std::fmt::Write;
+//! Ids that a process draws: UUIDs of version 7, so that those of a time stand together in indexes and lists. They are no
+//! secrets.
 
 use tidemill_model::{InstanceId, RequestId};
+use uuid::Uuid;
 
-/// A new request id, of 128 random bits, for a caller that names none.
+/// A new request id, for a caller that names none.
 pub fn request_id() -> RequestId {
-    RequestId::new(random_hex())
+    RequestId::new(id())
 }
 
 /// A new instance id; every process that waits for replies needs one of its own.
 pub fn instance_id(role: &str) -> InstanceId {
-    InstanceId::new(format!("{role}-{}", random_hex()))
+    InstanceId::new(format!("{role}-{}", id()))
 }
 
-fn random_hex() -> String {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
-    let mut text = String::with_capacity(32);
-    for byte in bytes {
-        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-    }
-    text
+fn id() -> String {
+    Uuid::now_v7().simple().to_string()
 }

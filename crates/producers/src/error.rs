@@ -28,7 +28,7 @@ pub enum Error {
     Panicked(&'static str),
 }
 
-/// Why there is no reply to a wish.
+/// Why there is no reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SubmitError {
     /// Nothing was done, and nothing will be: too much waits already.

@@ -1,6 +1,6 @@
-//! Outside wishes become commands.
+//! Outside requests become commands.
 //!
-//! A [`Submitter`] appends a [`Wish`] to the commands of its shard's partition, waits until the owner's
+//! A [`Submitter`] appends a [`SubmitRequest`] to the commands of its shard's partition, waits until the owner's
 //! [`Reply`](tidemill_model::Reply) comes back, and gives that. While none comes it appends the same request
 //! again: the state keeps the outcome of every request, so a repeat gets the first answer, from any instance,
 //! also after the owner changed.
@@ -22,14 +22,14 @@ mod outstanding;
 mod owners;
 pub mod prober;
 pub mod quality;
+mod submit_request;
 mod submitter;
 pub mod third_party;
-mod wish;
 
 pub use config::Config;
 pub use draw::{instance_id, request_id};
 pub use error::{Error, SubmitError};
 pub use outstanding::{Load, Output, Outstanding};
 pub use owners::{AskOwner, GroupShards, Outside};
+pub use submit_request::SubmitRequest;
 pub use submitter::Submitter;
-pub use wish::Wish;

@@ -9,7 +9,7 @@ use tidemill_log::{From, Log, Producer, Reader, Record, Topic, Waker};
 use tidemill_model::{InstanceId, Reply};
 use tokio::sync::oneshot;
 
-use crate::{Config, Error, Load, Output, Outstanding, SubmitError, Wish};
+use crate::{Config, Error, Load, Output, Outstanding, SubmitError, SubmitRequest};
 
 /// What is called with the outcome. It runs on the reading thread: it must be short and not block.
 type Waiter = Box<dyn FnOnce(Result<Reply, SubmitError>) + Send>;
@@ -19,7 +19,7 @@ const MAX_REPLIES: usize = 4_096;
 /// How long the reading thread waits where nothing is due.
 const IDLE: Duration = Duration::from_millis(250);
 
-/// Sends wishes and waits for their outcomes. A clone is the same submitter; the last one dropped stops it.
+/// Sends requests and waits for their outcomes. A clone is the same submitter; the last one dropped stops it.
 #[derive(Clone)]
 pub struct Submitter {
     inner: Arc<Inner>,
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 impl Submitter {
-    /// Begins to listen for replies to `instance`, which no other process may use, then takes wishes.
+    /// Begins to listen for replies to `instance`, which no other process may use, then takes requests.
     ///
     /// # Errors
     /// The configuration is outside its ranges, or the log or a thread cannot be had.
@@ -67,14 +67,18 @@ impl Submitter {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Sends the wish and waits for its outcome, at most `timeout` (absent: as configured).
+    /// Sends the request and waits for its outcome, at most `timeout` (absent: as configured).
     ///
     /// # Errors
     /// As [`SubmitError`] tells; only [`SubmitError::Unknown`] and [`SubmitError::Stopped`] leave open whether
     /// it was done.
-    pub async fn submit(&self, wish: Wish, timeout: Option<Duration>) -> Result<Reply, SubmitError> {
+    pub async fn submit(
+        &self,
+        submit_request: SubmitRequest,
+        timeout: Option<Duration>,
+    ) -> Result<Reply, SubmitError> {
         let (tell, told) = oneshot::channel();
-        self.submit_with(wish, timeout, |result| {
+        self.submit_with(submit_request, timeout, |result| {
             // The caller may be gone: then nobody wants to know.
             let _ = tell.send(result);
         });
@@ -85,11 +89,11 @@ impl Submitter {
     /// thread that has more to do, so it must be short and not block.
     pub fn submit_with(
         &self,
-        wish: Wish,
+        submit_request: SubmitRequest,
         timeout: Option<Duration>,
         tell: impl FnOnce(Result<Reply, SubmitError>) + Send + 'static,
     ) {
-        self.inner.shared.submit(wish, timeout, Box::new(tell));
+        self.inner.shared.submit(submit_request, timeout, Box::new(tell));
     }
 
     /// How much waits at the moment.
@@ -102,7 +106,7 @@ impl Submitter {
         &self.inner.shared.instance
     }
 
-    /// Takes no more wishes, tells everyone who waits, and ends the thread.
+    /// Takes no more requests, tells everyone who waits, and ends the thread.
     pub fn stop(&self) {
         self.inner.stop();
     }
@@ -129,14 +133,14 @@ impl Drop for Inner {
 }
 
 impl Shared {
-    fn submit(self: &Arc<Self>, wish: Wish, timeout: Option<Duration>, waiter: Waiter) {
+    fn submit(self: &Arc<Self>, submit_request: SubmitRequest, timeout: Option<Duration>, waiter: Waiter) {
         let now = Instant::now();
-        let request = wish.request.clone();
-        let partition = wish.shard.partition(self.log.partitions(Topic::Commands));
-        let key = wish.shard.to_string().into_bytes();
+        let request = submit_request.request.clone();
+        let partition = submit_request.shard.partition(self.log.partitions(Topic::Commands));
+        let key = submit_request.shard.to_string().into_bytes();
         let joined = lock(&self.outstanding).join(now, &request, waiter, timeout);
         let Err(waiter) = joined else { return };
-        let record = wish.into_record(self.instance.clone());
+        let record = submit_request.into_record(self.instance.clone());
         let value = serde_json::to_vec(&record).expect("a command has no map with keys that are not text");
         let output = {
             let mut outstanding = lock(&self.outstanding);
@@ -175,7 +179,7 @@ struct Listener {
     shared: Arc<Shared>,
     partition: u32,
     reader: Option<Box<dyn Reader>>,
-    /// The offset to go on from when the reader has to be made anew.
+    /// The offset to go on from when the reader has to be rebuilt.
     next: Option<u64>,
 }
 

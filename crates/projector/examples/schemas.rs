@@ -1,4 +1,4 @@
-//! Writes what is generated below `schemas/` anew, and a golden file for every event that has none yet.
+//! Writes what is generated below `schemas/` and docs/reference/events.md anew, and a golden file for every event that has none yet.
 //! A golden file that is there is never touched: it is what older versions have written.
 
 use std::fs;
@@ -17,6 +17,7 @@ fn main() -> std::io::Result<()> {
     for (path, text) in schemas::files() {
         fs::write(root.join(path), text)?;
     }
+    fs::write(root.join("../docs/reference/events.md"), schemas::page())?;
     let golden = root.join("golden/v1");
     fs::create_dir_all(&golden)?;
     for event in schemas::samples() {

@@ -42,7 +42,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// A stored position does not fit the journal: it was lost, restored or made anew, or the position is of
+    /// A stored position does not fit the journal: it was lost, restored or rebuilt, or the position is of
     /// another log.
     #[error(
         "{holder} stand at record {offset} of partition {partition}, but {found}; \

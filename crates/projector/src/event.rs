@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use tidemill_log::LogId;
-use tidemill_model::{Cause, Envelope, Event, Source};
+use tidemill_model::{Audience, Cause, Envelope, Event, EventKind, Source};
 
 /// The version of every event type so far. A published type never changes; other behaviour is another
 /// version, beside it.
@@ -16,7 +16,7 @@ pub(crate) const VERSION: u32 = 1;
 pub struct CloudEvent {
     /// Offset of the journal record that holds it.
     pub offset: u64,
-    /// Its place in that record, from 0.
+    /// Its place in that record, from 0. Internal events take places, too: the numbers have gaps.
     pub index: u32,
     /// As in `batch.finished`; the type is `tidemill.batch.finished.v1`.
     pub kind: &'static str,
@@ -68,8 +68,9 @@ pub(crate) fn source_of(log_id: &LogId, partition: u32) -> String {
     format!("tidemill/{log_id}/{partition}")
 }
 
-/// The `index`-th event of an accepted envelope, as the world sees it. The same envelope gives the same
-/// bytes, always. What an application key hashes to is left out: `hash` is empty.
+/// The `index`-th event of an accepted envelope, as the world sees it; `None` where it is of an internal kind
+/// ([`tidemill_model::EventKind`]). The same envelope gives the same bytes, always. What an application key hashes to is
+/// left out: `hash` is empty.
 ///
 /// # Panics
 /// When the envelope has no such event.
@@ -80,10 +81,13 @@ pub fn cloud_event(
     offset: u64,
     index: usize,
     envelope: &Envelope,
-) -> CloudEvent {
+) -> Option<CloudEvent> {
     let recorded = &envelope.events[index];
+    let EventKind { name: kind, audience: Audience::Public(_) } = recorded.event.of_kind() else {
+        return None;
+    };
     let event = public(&recorded.event);
-    let (kind, subject, key) = (event.kind(), event.subject(), recorded.shard.to_string());
+    let (subject, key) = (event.subject(), recorded.shard.to_string());
     let (cause, causeoffset, request, actor) = match cause_of(&envelope.causes, index).map(|it| &it.source) {
         Some(Source::Command { offset, request, actor, .. }) => {
             ("command", Some(offset.to_string()), request.as_ref().map(|it| it.as_str()), Some(actor))
@@ -110,7 +114,7 @@ pub fn cloud_event(
     };
     let json = with_data(&attributes, &event);
     let index = u32::try_from(index).expect("an envelope holds few events");
-    CloudEvent { offset, index, kind, subject, key, json }
+    Some(CloudEvent { offset, index, kind, subject, key, json })
 }
 
 /// What may be published of an event.

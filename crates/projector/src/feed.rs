@@ -15,6 +15,8 @@ use crate::{CloudEvent, Error, cloud_event};
 /// How long one partition is waited for while others may have news.
 const SLICE: Duration = Duration::from_millis(20);
 const MAX_RECORDS: usize = 64;
+/// How often this many records are read of each partition without an event to give, once the time is over.
+const ROUNDS: u32 = 16;
 
 /// A place in the feed, in all partitions. Opaque text to clients; good for the log that gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +91,8 @@ struct Lane {
     given: Option<(u64, u32)>,
     /// What is earlier is left out until the first that is not.
     since: Option<i64>,
+    /// The last record that was read and that counts.
+    read: Option<u64>,
     ready: VecDeque<CloudEvent>,
 }
 
@@ -99,7 +103,8 @@ pub struct FeedReader {
     lanes: Vec<Lane>,
     cursor: FeedCursor,
     turn: usize,
-    /// The last look found records, all of them from before the time to begin with.
+    /// The last look found records, and none of their events is given: internal ones, or from before the time to begin
+    /// with.
     is_skipping: bool,
 }
 
@@ -120,20 +125,20 @@ impl FeedReader {
             let start = given.map_or(Start::Beginning, |(offset, _)| Start::At(offset));
             let journal = Journal::open(log, partition, "the cursor", start)?;
             let since = cursor.since.filter(|_| given.is_none());
-            Ok(Lane { partition, journal, given, since, ready: VecDeque::new() })
+            Ok(Lane { partition, journal, given, since, read: None, ready: VecDeque::new() })
         };
         let lanes = (0..log.partitions(Topic::Journal)).map(lane).collect::<Result<_, Error>>()?;
         Ok(Self { log_id, lanes, cursor, turn: 0, is_skipping: false })
     }
 
-    /// The place after the last event given.
+    /// The place after the last event given, and after the internal events behind it that were read.
     #[must_use]
     pub fn cursor(&self) -> &FeedCursor {
         &self.cursor
     }
 
-    /// Whether there is more to read before the first event of the time that it begins with, though none is given. Not
-    /// where a partition has nothing of that time yet.
+    /// Whether the last look ended on the way through events that are not given, with more to read behind them. Not
+    /// where all was read.
     #[must_use]
     pub fn is_skipping(&self) -> bool {
         self.is_skipping
@@ -145,6 +150,7 @@ impl FeedReader {
     /// [`Error::Body`] where the journal holds what this version does not understand; the log.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<(FeedCursor, CloudEvent)>, Error> {
         let deadline = Instant::now() + timeout;
+        let mut rounds = 0;
         loop {
             if let Some(event) = self.take() {
                 self.is_skipping = false;
@@ -153,15 +159,17 @@ impl FeedReader {
             let mut news = false;
             for lane in &mut self.lanes {
                 news |= lane.poll(&self.log_id, Duration::ZERO)?;
+                lane.pass(&mut self.cursor);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let is_skipping = self.lanes.iter().any(|lane| lane.since.is_some());
-            // A long way to the first event must not keep whoever reads from seeing that it is to stop.
-            if news && !(is_skipping && left.is_zero()) {
+            rounds += 1;
+            // A long way to the next event must not keep whoever reads from seeing that it is to stop.
+            let is_ready = self.lanes.iter().any(|lane| !lane.ready.is_empty());
+            if is_ready || news && (rounds < ROUNDS || !left.is_zero()) {
                 continue;
             }
             if left.is_zero() {
-                self.is_skipping = news && is_skipping;
+                self.is_skipping = news;
                 return Ok(None);
             }
             let wait = if self.lanes.len() > 1 { left.min(SLICE) } else { left };
@@ -179,14 +187,19 @@ impl FeedReader {
 }
 
 impl Lane {
+    /// Moves the cursor behind internal events, so that who goes on there does not read them again. A place ends the wait
+    /// for a time, so there is none before it has come.
+    fn pass(&self, cursor: &mut FeedCursor) {
+        if let Some(read) = self.read.filter(|_| self.ready.is_empty() && self.since.is_none()) {
+            cursor.places.insert(self.partition, (read, u32::MAX));
+        }
+    }
+
     fn poll(&mut self, log_id: &LogId, timeout: Duration) -> Result<bool, Error> {
         let read = self.journal.poll(MAX_RECORDS, timeout)?;
         for entry in &read.entries {
             if self.since.is_some_and(|since| entry.envelope.now.as_millisecond() < since) {
                 continue;
-            }
-            if !entry.envelope.events.is_empty() {
-                self.since = None;
             }
             let first = match self.given {
                 Some((offset, given)) if offset == entry.offset => given,
@@ -194,14 +207,12 @@ impl Lane {
             };
             let first = usize::try_from(first).expect("32 bits fit");
             for index in first..entry.envelope.events.len() {
-                self.ready.push_back(cloud_event(
-                    log_id,
-                    self.partition,
-                    entry.offset,
-                    index,
-                    &entry.envelope,
-                ));
+                let event = cloud_event(log_id, self.partition, entry.offset, index, &entry.envelope);
+                let Some(event) = event else { continue };
+                self.since = None;
+                self.ready.push_back(event);
             }
+            self.read = Some(entry.offset);
         }
         Ok(read.last.is_some())
     }

@@ -14,24 +14,24 @@ mod batch;
 mod bulk;
 mod cache;
 mod calendar;
+mod external_dependencies;
 mod group;
 mod job;
 mod pool;
 mod pull;
 mod rerun;
 mod sources;
-mod things;
 
 use std::sync::Arc;
 
 use tidemill_model::{Actor, Cause, Envelope, Event, JobId, Outcome, Recorded, Source};
 use tidemill_store::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchQualityRow, BatchRow, BatchThingRow,
-    BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow,
-    JobVersionRow, LateCheckRow, OverrideRow, PoolRow, PullGrantRow, PullLedgerRow, PullTaskRow,
-    PullTaskVersionRow, PullUserRow, QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow,
-    RerunSkipRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow, TaskTemplateRow, ThingRow,
-    ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
+    BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow,
+    DeadLetterRow, ExternalDependencyRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
+    LateProbeRow, OverrideRow, PoolRow, PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow,
+    PullUserRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow,
+    SkippedRunsRow, TaskTemplateRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -113,11 +113,11 @@ impl Fold {
         for Recorded { shard, event } in &envelope.events {
             sources::need(&mut self.rows, i64::from(shard.0), event);
             if let Some(job) = resumed(event) {
-                self.rows.quarantine.need(timer_key(partition, job));
+                self.rows.dead_letters.need(timer_key(partition, job));
             }
         }
         for (offset, _) in redrives(envelope) {
-            self.rows.quarantine.need((partition, COMMAND.into(), offset.to_string().into()));
+            self.rows.dead_letters.need((partition, COMMAND.into(), offset.to_string().into()));
         }
     }
 
@@ -173,10 +173,11 @@ impl Fold {
 /// The job whose timer runs from this fact on, or is gone.
 fn resumed(event: &Event) -> Option<JobId> {
     match event {
-        Event::JobReceived { definition, next: Some(_), .. }
-        | Event::JobTaken { definition, next: Some(_), .. } => Some(definition.id),
-        Event::JobSwitched { job, next: Some(_), .. } | Event::FireMoved { job, next: Some(_) } => Some(*job),
-        Event::JobRemoved { job } | Event::JobReleased { job, .. } => Some(*job),
+        Event::JobReplicated { definition, next: Some(_), .. }
+        | Event::JobAttached { definition, next: Some(_), .. } => Some(definition.id),
+        Event::JobSwitchReplicated { job, next: Some(_), .. }
+        | Event::ScheduleRescheduled { job, next: Some(_) } => Some(*job),
+        Event::JobDropped { job, .. } | Event::JobDetached { job, .. } => Some(*job),
         _ => None,
     }
 }
@@ -224,7 +225,7 @@ fn requester<'a>(source: &'a Source, made: &'a [Recorded]) -> Option<&'a Actor> 
         Event::ApplyAdvanced { by, .. }
         | Event::ApplyFinished { by, .. }
         | Event::JobMoved { by, .. }
-        | Event::RemovalDecided { by, .. } => by.as_ref(),
+        | Event::DeletionDecided { by, .. } => by.as_ref(),
         _ => None,
     });
     let is_message = || matches!(made.first(), Some(Recorded { event: Event::MessageReceived { .. }, .. }));
@@ -245,18 +246,18 @@ impl Caches {
         self.batches.keep(|batch| batch.state < 3);
         self.attempts.keep(|attempt| attempt.finished_at.is_none());
         self.batch_dependencies.keep(|dependency| !dependency.met);
-        self.things.keep(|thing| thing.forgotten_at.is_none());
+        self.external_dependencies.keep(|external_dependency| external_dependency.evicted_at.is_none());
         self.batch_quality.keep(|quality| quality.answered_at.is_none());
-        self.batch_things.clear();
+        self.batch_external_dependencies.clear();
         self.batch_outputs.clear();
-        self.overrides.clear();
+        self.dependency_overrides.clear();
         self.third_party_reports.clear();
         self.jobs.clear();
         self.job_versions.clear();
         self.job_parents.clear();
-        self.skipped_fires.clear();
-        self.reassign_log.clear();
-        self.user_code_log.clear();
+        self.skipped_runs.clear();
+        self.assignment_returns.clear();
+        self.user_code_reports.clear();
         self.rerun_jobs.clear();
         self.rerun_skips.clear();
         self.reruns.keep(|rerun| rerun.ended_at.is_none());
@@ -277,7 +278,7 @@ impl Caches {
         self.pull_ledger.keep(|occurrence| occurrence.live > 0);
         self.pull_grants.keep(|grant| &*grant.state == "live");
         self.app_keys.clear();
-        self.quarantine.clear();
+        self.dead_letters.clear();
     }
 
     fn apply(&mut self, at: Place, event: &Event) {
@@ -285,74 +286,74 @@ impl Caches {
             Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
-            | Event::Frozen { .. }
-            | Event::Thawed { .. }
-            | Event::GroupReceived { .. }
+            | Event::FreezeSet { .. }
+            | Event::FreezeLifted { .. }
+            | Event::GroupReplicated { .. }
             | Event::WorkerRegistered { .. }
             | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
-            | Event::WorkerFound { .. }
+            | Event::WorkerRecovered { .. }
             | Event::LeaseExpired { .. }
-            | Event::WorkerUnfit { .. }
-            | Event::WorkerFit { .. }
+            | Event::WorkerUnready { .. }
+            | Event::WorkerReady { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. } => self.apply_group(at, event),
             Event::JobDefined { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
             | Event::JobDeleted { .. }
-            | Event::JobReceived { .. }
-            | Event::JobSwitched { .. }
-            | Event::JobRemoved { .. }
+            | Event::JobReplicated { .. }
+            | Event::JobSwitchReplicated { .. }
+            | Event::JobDropped { .. }
             | Event::JobMoved { .. }
-            | Event::JobReleased { .. }
-            | Event::JobTaken { .. }
+            | Event::JobDetached { .. }
+            | Event::JobAttached { .. }
             | Event::JobSubmitted { .. }
-            | Event::FireMoved { .. }
-            | Event::FiresSkipped { .. } => self.apply_job(at, event),
+            | Event::ScheduleRescheduled { .. }
+            | Event::ScheduleSkipped { .. } => self.apply_job(at, event),
             Event::BatchGenerated { .. }
             | Event::DependencySatisfied { .. }
-            | Event::DependencyWithdrawn { .. }
+            | Event::DependencyRevoked { .. }
             | Event::BatchAssigned { .. }
             | Event::AssignmentReturned { .. }
             | Event::StartGranted { .. }
             | Event::AttemptStarted { .. }
-            | Event::CodeReported { .. }
+            | Event::UserCodeReported { .. }
             | Event::FinalCommandAssigned { .. }
             | Event::FinalCommandGranted { .. }
-            | Event::FinalCommandEnded { .. }
+            | Event::FinalCommandFinished { .. }
             | Event::FinalCommandNotRun { .. }
             | Event::AttemptFinished { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
             | Event::StartDue { .. }
             | Event::KillRequested { .. }
-            | Event::BatchMarked { .. }
+            | Event::BatchResultOverridden { .. }
             | Event::BatchBlocked { .. }
             | Event::BatchUnblocked { .. }
-            | Event::TimeoutMarked { .. }
+            | Event::TimeoutReached { .. }
             | Event::BatchFinished { .. } => self.apply_batch(at, event),
-            Event::ThingWaited { .. }
-            | Event::ThingSatisfied { .. }
-            | Event::ThingWithdrawn { .. }
-            | Event::ThingsForgotten { .. }
+            Event::ExternalDependencyRegistered { .. }
+            | Event::ExternalDependencySatisfied { .. }
+            | Event::ExternalDependencyRevoked { .. }
+            | Event::ExternalDependenciesEvicted { .. }
             | Event::DependencyOverridden { .. }
             | Event::QualityRequested { .. }
-            | Event::QualityTaken { .. }
+            | Event::QualitySent { .. }
             | Event::QualityAnswered { .. }
             | Event::ThirdPartyReported { .. }
-            | Event::ChecksLate { .. }
-            | Event::ChecksRecovered { .. } => self.apply_things(at, event),
-            Event::CalendarDefined { .. } | Event::CalendarRemoved { .. } => self.apply_calendar(at, event),
-            Event::PoolDefined { .. } | Event::PoolRemoved { .. } => self.apply_pool(at, event),
+            | Event::ProbesLate { .. }
+            | Event::ProbesRecovered { .. } => self.apply_external_dependencies(at, event),
+            Event::CalendarDefined { .. } | Event::CalendarDeleted { .. } => self.apply_calendar(at, event),
+            Event::PoolDefined { .. } | Event::PoolDeleted { .. } => self.apply_pool(at, event),
             Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
+            | Event::TemplateDeleted { .. }
             | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
+            | Event::UserMoveRequested { .. }
             | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. }
-            | Event::UserReleased { .. }
-            | Event::UserReceived { .. }
+            | Event::UserMoveRejected { .. }
+            | Event::UserDetached { .. }
+            | Event::UserAttached { .. }
             | Event::TaskCreated { .. }
             | Event::TaskChanged { .. }
             | Event::TaskDeleted { .. }
@@ -366,73 +367,75 @@ impl Caches {
             | Event::BatchesPlanned { .. }
             | Event::RerunPlanned { .. }
             | Event::RerunApproved { .. }
-            | Event::RunsOrdered { .. }
-            | Event::RunEnded { .. }
+            | Event::RunsRequested { .. }
+            | Event::RunFinished { .. }
             | Event::RunsBlocked { .. }
             | Event::RerunPaused { .. }
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }
-            | Event::RerunEnded { .. } => self.apply_rerun(at, event),
+            | Event::RerunFinished { .. } => self.apply_rerun(at, event),
             Event::BulkRequested { .. } | Event::BulkAdvanced { .. } => self.apply_bulk(at, event),
-            Event::CommandQuarantined { offset, reason } => {
+            Event::CommandDeadLettered { offset, reason } => {
                 self.set_aside(at, COMMAND, &offset.to_string(), reason);
             }
             Event::TimerSuspended { entity, reason } => self.set_aside(at, TIMER, entity, reason),
             // No table shows these: they concern the shards' own state, and the feed has them.
             Event::MessageReceived { .. }
-            | Event::FreezeReceived { .. }
+            | Event::FreezeReplicated { .. }
             | Event::OutboxAcknowledged { .. }
-            | Event::ParentsReceived { .. }
-            | Event::StandingsHeard { .. }
-            | Event::GenerationsHeard { .. }
-            | Event::TimesHeard { .. }
-            | Event::ParentFollowed { .. }
-            | Event::ParentWatched { .. }
-            | Event::ParentUnwatched { .. }
+            | Event::ParentsReplicated { .. }
+            | Event::ParentStatusUpdated { .. }
+            | Event::ParentGenerationsReceived { .. }
+            | Event::ParentTimesReceived { .. }
+            | Event::ParentSubscribed { .. }
+            | Event::ParentTimesSubscribed { .. }
+            | Event::ParentTimesUnsubscribed { .. }
             | Event::HistoryEvicted { .. }
             | Event::AlarmRaised { .. }
-            | Event::ChecksRequested { .. }
-            | Event::ThirdPartyForgotten { .. }
-            | Event::JobMoveAsked { .. }
-            | Event::JobMoveRefused { .. }
-            | Event::JobKept { .. }
-            | Event::UnfinishedAsked { .. }
-            | Event::UnfinishedTold { .. }
-            | Event::UnfinishedHeard { .. }
-            | Event::RemovalDecided { .. }
+            | Event::ProbesRequested { .. }
+            | Event::ThirdPartyEvicted { .. }
+            | Event::JobMoveRequested { .. }
+            | Event::JobMoveRejected { .. }
+            | Event::JobDetachRejected { .. }
+            | Event::UnfinishedQueried { .. }
+            | Event::JobParentDeleted { .. }
+            | Event::ParentDeletionReplicated { .. }
+            | Event::UnfinishedReported { .. }
+            | Event::UnfinishedReceived { .. }
+            | Event::DeletionDecided { .. }
             | Event::JobsStaged { .. }
-            | Event::StagingDropped { .. }
+            | Event::StagingDiscarded { .. }
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
-            | Event::CalendarReceived { .. }
-            | Event::TemplateReceived { .. }
-            | Event::TemplateForgotten { .. }
-            | Event::UsersReceived { .. }
-            | Event::UserKept { .. }
-            | Event::PoolReceived { .. }
-            | Event::PoolForgotten { .. }
-            | Event::RateOpened { .. }
-            | Event::PermitsHeard { .. }
+            | Event::CalendarReplicated { .. }
+            | Event::TemplateReplicated { .. }
+            | Event::TemplateDropped { .. }
+            | Event::UsersReplicated { .. }
+            | Event::UserDetachRejected { .. }
+            | Event::PoolReplicated { .. }
+            | Event::PoolDropped { .. }
+            | Event::RateLimitReset { .. }
+            | Event::PermitReportReceived { .. }
             | Event::PermitsGranted { .. }
             | Event::PermitsReceived { .. }
             | Event::PermitsReported { .. }
-            | Event::CalendarForgotten { .. }
+            | Event::CalendarDropped { .. }
             | Event::GenerationFailed { .. }
-            | Event::RunsAsked { .. }
-            | Event::RunsHeard { .. }
-            | Event::RunsTold { .. }
+            | Event::RunsQueried { .. }
+            | Event::RunsReceived { .. }
+            | Event::RunsReported { .. }
             | Event::RunSkipped { .. }
             | Event::JobCancelled { .. }
-            | Event::CancelReceived { .. }
-            | Event::TimeSet { .. }
-            | Event::LossAccepted { .. } => {}
+            | Event::CancellationReplicated { .. }
+            | Event::ClockSet { .. }
+            | Event::CommandLossAccepted { .. } => {}
         }
     }
 
     fn set_aside(&mut self, at: Place, kind: &str, subject: &str, reason: &str) {
-        self.quarantine.put(QuarantineRow {
-            partition_no: at.partition,
+        self.dead_letters.put(DeadLetterRow {
+            journal_partition: at.partition,
             kind: kind.into(),
             subject: subject.into(),
             journal_offset: at.offset,
@@ -448,7 +451,7 @@ impl Caches {
 
     /// The timer of a job runs again, or the shard has no such job any more.
     fn timer_goes_on(&mut self, at: Place, job: JobId) {
-        self.quarantine.change(timer_key(at.partition, job), |row| {
+        self.dead_letters.change(timer_key(at.partition, job), |row| {
             if row.is_open {
                 row.is_open = false;
                 row.closed_at = Some(at.now);
@@ -465,7 +468,7 @@ impl Caches {
             // Only the first one counts.
             Outcome::Repeated => return,
         };
-        self.quarantine.change((partition, COMMAND.into(), offset.to_string().into()), |row| {
+        self.dead_letters.change((partition, COMMAND.into(), offset.to_string().into()), |row| {
             row.is_open = false;
             row.closed_at = Some(now);
             row.redriven_by = Some(batch::person(actor));

@@ -1,10 +1,13 @@
-//! The role that publishes the feed: every fact of the journal to the topic `events`, same partition.
+//! The role that publishes the feed: every public fact of the journal to the topic `events`, same partition.
 //!
 //! It stores no position of its own: the topic is the position. Records are appended in windows, each waited
 //! for, so what is missing after a crash lies within the last two windows. At start these are read back; what
 //! the journal has and they lack is appended. So nothing is lost; a record may be there twice when its outcome
 //! was unknown, and then has the same id. An event may then also stand after one that follows it: the id,
 //! `offset-index`, tells the true order.
+//!
+//! Internal events are read and left out. Neither end of the comparison has them, so they are never missing; a start
+//! reads those behind the last published event once more.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -43,7 +46,7 @@ const HOLDER: &str = "the feed's records";
 /// Publishes every partition until shutdown. A broker that is away is waited for.
 ///
 /// # Errors
-/// The first partition's error that no waiting mends; the other partitions go on until shutdown.
+/// The first partition's error that no waiting fixes; the other partitions go on until shutdown.
 pub fn publish(
     config: &PublishConfig,
     log: &Arc<dyn Log>,
@@ -139,8 +142,9 @@ impl Publisher {
             let mut due = Vec::new();
             for entry in &read.entries {
                 for index in 0..entry.envelope.events.len() {
-                    let event =
-                        cloud_event(self.log.log_id(), self.partition, entry.offset, index, &entry.envelope);
+                    let log_id = self.log.log_id();
+                    let event = cloud_event(log_id, self.partition, entry.offset, index, &entry.envelope);
+                    let Some(event) = event else { continue };
                     let id = (event.offset, event.index);
                     if first.is_some_and(|first| id < first) {
                         continue;

@@ -1,7 +1,7 @@
 //! Old rows of what clients pull leave the tables (PUL-14), some at a time, beside the projection.
 //!
 //! ```text
-//!  now − keep_pulled_days ─► horizon, noted once for all sets of tables ─► rows below it, 500 in a transaction
+//!  now − pull_retention_days ─► horizon, noted once for all sets of tables ─► rows below it, 500 in a transaction
 //! ```
 //! Only rows that no later fact can change go: grants that have ended, ledgers of occurrences that their shard gives
 //! to nobody any more, tasks for once that their shard has forgotten or let go, and versions of tasks that no row of
@@ -30,7 +30,7 @@ const EVERY: Duration = Duration::from_secs(60 * 60);
 const WHAT: &str = "delete old rows";
 
 /// Deletes what is older than so many days, every hour until shutdown. What is in the way of one round is told, and
-/// mended by the next.
+/// fixed by the next.
 pub(crate) fn keep_purging(tables: &dyn Tables, days: u32, shutdown: &Shutdown) {
     let kept = SignedDuration::from_hours(24 * i64::from(days));
     let mut pause = FIRST;

@@ -33,7 +33,7 @@ pub trait Session {
 /// Keeps the session going until it ends in order, shutdown is requested, or beginning anew does not help.
 ///
 /// # Errors
-/// The one that beginning anew does not mend.
+/// The one that beginning anew does not fix.
 pub fn keep<S: Session>(session: &mut S, shutdown: &Shutdown) -> Result<(), S::Error> {
     let mut pause = FIRST;
     let mut told = None;

@@ -22,15 +22,15 @@ pub struct Config {
     pub cached_rows: usize,
     /// Under load, transactions of one partition begin at least this far apart, in milliseconds, so that
     /// each takes more. After a pause the first fact is written at once. Default 10; range 0 to 500.
-    pub pace_ms: u64,
+    pub min_write_interval_ms: u64,
     /// How long the tables keep what became of pull tasks, in days: grants since they were given, occurrences and
     /// tasks for once since their start. Default 400; 0: for ever. What its owner has not forgotten stays longer.
-    pub keep_pulled_days: u32,
+    pub pull_retention_days: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { cached_rows: 32_768, pace_ms: 10, keep_pulled_days: 400 }
+        Self { cached_rows: 32_768, min_write_interval_ms: 10, pull_retention_days: 400 }
     }
 }
 
@@ -41,7 +41,7 @@ const LOOK_AROUND: Duration = Duration::from_millis(500);
 /// there is none. A database or broker that is away is waited for; nothing is ever skipped.
 ///
 /// # Errors
-/// The first partition's error that no waiting mends; the other partitions go on until shutdown.
+/// The first partition's error that no waiting fixes; the other partitions go on until shutdown.
 pub fn run(
     config: &Config,
     log: &Arc<dyn Log>,
@@ -76,8 +76,8 @@ pub fn run(
     }
     // It ends with the partitions, also where they end by themselves.
     let purged = Shutdown::new();
-    let purging = (config.keep_pulled_days > 0).then(|| {
-        let (tables, days, told) = (Arc::clone(tables), config.keep_pulled_days, purged.clone());
+    let purging = (config.pull_retention_days > 0).then(|| {
+        let (tables, days, told) = (Arc::clone(tables), config.pull_retention_days, purged.clone());
         thread::Builder::new()
             .name("purge".to_owned())
             .spawn(move || purge::keep_purging(&*tables, days, &told))
@@ -159,7 +159,7 @@ impl Keeper {
 
     /// Follows the journal until shutdown (`Ok`) or an error. Goes over to other tables when they are in use.
     fn session(&self, kept: &mut Option<Projection>, worked: &mut bool) -> Result<(), Error> {
-        let pace = Duration::from_millis(self.config.pace_ms);
+        let pace = Duration::from_millis(self.config.min_write_interval_ms);
         let active = self.active()?;
         let mut projection = match kept.take() {
             Some(same) if same.generation == active && same.fits(&*self.tables)? => kept.insert(same),

@@ -3,15 +3,17 @@
 
 mod asyncapi;
 mod defs;
+mod page;
 mod samples;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tidemill_model::{CommandRecord, Event};
+use tidemill_model::{Audience, CommandRecord, Event, EventKind};
 
 use crate::event::{VERSION, schema_id, type_of};
 use defs::{description, reachable, sorted, variants};
+pub use page::page;
 pub use samples::samples;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -25,7 +27,7 @@ pub fn files() -> BTreeMap<String, String> {
         files.insert(path, text + "\n");
     };
     let (events, commands) = (events(), commands());
-    add("asyncapi.json".to_owned(), asyncapi::document(events.keys(), commands.keys()));
+    add("asyncapi.json".to_owned(), asyncapi::document(&events, commands.keys()));
     for (kind, schema) in events {
         add(event_path(&kind), schema);
     }
@@ -43,20 +45,23 @@ pub(crate) fn command_path(name: &str) -> String {
     format!("commands/{name}.v{VERSION}.json")
 }
 
-/// Kind of every event, and its schema: the CloudEvents envelope with the event's object as `data`.
+/// Every public kind of event, and its schema: the CloudEvents envelope with the event's object as `data`.
+///
+/// # Panics
+/// When an event has no sample: then it has no golden file either.
 #[must_use]
 pub fn events() -> BTreeMap<String, Value> {
     let root = schemars::schema_for!(Event).to_value();
-    let kinds: BTreeMap<String, &str> =
-        samples().iter().map(|event| (variant_of(event), event.kind())).collect();
+    let kinds: BTreeMap<String, EventKind> =
+        samples().iter().map(|event| (variant_of(event), event.of_kind())).collect();
     variants(&root)
-        .map(|variant| {
-            let kind = kinds.get(variant.name).copied().map(str::to_owned);
-            let kind = kind.unwrap_or_else(|| variant.name.replacen('_', ".", 1));
-            let mut schema = envelope(&kind, variant.schema.clone());
-            schema["description"] = json!(variant.description);
+        .filter_map(|variant| {
+            let kind = kinds.get(variant.name).unwrap_or_else(|| panic!("{} has no sample", variant.name));
+            let EventKind { name, audience: Audience::Public(sentence) } = *kind else { return None };
+            let mut schema = envelope(name, variant.schema.clone());
+            schema["description"] = json!(sentence);
             schema["$defs"] = reachable(&root, variant.schema);
-            (kind, schema)
+            Some((name.to_owned(), schema))
         })
         .collect()
 }
@@ -78,7 +83,8 @@ fn envelope(kind: &str, data: Value) -> Value {
             "specversion": {"const": "1.0"},
             "id": {
                 "type": "string", "pattern": "^[0-9]+-[0-9]+$",
-                "description": "Journal offset and place in that record; with `source` it names the event. A repeat has the same.",
+                "description": "Journal offset and place in that record; with `source` it names the event. A repeat has the same. \
+                                Numbers of internal events are left out.",
             },
             "source": {
                 "type": "string", "pattern": "^tidemill/[a-z0-9-]+/[0-9]+$",
@@ -124,11 +130,11 @@ pub fn commands() -> BTreeMap<String, Value> {
             let mut properties = root["properties"].as_object().cloned().unwrap_or_default();
             let mut only = Map::new();
             only.insert(name.clone(), variant.schema.clone());
-            let wish = json!({
+            let spec = json!({
                 "type": "object", "properties": only, "required": [name], "additionalProperties": false,
                 "description": description(&root["properties"]["command"]),
             });
-            properties.insert("command".to_owned(), wish);
+            properties.insert("command".to_owned(), spec);
             let mut schema = json!({
                 "$schema": DIALECT,
                 "$id": format!("urn:tidemill:schema:commands:{name}:v{VERSION}"),

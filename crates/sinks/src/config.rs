@@ -222,7 +222,7 @@ impl MysqlConfig {
 }
 
 impl ElasticsearchConfig {
-    fn is_encrypted(&self) -> bool {
+    pub(crate) fn is_encrypted(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.starts_with("https://"))
     }
 

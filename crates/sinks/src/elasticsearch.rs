@@ -11,8 +11,6 @@ mod document;
 mod http;
 #[cfg(test)]
 mod sample;
-#[cfg(feature = "tls")]
-mod tls;
 
 use tidemill_log::Head;
 

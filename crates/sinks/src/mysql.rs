@@ -4,10 +4,8 @@ mod sql;
 
 use std::collections::BTreeMap;
 
-use mysql::Conn;
-use mysql::prelude::Queryable;
 use tidemill_log::Head;
-use tidemill_store::MysqlServer;
+use tidemill_store::{MysqlConnection, MysqlError, MysqlServer};
 
 use crate::config::MysqlConfig;
 use crate::pace::Pace;
@@ -36,10 +34,11 @@ impl Place {
     }
 
     /// A refusal that concerns what was asked (classes 22, 23, 28 and 42 of SQLSTATE) does not pass by itself.
-    fn failed(&self, what: &'static str) -> impl FnOnce(mysql::Error) -> Error + '_ {
+    fn failed(&self, what: &'static str) -> impl FnOnce(MysqlError) -> Error + '_ {
         move |source| {
-            let is_ours = matches!(&source, mysql::Error::MySqlError(refusal)
-                if ["22", "23", "28", "42"].iter().any(|class| refusal.state.starts_with(class)));
+            let is_ours = source
+                .state()
+                .is_some_and(|state| ["22", "23", "28", "42"].iter().any(|class| state.starts_with(class)));
             let place = self.server.place().to_owned();
             match is_ours {
                 true => Error::Refused { what, place, source: source.into() },
@@ -53,7 +52,7 @@ impl Place {
 pub struct MysqlSink {
     place: Place,
     partition: u32,
-    connection: Option<Conn>,
+    connection: Option<MysqlConnection>,
     /// The position as it stands in the database.
     head: Option<String>,
     pace: Pace,
@@ -69,30 +68,40 @@ impl MysqlSink {
         let Some(connection) = &mut self.connection else { unreachable!("the position was asked for first") };
         let head = serde_json::to_string(&batch.head).expect("a head is plain strings and numbers");
         let place = &self.place;
-        let mut transaction =
-            connection.start_transaction(mysql::TxOpts::default()).map_err(place.failed("begin to write"))?;
-        let (statement, params) =
-            sql::advance(&place.table, self.partition, batch.head.offset, self.head.as_deref(), &head);
-        let advanced = transaction.exec_drop(statement, params);
-        let is_taken = matches!(&advanced, Err(mysql::Error::MySqlError(refusal)) if refusal.code == 1062);
-        if is_taken
-            || advanced.map(|()| transaction.affected_rows()).map_err(place.failed("store the position"))?
-                == 0
-        {
-            return Err(Error::Overtaken {
-                partition: self.partition,
-                place: place.server.place().to_owned(),
-            });
+        connection.run("START TRANSACTION").map_err(place.failed("begin to write"))?;
+        let stored =
+            rows_and_position(place, connection, self.partition, (self.head.as_deref(), &head), batch);
+        if let Err(error) = stored {
+            // The server rolls back what its client leaves.
+            self.connection = None;
+            return Err(error);
         }
-        for rows in pieces(newest(&batch.changes)) {
-            let (statement, params) = sql::upsert(&place.table, self.partition, &rows);
-            transaction.exec_drop(statement, params).map_err(place.failed("store task logs"))?;
-        }
-        transaction.commit().map_err(place.failed("commit task logs"))?;
+        connection.run("COMMIT").map_err(place.failed("commit task logs"))?;
         self.head = Some(head);
         self.pace.written();
         Ok(())
     }
+}
+
+/// Moves the position, and writes the rows up to it.
+fn rows_and_position(
+    place: &Place,
+    connection: &mut MysqlConnection,
+    partition: u32,
+    (from, to): (Option<&str>, &str),
+    batch: &Batch,
+) -> Result<(), Error> {
+    let (statement, values) = sql::advance(&place.table, partition, batch.head.offset, from, to);
+    let advanced = connection.execute(statement, &values);
+    let is_taken = advanced.as_ref().is_err_and(|error| error.number() == Some(1062));
+    if is_taken || advanced.map_err(place.failed("store the position"))? == 0 {
+        return Err(Error::Overtaken { partition, place: place.server.place().to_owned() });
+    }
+    for rows in pieces(newest(&batch.changes)) {
+        let (statement, values) = sql::upsert(&place.table, partition, &rows);
+        connection.execute(statement, &values).map_err(place.failed("store task logs"))?;
+    }
+    Ok(())
 }
 
 impl Sink for MysqlSink {
@@ -100,10 +109,10 @@ impl Sink for MysqlSink {
         let place = &self.place;
         let mut connection = place.server.connect().map_err(place.failed("connect"))?;
         for statement in sql::make(&place.table) {
-            connection.query_drop(statement).map_err(place.failed("make the tables of the task logs"))?;
+            connection.run(statement).map_err(place.failed("make the tables of the task logs"))?;
         }
-        let head: Option<String> = connection
-            .exec_first(sql::position(&place.table), (self.partition,))
+        let head = connection
+            .text(sql::ask_position(&place.table), [&i64::from(self.partition).into()])
             .map_err(place.failed("read the position"))?;
         let position = head.as_deref().map(serde_json::from_str).transpose();
         let position = position.map_err(|source| Error::StoredPosition {

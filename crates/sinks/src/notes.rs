@@ -8,7 +8,7 @@ use tidemill_model::Timestamp;
 use tidemill_projector::{Session, Shutdown, keep};
 use tidemill_store::{SinkNote, Tables};
 
-use crate::{Error, PartitionStatus, Progress, SinkStatus};
+use crate::{Error, Progress, SinkPartitionStatus, SinkStatus};
 
 /// Between two looks at what has changed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub fn keep_noting(
 ) -> Result<JoinHandle<()>, Error> {
     let noting = move || {
         let mut notes = Notes { progress, tables: &*tables, shutdown: shutdown.clone(), noted: None };
-        // Every error is one that trying again may mend.
+        // Every error is one that trying again may fix.
         let _ = keep(&mut notes, &shutdown);
         // The last word, where it can be said: the database may be away.
         let _ = notes.note();
@@ -52,7 +52,7 @@ impl Notes<'_> {
             return Ok(());
         }
         let now = tidemill_projector::now();
-        let note = |sink: &SinkStatus, status: &PartitionStatus| SinkNote {
+        let note = |sink: &SinkStatus, status: &SinkPartitionStatus| SinkNote {
             sink: sink.sink.clone(),
             partition: status.partition,
             stored: status.stored,
@@ -102,7 +102,7 @@ impl Session for Notes<'_> {
 pub fn noted(notes: Vec<SinkNote>, ends: impl Fn(u32) -> u64) -> Vec<SinkStatus> {
     let mut sinks = Vec::<SinkStatus>::new();
     for note in notes {
-        let status = PartitionStatus {
+        let status = SinkPartitionStatus {
             partition: note.partition,
             stored: note.stored,
             lag_records: 0,

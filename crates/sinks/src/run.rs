@@ -100,7 +100,7 @@ fn parquet(_: &Config) -> Result<Opener, Error> {
 /// Passes task logs on to every configured sink until shutdown. What is away is waited for; nothing is skipped.
 ///
 /// # Errors
-/// The first error that no waiting mends; the other partitions and sinks go on until shutdown.
+/// The first error that no waiting fixes; the other partitions and sinks go on until shutdown.
 pub fn run(
     config: &Config,
     log: &Arc<dyn Log>,

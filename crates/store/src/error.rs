@@ -29,7 +29,7 @@ pub enum Error {
     },
     /// A column does not hold what its definition says.
     #[error(
-        "column {column} of {table} is missing or of another kind; `tidemill rebuild` makes the tables anew"
+        "column {column} of {table} is missing or of another kind; `tidemill rebuild` rebuilds the tables"
     )]
     Column {
         /// Which table.

@@ -47,12 +47,12 @@ mod views;
 pub use cursor::{Cursor, Page, PageRequest};
 pub use error::{Error, Source};
 #[cfg(feature = "mysql")]
-pub use mysql::{MysqlServer, MysqlTables};
+pub use mysql::{MysqlConnection, MysqlError, MysqlServer, MysqlTables};
 pub use port::{
     FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
 };
 pub use read::{
-    AttemptFilter, BatchFilter, JobFilter, QuarantineFilter, ReadTables, RerunFilter, WorkerFilter,
+    AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, ReadTables, RerunFilter, WorkerFilter,
 };
 pub use read_pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 pub use reference::reference;

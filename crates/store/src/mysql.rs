@@ -4,46 +4,46 @@
 //! order of their keys under READ COMMITTED, and reads the switch under a shared lock last, so that it learns
 //! of a swap that is committed before it. Deadlocks and lock timeouts (1213, 1205) are tried again a few times.
 //! Text compares by bytes, and JSON is stored as text.
+//!
+//! The library is asynchronous and its callers are not: `waiting` is where they meet.
 
 mod connection;
 mod generations;
+mod server;
 mod sinks;
 mod statements;
+mod waiting;
 
 use std::collections::BTreeMap;
-
-use mysql::Conn;
-use mysql::prelude::Queryable;
 
 use crate::sql::{self, Dialect};
 use crate::{
     Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
 };
-use connection::Connections;
-pub use connection::MysqlServer;
+use connection::TOO_MANY_STATEMENTS;
+pub use connection::{MysqlConnection, MysqlError};
+pub use server::MysqlServer;
+use server::Pool;
 
 const DIALECT: Dialect = Dialect::Mysql;
 /// How often a transaction is tried that others were in the way of.
 const TRIES: u32 = 8;
 
-fn failed(what: &str) -> impl FnOnce(mysql::Error) -> Error + '_ {
+fn failed(what: &str) -> impl FnOnce(MysqlError) -> Error + '_ {
     move |source| Error::database(what, source)
 }
 
 /// The server's error number, where the server refused.
 fn refusal(error: &Error) -> Option<u16> {
     match error {
-        Error::Database { source, .. } => match source.downcast_ref::<mysql::Error>() {
-            Some(mysql::Error::MySqlError(refusal)) => Some(refusal.code),
-            _ => None,
-        },
+        Error::Database { source, .. } => source.downcast_ref::<MysqlError>()?.number(),
         _ => None,
     }
 }
 
 /// Read tables in a database of a server.
 pub struct MysqlTables {
-    connections: Connections,
+    pool: Pool,
     collation: &'static str,
 }
 
@@ -53,45 +53,51 @@ impl MysqlTables {
     /// # Errors
     /// [`Error::Open`].
     pub fn open(url: &str) -> Result<Self, Error> {
-        let connections = Connections::new(url)?;
-        let collation = connections.with(|connection| {
-            let version: Option<String> =
-                connection.query_first("SELECT VERSION()").map_err(failed("ask for the server's version"))?;
+        let pool = MysqlServer::new(url)?.pool();
+        let collation = pool.with(|connection| {
+            let version =
+                connection.text("SELECT VERSION()", []).map_err(failed("ask for the server's version"))?;
             let is_mariadb = version.unwrap_or_default().to_lowercase().contains("mariadb");
             let collation = if is_mariadb { "utf8mb4_nopad_bin" } else { "utf8mb4_0900_bin" };
             generations::make_meta(connection, collation)?;
             Ok(collation)
         })?;
-        Ok(Self { connections, collation })
+        Ok(Self { pool, collation })
     }
 
     /// Reads; where a connection turns out to be dead, once more on a new one.
-    fn read<T>(&self, read: impl Fn(&mut Conn) -> Result<T, Error>) -> Result<T, Error> {
-        match self.connections.with(&read) {
-            Err(error) if error.is_outage() && refusal(&error).is_none() => self.connections.with(&read),
+    fn read<T>(&self, read: impl Fn(&mut MysqlConnection) -> Result<T, Error>) -> Result<T, Error> {
+        match self.pool.with(&read) {
+            Err(error) if error.is_outage() && refusal(&error).is_none() => self.pool.with(&read),
             outcome => outcome,
         }
     }
 
     /// Runs a transaction until nobody is in its way.
-    fn change<T>(&self, change: impl Fn(&mut Conn) -> Result<T, Error>) -> Result<T, Error> {
+    fn change<T>(&self, change: impl Fn(&mut MysqlConnection) -> Result<T, Error>) -> Result<T, Error> {
         let mut tries = 1;
         loop {
-            let outcome = self.connections.with(|connection| {
-                connection.query_drop("START TRANSACTION").map_err(failed("begin to write"))?;
+            let outcome = self.pool.with(|connection| {
+                connection.run("START TRANSACTION").map_err(failed("begin to write"))?;
                 let outcome = change(connection).and_then(|answer| {
-                    connection.query_drop("COMMIT").map_err(failed("commit"))?;
+                    connection.run("COMMIT").map_err(failed("commit"))?;
                     Ok(answer)
                 });
-                if outcome.is_err() {
-                    // Where this fails as well, the connection is given up, and the server rolls back.
-                    connection.query_drop("ROLLBACK").map_err(failed("roll back"))?;
+                // Where this fails as well, the connection is given up, and the server rolls back.
+                if outcome.is_err() && !connection.is_broken() && connection.run("ROLLBACK").is_err() {
+                    connection.give_up();
                 }
                 outcome
             });
             match outcome {
-                Err(error) if matches!(refusal(&error), Some(1213 | 1205)) && tries < TRIES => {
-                    tracing::debug!(tries, "a transaction was in another's way and is tried again");
+                Err(error)
+                    if matches!(refusal(&error), Some(1213 | 1205 | TOO_MANY_STATEMENTS))
+                        && tries < TRIES =>
+                {
+                    tracing::debug!(
+                        tries,
+                        "a transaction is tried again: the server refused it for what others do"
+                    );
                     tries += 1;
                 }
                 outcome => return outcome,
@@ -106,17 +112,17 @@ impl Tables for MysqlTables {
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.connections.with(|connection| generations::create(connection, self.collation))
+        self.pool.with(|connection| generations::create(connection, self.collation))
     }
 
     fn activate(&self, generation: u32) -> Result<(), Error> {
         self.change(|connection| generations::switch(connection, generation))?;
-        self.connections.with(|connection| generations::point_views(connection, generation))
+        self.pool.with(|connection| generations::point_views(connection, generation))
     }
 
     fn drop_generation(&self, generation: u32) -> Result<(), Error> {
         self.change(|connection| generations::forget(connection, generation))?;
-        self.connections.with(|connection| generations::drop_tables(connection, generation))
+        self.pool.with(|connection| generations::drop_tables(connection, generation))
     }
 
     fn positions(&self, generation: u32) -> Result<BTreeMap<u32, Position>, Error> {
@@ -203,13 +209,13 @@ impl Tables for MysqlTables {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
-        let mut connection = self.connections.open()?;
+        let mut connection = self.pool.open()?;
         let begin = [
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
         ];
         for statement in begin {
-            connection.query_drop(statement).map_err(failed("begin to read"))?;
+            connection.run(statement).map_err(failed("begin to read"))?;
         }
         let generation = generations::active(&mut connection)?.ok_or(Error::NoGeneration)?;
         Ok(Box::new(MysqlSnapshot { connection, generation }))
@@ -218,7 +224,7 @@ impl Tables for MysqlTables {
 
 /// A read transaction; its connection is closed with it.
 struct MysqlSnapshot {
-    connection: Conn,
+    connection: MysqlConnection,
     generation: u32,
 }
 

@@ -1,11 +1,11 @@
 //! Typed reads of the active generation, with paging by key. What the API asks.
 
 use crate::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchQualityRow, BatchRow, BatchThingRow,
-    BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow,
-    JobVersionRow, LateCheckRow, OverrideRow, PoolRow, QuarantineRow, ReassignRow, RerunBatchRow,
-    RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, SkippedFiresRow, ThingRow,
-    ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
+    BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow,
+    DeadLetterRow, ExternalDependencyRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
+    LateProbeRow, OverrideRow, PoolRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow,
+    ShardJobRow, SkippedRunsRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -74,7 +74,7 @@ pub struct WorkerFilter {
 
 /// What was set aside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct QuarantineFilter {
+pub struct DeadLetterFilter {
     /// `command` or `timer`.
     pub kind: Option<String>,
     /// Whether nothing has become of it yet.
@@ -231,9 +231,9 @@ pub trait ReadTables: Tables {
     ///
     /// # Errors
     /// The database.
-    fn skipped_fires(&self, job: i64) -> Result<Vec<SkippedFiresRow>, Error> {
-        let order = &["partition_no", "journal_offset", "event_index"];
-        all(self, &Select::new(SkippedFiresRow::TABLE, order).equal("job_id", job))
+    fn skipped_runs(&self, job: i64) -> Result<Vec<SkippedRunsRow>, Error> {
+        let order = &["journal_partition", "journal_offset", "event_index"];
+        all(self, &Select::new(SkippedRunsRow::TABLE, order).equal("job_id", job))
     }
 
     /// Batches, the newest first.
@@ -296,20 +296,24 @@ pub trait ReadTables: Tables {
         all(self, &Select::new(BatchOutputRow::TABLE, &["batch_id", "position"]).equal("batch_id", batch))
     }
 
-    /// The things outside that a batch waits for, or waited for.
+    /// The external dependencies that a batch waits for, or waited for.
     ///
     /// # Errors
     /// The database.
-    fn batch_things(&self, batch: i64) -> Result<Vec<BatchThingRow>, Error> {
-        all(self, &Select::new(BatchThingRow::TABLE, &["batch_id", "thing_id"]).equal("batch_id", batch))
+    fn batch_external_dependencies(&self, batch: i64) -> Result<Vec<BatchExternalDependencyRow>, Error> {
+        all(
+            self,
+            &Select::new(BatchExternalDependencyRow::TABLE, &["batch_id", "external_dependency_id"])
+                .equal("batch_id", batch),
+        )
     }
 
-    /// A thing outside.
+    /// An external dependency.
     ///
     /// # Errors
     /// The database.
-    fn thing(&self, id: i64) -> Result<Option<ThingRow>, Error> {
-        one(self, Select::new(ThingRow::TABLE, &["id"]).equal("id", id))
+    fn external_dependency(&self, id: i64) -> Result<Option<ExternalDependencyRow>, Error> {
+        one(self, Select::new(ExternalDependencyRow::TABLE, &["id"]).equal("id", id))
     }
 
     /// How the quality service stands to a batch, where it is asked.
@@ -324,8 +328,8 @@ pub trait ReadTables: Tables {
     ///
     /// # Errors
     /// The database.
-    fn overrides(&self, batch: i64) -> Result<Vec<OverrideRow>, Error> {
-        let order = &["partition_no", "journal_offset", "event_index"];
+    fn dependency_overrides(&self, batch: i64) -> Result<Vec<OverrideRow>, Error> {
+        let order = &["journal_partition", "journal_offset", "event_index"];
         all(self, &Select::new(OverrideRow::TABLE, order).equal("batch_id", batch))
     }
 
@@ -347,8 +351,8 @@ pub trait ReadTables: Tables {
     ///
     /// # Errors
     /// The database.
-    fn late_checks(&self) -> Result<Vec<LateCheckRow>, Error> {
-        all(self, &Select::new(LateCheckRow::TABLE, &["authority", "prober"]))
+    fn late_probes(&self) -> Result<Vec<LateProbeRow>, Error> {
+        all(self, &Select::new(LateProbeRow::TABLE, &["authority", "prober"]))
     }
 
     /// Attempts, the newest first. Ids of different shards do not compare in time.
@@ -369,7 +373,7 @@ pub trait ReadTables: Tables {
     /// # Errors
     /// The database.
     fn user_codes(&self, batch: i64) -> Result<Vec<UserCodeRow>, Error> {
-        let order = &["partition_no", "journal_offset", "event_index"];
+        let order = &["journal_partition", "journal_offset", "event_index"];
         all(self, &Select::new(UserCodeRow::TABLE, order).equal("batch_id", batch))
     }
 
@@ -377,8 +381,8 @@ pub trait ReadTables: Tables {
     ///
     /// # Errors
     /// The database.
-    fn reassignments(&self, batch: i64) -> Result<Vec<ReassignRow>, Error> {
-        all(self, &Select::new(ReassignRow::TABLE, &["token"]).equal("batch_id", batch))
+    fn assignment_returns(&self, batch: i64) -> Result<Vec<AssignmentReturnRow>, Error> {
+        all(self, &Select::new(AssignmentReturnRow::TABLE, &["token"]).equal("batch_id", batch))
     }
 
     /// Reruns and cold starts, the newest first.
@@ -610,13 +614,13 @@ pub trait ReadTables: Tables {
     ///
     /// # Errors
     /// The database, or a cursor of another list.
-    fn quarantine(
+    fn dead_letters(
         &self,
-        filter: &QuarantineFilter,
+        filter: &DeadLetterFilter,
         request: &PageRequest,
-    ) -> Result<Page<QuarantineRow>, Error> {
-        let order = &["partition_no", "journal_offset", "event_index"];
-        let mut select = Select::new(QuarantineRow::TABLE, order);
+    ) -> Result<Page<DeadLetterRow>, Error> {
+        let order = &["journal_partition", "journal_offset", "event_index"];
+        let mut select = Select::new(DeadLetterRow::TABLE, order);
         optional(&mut select, "kind", filter.kind.as_deref().map(text));
         optional(&mut select, "is_open", filter.is_open.map(|open| Value::Int(i64::from(open))));
         page(self, select, request)
@@ -626,10 +630,10 @@ pub trait ReadTables: Tables {
     ///
     /// # Errors
     /// The database.
-    fn quarantined(&self, place: (i64, i64, i64)) -> Result<Option<QuarantineRow>, Error> {
-        let order = &["partition_no", "journal_offset", "event_index"];
+    fn dead_lettered(&self, place: (i64, i64, i64)) -> Result<Option<DeadLetterRow>, Error> {
+        let order = &["journal_partition", "journal_offset", "event_index"];
         let (partition, offset, index) = place;
-        let select = Select::new(QuarantineRow::TABLE, order).equal("partition_no", partition);
+        let select = Select::new(DeadLetterRow::TABLE, order).equal("journal_partition", partition);
         one(self, select.equal("journal_offset", offset).equal("event_index", index))
     }
 }

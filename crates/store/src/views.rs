@@ -27,9 +27,9 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
         "Batches that wait, and for what first, in the words of the call `why`, as far as the tables tell.",
         "SELECT b.id AS batch_id, b.job_id, b.group_name, b.job_name, b.job_type, b.logical_time, b.run, \
          CASE WHEN b.unmet > 0 THEN 'dependency' \
-         WHEN EXISTS (SELECT 1 FROM batch_things n JOIN things t ON t.id = n.thing_id WHERE n.batch_id = b.id \
+         WHEN EXISTS (SELECT 1 FROM batch_external_dependencies n JOIN external_dependencies t ON t.id = n.external_dependency_id WHERE n.batch_id = b.id \
          AND t.satisfied = 0 AND n.overridden_at_ms IS NULL AND t.kind = 'path') THEN 'path' \
-         WHEN EXISTS (SELECT 1 FROM batch_things n JOIN things t ON t.id = n.thing_id WHERE n.batch_id = b.id \
+         WHEN EXISTS (SELECT 1 FROM batch_external_dependencies n JOIN external_dependencies t ON t.id = n.external_dependency_id WHERE n.batch_id = b.id \
          AND t.satisfied = 0 AND n.overridden_at_ms IS NULL) THEN 'third_party' \
          WHEN EXISTS (SELECT 1 FROM batch_quality q WHERE q.batch_id = b.id AND q.state NOT IN \
          ('allowed', 'overridden')) THEN 'quality_gate' \
@@ -48,7 +48,7 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
          AND o.group_name = b.group_name AND o.job_type = b.job_type) < (SELECT SUM(r.slots) \
          FROM {workers} AND {takes}) THEN 'pool' ELSE 'no_slot' END \
          WHEN EXISTS (SELECT 1 FROM {workers} AND w.drained = 0 AND w.overloaded = 1) THEN 'worker_overloaded' \
-         WHEN EXISTS (SELECT 1 FROM {workers} AND w.unfit_reason IS NOT NULL) THEN 'unfit' \
+         WHEN EXISTS (SELECT 1 FROM {workers} AND w.unready_reason IS NOT NULL) THEN 'unready' \
          ELSE 'drained' END AS waits_for, b.unmet, b.attempts, b.returned, b.retry_at, b.message, \
          b.generated_at, b.ready_at, b.blocked_since, b.blocked_by, b.blocked_by_time FROM batches b LEFT JOIN jobs j ON j.id = b.job_id \
          WHERE b.state = 0 AND b.result IS NULL",
@@ -74,7 +74,7 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
 const WORKERS: &str = "workers w JOIN resources r ON r.worker_id = w.id AND r.shard = w.shard \
                        WHERE w.group_name = b.group_name AND r.job_type = b.job_type AND w.state = 'live'";
 /// Of these, those that get new work.
-const TAKES: &str = "w.drained = 0 AND w.overloaded = 0 AND w.unfit_reason IS NULL";
+const TAKES: &str = "w.drained = 0 AND w.overloaded = 0 AND w.unready_reason IS NULL";
 
 /// Every view's name, those on top first: the order in which they can be dropped.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    /// Sends a wish of a client, which is repeated until it is answered.
+    /// Sends a request of a client, which is repeated until it is answered.
     pub(crate) fn ask_as_client(&mut self, shard: ShardId, command: Command, delay: u64) -> RequestId {
         let request = RequestId::new(format!("{BY_STATE}{}", self.requests + 1));
         self.ask_with(request, shard, command, delay)
@@ -68,9 +68,9 @@ impl World {
 
     fn client_hears(&mut self, index: usize) -> bool {
         let Some(request) = self.clients[index].asked.clone() else { return true };
-        let Some(wished) = self.wished.get(&request) else { return true };
-        let Some(answer) = wished.answer.clone() else { return false };
-        let result = match &wished.record.command {
+        let Some(requested) = self.requested.get(&request) else { return true };
+        let Some(answer) = requested.answer.clone() else { return false };
+        let result = match &requested.record.command {
             Command::CompleteTask { result, .. } => result.clone(),
             _ => String::new(),
         };
@@ -124,7 +124,7 @@ impl World {
             (Some(grant), _, _) => complete(grant, result),
         };
         let request = match command {
-            // Its outcome is kept, as that of most wishes.
+            // Its outcome is kept, as that of most requests.
             Command::ReturnGrant { .. } => {
                 self.clients[index].holds = None;
                 self.ask(shard, command)
@@ -139,9 +139,9 @@ impl World {
         let mut wrong = Vec::new();
         let mut acknowledged: BTreeMap<(TaskId, Timestamp), BTreeMap<GrantId, UserName>> = BTreeMap::new();
         let pulls = &self.known.pulls;
-        for (request, wished) in &self.wished {
-            let Some(Outcome::Answered(answer)) = &wished.answer else { continue };
-            let fault = match (answer, &wished.record.command) {
+        for (request, requested) in &self.requested {
+            let Some(Outcome::Answered(answer)) = &requested.answer else { continue };
+            let fault = match (answer, &requested.record.command) {
                 (Answer::Pulled(told), Command::Pull { user }) => not_granted(pulls, told, user),
                 (Answer::Completed { grant }, Command::CompleteTask { user, result, .. }) => {
                     let known = pulls.grants.get(grant);

@@ -18,7 +18,7 @@ impl World {
         self.stats.add("fault", fault.name());
         self.tell(|| format!("FAULT {} {fault:?}", planned.index));
         let host = rng.below(HOSTS);
-        let site = rng.below(self.sites.len());
+        let cluster = rng.below(self.clusters.len());
         let until = self.now + rng.range(500, 15_000);
         match fault {
             Fault::CrashHost => self.host_goes(host, Some(0), &mut rng),
@@ -70,27 +70,27 @@ impl World {
             Fault::DuplicatedCommands => self.weather.duplicates_until = until,
             Fault::DelayedCommands => self.weather.delays_until = until,
             Fault::TrimmedCommands => self.trim_commands(),
-            Fault::CrashWorker => self.worker_goes(site, &mut rng, false, false),
-            Fault::CrashWorkerLosingDirectory => self.worker_goes(site, &mut rng, true, false),
-            Fault::RebootWorker => self.worker_goes(site, &mut rng, true, true),
+            Fault::CrashWorker => self.worker_goes(cluster, &mut rng, false, false),
+            Fault::CrashWorkerLosingDirectory => self.worker_goes(cluster, &mut rng, true, false),
+            Fault::RebootWorker => self.worker_goes(cluster, &mut rng, true, true),
             Fault::PauseWorker => {
                 let until = self.now + rng.range(500, 60_000);
-                self.sites[site].paused_until = until;
+                self.clusters[cluster].paused_until = until;
             }
-            Fault::CutWorker => self.sites[site].cut_until = self.now + rng.range(500, 60_000),
-            Fault::MuteWorker => self.sites[site].mute_until = self.now + rng.range(2_000, 60_000),
+            Fault::CutWorker => self.clusters[cluster].cut_until = self.now + rng.range(500, 60_000),
+            Fault::MuteWorker => self.clusters[cluster].mute_until = self.now + rng.range(2_000, 60_000),
             Fault::StopWorker => {
-                let life = self.sites[site].life;
-                self.worker_hears(site, life, Input::Stop);
+                let life = self.clusters[cluster].life;
+                self.worker_hears(cluster, life, Input::Stop);
             }
             Fault::MissedWork => {
-                let life = self.sites[site].life;
-                self.worker_hears(site, life, Input::Missed);
+                let life = self.clusters[cluster].life;
+                self.worker_hears(cluster, life, Input::Missed);
             }
             Fault::KillShim => {
-                let token = self.sites[site].processes.keys().next().copied();
+                let token = self.clusters[cluster].processes.keys().next().copied();
                 if let Some(token) = token {
-                    self.process_ends(site, token, None);
+                    self.process_ends(cluster, token, None);
                 }
             }
             Fault::OverdueRejections => self.weather.rejections_until = until,
@@ -104,8 +104,8 @@ impl World {
         for host in 0..HOSTS {
             self.host_goes(host, Some(0), rng);
         }
-        for site in 0..self.sites.len() {
-            self.worker_goes(site, rng, true, true);
+        for cluster in 0..self.clusters.len() {
+            self.worker_goes(cluster, rng, true, true);
         }
         let days = if rng.chance(50) { rng.range(1, 4) } else { 401 };
         self.days_off += days as i64;
@@ -124,14 +124,14 @@ impl World {
                 let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
                 self.send(&record, 0, Then::Nobody);
             }
-            let site = self.sites.iter_mut().find(|site| site.id == *worker);
-            if let Some(site) = site.filter(|_| self.weather.cuts_at_grant > 0) {
+            let cluster = self.clusters.iter_mut().find(|cluster| cluster.id == *worker);
+            if let Some(cluster) = cluster.filter(|_| self.weather.cuts_at_grant > 0) {
                 self.weather.cuts_at_grant -= 1;
                 let until = self.now + self.rng.range(10_000, 60_000);
                 // Before it hears of the grant, or so that nobody hears of it.
                 match self.rng.chance(60) {
-                    true => site.cut_until = until,
-                    false => site.mute_until = until,
+                    true => cluster.cut_until = until,
+                    false => cluster.mute_until = until,
                 }
             }
         }
@@ -202,32 +202,32 @@ impl World {
 
     /// What is done with may be deleted, up to the last command: the owner goes on from there.
     fn trim_commands(&mut self) {
-        for at in 0..self.truth.len() {
-            if let Some(resume) = self.truth[at].state.resume() {
+        for at in 0..self.oracle.len() {
+            if let Some(resume) = self.oracle[at].state.resume() {
                 self.commands_from[at] = self.commands_from[at].max(resume.offset);
             }
         }
     }
 
-    fn worker_goes(&mut self, site: usize, rng: &mut Rng, wiped: bool, rebooted: bool) {
-        if self.sites[site].worker.is_none() {
+    fn worker_goes(&mut self, cluster: usize, rng: &mut Rng, wiped: bool, rebooted: bool) {
+        if self.clusters[cluster].worker.is_none() {
             return;
         }
-        self.stop_worker_process(site);
+        self.stop_worker_process(cluster);
         if rebooted {
-            let tokens: Vec<_> = self.sites[site].processes.keys().copied().collect();
+            let tokens: Vec<_> = self.clusters[cluster].processes.keys().copied().collect();
             for token in tokens {
-                self.process_ends(site, token, None);
+                self.process_ends(cluster, token, None);
             }
         }
         // Where a person would have to vouch for what ran there, nobody would.
-        let group = self.sites[site].shard.0 as usize - 1;
+        let group = self.clusters[cluster].shard.0 as usize - 1;
         if wiped && !self.holds(group) {
-            self.sites[site].wipe();
+            self.clusters[cluster].wipe();
         }
-        let life = self.sites[site].life;
+        let life = self.clusters[cluster].life;
         let wait = rng.range(100, 20_000);
-        self.after(wait, Happening::WorkerBegins { site, life });
+        self.after(wait, Happening::WorkerBegins { cluster, life });
     }
 
     /// From now on nothing fails: everyone is back, and each partition is suggested to one process.
@@ -252,12 +252,12 @@ impl World {
                 self.suggest(host, partition, suggested);
             }
         }
-        for site in 0..self.sites.len() {
-            self.sites[site].paused_until = 0;
-            self.sites[site].cut_until = 0;
-            self.sites[site].mute_until = 0;
-            let life = self.sites[site].life;
-            self.worker_begins(site, life);
+        for cluster in 0..self.clusters.len() {
+            self.clusters[cluster].paused_until = 0;
+            self.clusters[cluster].cut_until = 0;
+            self.clusters[cluster].mute_until = 0;
+            let life = self.clusters[cluster].life;
+            self.worker_begins(cluster, life);
         }
     }
 }

@@ -12,7 +12,7 @@ use tidemill_model::{Actor, CommandRecord};
 
 use crate::plan::Mode;
 use crate::rng::Rng;
-use crate::world::{Happening, OwnerTurn, Then, World};
+use crate::world::{Happening, OwnerStep, Then, World};
 
 /// One turn of ownership of one partition.
 pub(crate) struct Seat {
@@ -68,8 +68,8 @@ impl Host {
             claim_after_ms: rng.range(500, 2_500),
             tick_ms: rng.range(250, 1_000),
             read_batch: rng.range(2, 500) as usize,
-            cover_after_commands: rng.range(20, 500),
-            cover_after_ms: rng.range(1_000, 10_000),
+            checkpoint_after_commands: rng.range(20, 500),
+            checkpoint_after_ms: rng.range(1_000, 10_000),
             ..Config::default()
         };
         Self {
@@ -133,7 +133,7 @@ impl World {
         if !(known.up && known.life == life && known.suggested[at] && known.seats[at].is_none()) {
             return;
         }
-        // A person has to mend it, and the journal says so then.
+        // A person has to fix it, and the journal says so then.
         if known.lost_at[at].is_some_and(|grown| self.journal[at].len() <= grown) {
             return self.after(3_000, Happening::SeatBegins { host, partition, life });
         }
@@ -143,10 +143,10 @@ impl World {
     /// Whether its commands may be gone: for good, or because it is late and others have done them.
     fn may_lose_commands(&self, host: usize, partition: u32) -> bool {
         let at = partition as usize;
-        let resume = self.truth[at].state.resume();
+        let resume = self.oracle[at].state.resume();
         let is_gone = resume.is_some_and(|resume| resume.offset < self.commands_from[at]);
         let head = self.hosts[host].seats[at].as_ref().and_then(|seat| seat.owner.head());
-        self.is_closed(partition) || is_gone || head != self.truth[at].chain.head()
+        self.is_closed(partition) || is_gone || head != self.oracle[at].chain.head()
     }
 
     fn begin_seat(&mut self, host: usize, partition: u32) {
@@ -161,7 +161,7 @@ impl World {
             incarnation: format!("h{host}-{}", known.life),
             config: known.config.clone(),
         };
-        let mut owner = Owner::rigged(start, self.rig.clone());
+        let mut owner = Owner::fault_injected(start, self.fault_injection.clone());
         let outputs = owner.step(Input::Suggested(true), moment).unwrap_or_default();
         known.seats[partition as usize] = Some(Seat {
             owner,
@@ -176,8 +176,8 @@ impl World {
         });
         self.owner_acts(host, partition, turn, outputs);
         let hop = self.read_hop(host);
-        self.after(hop, Happening::Owner { host, partition, turn, what: OwnerTurn::PollJournal });
-        self.after(1, Happening::Owner { host, partition, turn, what: OwnerTurn::Tick });
+        self.after(hop, Happening::Owner { host, partition, turn, what: OwnerStep::PollJournal });
+        self.after(1, Happening::Owner { host, partition, turn, what: OwnerStep::Tick });
     }
 
     pub(crate) fn suggest(&mut self, host: usize, partition: u32, suggested: bool) {
@@ -214,7 +214,7 @@ impl World {
             {
                 let turn = seat.turn;
                 let hop = self.read_hop(host);
-                self.after(hop, Happening::Owner { host, partition, turn, what: OwnerTurn::PollJournal });
+                self.after(hop, Happening::Owner { host, partition, turn, what: OwnerStep::PollJournal });
             }
         }
     }
@@ -227,7 +227,7 @@ impl World {
             {
                 let turn = seat.turn;
                 let hop = self.read_hop(host);
-                self.after(hop, Happening::Owner { host, partition, turn, what: OwnerTurn::PollCommands });
+                self.after(hop, Happening::Owner { host, partition, turn, what: OwnerStep::PollCommands });
             }
         }
     }
@@ -267,7 +267,7 @@ impl World {
         self.poll_journal(partition);
         if let Then::Owner(host, partition, turn) = then {
             let hop = self.hop();
-            let what = OwnerTurn::Completed(Ok(offset));
+            let what = OwnerStep::Completed(Ok(offset));
             self.after(hop, Happening::Owner { host, partition, turn, what });
         }
     }
@@ -286,7 +286,7 @@ impl World {
         let hop = self.hop();
         let then = Then::Owner(host, partition, turn);
         let from = (host, self.hosts[host].life);
-        let unknown = |why: &str| OwnerTurn::Completed(Err(AppendError::Unknown(why.to_owned())));
+        let unknown = |why: &str| OwnerStep::Completed(Err(AppendError::Unknown(why.to_owned())));
         let (lands, told) = match fate {
             None => (Some((hop, then)), None),
             Some(Fate::SlowClaim) => (Some((self.rng.range(2_000, 4_000), then)), None),
@@ -304,9 +304,9 @@ impl World {
             }
             Some(Fate::Refused) => {
                 let refused = AppendError::Refused("not today".to_owned());
-                (None, Some((hop, OwnerTurn::Completed(Err(refused)))))
+                (None, Some((hop, OwnerStep::Completed(Err(refused)))))
             }
-            Some(Fate::Full) => (None, Some((1, OwnerTurn::Completed(Err(AppendError::Full))))),
+            Some(Fate::Full) => (None, Some((1, OwnerStep::Completed(Err(AppendError::Full))))),
         };
         self.tell(|| format!("host {host} appends to p{partition}, turn {turn}, fate {fate:?}"));
         if let Some((ms, then)) = lands {
@@ -322,7 +322,7 @@ impl World {
         self.hosts[host].seats[partition as usize].as_mut().filter(|seat| seat.turn == turn)
     }
 
-    pub(crate) fn owner_turn(&mut self, host: usize, partition: u32, turn: u64, what: OwnerTurn) {
+    pub(crate) fn owner_step(&mut self, host: usize, partition: u32, turn: u64, what: OwnerStep) {
         let paused_until = self.hosts[host].paused_until;
         if self.seat(host, partition, turn).is_none() {
             return;
@@ -333,17 +333,17 @@ impl World {
         let batch = self.hosts[host].config.read_batch;
         let at = partition as usize;
         let input = match what {
-            OwnerTurn::Tick => {
+            OwnerStep::Tick => {
                 let tick = self.hosts[host].config.tick_ms;
-                self.after(tick, Happening::Owner { host, partition, turn, what: OwnerTurn::Tick });
+                self.after(tick, Happening::Owner { host, partition, turn, what: OwnerStep::Tick });
                 self.tick(host, partition, turn)
             }
-            OwnerTurn::Wake => {
+            OwnerStep::Wake => {
                 let Some(seat) = self.seat(host, partition, turn) else { return };
                 seat.wake_at = u64::MAX;
                 Input::Tick
             }
-            OwnerTurn::PollJournal => {
+            OwnerStep::PollJournal => {
                 let Some(seat) = self.hosts[host].seats[at].as_mut() else { return };
                 let end = self.journal[at].len().min(seat.journal_read + batch);
                 let records = self.journal[at][seat.journal_read..end].to_vec();
@@ -351,11 +351,11 @@ impl World {
                 seat.journal_polled = end < self.journal[at].len();
                 if seat.journal_polled {
                     let hop = self.read_hop(host);
-                    self.after(hop, Happening::Owner { host, partition, turn, what: OwnerTurn::PollJournal });
+                    self.after(hop, Happening::Owner { host, partition, turn, what: OwnerStep::PollJournal });
                 }
                 Input::Journal(records)
             }
-            OwnerTurn::PollCommands => {
+            OwnerStep::PollCommands => {
                 let Some(seat) = self.hosts[host].seats[at].as_mut() else { return };
                 let from = seat.commands_read.unwrap_or(0);
                 if self.is_out_of_range(partition, from as u64) {
@@ -372,19 +372,19 @@ impl World {
                     let hop = self.read_hop(host);
                     self.after(
                         hop,
-                        Happening::Owner { host, partition, turn, what: OwnerTurn::PollCommands },
+                        Happening::Owner { host, partition, turn, what: OwnerStep::PollCommands },
                     );
                 }
                 Input::Commands(records)
             }
-            OwnerTurn::Completed(result) => Input::Appended(result),
-            OwnerTurn::LookAtEnds { asked } => {
+            OwnerStep::Completed(result) => Input::Appended(result),
+            OwnerStep::LookAtEnds { asked } => {
                 let (journal, commands) = (self.journal[at].len() as u64, self.commands[at].len() as u64);
                 let hop = self.hop();
-                let what = OwnerTurn::Ends { asked, journal, commands };
+                let what = OwnerStep::Ends { asked, journal, commands };
                 return self.after(hop, Happening::Owner { host, partition, turn, what });
             }
-            OwnerTurn::Ends { asked, journal, commands } => Input::Ends { asked, journal, commands },
+            OwnerStep::Ends { asked, journal, commands } => Input::Ends { asked, journal, commands },
         };
         self.owner_hears(host, partition, turn, input);
         self.owner_drives(host, partition, turn);
@@ -443,7 +443,7 @@ impl World {
             if wait < 1_000 && now + wait + 1 < seat.wake_at && wait > 0 {
                 seat.wake_at = now + wait + 1;
                 let at = seat.wake_at;
-                self.at(at, Happening::Owner { host, partition, turn, what: OwnerTurn::Wake });
+                self.at(at, Happening::Owner { host, partition, turn, what: OwnerStep::Wake });
             }
         }
     }
@@ -490,7 +490,7 @@ impl World {
                 Output::AskEnds => {
                     let asked = self.moment(host);
                     let wait = self.hop() + self.hosts[host].cut_until.saturating_sub(self.now);
-                    let what = OwnerTurn::LookAtEnds { asked };
+                    let what = OwnerStep::LookAtEnds { asked };
                     self.after(wait, Happening::Owner { host, partition, turn, what });
                 }
                 Output::ReadCommands(from) => {
@@ -516,7 +516,7 @@ impl World {
                     let hop = self.read_hop(host);
                     self.after(
                         hop,
-                        Happening::Owner { host, partition, turn, what: OwnerTurn::PollCommands },
+                        Happening::Owner { host, partition, turn, what: OwnerStep::PollCommands },
                     );
                 }
                 Output::Act(effect) => self.effect(host, partition, turn, effect),

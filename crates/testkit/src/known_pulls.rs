@@ -43,7 +43,7 @@ pub(crate) struct KnownGrant {
 #[derive(Debug, Default)]
 pub(crate) struct KnownPulls {
     /// As the catalogue says.
-    pub(crate) homes: BTreeMap<UserName, ShardId>,
+    pub(crate) user_groups: BTreeMap<UserName, ShardId>,
     /// Whoever had one of these names may be another one now.
     pub(crate) removed: BTreeSet<UserName>,
     pub(crate) tasks: BTreeMap<TaskId, KnownTask>,
@@ -54,7 +54,7 @@ impl KnownPulls {
     pub(crate) fn event(&mut self, now: Timestamp, event: &Event, stats: &mut Stats) {
         match event {
             Event::UsersAssigned { shard, users, .. } => {
-                self.homes.extend(users.iter().map(|user| (user.clone(), *shard)));
+                self.user_groups.extend(users.iter().map(|user| (user.clone(), *shard)));
             }
             Event::UserMoved { user, shard, history, tasks, .. } => {
                 if !tasks.is_empty() {
@@ -64,14 +64,14 @@ impl KnownPulls {
                     stats.add("condition", "moved_with_history");
                 }
                 match shard {
-                    Some(shard) => self.homes.insert(user.clone(), *shard),
+                    Some(shard) => self.user_groups.insert(user.clone(), *shard),
                     None => {
                         self.removed.insert(user.clone());
-                        self.homes.remove(user)
+                        self.user_groups.remove(user)
                     }
                 };
             }
-            Event::UserMoveRefused { reason, .. } => stats.add("rejection", reason.code()),
+            Event::UserMoveRejected { reason, .. } => stats.add("rejection", reason.code()),
             Event::TaskCreated { task, spec } => {
                 let (most_dispatched, was_repeat) = (spec.dispatch_times, spec.repeat);
                 let spec = Arc::clone(spec);

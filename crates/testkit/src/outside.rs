@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use tidemill_executor::{Input as WorkerInput, Looked};
 use tidemill_model::{
-    Actor, BatchId, CheckReport, Command, CommandRecord, Incarnation, PathAnswer, PathCheck, ShardId,
-    ThingId, ThirdPartyReport, Token, Waiver,
+    Actor, BatchId, Command, CommandRecord, ExternalDependencyId, Incarnation, PathAnswer, PathCheck,
+    ProbeReport, ShardId, ThirdPartyReport, Token, Waiver,
 };
 
 use crate::rng::Rng;
@@ -27,7 +27,7 @@ impl World {
         self.quality(rng);
         match rng.range(0, 100) {
             0..8 => self.waive(rng),
-            8..12 => self.check_now(rng),
+            8..12 => self.probe_now(rng),
             12..20 => self.checks(rng),
             _ => {}
         }
@@ -39,10 +39,13 @@ impl World {
     /// Answers about all wanted paths, some of them of an older generation.
     fn probe(&mut self, rng: &mut Rng) {
         let mut answers: BTreeMap<ShardId, Vec<PathAnswer>> = BTreeMap::new();
-        for (thing, known) in self.known.things.iter().filter(|(_, known)| known.is_path && !known.there) {
+        for (external_dependency, known) in
+            self.known.external_dependencies.iter().filter(|(_, known)| known.is_path && !known.there)
+        {
             let generation = known.generation - u64::from(rng.chance(5));
-            let answer = PathAnswer { thing: *thing, generation, exists: rng.chance(35) };
-            answers.entry(thing.shard()).or_default().push(answer);
+            let answer =
+                PathAnswer { external_dependency: *external_dependency, generation, exists: rng.chance(35) };
+            answers.entry(external_dependency.shard()).or_default().push(answer);
         }
         for (shard, answers) in answers {
             let actor = Actor { app: "prober".into(), user: None };
@@ -69,7 +72,7 @@ impl World {
         for (batch, number) in asked {
             if rng.chance(50) {
                 let by = Incarnation::new(format!("p{}", rng.below(2)));
-                self.ask(batch.shard(), Command::TakeQuality { batch, number, by });
+                self.ask(batch.shard(), Command::SendQuality { batch, number, by });
             }
             if rng.chance(30) {
                 let allowed = rng.chance(80);
@@ -94,28 +97,29 @@ impl World {
         self.ask(batch.shard(), Command::OverrideDependency { batch, what, reason });
     }
 
-    fn check_now(&mut self, rng: &mut Rng) {
+    fn probe_now(&mut self, rng: &mut Rng) {
         let unfinished = self.known.unfinished();
         match rng.pick(&unfinished).copied().filter(|_| rng.clone().chance(70)) {
-            Some(batch) => self.ask(batch.shard(), Command::CheckNow { batch: Some(batch) }),
-            None => self.ask(ShardId::CATALOGUE, Command::CheckNow { batch: None }),
+            Some(batch) => self.ask(batch.shard(), Command::ProbeNow { batch: Some(batch) }),
+            None => self.ask(ShardId::CATALOGUE, Command::ProbeNow { batch: None }),
         };
     }
 
     fn checks(&mut self, rng: &mut Rng) {
-        let report = CheckReport {
+        let report = ProbeReport {
             prober: format!("p{}", rng.below(2)).into(),
             authority: "hdfs://nn:8020".into(),
             late_ms: [0, 301_000, 601_000][rng.below(3)],
             failure: if rng.chance(20) { "refused".to_owned() } else { String::new() },
         };
-        self.ask(ShardId::CATALOGUE, Command::ReportChecks(report));
+        self.ask(ShardId::CATALOGUE, Command::ReportProbes(report));
     }
 
     /// A worker looks at a batch's paths; a look that hangs never comes back.
     pub(crate) fn look_at_paths(&mut self, index: usize, token: Token, checks: &[PathCheck]) {
-        let life = self.sites[index].life;
-        let gone: Vec<ThingId> = checks.iter().take(1).map(|check| check.thing).collect();
+        let life = self.clusters[index].life;
+        let gone: Vec<ExternalDependencyId> =
+            checks.iter().take(1).map(|check| check.external_dependency).collect();
         let looked = match self.rng.range(0, 100) {
             0..80 => Looked::There,
             80..92 => Looked::Gone(gone),
@@ -124,6 +128,6 @@ impl World {
         };
         let wait = self.rng.range(5, 400);
         let input = Box::new(WorkerInput::Looked { token, looked });
-        self.after(wait, Happening::Worker { site: index, life, input });
+        self.after(wait, Happening::Worker { cluster: index, life, input });
     }
 }

@@ -1,4 +1,4 @@
-//! What a seed decides before anything runs: the shape of the cluster, the faults, the moments of the wishes.
+//! What a seed decides before anything runs: the shape of the cluster, the faults, the moments of the requests.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::rng::Rng;
 pub struct Mask {
     /// Indices of faults.
     pub faults: Vec<usize>,
-    /// Indices of wishes.
-    pub wishes: Vec<usize>,
+    /// Indices of requests.
+    pub client_requests: Vec<usize>,
 }
 
 /// What a history may contain beyond the faults that Tidemill lives with.
@@ -23,9 +23,9 @@ pub enum Mode {
     Usual,
     /// The log loses records that it had acknowledged: the end of a journal, or of the commands.
     LostTail,
-    /// The commands of a partition are cut off above the resume point, or their topic is made anew.
+    /// The commands of a partition are cut off above the resume point, or their topic is rebuilt.
     LostTopic,
-    /// To fold an event panics, until somebody mends it.
+    /// To fold an event panics, until somebody fixes it.
     FailingFold,
 }
 
@@ -185,7 +185,7 @@ pub(crate) struct Plan {
     pub(crate) start: Timestamp,
     pub(crate) partitions: u32,
     pub(crate) groups: usize,
-    pub(crate) sites: usize,
+    pub(crate) clusters: usize,
     pub(crate) faults: Vec<Planned>,
     /// Whether it is one in which everything is off for days.
     pub(crate) stops: bool,
@@ -193,9 +193,9 @@ pub(crate) struct Plan {
     pub(crate) forgets: bool,
     /// Whether somebody applies hundreds of jobs at once.
     pub(crate) is_large: bool,
-    /// Index and moment of each wish.
-    pub(crate) wishes: Vec<(usize, u64)>,
-    /// When the last wish and fault have been.
+    /// Index and moment of each request.
+    pub(crate) client_requests: Vec<(usize, u64)>,
+    /// When the last request and fault have been.
     pub(crate) end: u64,
 }
 
@@ -221,12 +221,12 @@ impl Plan {
 
     /// The plan of a history of a mode.
     pub(crate) fn new(seed: u64, mode: Mode, mask: &Mask) -> Self {
-        let wishes = match mode {
+        let client_requests = match mode {
             Mode::Usual => 20..36,
             // What is to be lost has to be there.
             Mode::LostTail | Mode::LostTopic | Mode::FailingFold => 100..125,
         };
-        Self::with(seed, mode, mask, wishes)
+        Self::with(seed, mode, mask, client_requests)
     }
 
     /// A longer history, in which a fault of the product comes up sooner.
@@ -238,17 +238,17 @@ impl Plan {
     fn with(seed: u64, mode: Mode, mask: &Mask, count: Range<u64>) -> Self {
         let mut rng = Rng::new(seed, "plan", 0);
         let groups = rng.range(1, 4) as usize;
-        let sites = groups.max(rng.range(1, 4) as usize);
+        let clusters = groups.max(rng.range(1, 4) as usize);
         let partitions = rng.range(1, 4) as u32;
-        // In some, leases run out between two wishes.
+        // In some, leases run out between two requests.
         let pace = if mode == Mode::Usual && Rng::new(seed, "pace", 0).chance(30) { 3 } else { 1 };
         let gap = pace * rng.range(200, 900);
         let mut at = BEGIN_MS;
-        let mut wishes = Vec::new();
+        let mut client_requests = Vec::new();
         for index in 0..rng.range(count.start, count.end) as usize {
             at += rng.range(1, 2 * gap);
-            if !mask.wishes.contains(&index) {
-                wishes.push((index, at));
+            if !mask.client_requests.contains(&index) {
+                client_requests.push((index, at));
             }
         }
         let common: Vec<Fault> = Fault::common().collect();
@@ -278,12 +278,12 @@ impl Plan {
             start,
             partitions,
             groups,
-            sites,
+            clusters,
             faults,
             stops,
             forgets,
             is_large,
-            wishes,
+            client_requests,
             end,
         }
     }

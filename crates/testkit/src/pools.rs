@@ -46,7 +46,7 @@ fn define(rng: &mut Rng, name: &str) -> Command {
 }
 
 fn remove(name: &str) -> Command {
-    Command::RemovePool { name: name.try_into().expect("a name") }
+    Command::DeletePool { name: name.try_into().expect("a name") }
 }
 
 /// What its batches take of pools.

@@ -1,4 +1,4 @@
-//! What people wish of tasks that clients pull: templates, users and their moves, tasks and changes of them.
+//! What people request of tasks that clients pull: templates, users and their moves, tasks and changes of them.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::world::World;
 
 /// Users of each group at the beginning.
 const USERS: usize = 3;
-/// The first wishes make tasks.
+/// The first requests make tasks.
 const FIRST_TASKS: usize = 6;
 
 /// The pull settings of a group.
@@ -45,8 +45,8 @@ impl World {
         }
     }
 
-    /// Beside a wish of another kind, and in a stream of its own.
-    pub(crate) fn wish_of_pulls(&mut self, index: usize) {
+    /// Beside a request of another kind, and in a stream of its own.
+    pub(crate) fn client_request_of_pulls(&mut self, index: usize) {
         let mut rng = Rng::new(self.plan.seed, "pull", index as u64);
         let rng = &mut rng;
         match if index < FIRST_TASKS { 0 } else { rng.range(0, 100) } {
@@ -56,7 +56,7 @@ impl World {
             37..41 => self.change_template(rng),
             41..46 => self.assign_users(rng),
             46..56 => self.move_user(rng),
-            56..58 => self.remove_user(rng),
+            56..58 => self.delete_user(rng),
             58..64 => self.return_for_somebody(rng),
             _ => {}
         }
@@ -64,14 +64,14 @@ impl World {
 
     /// Any user there is, now and then one that there is not.
     fn some_user(&self, rng: &mut Rng) -> UserName {
-        let users: Vec<_> = self.known.pulls.homes.keys().collect();
+        let users: Vec<_> = self.known.pulls.user_groups.keys().collect();
         let known = rng.pick(&users).map(|user| (*user).clone());
         known.filter(|_| rng.chance(95)).unwrap_or_else(|| user(rng.below(self.plan.groups), 9))
     }
 
     /// Where a user's own tasks and grants are, as the tables would say.
     pub(crate) fn home_of(&self, user: &UserName, rng: &mut Rng) -> ShardId {
-        let home = self.known.pulls.homes.get(user).copied();
+        let home = self.known.pulls.user_groups.get(user).copied();
         home.filter(|_| rng.chance(97)).unwrap_or(ShardId(rng.below(self.plan.groups) as u16 + 1))
     }
 
@@ -123,7 +123,7 @@ impl World {
         let name = ["path", "free", "spare"][rng.below(3)];
         let is_spare = name == "spare" && rng.chance(50);
         let command = if is_spare || rng.chance(10) {
-            Command::RemoveTemplate { name: name.try_into().expect("a name") }
+            Command::DeleteTemplate { name: name.try_into().expect("a name") }
         } else {
             template(name, rng.range(0, 3))
         };
@@ -157,9 +157,9 @@ impl World {
         }
     }
 
-    fn remove_user(&mut self, rng: &mut Rng) {
+    fn delete_user(&mut self, rng: &mut Rng) {
         let user = self.some_user(rng);
-        self.ask(ShardId::CATALOGUE, Command::RemoveUser { user });
+        self.ask(ShardId::CATALOGUE, Command::DeleteUser { user });
     }
 
     /// Somebody gives back what a user has, or had.

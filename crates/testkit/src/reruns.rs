@@ -1,18 +1,18 @@
-//! What people wish of reruns and cold starts, beside everything else.
+//! What people request of reruns and cold starts, beside everything else.
 
 use jiff::SignedDuration;
 use tidemill_model::{
     Cascade, ColdStartOf, Command, JobId, Period, RerunDefinition, RerunId, RerunOnly, RerunOrder,
-    RerunScope, RerunWish, ShardId,
+    RerunScope, RerunSpec, ShardId,
 };
 
 use crate::rng::Rng;
 use crate::world::World;
 
 impl World {
-    /// Beside a wish of another kind, and in a stream of its own: now and then a plan, more often something that
+    /// Beside a request of another kind, and in a stream of its own: now and then a plan, more often something that
     /// is to become of one.
-    pub(crate) fn wish_of_reruns(&mut self, index: usize) {
+    pub(crate) fn client_request_of_reruns(&mut self, index: usize) {
         let mut rng = Rng::new(self.plan.seed, "rerun", index as u64);
         match rng.range(0, 100) {
             0..10 => self.plan_rerun(&mut rng),
@@ -52,7 +52,7 @@ impl World {
             to = now + SignedDuration::from_secs(100);
         }
         let is_cold = matches!(scope, RerunScope::ColdStart { .. });
-        let wish = RerunWish {
+        let spec = RerunSpec {
             scope,
             from,
             to,
@@ -67,7 +67,7 @@ impl World {
             reason: "because".to_owned(),
             approve: rng.chance(50),
         };
-        self.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
+        self.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(spec)));
     }
 
     /// Now and then one that is refused, because it is disabled.

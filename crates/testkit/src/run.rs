@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemill_checker::{Checker, Options};
 use tidemill_dispatcher::Role;
-use tidemill_engine::Courier;
+use tidemill_engine::OutboxSender;
 use tidemill_model::{Command, JobId, LiveAnswer, LiveQuery, ShardId};
 
 use crate::clients::is_by_state;
@@ -17,7 +17,7 @@ use crate::world::World;
 /// may have a hundred runs to make up for, one after the other.
 const REST_WITHIN_MS: u64 = 3_600_000;
 const LOOK_EVERY_MS: u64 = 2_000;
-/// The wishes beyond those of the plan have numbers from here on, and these pauses between them.
+/// The requests beyond those of the plan have numbers from here on, and these pauses between them.
 const FIRST_MORE: usize = 1_000;
 const MORE_EVERY_MS: u64 = 300;
 
@@ -67,7 +67,7 @@ pub(crate) fn run_world(mut world: World) -> Report {
     }
 }
 
-/// Leaves out faults, then wishes, as long as it still fails in the same way.
+/// Leaves out faults, then requests, as long as it still fails in the same way.
 #[must_use]
 pub fn shrink(mode: Mode, seed: u64) -> (Mask, Report) {
     let mut mask = Mask::default();
@@ -85,12 +85,13 @@ pub fn shrink(mode: Mode, seed: u64) -> (Mask, Report) {
         next.faults.push(fault.index);
         attempt(&mut mask, next);
     }
-    let mut chunk = plan.wishes.len() / 2;
+    let mut chunk = plan.client_requests.len() / 2;
     while chunk > 0 {
-        for part in plan.wishes.chunks(chunk) {
+        for part in plan.client_requests.chunks(chunk) {
             let mut next = mask.clone();
-            let more = part.iter().map(|(index, _)| *index).filter(|index| !mask.wishes.contains(index));
-            next.wishes.extend(more.collect::<Vec<_>>());
+            let more =
+                part.iter().map(|(index, _)| *index).filter(|index| !mask.client_requests.contains(index));
+            next.client_requests.extend(more.collect::<Vec<_>>());
             if next != mask {
                 attempt(&mut mask, next);
             }
@@ -108,7 +109,7 @@ fn kind_of(what: &str) -> String {
 impl World {
     fn live_and_judge(&mut self) {
         self.run_until(self.plan.end);
-        self.wish_more();
+        self.client_request_more();
         self.heal();
         if self.live_on() {
             self.come_to_rest();
@@ -122,20 +123,20 @@ impl World {
     #[cfg(feature = "planted")]
     pub(crate) fn live(&mut self) {
         self.run_until(self.plan.end);
-        self.wish_more();
+        self.client_request_more();
         self.heal();
         self.come_to_rest();
     }
 
     /// Until there are as many commands as a history has at least.
-    fn wish_more(&mut self) {
+    fn client_request_more(&mut self) {
         let mut index = FIRST_MORE;
         while self.plan.whole
             && self.wrong.is_empty()
             && self.sent() < LEAST_COMMANDS
             && index < 2 * FIRST_MORE
         {
-            self.wish(index);
+            self.client_request(index);
             self.run_until(self.now + MORE_EVERY_MS);
             index += 1;
         }
@@ -169,9 +170,9 @@ impl World {
         }
     }
 
-    /// A late wish may switch a job on after all were switched off.
+    /// A late request may switch a job on after all were switched off.
     fn quieten_late_ones(&mut self) {
-        // As late as a wish can land: delayed, then doubled.
+        // As late as a request can land: delayed, then doubled.
         self.run_until(self.now + 14_000);
         self.quieten();
     }
@@ -182,7 +183,7 @@ impl World {
             self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: false });
         }
         for group in self.known.frozen.clone() {
-            self.ask(ShardId::CATALOGUE, Command::Thaw { group, reason: String::new() });
+            self.ask(ShardId::CATALOGUE, Command::LiftFreeze { group, reason: String::new() });
         }
         for (worker, shard) in self.known.workers.clone() {
             self.ask(shard, Command::ResumeWorker { worker });
@@ -204,16 +205,23 @@ impl World {
         for batch in self.known.unfinished() {
             let shard = batch.shard();
             let job = self.known.batches.get(&batch).map(|known| known.job);
-            let truth = &self.truth[shard.partition(self.plan.partitions) as usize];
-            let LiveAnswer::Why(why) = truth.state.answer(shard, &LiveQuery::Why { batch }) else {
+            let oracle = &self.oracle[shard.partition(self.plan.partitions) as usize];
+            let LiveAnswer::Why(why) = oracle.state.answer(shard, &LiveQuery::Why { batch }) else {
                 return Err(format!("nobody knows why {batch}"));
             };
             let has = |kinds: &[&str]| why.conditions.iter().any(|c| kinds.contains(&c.kind.as_str()));
-            if has(&["pinned_host", "worker_group", "no_worker", "no_memory"]) {
+            if has(&["pinned_host", "worker_label", "no_worker", "no_memory"]) {
                 stuck.extend(job);
             } else if has(&["concurrency"]) {
                 limited.push((job, why));
-            } else if !has(&["dependency", "disabled", "path", "third_party", "quality_gate"]) {
+            } else if !has(&[
+                "dependency",
+                "parent_deleted",
+                "disabled",
+                "path",
+                "third_party",
+                "quality_gate",
+            ]) {
                 return Err(format!("{why:?}"));
             }
         }
@@ -221,23 +229,25 @@ impl World {
         if let Some((_, why)) = limited.into_iter().find(|(job, _)| !waits(job)) {
             return Err(format!("{why:?}"));
         }
-        if self.sites.iter().any(|site| !site.processes.is_empty()) {
+        if self.clusters.iter().any(|cluster| !cluster.processes.is_empty()) {
             return Err("processes live".to_owned());
         }
         Ok(())
     }
 
     fn all_delivered(&self) -> Result<(), String> {
-        let waits = |truth: &crate::truth::Truth| Courier::default().is_waiting(&truth.state);
-        match self.truth.iter().position(waits) {
+        let waits = |oracle: &crate::oracle::Oracle| OutboxSender::default().is_waiting(&oracle.state);
+        match self.oracle.iter().position(waits) {
             Some(partition) => Err(format!("partition {partition} has messages that did not arrive")),
             None => Ok(()),
         }
     }
 
     fn all_answered(&self) -> Result<(), String> {
-        match self.wished.iter().find(|(_, wished)| wished.answer.is_none()) {
-            Some((request, wished)) => Err(format!("no answer to {request}: {:?}", wished.record.command)),
+        match self.requested.iter().find(|(_, requested)| requested.answer.is_none()) {
+            Some((request, requested)) => {
+                Err(format!("no answer to {request}: {:?}", requested.record.command))
+            }
             None => Ok(()),
         }
     }
@@ -281,9 +291,9 @@ impl World {
             return;
         }
         for partition in 0..self.plan.partitions as usize {
-            let truth = &self.truth[partition].state;
+            let oracle = &self.oracle[partition].state;
             let states = self.hosts.iter().filter_map(|host| host.seats[partition].as_ref());
-            let differs = states.filter_map(|seat| seat.owner.state()).any(|state| state != truth);
+            let differs = states.filter_map(|seat| seat.owner.state()).any(|state| state != oracle);
             if differs {
                 self.is_wrong(format!(
                     "the owner of partition {partition} holds another state than its journal"
@@ -291,14 +301,14 @@ impl World {
             }
         }
         self.clients_were_told_so();
-        for (request, wished) in std::mem::take(&mut self.wished) {
+        for (request, requested) in std::mem::take(&mut self.requested) {
             let told = self.known.told.get(&request).map(Vec::as_slice).unwrap_or_default();
             let recorded = match is_by_state(&request) {
-                true => told.iter().find(|outcome| wished.answer.as_ref() == Some(*outcome)),
+                true => told.iter().find(|outcome| requested.answer.as_ref() == Some(*outcome)),
                 false => self.known.outcomes.get(&request),
             };
-            if wished.answer.as_ref() != recorded {
-                let answer = wished.answer;
+            if requested.answer.as_ref() != recorded {
+                let answer = requested.answer;
                 self.is_wrong(format!("{request} was answered {answer:?}, on record is {recorded:?}"));
             }
         }
@@ -343,7 +353,7 @@ impl World {
             }
         }
         for (partition, records) in self.journal.iter().enumerate() {
-            let envelopes = &self.truth[partition].envelopes;
+            let envelopes = &self.oracle[partition].envelopes;
             for record in records {
                 let decoded = envelopes.get(&record.offset).map(AsRef::as_ref);
                 let (partition, at) = (partition as u32, record.timestamp_ms);

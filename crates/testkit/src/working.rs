@@ -1,11 +1,11 @@
 //! What worker processes and shims do in the simulated world.
 
-use tidemill_executor::{ExitRecord, Input, KilledBecause, Lease, Output, ProcessEnd, Tag};
+use tidemill_executor::{ExitRecord, Input, KillCause, Lease, Output, ProcessEnd, Tag};
 use tidemill_model::{Actor, Command, CommandRecord, Envelope, Event, RunSpec, Token, WorkMessage, WorkerId};
 
+use crate::cluster::{Cluster, Entry, Process};
 use crate::plan::Mode;
 use crate::rng::Rng;
-use crate::site::{Entry, Process, Site};
 use crate::world::{Happening, Then, World};
 
 /// From one look at the clock to the next.
@@ -13,14 +13,14 @@ const TICK_MS: u64 = 500;
 
 impl World {
     pub(crate) fn worker_begins(&mut self, index: usize, life: u64) {
-        let site = &mut self.sites[index];
-        if site.worker.is_some() || site.life != life {
+        let cluster = &mut self.clusters[index];
+        if cluster.worker.is_some() || cluster.life != life {
             return;
         }
-        site.start();
-        let life = site.life;
+        cluster.start();
+        let life = cluster.life;
         let mut found = Vec::new();
-        for (token, entry) in &mut site.directory {
+        for (token, entry) in &mut cluster.directory {
             let end = match entry {
                 Entry::Wanted | Entry::Unwanted { .. } => Some(ProcessEnd::Abandoned),
                 Entry::Runs => None,
@@ -33,52 +33,52 @@ impl World {
         for input in found {
             self.worker_steps(index, input);
         }
-        self.after(0, Happening::WorkerTick { site: index, life });
+        self.after(0, Happening::WorkerTick { cluster: index, life });
     }
 
     pub(crate) fn worker_tick(&mut self, index: usize, life: u64) {
-        let (now, site) = (self.now, &self.sites[index]);
-        if site.life != life || site.worker.is_none() {
+        let (now, cluster) = (self.now, &self.clusters[index]);
+        if cluster.life != life || cluster.worker.is_none() {
             return;
         }
-        if now < site.paused_until {
-            return self.at(site.paused_until, Happening::WorkerTick { site: index, life });
+        if now < cluster.paused_until {
+            return self.at(cluster.paused_until, Happening::WorkerTick { cluster: index, life });
         }
-        let (boottime_ms, measure) = (site.boot(now), site.measure(self.plan.seed, now));
+        let (boottime_ms, measure) = (cluster.boot(now), cluster.measure(self.plan.seed, now));
         self.worker_steps(index, Input::Measured(measure));
         self.worker_steps(index, Input::Ticked { boottime_ms });
         self.fill_disk(index);
-        self.after(TICK_MS, Happening::WorkerTick { site: index, life });
+        self.after(TICK_MS, Happening::WorkerTick { cluster: index, life });
     }
 
     /// Now and then a disk is full, for a while.
     fn fill_disk(&mut self, index: usize) {
         let now = self.now;
-        let site = &mut self.sites[index];
-        if site.full_until > 0 {
-            if site.full_until <= now {
-                site.full_until = 0;
-                self.worker_steps(index, Input::Fitness { unfit: None });
+        let cluster = &mut self.clusters[index];
+        if cluster.full_until > 0 {
+            if cluster.full_until <= now {
+                cluster.full_until = 0;
+                self.worker_steps(index, Input::Fitness { unready: None });
             }
             return;
         }
         let mut rng = Rng::new(self.plan.seed, "disk", now ^ ((index as u64) << 40));
         if rng.range(0, 250) == 0 && now < self.plan.end {
-            site.full_until = now + rng.range(1_000, 12_000);
-            self.worker_steps(index, Input::Fitness { unfit: Some("its disk is full".to_owned()) });
+            cluster.full_until = now + rng.range(1_000, 12_000);
+            self.worker_steps(index, Input::Fitness { unready: Some("its disk is full".to_owned()) });
         }
     }
 
     pub(crate) fn worker_hears(&mut self, index: usize, life: u64, input: Input) {
-        let (now, site) = (self.now, &self.sites[index]);
-        if site.life != life || site.worker.is_none() {
+        let (now, cluster) = (self.now, &self.clusters[index]);
+        if cluster.life != life || cluster.worker.is_none() {
             return;
         }
-        if now < site.paused_until {
+        if now < cluster.paused_until {
             let input = Box::new(input);
-            return self.at(site.paused_until, Happening::Worker { site: index, life, input });
+            return self.at(cluster.paused_until, Happening::Worker { cluster: index, life, input });
         }
-        let boottime_ms = site.boot(now);
+        let boottime_ms = cluster.boot(now);
         self.worker_steps(index, Input::Ticked { boottime_ms });
         self.worker_steps(index, input);
     }
@@ -87,7 +87,7 @@ impl World {
         if !matches!(input, Input::Ticked { .. } | Input::Measured(_)) {
             self.tell(|| format!("worker {index} hears {input:?}"));
         }
-        let Some(worker) = self.sites[index].worker.as_mut() else { return };
+        let Some(worker) = self.clusters[index].worker.as_mut() else { return };
         for output in worker.step(input) {
             self.worker_acts(index, output);
         }
@@ -101,37 +101,37 @@ impl World {
             Output::KillProcess { token, grace_ms, because } => {
                 let now = self.now;
                 self.tell(|| format!("worker {index} ends {token}: {}", because.as_str()));
-                let site = &mut self.sites[index];
-                if let Some(process) = site.processes.get_mut(&token) {
+                let cluster = &mut self.clusters[index];
+                if let Some(process) = cluster.processes.get_mut(&token) {
                     process.end(now, grace_ms, because);
                     self.look_later(index, token);
-                } else if let Some(entry @ Entry::Wanted) = site.directory.get_mut(&token) {
+                } else if let Some(entry @ Entry::Wanted) = cluster.directory.get_mut(&token) {
                     *entry = Entry::Unwanted { grace_ms, because };
                 }
             }
             Output::RenewLease(lease) => self.renew(index, lease),
             Output::Forget { token } => {
-                self.sites[index].directory.remove(&token);
+                self.clusters[index].directory.remove(&token);
             }
             Output::Exit => {
                 self.tell(|| format!("worker {index} exits"));
                 self.stop_worker_process(index);
-                let life = self.sites[index].life;
+                let life = self.clusters[index].life;
                 let wait = self.rng.range(500, 5_000);
-                self.after(wait, Happening::WorkerBegins { site: index, life });
+                self.after(wait, Happening::WorkerBegins { cluster: index, life });
             }
         }
     }
 
     fn worker_appends(&mut self, index: usize, tag: Tag, command: Command) {
         let now = self.now;
-        let site = &self.sites[index];
-        let life = site.life;
+        let cluster = &self.clusters[index];
+        let life = cluster.life;
         let is_heartbeat = matches!(command, Command::Heartbeat(_));
-        let is_lost = now < site.cut_until || is_heartbeat && now < site.mute_until;
+        let is_lost = now < cluster.cut_until || is_heartbeat && now < cluster.mute_until;
         let actor = Actor { app: "worker".into(), user: None };
-        let record = CommandRecord { shard: site.shard, request: None, reply_to: None, actor, command };
-        let wait = site.floor.saturating_sub(now);
+        let record = CommandRecord { shard: cluster.shard, request: None, reply_to: None, actor, command };
+        let wait = cluster.floor.saturating_sub(now);
         self.tell(|| {
             format!("worker {index} says {:?}{}", record.command, if is_lost { ", lost" } else { "" })
         });
@@ -142,39 +142,39 @@ impl World {
                 self.send(&record, late, Then::Nobody);
             }
             let input = Box::new(Input::Failed(tag));
-            return self.after(2_000, Happening::Worker { site: index, life, input });
+            return self.after(2_000, Happening::Worker { cluster: index, life, input });
         }
         let at = self.send(&record, wait, Then::Worker(index, life, tag));
         if at < now + 500 {
-            self.sites[index].floor = at;
+            self.clusters[index].floor = at;
         }
     }
 
     /// A message of an owner is on its way to a worker.
     pub(crate) fn work(&mut self, worker: &WorkerId, message: WorkMessage, hop: u64) {
         let now = self.now;
-        let Some(site) = self.sites.iter_mut().find(|site| site.id == *worker) else { return };
-        if site.worker.is_none() {
+        let Some(cluster) = self.clusters.iter_mut().find(|cluster| cluster.id == *worker) else { return };
+        if cluster.worker.is_none() {
             return;
         }
-        let at = (now + hop).max(site.cut_until).max(site.hear_floor);
-        site.hear_floor = at;
-        let (index, life) = (site.index, site.life);
-        self.at(at, Happening::Worker { site: index, life, input: Box::new(Input::Work(message)) });
+        let at = (now + hop).max(cluster.cut_until).max(cluster.hear_floor);
+        cluster.hear_floor = at;
+        let (index, life) = (cluster.index, cluster.life);
+        self.at(at, Happening::Worker { cluster: index, life, input: Box::new(Input::Work(message)) });
     }
 
     fn spawn(&mut self, index: usize, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) {
         let mut rng = Rng::new(self.plan.seed, "process", spec.token.0 as u64);
-        let site = &mut self.sites[index];
+        let cluster = &mut self.clusters[index];
         let wait = if rng.chance(5) { rng.range(500, 6_000) } else { rng.range(1, 60) };
-        let life = site.life;
+        let life = cluster.life;
         if rng.chance(5) {
             let end = match rng.chance(60) {
                 true => ProcessEnd::NotStarted("no such program".to_owned()),
                 false => ProcessEnd::NoRoom("its disk is full".to_owned()),
             };
             let input = Box::new(Input::ProcessEnded { token: spec.token, end });
-            return self.after(wait, Happening::Worker { site: index, life, input });
+            return self.after(wait, Happening::Worker { cluster: index, life, input });
         }
         let heeds_term = (!rng.chance(25)).then(|| rng.range(1, 400));
         let duration = match rng.range(0, 10) {
@@ -187,41 +187,41 @@ impl World {
             job: spec.job,
             logical_time: spec.logical_time,
             is_final: spec.ending.is_some(),
-            of: site.id.clone(),
+            of: cluster.id.clone(),
             began: 0,
             natural_end: duration,
             exit_code: if rng.chance(25) { [1, 1, 2, 3][rng.below(4)] } else { 0 },
             heeds_term,
             grace_ms,
-            lease: lease.map(|lease| shifted(site, lease)),
+            lease: lease.map(|lease| shifted(cluster, lease)),
             ending: None,
         };
         let token = spec.token;
-        site.directory.insert(token, Entry::Wanted);
+        cluster.directory.insert(token, Entry::Wanted);
         let process = Box::new(process);
-        self.after(wait, Happening::ProcessBegins { site: index, life, token, process });
+        self.after(wait, Happening::ProcessBegins { cluster: index, life, token, process });
     }
 
     /// The shim has begun, and with it the job.
     pub(crate) fn process_begins(&mut self, index: usize, life: u64, token: Token, mut process: Process) {
         let now = self.now;
-        let site = &mut self.sites[index];
-        let is_orphan = site.life != life || site.worker.is_none();
+        let cluster = &mut self.clusters[index];
+        let is_orphan = cluster.life != life || cluster.worker.is_none();
         if is_orphan {
             // A worker that began since has made sure that it never starts; else its shim sees at once that
             // the worker is gone.
-            if site.life != life || self.rng.chance(50) || !site.directory.contains_key(&token) {
+            if cluster.life != life || self.rng.chance(50) || !cluster.directory.contains_key(&token) {
                 return;
             }
-            process.end(now, process.grace_ms, KilledBecause::WorkerGone);
+            process.end(now, process.grace_ms, KillCause::WorkerGone);
         }
-        let site = &mut self.sites[index];
+        let cluster = &mut self.clusters[index];
         process.began = now;
         process.natural_end += now;
         if process.lease.is_some_and(|lease| lease.term_at_ms <= now) {
-            process.end(now, 0, KilledBecause::Lease);
+            process.end(now, 0, KillCause::Lease);
         }
-        if let Some(entry) = site.directory.get_mut(&token) {
+        if let Some(entry) = cluster.directory.get_mut(&token) {
             if let Entry::Unwanted { grace_ms, because } = *entry {
                 process.end(now, grace_ms, because);
             }
@@ -229,7 +229,7 @@ impl World {
         }
         let (batch, time) = (process.batch, (process.job, process.logical_time));
         let is_final = process.is_final;
-        site.processes.insert(token, process);
+        cluster.processes.insert(token, process);
         self.tell(|| format!("process of {token}, batch {batch}, begins on site {index}"));
         self.stats.add("process", "began");
         if is_final {
@@ -239,12 +239,12 @@ impl World {
         } else if let Some(other) = self.live_times.insert(time, index) {
             self.is_wrong(format!("two live runs of job {} for {}, on {other} and {index}", time.0, time.1));
         }
-        let runs = self.sites[index].processes.get(&token).is_some_and(|process| process.ending.is_none());
+        let runs = self.clusters[index].processes.get(&token).is_some_and(|process| process.ending.is_none());
         if runs && self.plan.mode == Mode::Usual && self.known.ended.contains(&token) {
             self.is_wrong(format!("a process of {token} begins on site {index} after its end is on record"));
         }
         let input = Box::new(Input::ProcessStarted { token });
-        self.after(1, Happening::Worker { site: index, life, input });
+        self.after(1, Happening::Worker { cluster: index, life, input });
         self.look_later(index, token);
     }
 
@@ -253,11 +253,11 @@ impl World {
         for recorded in &envelope.events {
             let token = match recorded.event {
                 Event::AttemptFinished { token, .. }
-                | Event::FinalCommandEnded { token: Some(token), .. } => token,
+                | Event::FinalCommandFinished { token: Some(token), .. } => token,
                 _ => continue,
             };
             self.known.ended.insert(token);
-            let runs = self.sites.iter().position(|site| site.processes.contains_key(&token));
+            let runs = self.clusters.iter().position(|cluster| cluster.processes.contains_key(&token));
             if let Some(index) = runs.filter(|_| self.plan.mode == Mode::Usual) {
                 self.is_wrong(format!(
                     "a process of {token} runs on site {index} after its end is on record"
@@ -267,15 +267,15 @@ impl World {
     }
 
     fn look_later(&mut self, index: usize, token: Token) {
-        if let Some(process) = self.sites[index].processes.get(&token) {
+        if let Some(process) = self.clusters[index].processes.get(&token) {
             let at = process.next_look();
-            self.at(at, Happening::ProcessLook { site: index, token });
+            self.at(at, Happening::ProcessLook { cluster: index, token });
         }
     }
 
     pub(crate) fn process_look(&mut self, index: usize, token: Token) {
         let now = self.now;
-        let Some(process) = self.sites[index].processes.get_mut(&token) else { return };
+        let Some(process) = self.clusters[index].processes.get_mut(&token) else { return };
         match process.look(now) {
             Some(record) => self.process_ends(index, token, Some(record)),
             None if process.next_look() > now => self.look_later(index, token),
@@ -285,30 +285,30 @@ impl World {
 
     /// Nothing of it runs any more.
     pub(crate) fn process_ends(&mut self, index: usize, token: Token, record: Option<ExitRecord>) {
-        let site = &mut self.sites[index];
-        let Some(process) = site.processes.remove(&token) else { return };
+        let cluster = &mut self.clusters[index];
+        let Some(process) = cluster.processes.remove(&token) else { return };
         if !process.is_final {
             self.live_batches.remove(&process.batch);
             self.live_times.remove(&(process.job, process.logical_time));
         }
-        if let Some(because) = record.as_ref().and_then(|record| record.killed_because) {
+        if let Some(because) = record.as_ref().and_then(|record| record.kill_cause) {
             self.stats.add("killed", because.as_str());
         }
-        if process.of == site.id && site.directory.contains_key(&token) {
+        if process.of == cluster.id && cluster.directory.contains_key(&token) {
             let entry = record.clone().map_or(Entry::Vanished, Entry::Ended);
-            site.directory.insert(token, entry);
+            cluster.directory.insert(token, entry);
             let end = record.map_or(ProcessEnd::Vanished, ProcessEnd::Recorded);
-            let (life, input) = (site.life, Box::new(Input::ProcessEnded { token, end }));
+            let (life, input) = (cluster.life, Box::new(Input::ProcessEnded { token, end }));
             let hop = self.hop();
-            self.after(hop, Happening::Worker { site: index, life, input });
+            self.after(hop, Happening::Worker { cluster: index, life, input });
         }
         self.tell(|| format!("process of {token} has ended on site {index}"));
     }
 
     fn renew(&mut self, index: usize, lease: Lease) {
-        let site = &mut self.sites[index];
-        let lease = shifted(site, lease);
-        for process in site.processes.values_mut().filter(|process| process.of == site.id) {
+        let cluster = &mut self.clusters[index];
+        let lease = shifted(cluster, lease);
+        for process in cluster.processes.values_mut().filter(|process| process.of == cluster.id) {
             if process.lease.is_some() && process.ending.is_none() {
                 process.lease = Some(lease);
             }
@@ -318,22 +318,22 @@ impl World {
     /// The worker's process is gone; its shims see it.
     pub(crate) fn stop_worker_process(&mut self, index: usize) {
         let now = self.now;
-        let site = &mut self.sites[index];
-        site.worker = None;
-        site.paused_until = 0;
-        if !site.processes.is_empty() {
+        let cluster = &mut self.clusters[index];
+        cluster.worker = None;
+        cluster.paused_until = 0;
+        if !cluster.processes.is_empty() {
             self.stats.add("condition", "shim_outlives_worker");
         }
-        for process in site.processes.values_mut() {
-            process.end(now, process.grace_ms, KilledBecause::WorkerGone);
+        for process in cluster.processes.values_mut() {
+            process.end(now, process.grace_ms, KillCause::WorkerGone);
         }
-        for token in site.processes.keys().copied().collect::<Vec<_>>() {
+        for token in cluster.processes.keys().copied().collect::<Vec<_>>() {
             self.look_later(index, token);
         }
     }
 }
 
-fn shifted(site: &Site, lease: Lease) -> Lease {
-    let shift = |at: u64| at.saturating_sub(site.boot_offset);
+fn shifted(cluster: &Cluster, lease: Lease) -> Lease {
+    let shift = |at: u64| at.saturating_sub(cluster.boot_offset);
     Lease { term_at_ms: shift(lease.term_at_ms), kill_at_ms: shift(lease.kill_at_ms) }
 }

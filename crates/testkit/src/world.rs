@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_dispatcher::Moment;
-use tidemill_engine::Rig;
+use tidemill_engine::FaultInjection;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{AppendError, Genesis, LogId, Record};
 use tidemill_model::{
@@ -15,13 +15,13 @@ use tidemill_model::{
 };
 
 use crate::clients::Client;
+use crate::cluster::Cluster;
 use crate::host::Host;
+use crate::log_fault::{LogFault, fault_injection};
+use crate::oracle::{Known, Oracle};
 use crate::plan::{Mode, Plan, Planned};
 use crate::rng::Rng;
-use crate::ruin::{Ruin, rig};
-use crate::site::Site;
 use crate::stats::Stats;
-use crate::truth::{Known, Truth};
 
 /// Two dispatcher processes.
 pub(crate) const HOSTS: usize = 2;
@@ -40,26 +40,26 @@ pub(crate) enum Then {
 pub(crate) enum Happening {
     JournalLands { partition: u32, value: Vec<u8>, from: (usize, u64), then: Then, held: bool },
     CommandLands { partition: u32, value: Arc<[u8]>, then: Then },
-    Owner { host: usize, partition: u32, turn: u64, what: OwnerTurn },
+    Owner { host: usize, partition: u32, turn: u64, what: OwnerStep },
     HostBegins { host: usize },
     SeatBegins { host: usize, partition: u32, life: u64 },
     Suggest { host: usize, partition: u32, suggested: bool },
-    Worker { site: usize, life: u64, input: Box<WorkerInput> },
-    WorkerTick { site: usize, life: u64 },
-    WorkerBegins { site: usize, life: u64 },
-    ProcessBegins { site: usize, life: u64, token: Token, process: Box<crate::site::Process> },
-    ProcessLook { site: usize, token: Token },
+    Worker { cluster: usize, life: u64, input: Box<WorkerInput> },
+    WorkerTick { cluster: usize, life: u64 },
+    WorkerBegins { cluster: usize, life: u64 },
+    ProcessBegins { cluster: usize, life: u64, token: Token, process: Box<crate::cluster::Process> },
+    ProcessLook { cluster: usize, token: Token },
     Reply { reply: Box<Reply> },
-    Wish { index: usize },
-    WishAgain { request: RequestId },
+    SubmitRequest { index: usize },
+    ClientRequestAgain { request: RequestId },
     Outside { round: u64 },
     Client { index: usize, turn: u64 },
     Fault { fault: Planned },
-    Ruin,
+    LogFault,
 }
 
 #[derive(Debug)]
-pub(crate) enum OwnerTurn {
+pub(crate) enum OwnerStep {
     Tick,
     Wake,
     PollJournal,
@@ -92,9 +92,9 @@ impl Ord for Entry {
     }
 }
 
-/// A wish that is not answered yet, or was.
+/// A request that is not answered yet, or was.
 #[derive(Debug)]
-pub(crate) struct Wished {
+pub(crate) struct Requested {
     pub(crate) partition: u32,
     pub(crate) record: CommandRecord,
     pub(crate) answer: Option<Outcome>,
@@ -124,16 +124,16 @@ pub(crate) struct World {
     pub(crate) commands: Vec<Vec<Record>>,
     /// The first command that each partition still has.
     pub(crate) commands_from: Vec<u64>,
-    /// What a topic held before it was made anew.
+    /// What a topic held before it was rebuilt.
     pub(crate) lost_commands: Vec<Vec<Record>>,
-    pub(crate) rig: Rig,
-    pub(crate) ruined: Option<Ruin>,
-    pub(crate) truth: Vec<Truth>,
+    pub(crate) fault_injection: FaultInjection,
+    pub(crate) ruined: Option<LogFault>,
+    pub(crate) oracle: Vec<Oracle>,
     pub(crate) known: Known,
     pub(crate) hosts: Vec<Host>,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) clusters: Vec<Cluster>,
     pub(crate) clients: Vec<Client>,
-    pub(crate) wished: BTreeMap<RequestId, Wished>,
+    pub(crate) requested: BTreeMap<RequestId, Requested>,
     pub(crate) requests: u64,
     pub(crate) weather: Weather,
     pub(crate) healed: bool,
@@ -158,7 +158,7 @@ impl World {
     pub(crate) fn of(plan: Plan, trace: bool) -> Self {
         let seed = plan.seed;
         let count = plan.partitions;
-        let rig = rig(&plan);
+        let fault_injection = fault_injection(&plan);
         let mut rng = Rng::new(seed, "shape", 0);
         let hosts = (0..HOSTS).map(|_| Host::new(count, &mut rng)).collect();
         let mut world = Self {
@@ -171,14 +171,16 @@ impl World {
             commands: vec![Vec::new(); count as usize],
             commands_from: vec![0; count as usize],
             lost_commands: vec![Vec::new(); count as usize],
-            truth: (0..count).map(|partition| Truth::new(partition, count, rig.clone())).collect(),
-            rig,
+            oracle: (0..count)
+                .map(|partition| Oracle::new(partition, count, fault_injection.clone()))
+                .collect(),
+            fault_injection,
             ruined: None,
             known: Known::default(),
             hosts,
-            sites: Vec::new(),
+            clusters: Vec::new(),
             clients: Vec::new(),
-            wished: BTreeMap::new(),
+            requested: BTreeMap::new(),
             requests: 0,
             weather: Weather::default(),
             healed: false,
@@ -204,9 +206,9 @@ impl World {
             let host = partition as usize % HOSTS;
             self.at(0, Happening::Suggest { host, partition, suggested: true });
         }
-        for index in 0..self.plan.sites {
+        for index in 0..self.plan.clusters {
             let group = index % self.plan.groups;
-            let mut site = Site {
+            let mut cluster = Cluster {
                 index,
                 group: format!("g{}", group + 1).try_into().expect("a group's name"),
                 shard: ShardId(group as u16 + 1),
@@ -228,20 +230,20 @@ impl World {
                 hear_floor: 0,
                 full_until: 0,
             };
-            site.reserved = reserved(&mut rng.aside("reserved"), &site.slots);
-            site.wipe();
-            self.sites.push(site);
+            cluster.reserved = reserved(&mut rng.aside("reserved"), &cluster.slots);
+            cluster.wipe();
+            self.clusters.push(cluster);
             // Some begin late.
             let is_late = rng.chance(20);
             if is_late {
                 self.stats.add("condition", "late_worker");
             }
             let at = if is_late { rng.range(3_000, 30_000) } else { rng.range(500, 3_000) };
-            self.at(at, Happening::WorkerBegins { site: index, life: 0 });
+            self.at(at, Happening::WorkerBegins { cluster: index, life: 0 });
         }
         self.define_groups(rng);
-        for (index, at) in self.plan.wishes.clone() {
-            self.at(at, Happening::Wish { index });
+        for (index, at) in self.plan.client_requests.clone() {
+            self.at(at, Happening::SubmitRequest { index });
         }
         self.at(2_000, Happening::Outside { round: 0 });
         self.clients_begin();
@@ -250,7 +252,7 @@ impl World {
         }
         if self.plan.mode != Mode::Usual {
             let at = rng.range(self.plan.end / 3, self.plan.end);
-            self.at(at, Happening::Ruin);
+            self.at(at, Happening::LogFault);
         }
     }
 
@@ -312,25 +314,25 @@ impl World {
                 self.journal_lands(partition, value, from, then, held);
             }
             Happening::CommandLands { partition, value, then } => self.command_lands(partition, value, then),
-            Happening::Owner { host, partition, turn, what } => self.owner_turn(host, partition, turn, what),
+            Happening::Owner { host, partition, turn, what } => self.owner_step(host, partition, turn, what),
             Happening::HostBegins { host } => self.host_begins(host),
             Happening::SeatBegins { host, partition, life } => self.seat_begins(host, partition, life),
             Happening::Suggest { .. } if self.healed => {}
             Happening::Suggest { host, partition, suggested } => self.suggest(host, partition, suggested),
-            Happening::Worker { site, life, input } => self.worker_hears(site, life, *input),
-            Happening::WorkerTick { site, life } => self.worker_tick(site, life),
-            Happening::WorkerBegins { site, life } => self.worker_begins(site, life),
-            Happening::ProcessBegins { site, life, token, process } => {
-                self.process_begins(site, life, token, *process);
+            Happening::Worker { cluster, life, input } => self.worker_hears(cluster, life, *input),
+            Happening::WorkerTick { cluster, life } => self.worker_tick(cluster, life),
+            Happening::WorkerBegins { cluster, life } => self.worker_begins(cluster, life),
+            Happening::ProcessBegins { cluster, life, token, process } => {
+                self.process_begins(cluster, life, token, *process);
             }
-            Happening::ProcessLook { site, token } => self.process_look(site, token),
+            Happening::ProcessLook { cluster, token } => self.process_look(cluster, token),
             Happening::Reply { reply } => self.reply(*reply),
-            Happening::Wish { index } => self.wish(index),
-            Happening::WishAgain { request } => self.wish_again(&request),
+            Happening::SubmitRequest { index } => self.client_request(index),
+            Happening::ClientRequestAgain { request } => self.client_request_again(&request),
             Happening::Outside { round } => self.outside(round),
             Happening::Client { index, turn } => self.client_turn(index, turn),
             Happening::Fault { fault } => self.fault(&fault),
-            Happening::Ruin => self.ruin(),
+            Happening::LogFault => self.log_fault(),
         }
     }
 
@@ -340,7 +342,7 @@ impl World {
         let offset = self.journal[at].len() as u64;
         self.look_for_equal_command(partition);
         let closed = by_the_living && self.is_closed(partition);
-        if let Some(envelope) = self.truth[at].land(offset, &value, &mut self.stats) {
+        if let Some(envelope) = self.oracle[at].land(offset, &value, &mut self.stats) {
             if closed {
                 self.is_wrong(format!("partition {partition} goes on, though it must not"));
             }
@@ -371,11 +373,11 @@ impl World {
         let timestamp_ms = self.wall().as_millisecond();
         self.commands[at].push(Record { offset, timestamp_ms, key: Vec::new(), value });
         self.poll_commands(partition);
-        if let Then::Worker(site, life, tag) = then {
+        if let Then::Worker(cluster, life, tag) = then {
             let hop = self.hop();
             self.after(
                 hop,
-                Happening::Worker { site, life, input: Box::new(WorkerInput::Acknowledged(tag)) },
+                Happening::Worker { cluster, life, input: Box::new(WorkerInput::Acknowledged(tag)) },
             );
         }
     }
@@ -408,7 +410,7 @@ impl World {
 
     /// The heads of all journals.
     pub(crate) fn hash(&self) -> String {
-        let heads = self.truth.iter().filter_map(|truth| truth.chain.head());
+        let heads = self.oracle.iter().filter_map(|oracle| oracle.chain.head());
         heads.map(|head| head.hash.to_string()).collect::<Vec<_>>().join("-")
     }
 

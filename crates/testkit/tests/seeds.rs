@@ -35,7 +35,7 @@ fn different_seeds_give_different_histories() {
     assert_ne!(run(1, &Mask::default(), false).hash, run(2, &Mask::default(), false).hash);
 }
 
-/// By this seed it was found that a shortened lease acted on a worker that had been told the longer one. Wishes have
+/// By this seed it was found that a shortened lease acted on a worker that had been told the longer one. Requests have
 /// changed since; what it showed stands by hand in `a_shortened_lease_counts_for_workers_that_were_told_of_it`.
 #[test]
 fn the_history_of_a_shortened_lease_keeps_every_rule() {
@@ -57,7 +57,7 @@ fn what_is_left_of_a_log_that_lost_its_end_is_worked_on() {
     keep_what_holds_in(Mode::LostTail);
 }
 
-/// Rule 5: commands cut off above the resume point, or a topic made anew.
+/// Rule 5: commands cut off above the resume point, or a topic rebuilt.
 #[test]
 fn a_partition_that_lost_its_commands_stops_and_the_others_go_on() {
     keep_what_holds_in(Mode::LostTopic);

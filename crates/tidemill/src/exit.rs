@@ -59,7 +59,7 @@ impl Exit {
             Exit::NotFound => "there is no such job, batch, worker, group or key",
             Exit::Unreachable => "the server cannot be reached; nothing was done",
             Exit::OutcomeUnknown => "no answer came, so it may or may not have been done",
-            Exit::NotInForce => "it is done and recorded, and not yet in force in every group",
+            Exit::NotInForce => "it is done and recorded, and not yet in effect in every group",
             Exit::BatchFailed => "with --wait: the batch, or one of a rerun, failed",
             Exit::BatchKilled => "with --wait: the batch was killed, or the rerun cancelled",
             Exit::RuleBroken => "verify --journal: the journal breaks a rule",

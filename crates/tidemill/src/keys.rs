@@ -146,7 +146,7 @@ pub(crate) fn draw<const N: usize>() -> String {
 pub(crate) fn public_half(private: &str) -> Done<String> {
     let bad = || {
         Failure::bad_input("a group's private key must be 64 hexadecimal digits")
-            .hint("`tidemill group define NAME` draws a new one")
+            .hint("`tidemill group apply NAME` draws a new one")
     };
     let mut seed = [0_u8; 32];
     if private.len() != 64 || !private.is_ascii() {

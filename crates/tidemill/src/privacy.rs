@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(
             (closed.as_slice(), mode(dir.path())),
             (&[][..], 0o700),
-            "a stricter mode is its owner's wish"
+            "a stricter mode is its owner's request"
         );
     }
 

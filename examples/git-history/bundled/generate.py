@@ -15,7 +15,7 @@ AUTHORS = ["Ada Marsh", "Bo Lindqvist", "Chen Wei", "Dora Klein", "Emeka Obi", "
 AREAS = ["intake", "parser", "store", "report", "web", "cli", "deploy"]
 FILES = ["mod.rs", "table.rs", "error.rs", "tests.rs", "config.rs", "README.md"]
 VERBS = ["fix", "add", "simplify", "speed up", "test", "rename", "document", "remove", "guard"]
-THINGS = [
+EXTERNAL_DEPENDENCIES = [
     "empty input", "retry after a timeout", "the date filter", "column order", "the hourly summary",
     "duplicate rows", "a slow query", "the log line", "time zone handling", "the error message",
     "unused options", "paging", "the nightly check", "a race at shutdown", "UTF-8 names",
@@ -39,7 +39,7 @@ def main():
         while now.weekday() >= 5 and below(10) > 0:
             now += datetime.timedelta(days=1)
         area = skewed(AREAS)
-        subject = f"{area}: {skewed(VERBS)} {skewed(THINGS)}"
+        subject = f"{area}: {skewed(VERBS)} {skewed(EXTERNAL_DEPENDENCIES)}"
         digest = hashlib.sha1(f"{number} {subject} {now}".encode()).hexdigest()
         entry = [f"C\t{digest}\t{now.isoformat()}\t{skewed(AUTHORS)}\t{subject}"]
         paths = {f"src/{area}/{skewed(FILES)}" for _ in range(1 + below(4))}

@@ -1,4 +1,4 @@
-//! What every client has: ways in, a name for each wish, and the account of what it was told.
+//! What every client has: ways in, a name for each request, and the account of what it was told.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::history::{History, Told, Wish, Written};
+use crate::history::{Action, History, Told, Written};
 use crate::rest::{Answer, Rest};
 use crate::rng::Rng;
 
-/// Sends of one wish, at most.
+/// Sends of one request, at most.
 const TRIES: u32 = 4;
 const PAUSE_MS: (u64, u64) = (150, 900);
 
@@ -84,8 +84,8 @@ impl Caller {
         answer
     }
 
-    /// Sends a wish until somebody says what came of it, under one name.
-    pub(crate) fn write(&mut self, wish: Wish, path: &str, body: &Value) -> Told {
+    /// Sends a request until somebody says what came of it, under one name.
+    pub(crate) fn write(&mut self, action: Action, path: &str, body: &Value) -> Told {
         self.sent += 1;
         let key = format!("chaos-{}-{}", self.number, self.sent);
         let mut told = Told::Unknown(String::new());
@@ -110,7 +110,7 @@ impl Caller {
             }
         }
         let at_ms = Timestamp::now().as_millisecond();
-        self.history.writes.push(Written { key, wish, tries, at_ms, told: told.clone() });
+        self.history.writes.push(Written { key, action, tries, at_ms, told: told.clone() });
         told
     }
 

@@ -1,4 +1,4 @@
-//! A client of jobs and batches: draws wishes, and remembers what it was told.
+//! A client of jobs and batches: draws requests, and remembers what it was told.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Client, Common, is_decision};
-use crate::history::{History, Told, Wish, Written};
+use crate::history::{Action, History, Told, Written};
 use crate::jobs;
 use crate::rest::Answer;
 use crate::rng::Rng;
@@ -58,7 +58,7 @@ impl Submitter {
         self.caller.common.jobs.get(name).copied().unwrap_or_default()
     }
 
-    /// A logical time that no other wish has.
+    /// A logical time that no other request has.
     fn logical_time(&self) -> Timestamp {
         let second =
             1_704_067_200 + i64::try_from(self.caller.number * 1_000_000 + self.caller.sent).unwrap_or(0);
@@ -72,12 +72,12 @@ impl Submitter {
 
     fn run_at(&mut self, name: &str, time: Timestamp) {
         let path = format!("/api/jobs/{}/run", self.job(name));
-        self.write(Wish::Run, &path, &json!({"logical_time": time, "concurrent": true}));
+        self.write(Action::Run, &path, &json!({"logical_time": time, "concurrent": true}));
     }
 
     /// Remembers the batch that comes of it.
-    fn write(&mut self, wish: Wish, path: &str, body: &Value) {
-        if let Told::Ok(answer) = self.caller.write(wish, path, body)
+    fn write(&mut self, action: Action, path: &str, body: &Value) {
+        if let Told::Ok(answer) = self.caller.write(action, path, body)
             && let (Some(batch), Some(position)) = (answer["batch"].as_i64(), answer["position"].as_str())
         {
             self.known.push((batch, position.to_owned()));
@@ -89,14 +89,14 @@ impl Submitter {
 
     fn rerun(&mut self) {
         let Some((batch, _)) = self.caller.rng.pick(&self.known).cloned() else { return };
-        self.write(Wish::Rerun(batch), &format!("/api/batches/{batch}/rerun"), &json!({}));
+        self.write(Action::Rerun(batch), &format!("/api/batches/{batch}/rerun"), &json!({}));
     }
 
     fn kill(&mut self) {
         // One of the last few: it may still go on.
         let newest = &self.known[self.known.len().saturating_sub(3)..];
         let Some((batch, _)) = self.caller.rng.pick(newest).cloned() else { return };
-        self.write(Wish::Kill(batch), &format!("/api/batches/{batch}/kill"), &json!({"reason": "chaos"}));
+        self.write(Action::Kill(batch), &format!("/api/batches/{batch}/kill"), &json!({"reason": "chaos"}));
     }
 
     fn submit(&mut self) {
@@ -107,19 +107,19 @@ impl Submitter {
             "user": format!("client-{}", self.caller.number), "job_type": "shell", "group_id": self.caller.common.group,
             "command": jobs::command(&self.caller.common.dir, "0.1", 0),
         });
-        self.write(Wish::Submit, "/api/job/submit", &body);
+        self.write(Action::Submit, "/api/job/submit", &body);
     }
 
     fn apply(&mut self) {
         let comment = format!("{}-{}", self.caller.number, self.caller.sent);
         let body = json!({"jobs": [jobs::switched(&comment)]});
-        self.write(Wish::Apply(comment), "/api/jobs/apply", &body);
+        self.write(Action::Apply(comment), "/api/jobs/apply", &body);
     }
 
     fn switch(&mut self) {
         let (job, on) = (self.job(jobs::SWITCHED), self.caller.rng.chance(50));
         let word = if on { "enable" } else { "disable" };
-        self.write(Wish::Switch(job, on), &format!("/api/jobs/{job}/{word}"), &json!({}));
+        self.write(Action::Switch(job, on), &format!("/api/jobs/{job}/{word}"), &json!({}));
     }
 
     fn absurd(&mut self) {
@@ -131,7 +131,7 @@ impl Submitter {
         // The last of these is a good path with a body that nobody takes.
         let body = json!({"logical_time": if path.contains("99999") { Value::Null } else { json!("noon") }});
         let body = if path.ends_with("kill") { json!({}) } else { body };
-        self.write(Wish::Absurd, &path, &body);
+        self.write(Action::Absurd, &path, &body);
     }
 
     /// Runs a job that waits for a path and a third party's report, and has them come, most times; the rest is
@@ -149,7 +149,7 @@ impl Submitter {
         }
         if self.caller.rng.chance(90) {
             let body = json!({"code": jobs::CODE, "logical_time": time});
-            self.caller.write(Wish::Report(time), "/api/third-party", &body);
+            self.caller.write(Action::Report(time), "/api/third-party", &body);
         }
         if !is_first {
             self.run_at(jobs::GATED, time);
@@ -163,15 +163,16 @@ impl Submitter {
             "jobs": [jobs::SCHEDULED[0]], "cascade": "job", "from": to - SignedDuration::from_secs(15), "to": to,
             "concurrency": 2, "approve": true,
         });
-        self.caller.write(Wish::Plan, "/api/reruns", &body);
+        self.caller.write(Action::Plan, "/api/reruns", &body);
     }
 
-    /// The same wish once more gets the same answer, from any interface.
+    /// The same request once more gets the same answer, from any interface.
     fn repeat(&mut self) {
         let newest = &self.caller.history.writes[self.caller.history.writes.len().saturating_sub(20)..];
-        let runs = newest.iter().filter(|it| matches!((&it.wish, &it.told), (Wish::Rerun(_), Told::Ok(_))));
+        let runs =
+            newest.iter().filter(|it| matches!((&it.action, &it.told), (Action::Rerun(_), Told::Ok(_))));
         let runs: Vec<_> = runs.cloned().collect();
-        let Some(Written { key, wish: Wish::Rerun(batch), told: Told::Ok(first), .. }) =
+        let Some(Written { key, action: Action::Rerun(batch), told: Told::Ok(first), .. }) =
             self.caller.rng.pick(&runs)
         else {
             return;
@@ -179,10 +180,10 @@ impl Submitter {
         let (key, batch, first) = (key.clone(), *batch, first.clone());
         match self.caller.interface().post(&format!("/api/batches/{batch}/rerun"), &key, &json!({})) {
             Answer::Ok(again) if again["batch"] != first["batch"] => {
-                self.caller.wrong(format!("wish {key} was answered {first}, and again {again}"));
+                self.caller.wrong(format!("request {key} was answered {first}, and again {again}"));
             }
             Answer::Refused(why) if is_decision(&why) => {
-                self.caller.wrong(format!("wish {key} was answered {first}, and again {why}"));
+                self.caller.wrong(format!("request {key} was answered {first}, and again {why}"));
             }
             Answer::Ok(_) => self.caller.history.reads_ok += 1,
             Answer::Refused(_) | Answer::Unknown(_) => self.caller.history.reads_failed += 1,

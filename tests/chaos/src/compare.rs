@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use tidemill_model::{Event, Outcome, RequestId, Source};
 
-use crate::history::{Told, Wish, Written};
+use crate::history::{Action, Told, Written};
 use crate::journal::{Entry, What};
 use crate::puller;
 use crate::recovery::events;
 
-/// A decision about a wish.
+/// A decision about a request.
 struct Decided<'a> {
     place: String,
     outcome: &'a Outcome,
@@ -23,7 +23,7 @@ impl Decided<'_> {
     }
 }
 
-/// Compares; gives what is wrong. A wish's request id on record is `APP:KEY`, and `APP:KEY~N` where the
+/// Compares; gives what is wrong. A request's request id on record is `APP:KEY`, and `APP:KEY~N` where the
 /// interface asked again by itself.
 #[must_use]
 pub(crate) fn compare(app: &str, writes: &[Written], entries: &[Entry]) -> Vec<String> {
@@ -34,7 +34,7 @@ pub(crate) fn compare(app: &str, writes: &[Written], entries: &[Entry]) -> Vec<S
     for written in writes {
         let found = decided.get(written.key.as_str()).map(Vec::as_slice).unwrap_or_default();
         let mut granted: Vec<_> = found.iter().filter(|decided| decided.is_granted()).collect();
-        if matches!(written.wish, Wish::Complete(_)) {
+        if matches!(written.action, Action::Complete(_)) {
             // Said again it is granted again, without an event: its answer is not kept, for the state gives it.
             granted.sort_by_key(|decided| decided.events.is_empty());
             let with_event = granted.iter().filter(|decided| !decided.events.is_empty()).count();
@@ -45,13 +45,13 @@ pub(crate) fn compare(app: &str, writes: &[Written], entries: &[Entry]) -> Vec<S
         known.insert(written.key.as_str());
         match &written.told {
             // A pull has no name, and a move is decided later, by another record.
-            told if matches!(written.wish, Wish::Pull(_) | Wish::Move(..)) => {
+            told if matches!(written.action, Action::Pull(_) | Action::Move(..)) => {
                 // Who is there already is told so at once.
-                let is_there = matches!(written.wish, Wish::Move(..)) && !granted.is_empty();
+                let is_there = matches!(written.action, Action::Move(..)) && !granted.is_empty();
                 let request = format!("{app}:{}", written.key);
                 if let Told::Ok(answer) = told
                     && !is_there
-                    && !facts.have(&written.wish, &request, answer)
+                    && !facts.have(&written.action, &request, answer)
                 {
                     say("acknowledged, and not on record".to_owned());
                 }
@@ -75,7 +75,7 @@ pub(crate) fn compare(app: &str, writes: &[Written], entries: &[Entry]) -> Vec<S
     wrong
 }
 
-/// All decisions that are no repeats, by the key of the wish.
+/// All decisions that are no repeats, by the key of the request.
 fn decisions<'a>(app: &str, entries: &'a [Entry]) -> BTreeMap<&'a str, Vec<Decided<'a>>> {
     let mut decided: BTreeMap<&str, Vec<Decided<'_>>> = BTreeMap::new();
     for entry in entries {
@@ -111,7 +111,7 @@ struct Facts {
     completed: BTreeMap<i64, String>,
     /// Grants, and whose they are.
     granted: BTreeMap<i64, String>,
-    /// Moves, by the wish's request id: who came where.
+    /// Moves, by the request's request id: who came where.
     moved: BTreeMap<String, (String, String)>,
 }
 
@@ -138,13 +138,13 @@ impl Facts {
         facts
     }
 
-    fn have(&self, wish: &Wish, request: &str, answer: &Value) -> bool {
-        match wish {
-            Wish::Pull(user) => {
+    fn have(&self, action: &Action, request: &str, answer: &Value) -> bool {
+        match action {
+            Action::Pull(user) => {
                 let grant = answer["grant"]["grant"].as_i64();
                 grant.is_none_or(|grant| self.granted.get(&grant) == Some(user))
             }
-            Wish::Move(user, to) => self.moved.get(request) == Some(&(user.clone(), to.clone())),
+            Action::Move(user, to) => self.moved.get(request) == Some(&(user.clone(), to.clone())),
             _ => false,
         }
     }
@@ -152,48 +152,48 @@ impl Facts {
 
 fn has_its_event(written: &Written, answer: &Value, events: &[&Event], facts: &Facts) -> bool {
     let any = |fits: &dyn Fn(&Event) -> bool| events.iter().any(|event| fits(event));
-    match &written.wish {
-        Wish::Run | Wish::Rerun(_) => {
+    match &written.action {
+        Action::Run | Action::Rerun(_) => {
             any(&|event| matches!(event, Event::BatchGenerated { batch, .. } if answer["batch"] == batch.0))
         }
         // The end of one batch can be asked for twice: the first time is on record.
-        Wish::Kill(of) if events.is_empty() => facts.killed.contains(of),
-        Wish::Kill(of) => any(&|event| match event {
+        Action::Kill(of) if events.is_empty() => facts.killed.contains(of),
+        Action::Kill(of) => any(&|event| match event {
             Event::KillRequested { batch, .. } | Event::BatchFinished { batch, .. } => batch.0 == *of,
             _ => false,
         }),
-        Wish::Apply(comment) => any(
+        Action::Apply(comment) => any(
             &|event| matches!(event, Event::JobDefined { definition, .. } if definition.comment == *comment),
         ),
         // It may have been so already.
-        Wish::Switch(..) if events.is_empty() => true,
-        Wish::Switch(of, on) => any(&|event| match event {
+        Action::Switch(..) if events.is_empty() => true,
+        Action::Switch(of, on) => any(&|event| match event {
             Event::JobEnabled { job } => *on && job.0 == *of,
             Event::JobDisabled { job } => !*on && job.0 == *of,
             _ => false,
         }),
-        Wish::Submit => any(
+        Action::Submit => any(
             &|event| matches!(event, Event::JobSubmitted { definition } if answer["job_id"] == definition.id.0),
         ),
-        Wish::Plan => {
+        Action::Plan => {
             any(&|event| matches!(event, Event::RerunRequested { rerun, .. } if answer["rerun"] == rerun.0))
         }
-        Wish::Report(time) => any(
+        Action::Report(time) => any(
             &|event| matches!(event, Event::ThirdPartyReported { report, .. } if report.logical_time.jiff() == *time),
         ),
         // Said again of a grant that it is done, with the same result.
-        Wish::Complete(of) if events.is_empty() => facts.completed.get(of) == Some(&puller::result(*of)),
-        Wish::Complete(of) => any(&|event| match event {
+        Action::Complete(of) if events.is_empty() => facts.completed.get(of) == Some(&puller::result(*of)),
+        Action::Complete(of) => any(&|event| match event {
             Event::TaskCompleted { grant, result, .. } => grant.0 == *of && *result == puller::result(*of),
             _ => false,
         }),
-        Wish::Return(of) => {
+        Action::Return(of) => {
             any(&|event| matches!(event, Event::GrantReturned { grant, .. } if grant.0 == *of))
         }
-        Wish::Task => {
+        Action::Task => {
             any(&|event| matches!(event, Event::TaskCreated { task, .. } if answer["task"] == task.0))
         }
-        Wish::Pull(_) | Wish::Move(..) | Wish::Absurd => false,
+        Action::Pull(_) | Action::Move(..) | Action::Absurd => false,
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn written(told: Told) -> Written {
-        Written { key: "chaos-1-1".to_owned(), wish: Wish::Run, tries: 1, at_ms: 0, told }
+        Written { key: "chaos-1-1".to_owned(), action: Action::Run, tries: 1, at_ms: 0, told }
     }
 
     fn wrong(told: Told, entries: &[Entry]) -> usize {
@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(compare("admin", &[], &[entry("other:chaos-9-1", Some(7))]).len(), 0);
     }
 
-    fn check(wish: Wish, answer: Value, entries: &[Entry]) -> usize {
-        compare("admin", &[Written { wish, ..written(Told::Ok(answer)) }], entries).len()
+    fn check(action: Action, answer: Value, entries: &[Entry]) -> usize {
+        compare("admin", &[Written { action, ..written(Told::Ok(answer)) }], entries).len()
     }
 
     #[test]
@@ -283,12 +283,12 @@ mod tests {
             json!({"user_moved": {"user": "ann", "from": 1, "to": "beta", "shard": 2, "request": "admin:chaos-1-1"}}),
         );
         let entries = [decided("admin:other", &json!("done"), &[grant, home])];
-        let (pull, given) = (|user: &str| Wish::Pull(user.to_owned()), || json!({"grant": {"grant": 1}}));
+        let (pull, given) = (|user: &str| Action::Pull(user.to_owned()), || json!({"grant": {"grant": 1}}));
         assert_eq!(check(pull("ann"), given(), &entries), 0);
         assert_eq!(check(pull("bob"), given(), &entries), 1);
         assert_eq!(check(pull("ann"), given(), &[]), 1);
         assert_eq!(check(pull("ann"), json!({"grant": null}), &[]), 0);
-        let moved = |to: &str| Wish::Move("ann".to_owned(), to.to_owned());
+        let moved = |to: &str| Action::Move("ann".to_owned(), to.to_owned());
         assert_eq!(check(moved("beta"), json!({}), &entries), 0);
         assert_eq!(check(moved("alpha"), json!({}), &entries), 1);
         assert_eq!(check(moved("beta"), json!({}), &[]), 1);
@@ -304,7 +304,7 @@ mod tests {
         let of = |events: &[Value]| {
             decided("admin:chaos-1-1", &json!({"answered": {"completed": {"grant": 1}}}), events)
         };
-        let check = |entries: &[Entry]| check(Wish::Complete(1), json!({"grant": 1}), entries);
+        let check = |entries: &[Entry]| check(Action::Complete(1), json!({"grant": 1}), entries);
         let once = || of(std::slice::from_ref(&event));
         assert_eq!(check(&[once(), of(&[]), of(&[])]), 0);
         // Of two shards no order is known.

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A wish.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Wish {
+pub(crate) enum Action {
     /// One batch of a job by hand.
     Run,
     /// The same logical time of a batch again.
@@ -53,10 +53,10 @@ pub(crate) enum Told {
 /// A write of a client, all its tries together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Written {
-    /// The name of the wish; unique.
+    /// The name of the request; unique.
     pub key: String,
     /// What it was.
-    pub wish: Wish,
+    pub action: Action,
     /// How often it was sent.
     pub tries: u32,
     /// When the last answer came, milliseconds since 1970.

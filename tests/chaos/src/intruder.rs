@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::conduct::{Conduct, Watching};
+use crate::fixture::Fixture;
 use crate::rng::Rng;
 use crate::role::Part;
-use crate::site::Site;
 use crate::socket::{Manner, drive};
 
 /// Stands in everything that an intruder sends. Nothing in the journal may ever have it.
@@ -48,7 +48,7 @@ pub(crate) struct Target {
 }
 
 /// Every port of the site.
-pub(crate) fn targets(site: &Site) -> Vec<Target> {
+pub(crate) fn targets(fixture: &Fixture) -> Vec<Target> {
     let target = |role: &crate::role::Role| {
         let door = match role.part {
             Part::Api => Door::Interface,
@@ -58,7 +58,7 @@ pub(crate) fn targets(site: &Site) -> Vec<Target> {
         };
         Some(Target { role: role.name.clone(), address: role.address.clone(), door })
     };
-    site.roles.iter().filter_map(target).collect()
+    fixture.roles.iter().filter_map(target).collect()
 }
 
 /// What is done.
@@ -276,7 +276,7 @@ impl Intruder {
                     "/api/pull",
                     "/api/worker/status",
                     "/api/attempts/1/code",
-                    "/api/operate/rebuild",
+                    "/api/admin/rebuild",
                     "/api/batches/1/kill",
                 ])
                 .expect("there are some"),

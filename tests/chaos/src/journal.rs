@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use tidemill_log::{Chain, Claim, From, Head, KafkaLog, Kind, Reader, Readers, Topic};
 use tidemill_model::Envelope;
 
-/// A reader that has nothing for so long, although there is more, is made anew; and that it stalled is told.
+/// A reader that has nothing for so long, although there is more, is rebuilt; and that it stalled is told.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STALLS: usize = 20;
 

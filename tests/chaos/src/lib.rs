@@ -8,7 +8,7 @@
 //!               marks of jobs on disk ───┘
 //! ```
 //! Where to start reading: [`run()`], one run from start to verdict; [`Kind`](fault::Kind), what can go wrong;
-//! `site`, what runs.
+//! `fixture`, what runs.
 //!
 //! It must never judge by anything but what clients, journal, tables and disk say; it knows no rule of the engine.
 
@@ -17,8 +17,10 @@ mod client;
 mod command;
 mod compare;
 mod conduct;
+mod database;
 mod disk;
 pub mod fault;
+mod fixture;
 mod guest;
 mod history;
 mod intruder;
@@ -37,12 +39,11 @@ mod role;
 mod run;
 mod schedule;
 mod services;
-mod site;
 mod socket;
 mod takeover;
 mod verdict;
 mod witness;
 
+pub use fixture::Place;
 pub use report::Report;
 pub use run::{Plan, run};
-pub use site::Place;

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use jiff::Timestamp;
-use mysql::Conn;
 use rustix::process::Signal;
 use serde::Serialize;
 
+use crate::database::Locked;
 use crate::fault::Kind;
+use crate::fixture::Fixture;
 use crate::proxy::Mode;
 use crate::schedule::Step;
 use crate::services::Service;
-use crate::site::Site;
 
 /// A fault as it was.
 #[derive(Clone, Debug, Serialize)]
@@ -34,7 +34,7 @@ pub struct Struck {
 /// Carries the schedule out; gives the faults in their order. Takes so long, or ends early, all healed, when told
 /// so.
 #[must_use]
-pub(crate) fn run(site: &Site, steps: &[Step], total_ms: u64, is_over: &AtomicBool) -> Vec<Struck> {
+pub(crate) fn run(fixture: &Fixture, steps: &[Step], total_ms: u64, is_over: &AtomicBool) -> Vec<Struck> {
     let begun_at = Instant::now();
     let struck = Mutex::new(Vec::new());
     // A heal can take longer than was planned; the next fault of the same subject waits for it.
@@ -49,7 +49,7 @@ pub(crate) fn run(site: &Site, steps: &[Step], total_ms: u64, is_over: &AtomicBo
             let (struck, subject) = (&struck, &subjects[step.subject()]);
             scope.spawn(move || {
                 let _alone = subject.lock().unwrap_or_else(PoisonError::into_inner);
-                let done = one(site, step, is_over);
+                let done = one(fixture, step, is_over);
                 if let Some(failed) = &done.failed {
                     println!("     {} failed: {failed}", step.kind.name());
                 }
@@ -63,12 +63,12 @@ pub(crate) fn run(site: &Site, steps: &[Step], total_ms: u64, is_over: &AtomicBo
     struck
 }
 
-fn one(site: &Site, step: &Step, is_over: &AtomicBool) -> Struck {
+fn one(fixture: &Fixture, step: &Step, is_over: &AtomicBool) -> Struck {
     let at_ms = Timestamp::now().as_millisecond();
     let begun_at = Instant::now();
-    let result = strike(site, step).and_then(|held| {
+    let result = strike(fixture, step).and_then(|held| {
         sleep_until(begun_at, step.for_ms, is_over);
-        heal(site, step, held)
+        heal(fixture, step, held)
     });
     let healed_ms = Timestamp::now().as_millisecond();
     Struck { step: step.clone(), at_ms, healed_ms, failed: result.err().map(|error| format!("{error:#}")) }
@@ -88,22 +88,22 @@ fn sleep_until(begun_at: Instant, after_ms: u64, is_over: &AtomicBool) -> bool {
 }
 
 /// Begins it; some faults are held by a connection.
-fn strike(site: &Site, step: &Step) -> Result<Option<Conn>> {
-    let (target, services) = (step.target.as_str(), &site.services);
+fn strike(fixture: &Fixture, step: &Step) -> Result<Option<Locked>> {
+    let (target, services) = (step.target.as_str(), &fixture.services);
     match step.kind {
         Kind::KillDispatcher
         | Kind::KillExecutor
         | Kind::KillProjector
         | Kind::KillApi
         | Kind::KillProducers => {
-            site.role(target)?.kill()?;
+            fixture.role(target)?.kill()?;
         }
         Kind::PauseDispatcher
         | Kind::PauseExecutor
         | Kind::PauseProjector
         | Kind::PauseApi
         | Kind::PauseProducers => {
-            site.role(target)?.signal(Signal::STOP)?;
+            fixture.role(target)?.signal(Signal::STOP)?;
         }
         Kind::BrokerKill => services.end(Service::Kafka, Signal::KILL)?,
         Kind::BrokerRestart => services.end(Service::Kafka, Signal::TERM)?,
@@ -112,30 +112,30 @@ fn strike(site: &Site, step: &Step) -> Result<Option<Conn>> {
         Kind::DatabaseLock => return services.lock_tables().map(Some),
         Kind::RedisFlush => services.flush_redis()?,
         Kind::RedisKill => services.end(Service::Redis, Signal::KILL)?,
-        Kind::DiskFull => site.disk.as_ref().ok_or_else(|| anyhow!("there is no disk"))?.fill()?,
-        Kind::Cut => plug(site, target, false)?,
-        Kind::Delay => site.link(target)?.set(Mode::Delay(Duration::from_millis(step.size))),
-        Kind::Stall => site.link(target)?.set(Mode::Stall),
-        Kind::Reset => site.link(target)?.set(Mode::Reset),
-        Kind::LoseSent => site.link(target)?.set(Mode::LoseSent),
-        Kind::LoseReceived => site.link(target)?.set(Mode::LoseReceived),
+        Kind::DiskFull => fixture.disk.as_ref().ok_or_else(|| anyhow!("there is no disk"))?.fill()?,
+        Kind::Cut => plug(fixture, target, false)?,
+        Kind::Delay => fixture.link(target)?.set(Mode::Delay(Duration::from_millis(step.size))),
+        Kind::Stall => fixture.link(target)?.set(Mode::Stall),
+        Kind::Reset => fixture.link(target)?.set(Mode::Reset),
+        Kind::LoseSent => fixture.link(target)?.set(Mode::LoseSent),
+        Kind::LoseReceived => fixture.link(target)?.set(Mode::LoseReceived),
     }
     Ok(None)
 }
 
-fn heal(site: &Site, step: &Step, held: Option<Conn>) -> Result<()> {
-    let (target, services) = (step.target.as_str(), &site.services);
+fn heal(fixture: &Fixture, step: &Step, held: Option<Locked>) -> Result<()> {
+    let (target, services) = (step.target.as_str(), &fixture.services);
     match step.kind {
         Kind::KillDispatcher
         | Kind::KillExecutor
         | Kind::KillProjector
         | Kind::KillApi
-        | Kind::KillProducers => site.role(target)?.start(),
+        | Kind::KillProducers => fixture.role(target)?.start(),
         Kind::PauseDispatcher
         | Kind::PauseExecutor
         | Kind::PauseProjector
         | Kind::PauseApi
-        | Kind::PauseProducers => site.role(target)?.signal(Signal::CONT),
+        | Kind::PauseProducers => fixture.role(target)?.signal(Signal::CONT),
         Kind::BrokerKill | Kind::BrokerRestart => services.restart(Service::Kafka),
         Kind::BrokerPause => services.signal(Service::Kafka, Signal::CONT),
         Kind::DatabaseKill => services.restart(Service::Mariadb),
@@ -145,16 +145,16 @@ fn heal(site: &Site, step: &Step, held: Option<Conn>) -> Result<()> {
         }
         Kind::RedisFlush => Ok(()),
         Kind::RedisKill => services.restart(Service::Redis),
-        Kind::DiskFull => site.disk.as_ref().ok_or_else(|| anyhow!("there is no disk"))?.empty(),
-        Kind::Cut => plug(site, target, true),
+        Kind::DiskFull => fixture.disk.as_ref().ok_or_else(|| anyhow!("there is no disk"))?.empty(),
+        Kind::Cut => plug(fixture, target, true),
         Kind::Delay | Kind::Stall | Kind::Reset | Kind::LoseSent | Kind::LoseReceived => {
-            site.link(target)?.set(Mode::Pass);
+            fixture.link(target)?.set(Mode::Pass);
             Ok(())
         }
     }
 }
 
-fn plug(site: &Site, target: &str, is_in: bool) -> Result<()> {
-    let network = site.role(target)?.network.as_ref();
+fn plug(fixture: &Fixture, target: &str, is_in: bool) -> Result<()> {
+    let network = fixture.role(target)?.network.as_ref();
     network.ok_or_else(|| anyhow!("{target} has no network of its own"))?.plug(is_in)
 }

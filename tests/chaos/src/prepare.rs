@@ -8,27 +8,27 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use crate::caller::Common;
+use crate::fixture::{Fixture, GROUPS};
 use crate::intruder::{SECRET, WATCHER};
 use crate::recovery::items;
 use crate::report::Report;
 use crate::rest::{Answer, Rest};
 use crate::role::{Part, Role};
 use crate::run::PULLERS;
-use crate::site::{GROUPS, Site};
 use crate::{jobs, puller};
 
 /// Until everything works the first time.
 const START: Duration = Duration::from_secs(60);
 
 /// Groups with short bounds, executors, and jobs.
-pub(crate) fn prepare(site: &Site, report: &mut Report) -> Result<Common> {
-    let key = std::fs::read_to_string(site.dir.join("keys/admin.key"))?;
+pub(crate) fn prepare(fixture: &Fixture, report: &mut Report) -> Result<Common> {
+    let key = std::fs::read_to_string(fixture.dir.join("keys/admin.key"))?;
     let interfaces: Vec<_> =
-        site.of_part(Part::Api).map(|role| Rest::new(&role.address, key.trim())).collect();
-    jobs::write_program(&site.dir)?;
+        fixture.of_part(Part::Api).map(|role| Rest::new(&role.address, key.trim())).collect();
+    jobs::write_program(&fixture.dir)?;
     let interface = interfaces.first().ok_or_else(|| anyhow!("there is no interface"))?;
     granted("the interface answers", || interface.get("/api/groups"))?;
-    site.operate(&["--server", &server(site)?, "group", "define", GROUPS[1]])?;
+    fixture.admin(&["--server", &server(fixture)?, "group", "apply", GROUPS[1]])?;
     let groups = until("both groups are there", || {
         ok(interface.get("/api/groups")).filter(|groups| items(groups).len() == GROUPS.len())
     })?;
@@ -46,7 +46,7 @@ pub(crate) fn prepare(site: &Site, report: &mut Report) -> Result<Common> {
         let body = json!({"app": WATCHER, "secret": SECRET, "role": "viewer", "groups": []});
         interface.post("/api/keys", WATCHER, &body)
     })?;
-    site.of_part(Part::Executor).try_for_each(Role::start)?;
+    fixture.of_part(Part::Executor).try_for_each(Role::start)?;
     granted("the pool is there", || {
         interface.post("/api/pools", "pool", &json!({"name": jobs::POOL, "slots": 3}))
     })?;
@@ -58,9 +58,9 @@ pub(crate) fn prepare(site: &Site, report: &mut Report) -> Result<Common> {
             interface.post("/api/pull/users", &format!("users-{number}"), &body)
         })?;
     }
-    let body = json!({"jobs": jobs::specs(&site.dir)});
+    let body = json!({"jobs": jobs::specs(&fixture.dir)});
     let applied = granted("the jobs are defined", || interface.post("/api/jobs/apply", "jobs", &body))?;
-    let across = json!({"jobs": [jobs::across(&site.dir)]});
+    let across = json!({"jobs": [jobs::across(&fixture.dir)]});
     if let Answer::Refused(why) = interface.post("/api/jobs/apply", "across", &across) {
         report.not_possible_here.insert("parent-in-another-group", why);
     }
@@ -74,11 +74,11 @@ pub(crate) fn prepare(site: &Site, report: &mut Report) -> Result<Common> {
     let alpha = items(&groups).iter().find(|group| group["name"] == GROUPS[0]);
     let group =
         alpha.and_then(|group| group["id"].as_i64()).ok_or_else(|| anyhow!("a group has no number"))?;
-    Ok(Common { interfaces, jobs, group, dir: site.dir.clone() })
+    Ok(Common { interfaces, jobs, group, dir: fixture.dir.clone() })
 }
 
-fn server(site: &Site) -> Result<String> {
-    let role = site.of_part(Part::Api).next().ok_or_else(|| anyhow!("there is no interface"))?;
+fn server(fixture: &Fixture) -> Result<String> {
+    let role = fixture.of_part(Part::Api).next().ok_or_else(|| anyhow!("there is no interface"))?;
     Ok(format!("http://{}", role.address))
 }
 

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Client, Common};
-use crate::history::{History, Told, Wish};
+use crate::fixture::GROUPS;
+use crate::history::{Action, History, Told};
 use crate::rng::Rng;
-use crate::site::GROUPS;
 
 /// Users of one client.
 const USERS: u64 = 4;
@@ -129,7 +129,7 @@ impl Puller {
         let (user, begun_at) = (self.users[who].name.clone(), Instant::now());
         let wait_s = if self.caller.rng.chance(20) { 2 } else { 0 };
         let body = json!({"user": user, "wait_s": wait_s});
-        let Told::Ok(answer) = self.caller.write(Wish::Pull(user), "/api/pull", &body) else { return };
+        let Told::Ok(answer) = self.caller.write(Action::Pull(user), "/api/pull", &body) else { return };
         let wrong = self.users[who].pulled(&answer, begun_at);
         self.caller.history.violations.extend(wrong);
     }
@@ -138,7 +138,7 @@ impl Puller {
         let Some(held) = self.users[who].has else { return };
         let (grant, user) = (held.grant, self.users[who].name.clone());
         let body = json!({"user": user, "grant": grant, "result": result(grant)});
-        let told = self.caller.write(Wish::Complete(grant), "/api/pull/complete", &body);
+        let told = self.caller.write(Action::Complete(grant), "/api/pull/complete", &body);
         let wrong = self.users[who].said_over(held, &told);
         self.caller.history.violations.extend(wrong);
     }
@@ -147,7 +147,7 @@ impl Puller {
         let Some(held) = self.users[who].has else { return };
         let (grant, user) = (held.grant, self.users[who].name.clone());
         let body = json!({"user": user, "grant": grant, "reason": "chaos"});
-        let told = self.caller.write(Wish::Return(grant), "/api/pull/return", &body);
+        let told = self.caller.write(Action::Return(grant), "/api/pull/return", &body);
         let wrong = self.users[who].said_over(held, &told);
         // In stock again, for this user, too: its own tasks are nobody else's.
         if matches!(told, Told::Ok(_)) && held.is_sure {
@@ -160,7 +160,7 @@ impl Puller {
         let name = format!("own-{}-{}", self.caller.number, self.caller.sent);
         let executor = json!({"user": self.users[who].name});
         let body = json!({"executor": executor, "name": name, "when": {"once": {"start": Timestamp::now()}}});
-        if let Told::Ok(answer) = self.caller.write(Wish::Task, "/api/pull/tasks", &body)
+        if let Told::Ok(answer) = self.caller.write(Action::Task, "/api/pull/tasks", &body)
             && let Some(task) = answer["task"].as_i64()
         {
             self.users[who].owed.insert(task, Instant::now() + OFFERED);
@@ -174,14 +174,14 @@ impl Puller {
             "executor": {"group": group}, "when": {"once": {"start": Timestamp::now()}},
             "dispatch_times": 3, "lease_s": 5,
         });
-        self.caller.write(Wish::Task, "/api/pull/tasks", &body);
+        self.caller.write(Action::Task, "/api/pull/tasks", &body);
     }
 
     fn relocate(&mut self, who: usize) {
         let Some(to) = self.caller.rng.pick(&GROUPS).copied() else { return };
         let user = self.users[who].name.clone();
         let path = format!("/api/pull/users/{user}/move");
-        self.caller.write(Wish::Move(user, to.to_owned()), &path, &json!({"to": to}));
+        self.caller.write(Action::Move(user, to.to_owned()), &path, &json!({"to": to}));
     }
 
     fn read(&mut self, who: usize) {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn nothing() -> Value {
-        json!({"grant": null, "ask_again_after_s": 30})
+        json!({"grant": null, "retry_after_s": 30})
     }
 
     fn leased(grant: i64) -> Value {

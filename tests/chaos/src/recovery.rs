@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tidemill_model::{Event, JobId, ThingId};
+use tidemill_model::{Event, ExternalDependencyId, JobId};
 
 use crate::caller::Common;
+use crate::fixture::Fixture;
 use crate::journal::{Entry, Journal, What};
 use crate::rest::Answer;
 use crate::role::Part;
-use crate::site::Site;
 
 /// After healing, everything works again within this.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Waits until everything works; gives how long that took, or what does not work after [`BOUND`].
 pub(crate) fn recover(
-    site: &Site,
+    fixture: &Fixture,
     common: &Common,
     journal: &mut Journal,
 ) -> Result<Result<Duration, String>> {
@@ -34,7 +34,7 @@ pub(crate) fn recover(
     let now = Timestamp::now().as_millisecond();
     let probes = (0..).map(|number| format!("probe-{now}-{number}"));
     for probe in probes {
-        let missing = match missing(site, common, journal)? {
+        let missing = match missing(fixture, common, journal)? {
             None => probe_failed(common, journal, &probe, begun_at)?,
             missing => missing,
         };
@@ -48,18 +48,18 @@ pub(crate) fn recover(
 }
 
 /// What does not work, if anything.
-fn missing(site: &Site, common: &Common, journal: &mut Journal) -> Result<Option<String>> {
-    if let Some(role) = site.roles.iter().find(|role| !role.is_running()) {
+fn missing(fixture: &Fixture, common: &Common, journal: &mut Journal) -> Result<Option<String>> {
+    if let Some(role) = fixture.roles.iter().find(|role| !role.is_running()) {
         return Ok(Some(format!("{} does not run", role.name)));
     }
     journal.catch_up()?;
     for (partition, owner) in journal.owners().into_iter().enumerate() {
-        let lives = |address: &String| site.of_part(Part::Dispatcher).any(|role| role.address == *address);
+        let lives = |address: &String| fixture.of_part(Part::Dispatcher).any(|role| role.address == *address);
         if !owner.as_ref().is_some_and(lives) {
             return Ok(Some(format!("partition {partition} has no owner")));
         }
     }
-    for (interface, role) in common.interfaces.iter().zip(site.of_part(Part::Api)) {
+    for (interface, role) in common.interfaces.iter().zip(fixture.of_part(Part::Api)) {
         let ready = interface.get("/readyz");
         if !matches!(ready, Answer::Ok(_)) {
             return Ok(Some(format!("{} is not ready: {ready:?}", role.name)));
@@ -70,7 +70,7 @@ fn missing(site: &Site, common: &Common, journal: &mut Journal) -> Result<Option
         return Ok(Some("workers cannot be listed".to_owned()));
     };
     let live = |name: &str| items(&workers).iter().any(|worker| worker["host"] == name);
-    if let Some(role) = site.of_part(Part::Executor).find(|role| !live(&role.name)) {
+    if let Some(role) = fixture.of_part(Part::Executor).find(|role| !live(&role.name)) {
         return Ok(Some(format!("{} is not registered, or lost", role.name)));
     }
     let status = interface.get("/api/status");
@@ -84,7 +84,7 @@ pub(crate) fn items(list: &Value) -> &[Value] {
     list["items"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A wish is granted, and done.
+/// A request is granted, and done.
 fn probe_failed(
     common: &Common,
     journal: &mut Journal,
@@ -94,7 +94,7 @@ fn probe_failed(
     let Some(interface) = common.interfaces.last() else { bail!("there is no interface") };
     let job = common.jobs.get("beta/quick").copied().unwrap_or_default();
     let answer = interface.post(&format!("/api/jobs/{job}/run"), probe, &json!({"concurrent": true}));
-    let Answer::Ok(answer) = answer else { return Ok(Some(format!("a wish is not granted: {answer:?}"))) };
+    let Answer::Ok(answer) = answer else { return Ok(Some(format!("a request is not granted: {answer:?}"))) };
     let mut is_done = false;
     while !is_done && begun_at.elapsed() < BOUND {
         journal.catch_up()?;
@@ -119,7 +119,7 @@ struct Open {
     job: JobId,
     unmet: u32,
     /// What it waits for outside.
-    things: Vec<ThingId>,
+    external_dependencies: Vec<ExternalDependencyId>,
     /// A worker has it.
     is_held: bool,
     /// Something of it goes on, or will by itself: no batch of a job that is switched off is assigned.
@@ -137,20 +137,23 @@ fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
             Event::JobEnabled { job } => {
                 off.remove(job);
             }
-            Event::ThingSatisfied { thing, .. } => {
-                there.insert(*thing);
+            Event::ExternalDependencySatisfied { external_dependency, .. } => {
+                there.insert(*external_dependency);
             }
-            Event::ThingWithdrawn { thing, .. } => {
-                there.remove(thing);
+            Event::ExternalDependencyRevoked { external_dependency, .. } => {
+                there.remove(external_dependency);
             }
-            Event::BatchGenerated { batch, job, dependencies, things, .. } => {
+            Event::BatchGenerated { batch, job, dependencies, external_dependencies, .. } => {
                 let unmet = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
                 let unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
-                let things = things.clone();
-                open.insert(batch.0, Open { job: *job, unmet, things, is_held: false, moves: false });
+                let external_dependencies = external_dependencies.clone();
+                open.insert(
+                    batch.0,
+                    Open { job: *job, unmet, external_dependencies, is_held: false, moves: false },
+                );
             }
             Event::DependencySatisfied { batch, unmet, .. }
-            | Event::DependencyWithdrawn { batch, unmet, .. } => {
+            | Event::DependencyRevoked { batch, unmet, .. } => {
                 if let Some(open) = open.get_mut(&batch.0) {
                     open.unmet = *unmet;
                 }
@@ -169,7 +172,11 @@ fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
         }
     }
     for open in open.values_mut() {
-        let is_met = open.unmet == 0 && open.things.iter().all(|thing| there.contains(thing));
+        let is_met = open.unmet == 0
+            && open
+                .external_dependencies
+                .iter()
+                .all(|external_dependency| there.contains(external_dependency));
         open.moves = is_met && (open.is_held || !off.contains(&open.job));
     }
     open
@@ -198,13 +205,13 @@ fn under_way(entries: &[Entry]) -> BTreeSet<String> {
             Event::RerunRequested { rerun, .. } => {
                 under_way.insert(format!("rerun {rerun}"));
             }
-            Event::RerunEnded { rerun, .. } => {
+            Event::RerunFinished { rerun, .. } => {
                 under_way.remove(&format!("rerun {rerun}"));
             }
-            Event::UserMoveAsked { user, .. } => {
+            Event::UserMoveRequested { user, .. } => {
                 under_way.insert(format!("move of {user}"));
             }
-            Event::UserMoved { user, .. } | Event::UserMoveRefused { user, .. } => {
+            Event::UserMoved { user, .. } | Event::UserMoveRejected { user, .. } => {
                 under_way.remove(&format!("move of {user}"));
             }
             _ => {}

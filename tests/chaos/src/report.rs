@@ -33,7 +33,7 @@ pub struct Report {
     pub faults: BTreeMap<&'static str, u64>,
     /// Each fault.
     pub struck: Vec<Struck>,
-    /// Writes by kind of wish.
+    /// Writes by kind of request.
     pub writes: BTreeMap<&'static str, Operations>,
     /// Reads.
     pub reads: Operations,
@@ -103,8 +103,8 @@ impl fmt::Display for Report {
             writeln!(f, "not possible here: {kind}: {why}")?;
         }
         writeln!(f, "writes           {}", self.all_writes())?;
-        for (wish, operations) in &self.writes {
-            writeln!(f, "  {wish:<14} {operations}")?;
+        for (action, operations) in &self.writes {
+            writeln!(f, "  {action:<14} {operations}")?;
         }
         writeln!(f, "reads            {}", self.reads)?;
         for (act, ends) in &self.hostile {

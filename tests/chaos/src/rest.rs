@@ -57,12 +57,12 @@ impl Rest {
         judged(request.header("Authorization", format!("Bearer {}", self.key)).call())
     }
 
-    /// Writes, under this name of the wish.
+    /// Writes, under this name of the request.
     #[must_use]
-    pub(crate) fn post(&self, path: &str, wish: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, action: &str, body: &Value) -> Answer {
         let request = self.agent.post(format!("{}{path}", self.server));
         let request = request.header("Authorization", format!("Bearer {}", self.key));
-        judged(request.header("Idempotency-Key", wish).send_json(body))
+        judged(request.header("Idempotency-Key", action).send_json(body))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::caller::{Client, Common};
 use crate::client::Submitter;
 use crate::conduct::Conduct;
 use crate::fault::Kind;
+use crate::fixture::{Fixture, Machine, Place};
 use crate::history::History;
 use crate::intruder::{Intruder, targets};
 use crate::journal::Journal;
@@ -20,7 +21,6 @@ use crate::prepare::{granted, prepare};
 use crate::puller::{self, Puller};
 use crate::report::Report;
 use crate::role::{Part, Role};
-use crate::site::{Machine, Place, Site};
 use crate::verdict::{judge, settle};
 use crate::{guest, jobs, nemesis, recovery, schedule};
 
@@ -48,25 +48,25 @@ pub struct Plan {
 /// The run could not be made at all, or not be judged.
 pub fn run(plan: &Plan, place: &Place, is_over: &AtomicBool) -> Result<Report> {
     let mut machine = Machine::default();
-    let site = Site::start(place, &mut machine)?;
+    let fixture = Fixture::start(place, &mut machine)?;
     let mut report = Report { seed: plan.seed, ..Report::default() };
     let not_possible = machine.not_possible.iter().filter(|(kind, _)| plan.kinds.contains(kind));
     report.not_possible_here = not_possible.map(|(kind, why)| (kind.name(), why.clone())).collect();
-    let common = Arc::new(prepare(&site, &mut report)?);
-    let mut journal = Journal::open(site.log()?)?;
+    let common = Arc::new(prepare(&fixture, &mut report)?);
+    let mut journal = Journal::open(fixture.log()?)?;
 
     let conduct = Arc::new(Conduct::default());
     let watching = AtomicBool::new(true);
     let judged = thread::scope(|scope| {
-        scope.spawn(|| site.watch(&|| !watching.load(Ordering::SeqCst)));
-        let judged = work(plan, &site, &common, &conduct, &mut journal, is_over, &mut report);
+        scope.spawn(|| fixture.watch(&|| !watching.load(Ordering::SeqCst)));
+        let judged = work(plan, &fixture, &common, &conduct, &mut journal, is_over, &mut report);
         watching.store(false, Ordering::SeqCst);
         judged
     });
     let histories = judged?;
-    settle(&site, &mut journal, &mut report)?;
-    judge(&site, &mut journal, histories, &conduct, &mut report)?;
-    report.own_ends = site.roles.iter().map(|role| (role.name.clone(), role.own_ends())).collect();
+    settle(&fixture, &mut journal, &mut report)?;
+    judge(&fixture, &mut journal, histories, &conduct, &mut report)?;
+    report.own_ends = fixture.roles.iter().map(|role| (role.name.clone(), role.own_ends())).collect();
     report.own_ends.retain(|_, ends| !ends.is_empty());
     if !report.is_clean() {
         let file = std::fs::File::create(place.dir.join("journal.export"))?;
@@ -78,19 +78,19 @@ pub fn run(plan: &Plan, place: &Place, is_over: &AtomicBool) -> Result<Report> {
 /// Workload and faults, then recovery with the workload going on, then the rest of the work.
 fn work(
     plan: &Plan,
-    site: &Site,
+    fixture: &Fixture,
     common: &Arc<Common>,
     conduct: &Arc<Conduct>,
     journal: &mut Journal,
     is_over: &AtomicBool,
     report: &mut Report,
 ) -> Result<Vec<History>> {
-    match recovery::recover(site, common, journal)? {
+    match recovery::recover(fixture, common, journal)? {
         Ok(took) => println!("everything works after {took:.1?}"),
         Err(why) => bail!("nothing was struck yet, and {why}"),
     }
     let total_ms = (plan.minutes * 60_000.0) as u64;
-    let steps = schedule::draw(plan.seed, total_ms, &plan.kinds, &|kind| site.targets(kind));
+    let steps = schedule::draw(plan.seed, total_ms, &plan.kinds, &|kind| fixture.targets(kind));
     println!("schedule of seed {} over {:.1} minutes:", plan.seed, plan.minutes);
     steps.iter().for_each(|step| println!("{step}"));
     println!("faults, as they strike:");
@@ -105,27 +105,27 @@ fn work(
             let client = Puller::new(common, plan.seed, number);
             scope.spawn(|| client.run(&enough))
         });
-        let targets = targets(site);
+        let targets = targets(fixture);
         for number in 1..=INTRUDERS {
             let intruder = Intruder::new(&targets, plan.seed, number, conduct);
             let enough = &enough;
             scope.spawn(move || intruder.run(enough));
         }
-        for (interface, role) in common.interfaces.iter().zip(site.of_part(Part::Api)) {
+        for (interface, role) in common.interfaces.iter().zip(fixture.of_part(Part::Api)) {
             scope.spawn(|| guest::run(interface, &role.name, conduct, &enough));
         }
         let clients: Vec<_> = submitters.chain(pullers).collect();
         let begun_at = Instant::now();
-        report.struck = nemesis::run(site, &steps, total_ms, is_over);
+        report.struck = nemesis::run(fixture, &steps, total_ms, is_over);
         report.minutes = begun_at.elapsed().as_secs_f64() / 60.0;
         println!("all is healed");
-        let recovered = recovery::recover(site, common, journal);
+        let recovered = recovery::recover(fixture, common, journal);
         enough.store(true, Ordering::SeqCst);
         let histories: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
         match recovered? {
             Ok(took) => report.recovered_s = Some(took.as_secs_f64()),
             Err(why) => {
-                site.roles.iter().for_each(Role::stacks);
+                fixture.roles.iter().for_each(Role::stacks);
                 report.violations.push(format!("recovered_within_30_s_and_drained: {why}"));
             }
         }

@@ -9,11 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use mysql::prelude::Queryable;
-use mysql::{Conn, Opts, OptsBuilder};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::command::run;
+use crate::database::Locked;
 use crate::rng::Rng;
 
 /// Ports below those that outgoing connections get: they are still free after a crash.
@@ -151,14 +150,8 @@ impl Services {
     ///
     /// # Errors
     /// The server refuses.
-    pub(crate) fn lock_tables(&self) -> Result<Conn> {
-        let url = format!("mysql://tidemill:tidemill@{}/tidemill", self.direct(Service::Mariadb)?);
-        let opts = OptsBuilder::from_opts(Opts::from_url(&url)?).prefer_socket(false);
-        let mut connection = Conn::new(opts)?;
-        let tables: Vec<String> = connection.query("SHOW TABLES")?;
-        let locks: Vec<_> = tables.iter().map(|table| format!("`{table}` WRITE")).collect();
-        connection.query_drop(format!("LOCK TABLES {}", locks.join(", ")))?;
-        Ok(connection)
+    pub(crate) fn lock_tables(&self) -> Result<Locked> {
+        Locked::all(&format!("mysql://tidemill:tidemill@{}/tidemill", self.direct(Service::Mariadb)?))
     }
 }
 

@@ -9,12 +9,12 @@ use tidemill_checker::{Invariant, Options, check_log};
 use tidemill_model::{BatchResult, Event};
 
 use crate::conduct::{self, Conduct, traces};
-use crate::history::{History, Told, Wish};
+use crate::fixture::Fixture;
+use crate::history::{Action, History, Told};
 use crate::journal::Journal;
 use crate::recovery::events;
 use crate::report::{Operations, Report};
 use crate::role::Part;
-use crate::site::Site;
 use crate::{compare, jobs, takeover, witness};
 
 /// Until the tables, and what is decided, have caught up.
@@ -28,7 +28,7 @@ const OWN_RULES: [&str; 17] = [
     "acknowledged_write_has_its_event",
     "refused_write_has_none",
     "unknown_write_has_none_or_one",
-    "repeated_wish_gets_the_same_answer",
+    "repeated_request_gets_the_same_answer",
     "read_shows_what_was_acknowledged",
     "one_grant_of_a_user_until_it_is_over",
     "task_is_offered_within_1_s",
@@ -45,9 +45,9 @@ const OWN_RULES: [&str; 17] = [
 ];
 
 /// Stops the roles in order, so that every command is decided and the tables have it all.
-pub(crate) fn settle(site: &Site, journal: &mut Journal, report: &mut Report) -> Result<()> {
+pub(crate) fn settle(fixture: &Fixture, journal: &mut Journal, report: &mut Report) -> Result<()> {
     let stop = |part, report: &mut Report| {
-        for role in site.of_part(part) {
+        for role in fixture.of_part(part) {
             match role.stop() {
                 Ok(status) if status.success() => {}
                 Ok(status) => report.violations.push(format!("{} stopped with {status}", role.name)),
@@ -73,7 +73,7 @@ pub(crate) fn settle(site: &Site, journal: &mut Journal, report: &mut Report) ->
     // It tells of rows that differ, and waits for nobody: the projector may need a moment more.
     let begun_at = Instant::now();
     let verified = loop {
-        let verified = site.operate(&["verify", "-o", "json"]);
+        let verified = fixture.admin(&["verify", "-o", "json"]);
         if verified.is_ok() || begun_at.elapsed() > SETTLE / 4 {
             break verified;
         }
@@ -89,7 +89,7 @@ pub(crate) fn settle(site: &Site, journal: &mut Journal, report: &mut Report) ->
 
 /// Everything that has to hold.
 pub(crate) fn judge(
-    site: &Site,
+    fixture: &Fixture,
     journal: &mut Journal,
     histories: Vec<History>,
     conduct: &Conduct,
@@ -107,23 +107,23 @@ pub(crate) fn judge(
     let violations = histories.iter().flat_map(|history| history.violations.clone());
     report.violations.extend(violations);
     let writes: Vec<_> = histories.into_iter().flat_map(|history| history.writes).collect();
-    std::fs::write(site.dir.join("history.json"), serde_json::to_vec(&writes)?)?;
+    std::fs::write(fixture.dir.join("history.json"), serde_json::to_vec(&writes)?)?;
     report.violations.extend(compare::compare("admin", &writes, journal.entries()));
 
     report.hostile = conduct.ends();
     report.violations.extend(conduct.violations(&report.struck));
     report.violations.extend(traces(journal.entries()));
 
-    let seen = witness::check(&site.dir.join("witness"), journal.entries())?;
+    let seen = witness::check(&fixture.dir.join("witness"), journal.entries())?;
     report.attempts_on_disk = seen.starts;
     report.violations.extend(seen.wrong);
 
-    let address_of = |name: &str| site.role(name).ok().map(|role| role.address.clone());
+    let address_of = |name: &str| fixture.role(name).ok().map(|role| role.address.clone());
     report.takeovers = takeover::takeovers(journal.entries(), &report.struck, &address_of);
     let late = report.takeovers.iter().filter(|it| !it.disturbed && it.took_ms > takeover::BOUND_MS);
     let late: Vec<_> = late.map(|it| format!("takeover_within_10_s: {it:?}")).collect();
     report.violations.extend(late);
-    for role in &site.roles {
+    for role in &fixture.roles {
         let panics =
             role.panics().into_iter().map(|line| format!("no_process_panics: {}: {line}", role.name));
         report.violations.extend(panics);
@@ -163,7 +163,7 @@ fn count(histories: &[History], journal: &Journal, report: &mut Report) {
         report.reads.ok += history.reads_ok;
         report.reads.failed += history.reads_failed;
         for written in &history.writes {
-            let operations: &mut Operations = report.writes.entry(name_of(&written.wish)).or_default();
+            let operations: &mut Operations = report.writes.entry(name_of(&written.action)).or_default();
             match &written.told {
                 Told::Ok(_) => operations.ok += 1,
                 Told::Refused(_) => operations.failed += 1,
@@ -178,21 +178,21 @@ fn count(histories: &[History], journal: &Journal, report: &mut Report) {
     }
 }
 
-const fn name_of(wish: &Wish) -> &'static str {
-    match wish {
-        Wish::Run => "run",
-        Wish::Rerun(_) => "rerun",
-        Wish::Kill(_) => "kill",
-        Wish::Apply(_) => "apply",
-        Wish::Switch(..) => "switch",
-        Wish::Submit => "submit",
-        Wish::Plan => "plan",
-        Wish::Report(_) => "report",
-        Wish::Pull(_) => "pull",
-        Wish::Complete(_) => "complete",
-        Wish::Return(_) => "return",
-        Wish::Task => "task",
-        Wish::Move(..) => "move",
-        Wish::Absurd => "absurd",
+const fn name_of(action: &Action) -> &'static str {
+    match action {
+        Action::Run => "run",
+        Action::Rerun(_) => "rerun",
+        Action::Kill(_) => "kill",
+        Action::Apply(_) => "apply",
+        Action::Switch(..) => "switch",
+        Action::Submit => "submit",
+        Action::Plan => "plan",
+        Action::Report(_) => "report",
+        Action::Pull(_) => "pull",
+        Action::Complete(_) => "complete",
+        Action::Return(_) => "return",
+        Action::Task => "task",
+        Action::Move(..) => "move",
+        Action::Absurd => "absurd",
     }
 }

@@ -22,7 +22,7 @@ use crate::view::definition_of;
 use crate::write::Write;
 
 use super::apply_body;
-use super::staged::Wish;
+use super::staged::StagedApply;
 
 /// Rows read at once for an export.
 const EXPORT_PAGE: usize = 1_000;
@@ -40,6 +40,9 @@ pub(crate) struct ApplyRequest {
     /// has an unfinished batch.
     #[serde(default)]
     cancel: bool,
+    /// Delete jobs that others name as parent, too: these keep their definitions, and their batches go on waiting.
+    #[serde(default)]
+    orphan_children: bool,
     /// Take jobs of types that neither the configuration nor any worker knows, whose batches wait until a worker
     /// does. Otherwise they are refused.
     #[serde(default)]
@@ -61,7 +64,7 @@ pub(crate) struct Applied {
     pub(super) late: Late,
 }
 
-/// Adds and changes jobs, all or none (JOB-5). When it answers 200, whatever is done next finds them in force in every
+/// Adds and changes jobs, all or none (JOB-5). When it answers 200, whatever is done next finds them in effect in every
 /// group, however many it goes through.
 pub(super) async fn apply(
     State(app): State<Arc<App>>,
@@ -80,16 +83,17 @@ pub(super) async fn apply(
     let right = caller.for_groups(groups)?;
     let unserved = job_types::check(&app, &types_of(&jobs), request.allow_unknown_type).await?;
     let write = Write::new(&app, right, &headers)?;
-    let wish = Wish { jobs, prune: request.prune, cancel: request.cancel };
+    let (cancel, orphan_children) = (request.cancel, request.orphan_children);
+    let staged = StagedApply { jobs, prune: request.prune, cancel, orphan_children };
     if dry_run {
-        let mut applied = Applied::of(wish.plan(&app, write.right()).await?, None);
+        let mut applied = Applied::of(staged.plan(&app, write.right()).await?, None);
         applied.warnings.extend(unserved);
         return Ok((StatusCode::OK, Json(applied)));
     }
-    let (mut applied, position) = wish.apply(&app, &write).await?;
+    let (mut applied, position) = staged.apply(&app, &write).await?;
     applied.late = in_force::wait(&app, in_force::by_changes(&applied.changes), position).await;
-    if !applied.late.not_yet_in.is_empty() {
-        applied.warnings.push(in_force::warning(&applied.late.not_yet_in));
+    if !applied.late.pending_groups.is_empty() {
+        applied.warnings.push(in_force::warning(&applied.late.pending_groups));
     }
     applied.warnings.extend(unserved);
     Ok((applied.late.status(), Json(applied)))

@@ -6,7 +6,7 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, MarkedResult, RecordedBatch,
+    BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, OverriddenResult, RecordedBatch,
     ShardId, Timestamp, Why, bounds,
 };
 use tidemill_store::rows::BatchRow;
@@ -19,8 +19,8 @@ use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
 use crate::rights::Caller;
 use crate::view::{
-    AttemptView, BatchDetail, BatchView, DependencyView, List, OutputView, OverrideView, QualityView,
-    ReturnView, ThingView, UserCodeView, Written,
+    AttemptView, BatchDetail, BatchView, DependencyView, ExternalDependencyView, List, OutputView,
+    OverrideView, QualityView, ReturnView, UserCodeView, Written,
 };
 use crate::write::Write;
 use crate::{JournalPosition, Problem};
@@ -87,7 +87,7 @@ pub(super) async fn get(
 }
 
 /// The assignments of a batch that ended without an attempt, the oldest first (DSP-5).
-pub(super) async fn reassignments(
+pub(super) async fn assignment_returns(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
@@ -96,7 +96,7 @@ pub(super) async fn reassignments(
     params.only(&[])?;
     let row = batch_row(&app, id("batch", &text)?).await?;
     caller.may_read(&row.group_name)?;
-    let returned = app.read(move |tables| tables.reassignments(row.id)).await?;
+    let returned = app.read(move |tables| tables.assignment_returns(row.id)).await?;
     Ok(Json(List { items: returned.into_iter().map(ReturnView::from).collect(), next: None }))
 }
 
@@ -116,21 +116,28 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
         }
         dependencies.push(DependencyView::new(&dependency, names[&parent].clone()));
     }
-    let mut things = Vec::new();
-    for of_batch in tables.batch_things(row.id)? {
-        let thing = tables.thing(of_batch.thing_id)?;
-        things.extend(thing.map(|thing| ThingView::new(&of_batch, thing)));
+    let mut external_dependencies = Vec::new();
+    for of_batch in tables.batch_external_dependencies(row.id)? {
+        let external_dependency = tables.external_dependency(of_batch.external_dependency_id)?;
+        external_dependencies.extend(
+            external_dependency
+                .map(|external_dependency| ExternalDependencyView::new(&of_batch, external_dependency)),
+        );
     }
     let filter = AttemptFilter { batch: Some(row.id), ..AttemptFilter::default() };
     let attempts = tables.attempts(&filter, &PageRequest::first(MAX_ATTEMPTS))?;
-    let returned = tables.reassignments(row.id)?.into_iter().map(ReturnView::from).collect();
+    let returned = tables.assignment_returns(row.id)?.into_iter().map(ReturnView::from).collect();
     Ok(BatchDetail {
         batch: BatchView::from(row.clone()),
         dependencies,
-        things,
+        external_dependencies,
         outputs: tables.batch_outputs(row.id)?.into_iter().map(OutputView::from).collect(),
         quality: tables.batch_quality(row.id)?.map(QualityView::from),
-        overrides: tables.overrides(row.id)?.into_iter().map(OverrideView::from).collect(),
+        dependency_overrides: tables
+            .dependency_overrides(row.id)?
+            .into_iter()
+            .map(OverrideView::from)
+            .collect(),
         attempts: attempts.items.into_iter().rev().map(AttemptView::from).collect(),
         returned,
         user_codes: tables.user_codes(row.id)?.into_iter().map(UserCodeView::from).collect(),
@@ -167,8 +174,8 @@ pub(super) async fn why(
             | LiveAnswer::Pool { .. }
             | LiveAnswer::TaskLedger(_)
             | LiveAnswer::User(_)
-            | LiveAnswer::Told { .. }
-            | LiveAnswer::Post { .. }
+            | LiveAnswer::Notified { .. }
+            | LiveAnswer::Mailboxes { .. }
             | LiveAnswer::Refused(_),
         ) => finished(batch_row(&app, batch).await?).map(Json),
         Err(error) => {
@@ -303,9 +310,9 @@ pub(super) async fn kill(
 /// How a person says that a batch ended, and why.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MarkRequest {
+pub(crate) struct OverrideResultRequest {
     /// `success`, `failed` or `skipped`.
-    #[schemars(with = "MarkedResult")]
+    #[schemars(with = "OverriddenResult")]
     result: String,
     /// For the record; 1 to 500 characters.
     #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
@@ -324,7 +331,7 @@ pub(super) async fn mark(
     params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
     let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
-    let MarkRequest { result, reason } = parse(body)?;
+    let OverrideResultRequest { result, reason } = parse(body)?;
     let known = serde_json::from_value(serde_json::Value::from(result.as_str()));
     let result = known.map_err(|_| Problem::field("result", result, "must be success, failed or skipped"))?;
     let (job, logical_time, recorded) = identity(&app, batch).await?;
@@ -337,7 +344,7 @@ pub(super) async fn mark(
         return Err(Problem::field("batch", batch, rule));
     }
     let run = Some(recorded.run);
-    let command = Command::MarkBatch { batch, job, logical_time, result, reason, run };
+    let command = Command::OverrideBatchResult { batch, job, logical_time, result, reason, run };
     written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 

@@ -10,7 +10,7 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MAX_BULK_ITEMS, MarkedResult, Role,
+    Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MAX_BULK_ITEMS, OverriddenResult, Role,
     ShardId, Timestamp, bounds,
 };
 use tidemill_store::rows::{BatchRow, JobRow};
@@ -78,13 +78,13 @@ pub(crate) struct BulkRequest {
     action: BulkVerb,
     /// Of `mark`: the result.
     #[serde(default)]
-    result: Option<MarkedResult>,
+    result: Option<OverriddenResult>,
     /// To which.
     #[schemars(extend("minProperties" = 1))]
     filter: BulkFilter,
     /// Why, for the record; 1 to 500 bytes.
     #[serde(default)]
-    #[schemars(length(max = bounds::WISH_REASON_BYTES))]
+    #[schemars(length(max = bounds::REQUEST_REASON_BYTES))]
     reason: String,
     /// Only list what would be done.
     #[serde(default)]
@@ -147,8 +147,8 @@ pub(super) async fn begin(
     if !(1..=MAX_BULK_ITEMS).contains(&request.limit) {
         return Err(Problem::field("limit", request.limit, "must be 1 to 5000"));
     }
-    if request.reason.len() > bounds::WISH_REASON_BYTES {
-        let rule = format!("must be at most {} bytes", bounds::WISH_REASON_BYTES);
+    if request.reason.len() > bounds::REQUEST_REASON_BYTES {
+        let rule = format!("must be at most {} bytes", bounds::REQUEST_REASON_BYTES);
         return Err(Problem::field("reason", request.reason, rule));
     }
     if action == BulkAction::Clear && !caller.is_of_site() {

@@ -79,5 +79,5 @@ pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode,
 /// Removes a calendar; refused, with their names, while jobs use it.
 pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
     let right = by.may(None)?;
-    by.remove(right, &name, |name| Command::RemoveCalendar { name }).await
+    by.remove(right, &name, |name| Command::DeleteCalendar { name }).await
 }

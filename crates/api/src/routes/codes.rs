@@ -42,7 +42,7 @@ pub(super) async fn report(
     // Of nobody else a body is read.
     let Body(body) = Body::from_request(request, &app).await?;
     let CodeRequest { code } = parse(body)?;
-    let command = Command::ReportCode { token, code };
+    let command = Command::ReportUserCode { token, code };
     written(
         Write::new(&app, Right::of_attempt(token, Asks::new([code.to_string().as_bytes()])), &headers)?
             .send(shard_of(&group), command)

@@ -4,8 +4,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use tidemill_model::{Command, CommandRecord, JobId, Role, ShardId};
-use tidemill_store::rows::QuarantineRow;
-use tidemill_store::{QuarantineFilter, ReadTables};
+use tidemill_store::rows::DeadLetterRow;
+use tidemill_store::{DeadLetterFilter, ReadTables};
 
 use crate::Problem;
 use crate::app::App;
@@ -26,9 +26,9 @@ pub(super) async fn list(
 ) -> Result<Json<List<DeadLetterView>>, Problem> {
     params.only(&["limit", "cursor", "kind", "open"])?;
     let kind = params.word("kind", KINDS)?;
-    let filter = QuarantineFilter { kind, is_open: params.parse("open", "must be true or false")? };
+    let filter = DeadLetterFilter { kind, is_open: params.parse("open", "must be true or false")? };
     let request = params.page()?;
-    let page = app.read(move |tables| tables.quarantine(&filter, &request)).await?;
+    let page = app.read(move |tables| tables.dead_letters(&filter, &request)).await?;
     Ok(Json(List::of(page, DeadLetterView::from)))
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn redrive(
             let raw = raw(&app, &row, offset).await?.ok_or_else(|| refused(gone(&row, offset)))?;
             let record = decoded(&app, &row, &raw).map_err(refused)?;
             let done = Write::redrive(&app, right, offset).send(record.shard, record.command).await?;
-            (done, format!("The command at {offset} of partition {} was sent again.", row.partition_no))
+            (done, format!("The command at {offset} of partition {} was sent again.", row.journal_partition))
         }
         Letter::Timer(job) => {
             let job = suspended_job(&app, &row, job).await?.map_err(refused)?;
@@ -94,7 +94,7 @@ enum Letter {
 }
 
 impl Letter {
-    fn of(row: &QuarantineRow) -> Self {
+    fn of(row: &DeadLetterRow) -> Self {
         match &*row.kind {
             "command" => Self::Command { offset: row.subject.parse().unwrap_or(u64::MAX) },
             _ => Self::Timer(row.subject.strip_prefix("job/").and_then(|job| job.parse().ok())),
@@ -102,17 +102,17 @@ impl Letter {
     }
 }
 
-async fn letter(app: &App, text: &str) -> Result<QuarantineRow, Problem> {
+async fn letter(app: &App, text: &str) -> Result<DeadLetterRow, Problem> {
     let rule = "must be the id of a dead letter, as in 0:17:0";
     let place: DeadLetterPlace = text.parse().map_err(|()| Problem::field("id", text, rule))?;
     let place = (place.partition, place.offset, place.index);
-    let row = app.read(move |tables| tables.quarantined(place)).await?;
+    let row = app.read(move |tables| tables.dead_lettered(place)).await?;
     row.ok_or_else(|| Problem::unknown("dead letter", text))
 }
 
-async fn raw(app: &App, row: &QuarantineRow, offset: u64) -> Result<Option<Arc<[u8]>>, Problem> {
+async fn raw(app: &App, row: &DeadLetterRow, offset: u64) -> Result<Option<Arc<[u8]>>, Problem> {
     let commands = Arc::clone(&app.deps.commands);
-    let partition = u32::try_from(row.partition_no).unwrap_or(u32::MAX);
+    let partition = u32::try_from(row.journal_partition).unwrap_or(u32::MAX);
     let read = tokio::task::spawn_blocking(move || commands.command(partition, offset)).await;
     let read = read.map_err(|_| Problem::internal("reading the command ended unexpectedly"))?;
     read.map_err(|error| {
@@ -131,20 +131,20 @@ fn shown(raw: &[u8]) -> String {
 }
 
 /// The command, if it is one that can be decided where it was sent; else why not.
-fn decoded(app: &App, row: &QuarantineRow, raw: &[u8]) -> Result<CommandRecord, String> {
+fn decoded(app: &App, row: &DeadLetterRow, raw: &[u8]) -> Result<CommandRecord, String> {
     let record: CommandRecord = serde_json::from_slice(raw)
         .map_err(|error| format!("it still is no command that this version can read: {error}"))?;
-    if i64::from(record.shard.partition(app.deps.partitions)) != row.partition_no {
+    if i64::from(record.shard.partition(app.deps.partitions)) != row.journal_partition {
         return Err(format!("it is for shard {}, which is not in this partition", record.shard));
     }
     Ok(record)
 }
 
-fn gone(row: &QuarantineRow, offset: u64) -> String {
-    format!("the log does not keep the command at {offset} of partition {} any more", row.partition_no)
+fn gone(row: &DeadLetterRow, offset: u64) -> String {
+    format!("the log does not keep the command at {offset} of partition {} any more", row.journal_partition)
 }
 
-fn closed(row: &QuarantineRow) -> String {
+fn closed(row: &DeadLetterRow) -> String {
     match &row.redriven_by {
         Some(by) => format!("it was sent again already, by {by}"),
         None => "its timer runs again already, or is not needed any more".to_owned(),
@@ -154,7 +154,7 @@ fn closed(row: &QuarantineRow) -> String {
 /// The job that can be let go on; else why there is none.
 async fn suspended_job(
     app: &App,
-    row: &QuarantineRow,
+    row: &DeadLetterRow,
     job: Option<JobId>,
 ) -> Result<Result<JobId, String>, Problem> {
     let Some(job) = job else {

@@ -67,7 +67,7 @@ impl Definer {
         &self.app
     }
 
-    /// Lets the catalogue define it, and waits until it is in force for those whom it concerns.
+    /// Lets the catalogue define it, and waits until it is in effect for those whom it concerns.
     pub(super) async fn define(
         self,
         right: Right,

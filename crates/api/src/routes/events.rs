@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
-use tidemill_model::{ShardId, Timestamp};
+use tidemill_model::{Audience, EventKind, ShardId, Timestamp};
 use tidemill_store::ReadTables;
 
 use crate::Problem;
@@ -59,7 +59,7 @@ pub(super) async fn stream(
     let from = begin(&params, &headers)?;
     let caller = standing.caller();
     let wanted = Wanted {
-        event_type: kind_of(&params.text("type").unwrap_or_default()).to_owned(),
+        event_type: kinds_wanted(&params.text("type").unwrap_or_default())?,
         subject: params.text("subject").unwrap_or_default(),
         shards: reached(&app, caller).await?,
         keys: caller.manages_keys(),
@@ -125,6 +125,32 @@ async fn reached(app: &App, caller: &Caller) -> Result<Option<Vec<ShardId>>, Pro
 fn kind_of(event_type: &str) -> &str {
     let kind = event_type.strip_prefix("tidemill.").unwrap_or(event_type);
     kind.strip_suffix(".v1").unwrap_or(kind)
+}
+
+/// The beginning of the kinds that a stream shows. What begins no public kind is refused: its stream would stay empty for
+/// ever, and who asks would not know why.
+fn kinds_wanted(event_type: &str) -> Result<String, Problem> {
+    let wanted = kind_of(event_type);
+    if EventKind::public().any(|kind| kind.name.starts_with(wanted)) {
+        return Ok(wanted.to_owned());
+    }
+    let noun = |kind: &str| kind.split_once('.').map_or(kind, |(noun, _)| noun).to_owned();
+    let of_noun = EventKind::public().filter(|kind| noun(kind.name) == noun(wanted));
+    let of_noun: Vec<_> = of_noun.map(|kind| kind.name).collect();
+    let public = if of_noun.is_empty() {
+        let nouns: BTreeSet<_> = EventKind::public().map(|kind| noun(kind.name)).collect();
+        format!("the kinds begin with {}", nouns.into_iter().collect::<Vec<_>>().join(", "))
+    } else {
+        format!("of {} there are {}", noun(wanted), of_noun.join(", "))
+    };
+    let internal = EventKind::ALL.iter().find_map(|kind| match kind.audience {
+        Audience::Internal(why) if kind.name == wanted => Some(why),
+        Audience::Internal(_) | Audience::Public(_) => None,
+    });
+    let why = internal.map_or_else(String::new, |why| format!("; {wanted} is in the journal only: {why}"));
+    let rule =
+        format!("must begin the kind of a public event: {public} (docs/reference/events.md has all){why}");
+    Err(Problem::field("type", event_type, rule))
 }
 
 /// Which events a stream shows.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
@@ -33,9 +33,6 @@ pub(super) async fn list(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FreezeRequest {
-    /// This group; absent: every group, which takes a super administrator.
-    #[serde(default)]
-    group: Option<GroupName>,
     /// The latest logical time that may be assigned; absent: now.
     #[serde(default)]
     latest: Option<Timestamp>,
@@ -45,47 +42,45 @@ pub(crate) struct FreezeRequest {
 }
 
 /// Lets no batch beyond a logical time be assigned (BYD-17). When it answers 200, none is from then on.
-pub(super) async fn freeze(
+pub(super) async fn set(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Path(scope): Path<String>,
     params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
-    let FreezeRequest { group, latest, reason } = parse(body)?;
+    let (FreezeRequest { latest, reason }, group) = (parse(body)?, frozen_group(&scope)?);
     let right = may_freeze(&caller, group.as_ref())?;
     let command = Command::Freeze { group: group.clone(), latest, reason };
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     settled(&app, concerned(group), done).await
 }
 
-/// What is to be thawed.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ThawRequest {
-    /// This group; absent: the freeze of every group, which takes a super administrator.
-    #[serde(default)]
-    group: Option<GroupName>,
-    /// For the record.
-    #[serde(default)]
-    reason: String,
-}
-
 /// Ends a freeze; that of every group and that of one are two.
-pub(super) async fn thaw(
+pub(super) async fn lift(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Path(scope): Path<String>,
     params: Params,
     headers: HeaderMap,
-    Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
-    params.only(&[])?;
-    let ThawRequest { group, reason } = parse(body)?;
+    params.only(&["reason"])?;
+    let (group, reason) = (frozen_group(&scope)?, params.text("reason").unwrap_or_default());
     let right = may_freeze(&caller, group.as_ref())?;
-    let command = Command::Thaw { group: group.clone(), reason };
+    let command = Command::LiftFreeze { group: group.clone(), reason };
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     settled(&app, concerned(group), done).await
+}
+
+/// The group that a scope names; `None`: it stands for all groups.
+fn frozen_group(scope: &str) -> Result<Option<GroupName>, Problem> {
+    if scope == "*" {
+        return Ok(None);
+    }
+    let group = GroupName::try_from(scope);
+    group.map(Some).map_err(|error| Problem::field("scope", scope, format!("{error}; or * for all groups")))
 }
 
 fn concerned(group: Option<GroupName>) -> Concerned {

@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::Uri;
-use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use tidemill_model::{JobDefinition, JobId, Timestamp};
 use tidemill_projector::now;
@@ -14,7 +12,9 @@ use crate::app::App;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::spec::{self, Shown};
-use crate::view::{BatchView, JobDetail, JobView, List, ParentView, SkippedView, calendar_of, definition_of};
+use crate::view::{
+    BatchView, JobDetail, JobView, List, ParentView, PreviewView, SkippedRunsView, calendar_of, definition_of,
+};
 
 /// Fires of a preview where the caller names no number.
 const PREVIEW: usize = 10;
@@ -64,34 +64,11 @@ pub(super) async fn get_named(
     params: Params,
 ) -> Result<Json<JobDetail>, Problem> {
     params.only(&[])?;
-    named(&app, &caller, group, name).await.map(Json)
-}
-
-/// A job by the names of its group and its own.
-pub(super) async fn named(
-    app: &App,
-    caller: &Caller,
-    group: String,
-    name: String,
-) -> Result<JobDetail, Problem> {
     caller.may_read(&group)?;
     let full_name = format!("{group}/{name}");
     let row = app.read(move |tables| tables.job_named(&group, &name)).await?;
     let row = row.ok_or_else(|| Problem::unknown("job", full_name))?;
-    detail(app, caller, row).await
-}
-
-/// A job whose own name is that of a call on jobs, such as `run`: a group's name stands where that call has an id.
-pub(super) async fn get_named_like_a_call(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(group): Path<String>,
-    params: Params,
-    uri: Uri,
-) -> Result<Json<JobDetail>, Problem> {
-    params.only(&[])?;
-    let name = uri.path().rsplit('/').next().unwrap_or_default().to_owned();
-    named(&app, &caller, group, name).await.map(Json)
+    detail(&app, &caller, row).await.map(Json)
 }
 
 /// The next fires, or one logical time, with templates resolved (JOB-7).
@@ -100,12 +77,7 @@ pub(super) async fn preview(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Response, Problem> {
-    if text.parse::<JobId>().is_err() {
-        // A group's name: what is asked for is its job of that name.
-        params.only(&[])?;
-        return named(&app, &caller, text, "preview".to_owned()).await.map(|job| Json(job).into_response());
-    }
+) -> Result<Json<PreviewView>, Problem> {
     params.only(&["n", "after", "at"])?;
     let shown = shown(&params)?;
     let row = job_row(&app, id("job", &text)?).await?;
@@ -123,7 +95,7 @@ pub(super) async fn preview(
     });
     let preview =
         preview.await.unwrap_or_else(|_| Err(Problem::internal("the preview ended unexpectedly")))?;
-    Ok(Json(preview).into_response())
+    Ok(Json(preview))
 }
 
 /// Which logical times are asked for.
@@ -175,17 +147,13 @@ pub(super) async fn skipped(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Response, Problem> {
+) -> Result<Json<List<SkippedRunsView>>, Problem> {
     params.only(&[])?;
-    if text.parse::<JobId>().is_err() {
-        // A group's name: what is asked for is its job of that name.
-        return named(&app, &caller, text, "skipped".to_owned()).await.map(|job| Json(job).into_response());
-    }
     let row = job_row(&app, id("job", &text)?).await?;
     caller.may_read(&row.group_name)?;
-    let skipped = app.read(move |tables| tables.skipped_fires(row.id)).await?;
-    let items = skipped.into_iter().map(SkippedView::from).collect();
-    Ok(Json(List { items, next: None }).into_response())
+    let skipped = app.read(move |tables| tables.skipped_runs(row.id)).await?;
+    let items = skipped.into_iter().map(SkippedRunsView::from).collect();
+    Ok(Json(List { items, next: None }))
 }
 
 /// The row of a job.

@@ -86,12 +86,17 @@ pub(super) async fn define(
         // The stored answer of a repeat could not name the secret that the first one drew.
         return Err(Problem::field("secret", "", "must be given together with an Idempotency-Key"));
     }
-    let drawn = secret.is_none().then(|| tidemill_producers::request_id().to_string());
+    let drawn = secret.is_none().then(draw_secret);
     let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
     let command = Command::DefineKey { app: name.clone(), hash, role, groups, run_as, first_only: false };
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Json(Written { position, .. }) = written(done)?;
     Ok(Json(KeyDefined { app: name, secret: drawn, position }))
+}
+
+/// 122 bits of the operating system's random numbers: not a UUID with the time in it, which others could guess.
+fn draw_secret() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
 }
 
 /// Ends a key; instances stop taking it within a second of the tables' having it.

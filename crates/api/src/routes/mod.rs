@@ -1,5 +1,6 @@
-//! The calls of the interface, one file per kind of thing.
+//! The calls of the interface, one file for each resource.
 
+mod admin;
 mod apply;
 mod apply_body;
 mod attempts;
@@ -10,13 +11,13 @@ mod codes;
 mod dead_letters;
 mod defined;
 mod events;
+mod external_dependencies;
 mod freezes;
 mod groups;
 mod jobs;
 mod keys;
 mod logs;
 mod open;
-mod operate;
 mod pools;
 mod pull;
 mod pull_calls;
@@ -27,7 +28,6 @@ mod reruns;
 mod run;
 mod staged;
 mod status;
-mod things;
 mod versions;
 mod workers;
 
@@ -45,8 +45,8 @@ use crate::ports::OperationStatus;
 use crate::view::{
     AttemptView, BatchDetail, BatchView, BulkItemView, BulkView, CalendarDetail, CalendarVersionDetail,
     CalendarVersionView, CalendarView, ChildView, DeadLetterDetail, DeadLetterView, FreezeView, GroupView,
-    JobDetail, JobVersionDetail, JobVersionView, JobView, KeyView, LateCheckView, List, PoolDetail, PoolView,
-    PreviewView, Redriven, RerunBatchView, RerunJobs, RerunView, ReturnView, SkippedView, ThirdPartyView,
+    JobDetail, JobVersionDetail, JobVersionView, JobView, KeyView, LateProbeView, List, PoolDetail, PoolView,
+    PreviewView, Redriven, RerunBatchView, RerunJobs, RerunView, ReturnView, SkippedRunsView, ThirdPartyView,
     VersionDiff, WorkerView, Written,
 };
 use crate::worker_logs::{LogPart, Stream};
@@ -67,25 +67,14 @@ const AT_LEAST: Parameter = Parameter::new(
     Rule::of::<JournalPosition>(),
 );
 
+const REASON: Parameter = Parameter::text("reason", "Why, for the record; at most 500 characters.");
+
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
-    let mut calls = pull::calls(pull_calls::calls(thing_calls(worker_calls(pool_calls(calendar_calls(
-        rerun_calls(bulk_calls(batch_calls(version_calls(job_calls(Calls::new()))))),
-    ))))));
-    calls = dead_letter_calls(calls);
-    let named_like_calls = [
-        "/api/jobs/{id}/run",
-        "/api/jobs/{id}/enable",
-        "/api/jobs/{id}/disable",
-        "/api/jobs/{id}/rename",
-        "/api/jobs/{id}/move",
-    ];
-    for path in named_like_calls {
-        let summary = "The job of this name, by the name of its group (`id`)";
-        let call = Call::new(Verb::Get, path, summary).by_group().query([AT_LEAST]);
-        calls = calls.add(call.of_group(Role::Viewer).gives::<JobDetail>(), jobs::get_named_like_a_call);
-    }
-    calls
+    let calls = pull::calls(pull_calls::calls(external_dependency_calls(worker_calls(pool_calls(
+        calendar_calls(rerun_calls(bulk_calls(batch_calls(version_calls(job_calls(Calls::new())))))),
+    )))));
+    dead_letter_calls(calls)
 }
 
 fn job_calls(calls: Calls) -> Calls {
@@ -131,14 +120,16 @@ fn job_calls(calls: Calls) -> Calls {
         .add(
             id(Verb::Delete, "/api/jobs/{id}", "Removes a definition")
                 .of_group(Role::User)
-                .query([Parameter::new("cancel", "`true`: end what is unfinished of it; else it is refused while something is.", Rule::Flag)])
+                .query([
+                    Parameter::new("cancel", "`true`: end what is unfinished of it; else it is refused while something is.", Rule::Flag),
+                    Parameter::new("orphan_children", "`true`: delete it though other jobs name it as parent, whose batches go on waiting; else it is refused.", Rule::Flag),
+                ])
                 .settles()
                 .gives::<Written>(),
             run::delete,
         )
         .add(
-            id(Verb::Get, "/api/jobs/{id}/{name}", "A job by the names of its group (`id`) and its own")
-                .by_group()
+            id(Verb::Get, "/api/groups/{group}/jobs/{job}", "A job by the names of its group and its own")
                 .of_group(Role::Viewer)
                 .gives::<JobDetail>(),
             jobs::get_named,
@@ -156,15 +147,13 @@ fn job_calls(calls: Calls) -> Calls {
                 Parameter::new("after", "After this time; default now.", Rule::Time),
                 Parameter::new("at", "This logical time alone, whatever the schedule; without n and after.", Rule::Time),
             ])
-            .gives::<PreviewView>()
-.or_of_group::<JobDetail>(),
+            .gives::<PreviewView>(),
             jobs::preview,
         )
         .add(
-            id(Verb::Get, "/api/jobs/{id}/skipped", "Fires that made no batch, and why")
+            id(Verb::Get, "/api/jobs/{id}/skipped-runs", "Fires that made no batch, and why")
                 .of_group(Role::Viewer)
-                .gives::<List<SkippedView>>()
-.or_of_group::<JobDetail>(),
+                .gives::<List<SkippedRunsView>>(),
             jobs::skipped,
         )
         .add(
@@ -220,8 +209,7 @@ fn version_calls(calls: Calls) -> Calls {
             Call::new(Verb::Get, "/api/jobs/{id}/versions", "The versions of a definition, the newest first")
                 .of_group(Role::Viewer)
                 .query([PAGE[0], PAGE[1], AT_LEAST])
-                .gives::<List<JobVersionView>>()
-                .or_of_group::<JobDetail>(),
+                .gives::<List<JobVersionView>>(),
             versions::list,
         )
         .add(
@@ -246,8 +234,7 @@ fn version_calls(calls: Calls) -> Calls {
             Call::new(Verb::Get, "/api/jobs/{id}/children", "The jobs that name this one as a parent")
                 .of_group(Role::Viewer)
                 .query([PAGE[0], PAGE[1], AT_LEAST])
-                .gives::<List<ChildView>>()
-                .or_of_group::<JobDetail>(),
+                .gives::<List<ChildView>>(),
             versions::children,
         )
 }
@@ -471,13 +458,13 @@ fn batch_calls(calls: Calls) -> Calls {
         .add(
             Call::new(
                 Verb::Get,
-                "/api/batches/{id}/reassignments",
+                "/api/batches/{id}/assignment-returns",
                 "Assignments of a batch that ended without an attempt",
             )
             .of_group(Role::Viewer)
             .query([AT_LEAST])
             .gives::<List<ReturnView>>(),
-            batches::reassignments,
+            batches::assignment_returns,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/kill", "Ends a batch")
@@ -493,7 +480,7 @@ fn batch_calls(calls: Calls) -> Calls {
                 "Says how a batch ended; what runs of it is ended first",
             )
             .of_group(Role::User)
-            .takes::<batches::MarkRequest>()
+            .takes::<batches::OverrideResultRequest>()
             .gives::<Written>(),
             batches::mark,
         )
@@ -555,7 +542,7 @@ fn batch_calls(calls: Calls) -> Calls {
         )
 }
 
-fn thing_calls(calls: Calls) -> Calls {
+fn external_dependency_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(
@@ -564,16 +551,16 @@ fn thing_calls(calls: Calls) -> Calls {
                 "Lets a batch run without some of its unmet conditions",
             )
             .of_group(Role::User)
-            .takes::<things::OverrideRequest>()
+            .takes::<external_dependencies::OverrideRequest>()
             .gives::<Written>(),
-            things::waive,
+            external_dependencies::waive,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/quality", "The quality service's word on a batch")
                 .of_group(Role::User)
-                .takes::<things::QualityRequest>()
+                .takes::<external_dependencies::QualityRequest>()
                 .gives::<Written>(),
-            things::quality,
+            external_dependencies::quality,
         )
         .add(
             Call::new(
@@ -584,7 +571,7 @@ fn thing_calls(calls: Calls) -> Calls {
             .of_site(Role::User)
             .takes::<tidemill_model::ThirdPartyReport>()
             .gives::<Written>(),
-            things::report,
+            external_dependencies::report,
         )
         .add(
             Call::new(
@@ -595,25 +582,25 @@ fn thing_calls(calls: Calls) -> Calls {
             .everybody(Role::Viewer)
             .query([PAGE[0], PAGE[1], AT_LEAST, Parameter::text("code", "Of this code.")])
             .gives::<List<ThirdPartyView>>(),
-            things::reports,
+            external_dependencies::reports,
         )
         .add(
             Call::new(
                 Verb::Post,
-                "/api/checks/now",
+                "/api/probes",
                 "Probes the paths that a batch waits for at once; everything, with an administrator's key that is bound to no group",
             )
             .of_group(Role::User)
-            .takes::<things::CheckRequest>()
+            .takes::<external_dependencies::ProbeRequest>()
             .gives::<Written>(),
-            things::check_now,
+            external_dependencies::probe_now,
         )
         .add(
-            Call::new(Verb::Get, "/api/checks/late", "Checks of paths that fail or are late")
+            Call::new(Verb::Get, "/api/probes/late", "Checks of paths that fail or are late")
                 .of_site(Role::Viewer)
                 .query([AT_LEAST])
-                .gives::<List<LateCheckView>>(),
-            things::late_checks,
+                .gives::<List<LateProbeView>>(),
+            external_dependencies::late_probes,
         )
 }
 
@@ -747,20 +734,20 @@ fn worker_calls(calls: Calls) -> Calls {
             freezes::list,
         )
         .add(
-            Call::new(Verb::Post, "/api/freeze", "Lets no batch beyond a logical time be assigned")
+            Call::new(Verb::Put, "/api/freezes/{scope}", "Lets no batch beyond a logical time be assigned")
                 .settles()
                 .of_group(Role::User)
                 .takes::<freezes::FreezeRequest>()
                 .gives::<Written>(),
-            freezes::freeze,
+            freezes::set,
         )
         .add(
-            Call::new(Verb::Post, "/api/thaw", "Ends a freeze")
+            Call::new(Verb::Delete, "/api/freezes/{scope}", "Lifts a freeze")
                 .settles()
                 .of_group(Role::User)
-                .takes::<freezes::ThawRequest>()
+                .query([REASON])
                 .gives::<Written>(),
-            freezes::thaw,
+            freezes::lift,
         )
         .add(
             Call::new(Verb::Get, "/api/keys", "Application keys, by name")
@@ -789,7 +776,8 @@ fn worker_calls(calls: Calls) -> Calls {
                     Parameter::text("cursor", "After the event with this id; the header `Last-Event-ID` does the same."),
                     Parameter::new("from", "`start`, `end` (default) or a time as RFC 3339 has it, where there is no cursor. With a time, each \
                          partition begins with its first event of that time or later.", Rule::of::<events::Begin>()),
-                    Parameter::text("type", "Only types that begin so."),
+                    Parameter::text("type", "Only types that begin so, as in `batch` or `batch.finished`; has to begin the type of a \
+                         public event. docs/reference/events.md has all of them."),
                     Parameter::text("subject", "Only subjects that begin so."),
                     Parameter::new("limit", "Ends after so many events.", Rule::Number(1, u64::MAX)),
                 ])
@@ -805,39 +793,35 @@ fn worker_calls(calls: Calls) -> Calls {
 }
 
 /// The calls of operators: an unbound super administrator's key, or the operator's secret.
-pub(crate) fn operate_calls() -> Calls {
+pub(crate) fn admin_calls() -> Calls {
     let call = |verb, path, summary| Call::new(verb, path, summary).of_site(Role::SuperAdministrator);
     Calls::new()
         .add(
-            call(Verb::Get, "/api/operate", "What goes on, or went on last, in this instance")
+            call(Verb::Get, "/api/admin", "What goes on, or went on last, in this instance")
                 .gives::<Option<OperationStatus>>(),
-            operate::status,
+            admin::status,
         )
         .add(
-            call(Verb::Post, "/api/operate/rebuild", "Begins to make the read tables anew; one at a time")
+            call(Verb::Post, "/api/admin/rebuild", "Begins to rebuild the read tables; one at a time")
                 .gives::<OperationStatus>(),
-            operate::rebuild,
+            admin::rebuild,
         )
         .add(
-            call(Verb::Post, "/api/operate/verify", "Begins to compare the read tables; one at a time")
+            call(Verb::Post, "/api/admin/verify", "Begins to compare the read tables; one at a time")
                 .gives::<OperationStatus>(),
-            operate::verify,
+            admin::verify,
         )
         .add(
-            call(
-                Verb::Post,
-                "/api/operate/keys",
-                "Creates or replaces an application key, where all are lost",
-            )
-            .takes::<keys::KeyRequest>()
-            .gives::<keys::KeyDefined>(),
+            call(Verb::Post, "/api/admin/keys", "Creates or replaces an application key, where all are lost")
+                .takes::<keys::KeyRequest>()
+                .gives::<keys::KeyDefined>(),
             keys::define,
         )
         .add(
-            call(Verb::Post, "/api/operate/partitions/{partition}/set-time", "Sets a partition's clock")
-                .takes::<operate::SetTimeRequest>()
+            call(Verb::Post, "/api/admin/partitions/{partition}/set-time", "Sets a partition's clock")
+                .takes::<admin::SetTimeRequest>()
                 .gives::<Written>(),
-            operate::set_time,
+            admin::set_time,
         )
 }
 

@@ -139,5 +139,5 @@ pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json
     let wanted = name.clone();
     let row = by.app().read(move |tables| tables.pool(&wanted)).await?;
     let right = by.may(row.as_ref().and_then(group_of))?;
-    by.remove(right, &name, |name| Command::RemovePool { name }).await
+    by.remove(right, &name, |name| Command::DeletePool { name }).await
 }

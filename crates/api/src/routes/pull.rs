@@ -78,19 +78,19 @@ pub(crate) struct PullAnswer {
     next_at: Option<Timestamp>,
     /// Where nothing is due: after how many seconds to pull again, 1 to 30.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ask_again_after_s: Option<i64>,
+    retry_after_s: Option<i64>,
 }
 
 impl From<Pulled> for PullAnswer {
     fn from(pulled: Pulled) -> Self {
         match pulled {
-            Pulled::Grant(grant) => Self { grant: Some(*grant), next_at: None, ask_again_after_s: None },
+            Pulled::Grant(grant) => Self { grant: Some(*grant), next_at: None, retry_after_s: None },
             Pulled::Nothing { next_at } => {
                 let seconds = next_at.map_or(LONGEST_PAUSE_S, |at| {
                     let ms = at.as_millisecond().saturating_sub(now().as_millisecond());
                     ms.saturating_add(999) / 1_000
                 });
-                Self { grant: None, next_at, ask_again_after_s: Some(seconds.clamp(1, LONGEST_PAUSE_S)) }
+                Self { grant: None, next_at, retry_after_s: Some(seconds.clamp(1, LONGEST_PAUSE_S)) }
             }
         }
     }

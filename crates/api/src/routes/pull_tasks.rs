@@ -28,7 +28,7 @@ use crate::rights::Caller;
 use crate::view::{LedgerView, List, OccurrenceView, PullGrantView, PullTaskView, Written, totals_of};
 use crate::write::{Done, Write};
 
-/// How far a list of once tasks reaches back where nothing else is wished.
+/// How far a list of once tasks reaches back where nothing else is requested.
 const LISTED: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// How long a write waits for a shard that has not heard of a template or a user yet.
 const NEWS: Duration = Duration::from_secs(2);
@@ -114,7 +114,7 @@ impl Place {
                 Ok(Self { shard: shard_of(&group), group: group.name.to_string(), is_home: false })
             }
             Executor::User(user) => {
-                let home = app.homes.find(app, user).await?;
+                let home = app.user_groups.find(app, user).await?;
                 Ok(Self { shard: home.shard, group: home.group.to_string(), is_home: true })
             }
         }
@@ -126,7 +126,7 @@ impl Place {
         if let Some(row) = row.filter(|row| &*row.executor_kind == "user") {
             let user = UserName::try_from(&*row.executor).ok();
             if let Some(user) = user
-                && let Ok(home) = app.homes.find(app, &user).await
+                && let Ok(home) = app.user_groups.find(app, &user).await
             {
                 return Ok(Self { shard: home.shard, group: home.group.to_string(), is_home: true });
             }
@@ -140,7 +140,7 @@ impl Place {
     }
 }
 
-/// Sends a wish about a task. A template or a user that the catalogue has may be new to the group's shard: then it
+/// Sends a request about a task. A template or a user that the catalogue has may be new to the group's shard: then it
 /// is asked again for a while.
 async fn send(
     app: &App,

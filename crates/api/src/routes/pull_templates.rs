@@ -46,5 +46,5 @@ pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode,
 /// Removes a template; tasks that were checked against it stay.
 pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
     let right = by.may(None)?;
-    by.remove(right, &name, |name| Command::RemoveTemplate { name }).await
+    by.remove(right, &name, |name| Command::DeleteTemplate { name }).await
 }

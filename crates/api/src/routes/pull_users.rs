@@ -16,9 +16,9 @@ use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
-use crate::homes;
 use crate::params::Params;
 use crate::rights::Caller;
+use crate::user_groups;
 use crate::view::{List, PullUserDetail, PullUserView, Written};
 use crate::write::Write;
 
@@ -43,7 +43,7 @@ pub(super) async fn list(
 async fn user_row(app: &App, user: &UserName) -> Result<PullUserRow, Problem> {
     let name = user.clone();
     let row = app.read(move |tables| tables.pull_user(name.as_str())).await?;
-    row.ok_or_else(|| homes::unknown(user))
+    row.ok_or_else(|| user_groups::unknown(user))
 }
 
 /// A user: what it has now, and what it gets next, as the owner of its home group says.
@@ -136,7 +136,7 @@ pub(super) async fn relocate(
     let right = caller.for_groups([to.as_str(), &*from])?;
     let command = Command::MoveUser { user: user.clone(), to };
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await;
-    app.homes.forget(&user);
+    app.user_groups.forget(&user);
     written(done?)
 }
 
@@ -151,8 +151,8 @@ pub(super) async fn remove(
     params.only(&[])?;
     let user = user_name(&text)?;
     let right = caller.for_group(&user_row(&app, &user).await?.group_name)?;
-    let command = Command::RemoveUser { user: user.clone() };
+    let command = Command::DeleteUser { user: user.clone() };
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await;
-    app.homes.forget(&user);
+    app.user_groups.forget(&user);
     written(done?)
 }

@@ -1,4 +1,4 @@
-//! Reruns and cold starts: wished, planned, approved, watched (GEN-6, GEN-7, GEN-8, BYD-3).
+//! Reruns and cold starts: requested, planned, approved, watched (GEN-6, GEN-7, GEN-8, BYD-3).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
     Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunDefinition, RerunId,
-    RerunOnly, RerunOrder, RerunScope, RerunWish, Role, ShardId, Timestamp, bounds,
+    RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, Timestamp, bounds,
 };
 use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};
@@ -27,7 +27,7 @@ use crate::view::{
 };
 use crate::write::{Done, Write};
 
-/// Batches at once where nothing else is wished.
+/// Batches at once where nothing else is requested.
 const DEFAULT_CONCURRENCY: u32 = 10;
 
 fn default_concurrency() -> u32 {
@@ -91,7 +91,7 @@ pub(crate) struct RerunRequest {
     definition: RerunDefinition,
     /// Why, for people.
     #[serde(default)]
-    #[schemars(length(max = bounds::WISH_REASON_BYTES))]
+    #[schemars(length(max = bounds::REQUEST_REASON_BYTES))]
     reason: String,
     /// Approve it as soon as it is planned.
     #[serde(default)]
@@ -127,7 +127,7 @@ pub(crate) struct ColdStartRequest {
     concurrency: u32,
     /// Why, for people.
     #[serde(default)]
-    #[schemars(length(max = bounds::WISH_REASON_BYTES))]
+    #[schemars(length(max = bounds::REQUEST_REASON_BYTES))]
     reason: String,
     /// Approve it as soon as it is planned.
     #[serde(default)]
@@ -144,7 +144,7 @@ pub(crate) struct ClearRequest {
     concurrency: u32,
     /// Why, for people.
     #[serde(default)]
-    #[schemars(length(max = bounds::WISH_REASON_BYTES))]
+    #[schemars(length(max = bounds::REQUEST_REASON_BYTES))]
     reason: String,
     /// Approve it as soon as it is planned.
     #[serde(default)]
@@ -158,7 +158,10 @@ pub(crate) struct RerunPlanned {
     rerun: i64,
     /// Give this as `at_least` to reads that must show it.
     position: String,
-    /// What people should know: which of the named jobs are disabled.
+    /// Jobs downstream that the plan leaves out, because the key does not reach their groups, or because they come only
+    /// after such a job.
+    jobs_left_out: u32,
+    /// What people should know: which of the named jobs are disabled, and that jobs are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -166,10 +169,21 @@ pub(crate) struct RerunPlanned {
 impl RerunPlanned {
     fn of(done: Done) -> Result<Json<Self>, Problem> {
         match done.answer {
-            Answer::Rerun { rerun, disabled } => {
+            Answer::Rerun { rerun, disabled, jobs_left_out } => {
                 let warning = |job: JobId| format!("job {job} {RUNS_THOUGH_DISABLED}");
-                let warnings = disabled.into_iter().map(warning).collect();
-                Ok(Json(Self { rerun: rerun.0, position: done.position.to_string(), warnings }))
+                let mut warnings: Vec<String> = disabled.into_iter().map(warning).collect();
+                if jobs_left_out > 0 {
+                    warnings.push(format!(
+                        "{jobs_left_out} jobs downstream are left out: the key does not reach their groups, or they come \
+                         only after such jobs"
+                    ));
+                }
+                Ok(Json(Self {
+                    rerun: rerun.0,
+                    position: done.position.to_string(),
+                    warnings,
+                    jobs_left_out,
+                }))
             }
             _ => Err(done.unexpected()),
         }
@@ -216,9 +230,9 @@ async fn plan(
     app: &App,
     right: Right,
     headers: &HeaderMap,
-    wish: RerunWish,
+    spec: RerunSpec,
 ) -> Result<Json<RerunPlanned>, Problem> {
-    let command = Command::PlanRerun(Box::new(wish));
+    let command = Command::PlanRerun(Box::new(spec));
     RerunPlanned::of(Write::new(app, right, headers)?.send(ShardId::CATALOGUE, command).await?)
 }
 
@@ -247,7 +261,7 @@ pub(super) async fn request(
         }
     };
     may_approve_unseen(&caller, approve, matches!(cascade, Cascade::Logic | Cascade::Data))?;
-    let wish = RerunWish {
+    let spec = RerunSpec {
         scope: RerunScope::Rerun { jobs, cascade },
         from: more.from,
         to: more.to,
@@ -259,7 +273,7 @@ pub(super) async fn request(
         reason: more.reason,
         approve,
     };
-    plan(&app, right, &headers, wish).await
+    plan(&app, right, &headers, spec).await
 }
 
 /// Plans a cold start (GEN-8).
@@ -281,7 +295,7 @@ pub(super) async fn cold_start(
             return Err(Problem::field("group", group, "give a group or jobs, not both"));
         }
     };
-    let wish = RerunWish {
+    let spec = RerunSpec {
         scope: RerunScope::ColdStart { of, period: more.period },
         from: more.from,
         to: more.to,
@@ -293,7 +307,7 @@ pub(super) async fn cold_start(
         reason: more.reason,
         approve: more.approve,
     };
-    plan(&app, right, &headers, wish).await
+    plan(&app, right, &headers, spec).await
 }
 
 /// Plans to run one batch's logical time, and all that comes after it, again (BYD-16).
@@ -313,13 +327,13 @@ pub(super) async fn clear(
     may_approve_unseen(&caller, approve, true)?;
     let time = Timestamp::from_millisecond(row.logical_time)
         .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
-    let wish = RerunWish { concurrency, reason, approve, ..clearing(JobId(row.job_id), time) };
-    plan(&app, right, &headers, wish).await
+    let spec = RerunSpec { concurrency, reason, approve, ..clearing(JobId(row.job_id), time) };
+    plan(&app, right, &headers, spec).await
 }
 
 /// One batch and all that comes after it again.
-pub(crate) fn clearing(job: JobId, time: Timestamp) -> RerunWish {
-    RerunWish {
+pub(crate) fn clearing(job: JobId, time: Timestamp) -> RerunSpec {
+    RerunSpec {
         scope: RerunScope::Rerun { jobs: vec![job], cascade: Cascade::Logic },
         from: time,
         to: time,

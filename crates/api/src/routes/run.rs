@@ -93,7 +93,7 @@ pub(super) fn written(done: Done) -> Result<Json<Written>, Problem> {
     }
 }
 
-/// As [`written`], once it is in force for those whom it concerns.
+/// As [`written`], once it is in effect for those whom it concerns.
 pub(super) async fn settled(
     app: &App,
     concerned: Concerned,
@@ -234,7 +234,8 @@ pub(super) async fn move_to(
     settled(&app, in_force::by_job(job, group.as_str()), done).await
 }
 
-/// Removes a definition (JOB-9): refused while something of it is unfinished, unless `cancel=true` ends that.
+/// Removes a definition (JOB-9): refused while something of it is unfinished, unless `cancel=true` ends that, and while
+/// others name it as parent, unless `orphan_children=true` lets their batches go on waiting.
 pub(super) async fn delete(
     app: State<Arc<App>>,
     caller: Extension<Caller>,
@@ -243,8 +244,10 @@ pub(super) async fn delete(
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let cancel = params.parse("cancel", "must be true or false")?.unwrap_or(false);
-    params.only(&["cancel"])?;
-    change(app, caller, path, headers, |job| Command::DeleteJob { job, cancel }).await
+    let orphan_children = params.parse("orphan_children", "must be true or false")?.unwrap_or(false);
+    params.only(&["cancel", "orphan_children"])?;
+    let command = |job| Command::DeleteJob { job, cancel, orphan_children };
+    change(app, caller, path, headers, command).await
 }
 
 /// Changes a definition of the catalogue.

@@ -1,4 +1,4 @@
-//! How a wish to change jobs is brought to the catalogue: in one command if it fits, else staged and committed.
+//! How a request to change jobs is brought to the catalogue: in one command if it fits, else staged and committed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -33,13 +33,14 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is to be applied.
-pub(super) struct Wish {
+pub(super) struct StagedApply {
     pub(super) jobs: Vec<JobSpec>,
     pub(super) prune: Vec<GroupName>,
     pub(super) cancel: bool,
+    pub(super) orphan_children: bool,
 }
 
-impl Wish {
+impl StagedApply {
     /// What it would change, by the rules and state of the catalogue's owner.
     pub(super) async fn plan(&self, app: &App, right: &Right) -> Result<ApplyPlan, Problem> {
         let deadline = Instant::now() + PATIENCE;
@@ -54,7 +55,8 @@ impl Wish {
 
     async fn planned(&self, app: &App, right: &Right) -> Result<Result<ApplyPlan, Rejection>, Problem> {
         let (jobs, prune, by) = (self.jobs.clone(), self.prune.clone(), Some(right.actor()));
-        let query = LiveQuery::PlanApply { jobs, prune, by };
+        let orphan_children = self.orphan_children;
+        let query = LiveQuery::PlanApply { jobs, prune, by, orphan_children };
         match app.deps.live.query(ShardId::CATALOGUE, query).await {
             Ok(LiveAnswer::Planned(plan)) => Ok(Ok(*plan)),
             Ok(LiveAnswer::Refused(rejection)) => Ok(Err(rejection)),
@@ -66,8 +68,8 @@ impl Wish {
                 | LiveAnswer::Pool { .. }
                 | LiveAnswer::TaskLedger(_)
                 | LiveAnswer::User(_)
-                | LiveAnswer::Told { .. }
-                | LiveAnswer::Post { .. }
+                | LiveAnswer::Notified { .. }
+                | LiveAnswer::Mailboxes { .. }
                 | LiveAnswer::NotFound,
             ) => Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again")),
             Err(error) => Err(live_problem(&error)),
@@ -111,7 +113,7 @@ impl Wish {
         unreachable!("the loop ends by its deadline")
     }
 
-    /// A wish that fits into one command. The plan is only for the diff: the command decides.
+    /// A request that fits into one command. The plan is only for the diff: the command decides.
     async fn apply_at_once(
         self,
         write: &Write<'_>,
@@ -120,7 +122,8 @@ impl Wish {
         let planned = plan.map(|plan| plan.changes).unwrap_or_default();
         let mut diffs: BTreeMap<String, PlannedChange> =
             planned.into_iter().map(|planned| (planned.change.name.clone(), planned)).collect();
-        let command = Command::ApplyJobs { jobs: self.jobs, prune: self.prune, cancel: self.cancel };
+        let Self { jobs, prune, cancel, orphan_children } = self;
+        let command = Command::ApplyJobs { jobs, prune, cancel, orphan_children };
         let done = write.send(ShardId::CATALOGUE, command).await?;
         let position = done.position;
         let Answer::Applied { changes, warnings } = done.answer else { return Err(done.unexpected()) };
@@ -141,8 +144,13 @@ impl Wish {
     ) -> Result<Result<JournalPosition, Rejection>, Problem> {
         let changed = |planned: &PlannedChange| planned.change.change != JobChangeKind::Unchanged;
         if !plan.changes.iter().any(changed) {
-            // Nothing to change; the empty wish says where the journal stands.
-            let nothing = Command::ApplyJobs { jobs: Vec::new(), prune: Vec::new(), cancel: false };
+            // Nothing to change; the empty request says where the journal stands.
+            let nothing = Command::ApplyJobs {
+                jobs: Vec::new(),
+                prune: Vec::new(),
+                cancel: false,
+                orphan_children: false,
+            };
             let done = write.part("nothing").send(ShardId::CATALOGUE, nothing).await?;
             return Ok(Ok(done.position));
         }
@@ -164,7 +172,8 @@ impl Wish {
             parts += 1;
         }
         let (prune, if_revision) = (self.prune.clone(), Some(plan.revision));
-        let commit = Command::CommitApply { apply, parts, prune, cancel: self.cancel, if_revision };
+        let (cancel, orphan_children) = (self.cancel, self.orphan_children);
+        let commit = Command::CommitApply { apply, parts, prune, cancel, orphan_children, if_revision };
         let commit = write.part(&format!("{attempt}.commit")).send_once(ShardId::CATALOGUE, commit).await?;
         Ok(commit.map(|done| done.position))
     }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_store::{PageRequest, QuarantineFilter, ReadTables};
+use tidemill_store::{DeadLetterFilter, PageRequest, ReadTables};
 
 use crate::Problem;
 use crate::app::App;
@@ -28,9 +28,9 @@ pub(super) async fn status(State(app): State<Arc<App>>, params: Params) -> Resul
     params.only(&[])?;
     let status = app.deps.cluster.status().await;
     let cluster = status.map_err(|reason| Problem::unavailable("status_unavailable", reason))?;
-    let open = QuarantineFilter { is_open: Some(true), ..QuarantineFilter::default() };
+    let open = DeadLetterFilter { is_open: Some(true), ..DeadLetterFilter::default() };
     let count = move |tables: &dyn tidemill_store::Tables| {
-        Ok(tables.quarantine(&open, &PageRequest::first(MAX_COUNTED))?.items.len())
+        Ok(tables.dead_letters(&open, &PageRequest::first(MAX_COUNTED))?.items.len())
     };
     let open_dead_letters = app.read(count).await.ok();
     Ok(Json(StatusView { cluster, open_dead_letters }))

@@ -1,13 +1,12 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use tidemill_model::{JobId, Mapping};
+use tidemill_model::Mapping;
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow};
 use tidemill_store::{Page, ReadTables, Tables};
 
-use super::jobs::{job_row, named};
+use super::jobs::job_row;
 use crate::Problem;
 use crate::app::App;
 use crate::params::{Params, id};
@@ -20,21 +19,16 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Response, Problem> {
-    if text.parse::<JobId>().is_err() {
-        // A group's name: what is asked for is its job of that name.
-        params.only(&[])?;
-        return named(&app, &caller, text, "versions".to_owned()).await.map(|job| Json(job).into_response());
-    }
+) -> Result<Json<List<JobVersionView>>, Problem> {
     params.only(&["limit", "cursor"])?;
     let request = params.page()?;
     let row = readable(&app, &caller, &text).await?;
     if row.submitted {
         let items = vec![JobVersionView::from(&version_of_submission(&row))];
-        return Ok(Json(List { items, next: None }).into_response());
+        return Ok(Json(List { items, next: None }));
     }
     let page = app.read(move |tables| tables.job_versions_page(row.id, &request)).await?;
-    Ok(Json(List::of(page, |row| JobVersionView::from(&row))).into_response())
+    Ok(Json(List::of(page, |row| JobVersionView::from(&row))))
 }
 
 /// One version of a definition, with all its fields.
@@ -70,17 +64,13 @@ pub(super) async fn children(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Response, Problem> {
-    if text.parse::<JobId>().is_err() {
-        params.only(&[])?;
-        return named(&app, &caller, text, "children".to_owned()).await.map(|job| Json(job).into_response());
-    }
+) -> Result<Json<List<ChildView>>, Problem> {
     params.only(&["limit", "cursor"])?;
     let request = params.page()?;
     let row = readable(&app, &caller, &text).await?;
     let read =
         move |tables: &dyn Tables| children_of(tables, tables.children_page(row.id, &request)?, &caller);
-    app.read(read).await.map(|list| Json(list).into_response())
+    app.read(read).await.map(Json)
 }
 
 fn children_of(

@@ -55,8 +55,8 @@ pub(super) async fn newest(app: &App, place: &JobPlace, job: JobId) -> Result<Ne
             | LiveAnswer::Pool { .. }
             | LiveAnswer::TaskLedger(_)
             | LiveAnswer::User(_)
-            | LiveAnswer::Told { .. }
-            | LiveAnswer::Post { .. }
+            | LiveAnswer::Notified { .. }
+            | LiveAnswer::Mailboxes { .. }
             | LiveAnswer::Refused(_),
         ) => {
             let known = in_tables(app, job).await?;

@@ -262,7 +262,7 @@ impl Job {
             exit_codes: None,
             earliest_start_minutes: None,
             host: None,
-            worker_group: None,
+            worker_label: None,
             run_as: None,
             logical_time_format: None,
             success_check: SuccessCheck::ExitCode,
@@ -295,7 +295,7 @@ fn text((name, value): (String, Value)) -> Result<(String, String), Problem> {
     match value {
         Value::String(text) => Ok((name, text)),
         Value::Number(number) => Ok((name, number.to_string())),
-        Value::Bool(truth) => Ok((name, truth.to_string())),
+        Value::Bool(oracle) => Ok((name, oracle.to_string())),
         Value::Null => Ok((name, String::new())),
         value @ (Value::Array(_) | Value::Object(_)) => Err(Problem::field(
             format!("parameters.{name}"),

@@ -3,10 +3,10 @@ use serde::Serialize;
 use serde_json::Value;
 use tidemill_model::Timestamp;
 use tidemill_store::rows::{
-    AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, ReassignRow, UserCodeRow,
+    AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, UserCodeRow,
 };
 
-use super::{OverrideView, QualityView, ThingView, json, string, time};
+use super::{ExternalDependencyView, OverrideView, QualityView, json, string, time};
 
 /// A batch: one run of a job for one logical time.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -91,13 +91,13 @@ pub(crate) struct BatchView {
     /// For this logical time.
     pub(crate) blocked_by_time: Option<Timestamp>,
     /// How a person says that it ended: `success`, `failed` or `skipped`.
-    pub(crate) marked: Option<String>,
+    pub(crate) overridden_result: Option<String>,
     /// When they said so.
-    pub(crate) marked_at: Option<Timestamp>,
+    pub(crate) result_overridden_at: Option<Timestamp>,
     /// Who: application, or application/person.
-    pub(crate) marked_by: Option<String>,
+    pub(crate) result_overridden_by: Option<String>,
     /// Why.
-    pub(crate) mark_reason: Option<String>,
+    pub(crate) result_override_reason: Option<String>,
     /// The token of its final command, while a worker has it and after.
     pub(crate) final_token: Option<i64>,
     /// How that ended: `success`, `failed`, `timed_out`, `lost` or `not_run`.
@@ -160,10 +160,10 @@ impl From<BatchRow> for BatchView {
             blocked_since: row.blocked_since.map(time),
             blocked_by: row.blocked_by,
             blocked_by_time: row.blocked_by_time.map(time),
-            marked: string(row.marked),
-            marked_at: row.marked_at.map(time),
-            marked_by: string(row.marked_by),
-            mark_reason: string(row.mark_reason),
+            overridden_result: string(row.overridden_result),
+            result_overridden_at: row.result_overridden_at.map(time),
+            result_overridden_by: string(row.result_overridden_by),
+            result_override_reason: string(row.result_override_reason),
             final_token: row.final_token,
             final_result: string(row.final_result),
             final_message: string(row.final_message),
@@ -179,14 +179,14 @@ pub(crate) struct BatchDetail {
     pub(crate) batch: BatchView,
     /// The parents' logical times that it waits for, or waited for.
     pub(crate) dependencies: Vec<DependencyView>,
-    /// The things outside that it waits for, or waited for.
-    pub(crate) things: Vec<ThingView>,
+    /// The external dependencies that it waits for, or waited for.
+    pub(crate) external_dependencies: Vec<ExternalDependencyView>,
     /// The paths that it makes.
     pub(crate) outputs: Vec<OutputView>,
     /// How the quality service stands to it; null: it is not asked.
     pub(crate) quality: Option<QualityView>,
     /// What people let it run without, the oldest first.
-    pub(crate) overrides: Vec<OverrideView>,
+    pub(crate) dependency_overrides: Vec<OverrideView>,
     /// Its attempts, the oldest first.
     pub(crate) attempts: Vec<AttemptView>,
     /// Assignments that ended without an attempt, the oldest first.
@@ -301,7 +301,7 @@ impl From<AttemptRow> for AttemptView {
             finished_at: row.finished_at.map(time),
             result: string(row.result),
             exit_code: row.exit_code,
-            signal: row.signal_no,
+            signal: row.signal_number,
             user_code: row.user_code,
             message: row.message.to_string(),
             values: json(&row.passed_values),
@@ -331,8 +331,8 @@ pub(crate) struct ReturnView {
     pub(crate) message: String,
 }
 
-impl From<ReassignRow> for ReturnView {
-    fn from(row: ReassignRow) -> Self {
+impl From<AssignmentReturnRow> for ReturnView {
+    fn from(row: AssignmentReturnRow) -> Self {
         Self {
             token: row.token,
             attempt: row.attempt,

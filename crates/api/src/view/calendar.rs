@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::{Calendar, CalendarSpec, Timestamp};
-use tidemill_store::rows::{CalendarRow, CalendarVersionRow, SkippedFiresRow};
+use tidemill_store::rows::{CalendarRow, CalendarVersionRow, SkippedRunsRow};
 
 use super::{string, time};
 use crate::Problem;
@@ -29,7 +29,7 @@ impl From<CalendarRow> for CalendarView {
             name: row.name.to_string(),
             version: row.version,
             zone: string(row.time_zone),
-            comment: row.comment_text.to_string(),
+            comment: row.comment.to_string(),
             date_count: row.dates,
             changed_at: time(row.changed_at),
         }
@@ -76,7 +76,7 @@ impl From<CalendarVersionRow> for CalendarVersionView {
         Self {
             version: row.version,
             zone: string(row.time_zone),
-            comment: row.comment_text.to_string(),
+            comment: row.comment.to_string(),
             date_count: row.dates,
             defined_at: time(row.defined_at),
             defined_by: string(row.defined_by),
@@ -115,7 +115,7 @@ pub(crate) fn calendar_of(row: &CalendarRow) -> Result<Calendar, Problem> {
 
 /// Fires that made no batch.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct SkippedView {
+pub(crate) struct SkippedRunsView {
     /// The first one's logical time.
     pub(crate) from: Timestamp,
     /// The last one's.
@@ -128,8 +128,8 @@ pub(crate) struct SkippedView {
     pub(crate) skipped_at: Timestamp,
 }
 
-impl From<SkippedFiresRow> for SkippedView {
-    fn from(row: SkippedFiresRow) -> Self {
+impl From<SkippedRunsRow> for SkippedRunsView {
+    fn from(row: SkippedRunsRow) -> Self {
         Self {
             from: time(row.from_time),
             to: time(row.to_time),

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::Timestamp;
-use tidemill_store::rows::QuarantineRow;
+use tidemill_store::rows::DeadLetterRow;
 
 use super::{string, time};
 
@@ -72,17 +72,17 @@ pub(crate) struct DeadLetterView {
     pub(crate) redrive_outcome: Option<String>,
 }
 
-impl From<QuarantineRow> for DeadLetterView {
-    fn from(row: QuarantineRow) -> Self {
+impl From<DeadLetterRow> for DeadLetterView {
+    fn from(row: DeadLetterRow) -> Self {
         let place = DeadLetterPlace {
-            partition: row.partition_no,
+            partition: row.journal_partition,
             offset: row.journal_offset,
             index: row.event_index,
         };
         Self {
             id: place.to_string(),
             kind: row.kind.to_string(),
-            partition: row.partition_no,
+            partition: row.journal_partition,
             subject: row.subject.to_string(),
             reason: row.reason.to_string(),
             recorded_at: time(row.recorded_at),

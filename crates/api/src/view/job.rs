@@ -140,7 +140,7 @@ impl From<JobRow> for JobView {
             data: json(&row.definition)["data"].clone(),
             execution: json(&row.definition)["execution"].clone(),
             business_type: row.business_type.to_string(),
-            comment: row.comment_text.to_string(),
+            comment: row.comment.to_string(),
             defined_at: time(row.defined_at),
             changed_at: time(row.changed_at),
             changed_by: string(row.changed_by),
@@ -190,13 +190,13 @@ pub(crate) struct PreviewView {
     pub(crate) follows: Option<String>,
     /// The next fires, or the one logical time that was asked for. Where no schedule is followed and no time was asked
     /// for, what a run by hand at the present time would run.
-    pub(crate) fires: Vec<PreviewFire>,
+    pub(crate) fires: Vec<PreviewRun>,
 }
 
 /// What is run for one logical time, all templates resolved. What only a batch has is that of batch 0, run 0 and
 /// attempt 1; values that parents pass on stay as they are written.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct PreviewFire {
+pub(crate) struct PreviewRun {
     /// When it is due, on the clock of the zone; null where no schedule of its own makes it due.
     pub(crate) at: Option<String>,
     /// For which logical time, on the clock of the zone.

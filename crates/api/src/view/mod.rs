@@ -4,11 +4,11 @@ mod batch;
 mod bulk;
 mod calendar;
 mod dead_letter;
+mod external_dependency;
 mod job;
 mod pool;
 mod pull;
 mod rerun;
-mod thing;
 mod version;
 mod worker;
 
@@ -25,22 +25,25 @@ pub(crate) use batch::{
 };
 pub(crate) use bulk::{BulkItemView, BulkView};
 pub(crate) use calendar::{
-    CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, SkippedView, calendar_of,
+    CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, SkippedRunsView, calendar_of,
 };
 pub(crate) use dead_letter::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, Redriven};
-pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
+pub(crate) use external_dependency::{
+    ExternalDependencyView, LateProbeView, OverrideView, QualityView, ThirdPartyView,
+};
+pub(crate) use job::{JobDetail, JobView, ParentView, PreviewRun, PreviewView, definition_of};
 pub(crate) use pool::{GroupShare, HolderView, PoolDetail, PoolView, pool_of};
 pub(crate) use pull::{
     LedgerView, OccurrenceView, PullGrantView, PullTaskView, PullUserDetail, PullUserView, TaskTemplateView,
     totals_of,
 };
 pub(crate) use rerun::{RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, groups_of};
-pub(crate) use thing::{LateCheckView, OverrideView, QualityView, ThingView, ThirdPartyView};
 pub(crate) use version::{ChildView, JobVersionDetail, JobVersionView, VersionDiff, version_of_submission};
 pub(crate) use worker::{FreezeView, GroupView, KeyView, WorkerView};
 
 /// A part of a list.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}List")]
 pub(crate) struct List<T> {
     /// The rows.
     pub(crate) items: Vec<T>,

@@ -42,7 +42,7 @@ impl From<PoolRow> for PoolView {
             version: row.version,
             slots: row.slots,
             group: string(row.group_name),
-            comment: row.comment_text.to_string(),
+            comment: row.comment.to_string(),
             changed_at: time(row.changed_at),
         }
     }
@@ -99,6 +99,6 @@ pub(crate) fn pool_of(row: &PoolRow) -> Result<PoolSpec, Problem> {
         slots: number(row.slots),
         rate: rate_of(row),
         group: group.map_err(|error| unreadable(&error))?,
-        comment: row.comment_text.to_string(),
+        comment: row.comment.to_string(),
     })
 }

@@ -27,7 +27,7 @@ impl From<TaskTemplateRow> for TaskTemplateView {
             name: row.name.to_string(),
             version: row.version,
             fields: json(&row.fields),
-            comment: row.comment_text.to_string(),
+            comment: row.comment.to_string(),
             changed_at: time(row.changed_at),
         }
     }

@@ -16,8 +16,8 @@ pub(crate) struct RerunView {
     /// `planning`, `planned`, `running`, `paused`, `cancelling`; once over `done`, `done_with_failures`, `cancelled`
     /// or `refused`.
     pub(crate) state: String,
-    /// What was wished.
-    pub(crate) wish: Value,
+    /// What was requested.
+    pub(crate) spec: Value,
     /// The groups that it concerns.
     pub(crate) groups: Vec<String>,
     /// Why, for people.
@@ -28,6 +28,9 @@ pub(crate) struct RerunView {
     pub(crate) jobs: i64,
     /// Jobs that it leaves out.
     pub(crate) jobs_skipped: i64,
+    /// Jobs downstream that are none of it: the key that requested it does not reach their groups, or they come only
+    /// after such a job.
+    pub(crate) jobs_left_out: i64,
     /// Batches that are planned.
     pub(crate) planned: i64,
     /// Batches that shards were told to start.
@@ -42,7 +45,7 @@ pub(crate) struct RerunView {
     pub(crate) blocked: i64,
     /// For people: why it was refused.
     pub(crate) message: String,
-    /// Who wished it.
+    /// Who requested it.
     pub(crate) requested_by: String,
     /// When.
     pub(crate) requested_at: Timestamp,
@@ -66,12 +69,13 @@ impl From<RerunRow> for RerunView {
             id: row.id,
             kind: row.kind.to_string(),
             state: row.state.to_string(),
-            wish: json(&row.wish),
+            spec: json(&row.spec),
             groups: groups_of(&row),
             reason: row.reason.to_string(),
             concurrency: row.concurrency,
             jobs: row.jobs,
             jobs_skipped: row.jobs_skipped,
+            jobs_left_out: row.jobs_left_out,
             planned: row.planned,
             started: row.started,
             succeeded: row.succeeded,
@@ -93,7 +97,7 @@ impl From<RerunRow> for RerunView {
 
 /// The groups that a rerun concerns.
 pub(crate) fn groups_of(row: &RerunRow) -> Vec<String> {
-    serde_json::from_str(&row.group_names).unwrap_or_default()
+    serde_json::from_str(&row.groups).unwrap_or_default()
 }
 
 /// The jobs of a rerun or cold start.
@@ -112,7 +116,7 @@ pub(crate) struct RerunJobView {
     pub(crate) job: i64,
     /// Its name, `group/name`, where it is still there.
     pub(crate) job_name: Option<String>,
-    /// Its version when the plan was wished.
+    /// Its version when the plan was requested.
     pub(crate) version: i64,
     /// Jobs of the plan that come after it, directly or not.
     pub(crate) touches: i64,

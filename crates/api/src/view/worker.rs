@@ -33,7 +33,7 @@ pub(crate) struct WorkerView {
     pub(crate) measured_at: Option<Timestamp>,
     /// Whether it is beyond a bound of its group, and gets no work until it has recovered.
     pub(crate) overloaded: bool,
-    /// What jobs can ask for it by, in `worker_group`.
+    /// What jobs can ask for it by, in `worker_label`.
     pub(crate) labels: Value,
     /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
     pub(crate) state: String,
@@ -50,9 +50,9 @@ pub(crate) struct WorkerView {
     /// Who drained it: application, or application/person.
     pub(crate) drained_by: Option<String>,
     /// Why it takes no work at present, as it says itself.
-    pub(crate) unfit_reason: Option<String>,
+    pub(crate) unready_reason: Option<String>,
     /// Since when.
-    pub(crate) unfit_at: Option<Timestamp>,
+    pub(crate) unready_since: Option<Timestamp>,
 }
 
 impl From<WorkerRow> for WorkerView {
@@ -78,8 +78,8 @@ impl From<WorkerRow> for WorkerView {
             lost_at: row.lost_at.map(time),
             drained_at: row.drained_at.map(time),
             drained_by: string(row.drained_by),
-            unfit_reason: string(row.unfit_reason),
-            unfit_at: row.unfit_at.map(time),
+            unready_reason: string(row.unready_reason),
+            unready_since: row.unready_since.map(time),
         }
     }
 }
@@ -164,7 +164,7 @@ impl From<AppKeyRow> for KeyView {
         Self {
             app: row.app.to_string(),
             role: row.role.to_string(),
-            groups: json(&row.group_names),
+            groups: json(&row.groups),
             run_as: json(&row.accounts),
             defined_at: time(row.defined_at),
         }

@@ -2,7 +2,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_model::{Answer, Command, JobChange, JobChangeKind, JobId, Outcome, ShardId};
 
-use crate::site::{Site, send};
+use crate::fixture::{Fixture, send};
 
 /// JOB-5: what export gives, apply takes, and it is the same command again.
 #[tokio::test]
@@ -15,8 +15,8 @@ async fn export_round_trips_through_apply() {
         fields: Vec::new(),
     };
     let answer = Answer::Applied { changes: vec![change], warnings: Vec::new() };
-    let site = Site::start(Box::new(move |_| Some(Outcome::Answered(answer.clone())))).await;
-    let exported = send(site.get("/api/jobs/export?group=demo")).await;
+    let fixture = Fixture::start(Box::new(move |_| Some(Outcome::Answered(answer.clone())))).await;
+    let exported = send(fixture.get("/api/jobs/export?group=demo")).await;
     expect![[r#"
         200 application/json
         {
@@ -75,7 +75,7 @@ async fn export_round_trips_through_apply() {
         }
     "#]]
     .assert_eq(&exported.text());
-    let applied = send(site.post("/api/jobs/apply", &exported.body)).await;
+    let applied = send(fixture.post("/api/jobs/apply", &exported.body)).await;
     expect![[r#"
         200 application/json
         {
@@ -92,7 +92,7 @@ async fn export_round_trips_through_apply() {
         }
     "#]]
     .assert_eq(&applied.text());
-    let seen = site.owner.seen();
+    let seen = fixture.owner.seen();
     assert_eq!(seen[0].shard, ShardId::CATALOGUE);
     let Command::ApplyJobs { jobs, prune, .. } = &seen[0].command else { panic!("{seen:?}") };
     let jobs: Value = serde_json::to_value(jobs).unwrap();
@@ -104,9 +104,10 @@ async fn schedule_without_a_zone_gets_the_configured_one() {
     let answer = Answer::Applied { changes: Vec::new(), warnings: Vec::new() };
     let config = tidemill_api::Config { default_zone: "Asia/Tokyo".to_owned(), ..Default::default() };
     let script = Box::new(move |_: &_| Some(Outcome::Answered(answer.clone())));
-    let site = Site::with(config, script, Box::new(|_, _| Ok(tidemill_model::LiveAnswer::NotFound))).await;
+    let fixture =
+        Fixture::with(config, script, Box::new(|_, _| Ok(tidemill_model::LiveAnswer::NotFound))).await;
     let job = json!({"name": "a", "group": "demo", "type": "noop", "schedule": {"period": "day"}});
-    assert_eq!(send(site.post("/api/jobs/apply", &json!({"jobs": [job]}))).await.status, 200);
-    let Command::ApplyJobs { jobs, .. } = &site.owner.seen()[0].command else { panic!() };
+    assert_eq!(send(fixture.post("/api/jobs/apply", &json!({"jobs": [job]}))).await.status, 200);
+    let Command::ApplyJobs { jobs, .. } = &fixture.owner.seen()[0].command else { panic!() };
     assert_eq!(jobs[0].schedule.as_ref().unwrap().zone.as_deref(), Some("Asia/Tokyo"));
 }

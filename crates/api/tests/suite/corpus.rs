@@ -14,8 +14,8 @@ use tidemill_model::{
 };
 use tidemill_serving::Limits;
 
+use crate::fixture::Fixture;
 use crate::rows::SECRET;
-use crate::site::Site;
 
 /// An answer begins within this, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,17 +82,17 @@ fn ask(address: SocketAddr, input: &[u8]) -> Option<(u16, String)> {
 fn every_request_is_answered() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let config = Config { at_least_timeout_ms: 20, peer_timeout_ms: 50, ..Config::default() };
-    let site =
-        runtime.block_on(Site::with(config, Box::new(answer), Box::new(|_, _| Ok(LiveAnswer::NotFound))));
+    let fixture =
+        runtime.block_on(Fixture::with(config, Box::new(answer), Box::new(|_, _| Ok(LiveAnswer::NotFound))));
     for kind in ["batch.finished", "job.defined"] {
-        site.publish(1, kind, "batch/4097");
+        fixture.publish(1, kind, "batch/4097");
     }
     let requests = corpus!("request");
     for input in requests.inputs() {
-        assert!(ask(site.address, input).is_some(), "{}", String::from_utf8_lossy(input));
+        assert!(ask(fixture.address, input).is_some(), "{}", String::from_utf8_lossy(input));
     }
     requests.fuzz(1_000, |input| {
-        let Some((status, begin)) = ask(site.address, input) else { return };
+        let Some((status, begin)) = ask(fixture.address, input) else { return };
         // 502 and 503: the worker whose log is asked for is not there. 504: the tables are not that far.
         let fine = (200..500).contains(&status) || [502, 503, 504].contains(&status);
         assert!(fine, "{}\n{begin}", String::from_utf8_lossy(input));
@@ -164,16 +164,16 @@ fn any_bytes_are_answered_or_the_connection_is_closed() {
         Config { at_least_timeout_ms: 20, peer_timeout_ms: 50, read_timeout_ms: 100, ..Config::default() };
     let limits = impatient(tidemill_serving::Config::default().for_everybody());
     let answers = Box::new(|_, _| Ok(LiveAnswer::NotFound));
-    let site = runtime.block_on(Site::within(config, limits, Box::new(answer), answers));
-    site.publish(1, "batch.finished", "batch/4097");
+    let fixture = runtime.block_on(Fixture::within(config, limits, Box::new(answer), answers));
+    fixture.publish(1, "batch.finished", "batch/4097");
     let raw = corpus!("http");
     for input in raw.inputs() {
         let said = with_secret(input);
-        assert!(!statuses(&speak(site.address, &said)).is_empty(), "{}", String::from_utf8_lossy(input));
+        assert!(!statuses(&speak(fixture.address, &said)).is_empty(), "{}", String::from_utf8_lossy(input));
     }
     raw.fuzz(400, |input| {
-        let before = site.owner.count();
-        let heard = speak(site.address, &with_secret(input));
+        let before = fixture.owner.count();
+        let heard = speak(fixture.address, &with_secret(input));
         let statuses = statuses(&heard);
         assert!(
             is_fine(&statuses),
@@ -182,7 +182,7 @@ fn any_bytes_are_answered_or_the_connection_is_closed() {
             String::from_utf8_lossy(&heard)
         );
         let refused = !statuses.is_empty() && statuses.iter().all(|status| (400..500).contains(status));
-        assert!(!refused || site.owner.count() == before, "{}", String::from_utf8_lossy(input));
+        assert!(!refused || fixture.owner.count() == before, "{}", String::from_utf8_lossy(input));
     });
 }
 

@@ -1,13 +1,13 @@
 use serde_json::{Value, json};
-use tidemill_store::rows::QuarantineRow;
+use tidemill_store::rows::DeadLetterRow;
 
+use crate::fixture::{Fixture, answers_done, send};
 use crate::owner::OFFSET;
 use crate::rows::{T0, Writer, definitions, job_row};
-use crate::site::{Site, answers_done, send};
 
-fn letter(index: i64, kind: &str, subject: &str) -> QuarantineRow {
-    QuarantineRow {
-        partition_no: 0,
+fn letter(index: i64, kind: &str, subject: &str) -> DeadLetterRow {
+    DeadLetterRow {
+        journal_partition: 0,
         kind: kind.into(),
         subject: subject.into(),
         journal_offset: 4,
@@ -25,12 +25,12 @@ fn letter(index: i64, kind: &str, subject: &str) -> QuarantineRow {
 /// timer go on, or the job is off or deleted.
 #[tokio::test]
 async fn what_cannot_be_redriven_is_refused_by_its_reason() {
-    let site = Site::start(answers_done()).await;
+    let fixture = Fixture::start(answers_done()).await;
     let mut off = job_row(&definitions()[0]);
     off.enabled = false;
     let mut deleted = job_row(&definitions()[2]);
     deleted.deleted_at = Some(T0);
-    let closed = QuarantineRow { is_open: false, closed_at: Some(T0), ..letter(5, "timer", "job/8192") };
+    let closed = DeadLetterRow { is_open: false, closed_at: Some(T0), ..letter(5, "timer", "job/8192") };
     let letters = vec![
         letter(0, "command", "999"),
         letter(1, "timer", "batch/4097"),
@@ -39,7 +39,7 @@ async fn what_cannot_be_redriven_is_refused_by_its_reason() {
         letter(4, "timer", "job/77"),
         closed,
     ];
-    Writer::new(&*site.tables).rows(vec![off, deleted]).rows(letters).commit(OFFSET + 1);
+    Writer::new(&*fixture.tables).rows(vec![off, deleted]).rows(letters).commit(OFFSET + 1);
     let reasons = [
         "does not keep the command at 999 of partition 0 any more",
         "no command lets the timer of batch/4097 go on",
@@ -50,16 +50,16 @@ async fn what_cannot_be_redriven_is_refused_by_its_reason() {
     ];
     for (index, reason) in reasons.into_iter().enumerate() {
         let id = format!("0:4:{index}");
-        let shown = send(site.get(&format!("/api/dead-letters/{id}"))).await.body;
+        let shown = send(fixture.get(&format!("/api/dead-letters/{id}"))).await.body;
         assert!(shown["obstacle"].as_str().unwrap().contains(reason), "{shown}");
-        let refused = send(site.post(&format!("/api/dead-letters/{id}/redrive"), &Value::Null)).await;
+        let refused = send(fixture.post(&format!("/api/dead-letters/{id}/redrive"), &Value::Null)).await;
         assert_eq!(refused.code(), (409, "not_redrivable"));
         assert!(refused.body["detail"].as_str().unwrap().contains(reason), "{}", refused.body);
     }
-    let status = send(site.get("/api/status")).await.body;
+    let status = send(fixture.get("/api/status")).await.body;
     assert_eq!(status["open_dead_letters"], 5);
-    let page = send(site.get("/api/dead-letters?open=true&kind=timer&limit=2")).await.body;
+    let page = send(fixture.get("/api/dead-letters?open=true&kind=timer&limit=2")).await.body;
     assert_eq!((page["items"].as_array().unwrap().len(), page["next"].is_string()), (2, true), "{page}");
-    let absent = send(site.get("/api/dead-letters/0:9:9")).await;
+    let absent = send(fixture.get("/api/dead-letters/0:9:9")).await;
     assert_eq!(absent.body["code"], json!("unknown"));
 }

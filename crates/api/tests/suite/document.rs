@@ -1,7 +1,7 @@
 use expect_test::expect_file;
 use reqwest::Method;
 
-use crate::site::{Site, answers_done, send};
+use crate::fixture::{Fixture, answers_done, send};
 
 /// API-3: the committed OpenAPI document is what the code says; `UPDATE_EXPECT=1` writes it.
 #[test]
@@ -13,15 +13,15 @@ fn committed_document_is_what_the_code_says() {
 /// API-3: every call of the document is there; those that need a key say so without one.
 #[tokio::test]
 async fn every_call_of_the_document_is_served_and_guarded() {
-    let site = Site::start(answers_done()).await;
-    let document = send(site.open(Method::GET, "/api/openapi.json")).await.body;
+    let fixture = Fixture::start(answers_done()).await;
+    let document = send(fixture.open(Method::GET, "/api/openapi.json")).await.body;
     assert_eq!(document, tidemill_api::document());
     let mut calls = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (verb, operation) in operations.as_object().unwrap() {
             let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap();
             let path = path.replace("{id}", "1").replace("{name}", "n").replace("{app}", "a");
-            let answered = send(site.open(method, &path)).await;
+            let answered = send(fixture.open(method, &path)).await;
             let open = ["/healthz", "/readyz", "/api/openapi.json"].contains(&path.as_str());
             let wanted = if open { 200 } else { 401 };
             assert_eq!(answered.status, wanted, "{verb} {path}: {answered:?}");

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use expect_test::expect_file;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tidemill_store::rows::{BulkRow, PoolRow, PullTaskRow, QuarantineRow, RerunRow};
+use tidemill_store::rows::{BulkRow, DeadLetterRow, PoolRow, PullTaskRow, RerunRow};
 
+use crate::fixture::{Fixture, answers_done};
 use crate::owner::OFFSET;
 use crate::rows::{T0, Writer, batch, definitions, key};
-use crate::site::{Site, answers_done};
 
 const ROLES: [&str; 4] = ["viewer", "user", "administrator", "super_administrator"];
 /// Which groups a key is bound to: none, that of all objects here, another one.
-const BOUND: [(&str, &[&str]); 3] = [("site", &[]), ("demo", &["demo"]), ("other", &["other"])];
+const BOUND: [(&str, &[&str]); 3] = [("fixture", &[]), ("demo", &["demo"]), ("other", &["other"])];
 
 fn pool(name: &str, group: Option<&str>) -> PoolRow {
     PoolRow {
@@ -23,7 +23,7 @@ fn pool(name: &str, group: Option<&str>) -> PoolRow {
         rate_starts: None,
         rate_interval_s: None,
         group_name: group.map(Into::into),
-        comment_text: "".into(),
+        comment: "".into(),
         changed_at: T0,
     }
 }
@@ -33,12 +33,13 @@ fn rerun(id: i64, kind: &str) -> RerunRow {
         id,
         kind: kind.into(),
         state: "planned".into(),
-        wish: "{}".into(),
-        group_names: r#"["demo"]"#.into(),
+        spec: "{}".into(),
+        groups: r#"["demo"]"#.into(),
         reason: "".into(),
         concurrency: 1,
         jobs: 1,
         jobs_skipped: 0,
+        jobs_left_out: 0,
         planned: 1,
         started: 0,
         succeeded: 0,
@@ -85,7 +86,7 @@ fn task() -> PullTaskRow {
 }
 
 /// Objects of group demo, and what groups share.
-fn objects(site: &Site) {
+fn objects(fixture: &Fixture) {
     let bulk = BulkRow {
         id: 1,
         action: "kill".into(),
@@ -98,8 +99,8 @@ fn objects(site: &Site) {
         requested_at: T0,
         ended_at: Some(T0),
     };
-    let letter = QuarantineRow {
-        partition_no: 0,
+    let letter = DeadLetterRow {
+        journal_partition: 0,
         kind: "command".into(),
         subject: "999".into(),
         journal_offset: 4,
@@ -114,7 +115,7 @@ fn objects(site: &Site) {
     let keys = ROLES.iter().flat_map(|role| {
         BOUND.iter().map(move |(bound, groups)| key(&format!("{role}-{bound}"), role, groups))
     });
-    Writer::new(&*site.tables)
+    Writer::new(&*fixture.tables)
         .rows(keys.collect())
         .rows(vec![pool("lane", Some("demo")), pool("wide", None)])
         .rows(vec![rerun(1, "rerun"), rerun(2, "cold_start")])
@@ -125,7 +126,7 @@ fn objects(site: &Site) {
 }
 
 /// The path with its objects, all of group demo.
-fn filled(verb: &str, path: &str) -> String {
+fn filled(path: &str) -> String {
     let (job, batch) = (definitions()[0].id.to_string(), batch(1, 3).id.to_string());
     let id = match path.split('/').nth(2) {
         Some("batches") => batch.as_str(),
@@ -135,14 +136,15 @@ fn filled(verb: &str, path: &str) -> String {
         Some("pull") | Some("attempts") => "4097",
         _ => "1",
     };
-    // Of a job that is named like a call, the group stands where the call has an id.
-    let like_a_call = ["run", "enable", "disable", "rename", "move"].iter().any(|name| path.ends_with(name));
-    let (id, name) = match path {
-        "/api/jobs/{id}/{name}" => ("demo", "extract"),
-        _ if verb == "get" && path.starts_with("/api/jobs/") && like_a_call => ("demo", "lane"),
-        _ => (id, "lane"),
-    };
-    let more = [("{id}", id), ("{name}", name), ("{user}", "ann"), ("{app}", "admin")];
+    let more = [
+        ("{id}", id),
+        ("{name}", "lane"),
+        ("{group}", "demo"),
+        ("{job}", "extract"),
+        ("{scope}", "demo"),
+        ("{user}", "ann"),
+        ("{app}", "admin"),
+    ];
     let numbers = [("{version}", "1"), ("{other}", "1"), ("{partition}", "0")];
     let path =
         more.iter().chain(&numbers).fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
@@ -169,10 +171,10 @@ fn body(verb: &str, path: &str) -> Value {
         ("post", "/api/reruns") => json!({"jobs": [definitions()[0].id], "from": times.0, "to": times.1}),
         ("post", "/api/cold-starts") => json!({"period": "day", "from": times.0, "to": times.1}),
         ("post", "/api/groups") => json!({"name": "demo", "worker_key": "ab"}),
-        ("post", "/api/freeze" | "/api/thaw") => json!({"group": "demo", "reason": "r"}),
-        ("post", "/api/keys" | "/api/operate/keys") => json!({"app": "x", "role": "viewer"}),
+        ("put", "/api/freezes/{scope}") => json!({"reason": "r"}),
+        ("post", "/api/keys" | "/api/admin/keys") => json!({"app": "x", "role": "viewer"}),
         ("post", "/api/third-party") => json!({"code": "erp", "logical_time": times.0}),
-        ("post", "/api/checks/now") => json!({"batch": batch(1, 3).id}),
+        ("post", "/api/probes") => json!({"batch": batch(1, 3).id}),
         ("post", "/api/calendars") => json!({"name": "c", "weekend": ["saturday"]}),
         ("post", "/api/pools") => json!({"name": "lane", "slots": 2, "group": "demo"}),
         ("post", "/api/pull/users") => json!({"group": "demo", "users": ["zoe"]}),
@@ -183,7 +185,7 @@ fn body(verb: &str, path: &str) -> Value {
         ("post" | "put", "/api/pull/tasks" | "/api/pull/tasks/{id}") => {
             json!({"executor": {"group": "demo"}, "when": {"once": {"start": times.0}}})
         }
-        ("post", "/api/operate/partitions/{partition}/set-time") => json!({"at": times.0}),
+        ("post", "/api/admin/partitions/{partition}/set-time") => json!({"at": times.0}),
         ("post", "/api/job/submit") => {
             json!({"job_name": "a", "user": "ann", "job_type": "shell", "group_id": 1, "command": "true"})
         }
@@ -193,11 +195,11 @@ fn body(verb: &str, path: &str) -> Value {
 }
 
 /// Whether the key got past the question of rights.
-async fn may(site: &Site, app: Option<&str>, verb: &str, path: &str, body: &Value) -> bool {
+async fn may(fixture: &Fixture, app: Option<&str>, verb: &str, path: &str, body: &Value) -> bool {
     let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap();
     let request = match app {
-        Some(app) => site.request(method.clone(), path, app),
-        None => site.open(method.clone(), path),
+        Some(app) => fixture.request(method.clone(), path, app),
+        None => fixture.open(method.clone(), path),
     };
     let request =
         if method == Method::GET || method == Method::DELETE { request } else { request.json(body) };
@@ -212,11 +214,11 @@ async fn may(site: &Site, app: Option<&str>, verb: &str, path: &str, body: &Valu
     ![401, 403].contains(&status)
 }
 
-async fn line(site: &Site, verb: &str, path: &str, body: &Value) -> (String, Vec<bool>) {
-    let mut all = vec![may(site, None, verb, path, body).await];
+async fn line(fixture: &Fixture, verb: &str, path: &str, body: &Value) -> (String, Vec<bool>) {
+    let mut all = vec![may(fixture, None, verb, path, body).await];
     for (bound, _) in BOUND {
         for role in ROLES {
-            all.push(may(site, Some(&format!("{role}-{bound}")), verb, path, body).await);
+            all.push(may(fixture, Some(&format!("{role}-{bound}")), verb, path, body).await);
         }
     }
     let word = |may: &bool| if *may { 'x' } else { '.' };
@@ -230,8 +232,8 @@ async fn line(site: &Site, verb: &str, path: &str, body: &Value) -> (String, Vec
 /// rank, nothing of the site to a bound key of whatever rank, nothing of a group to a key that is bound to another.
 #[tokio::test]
 async fn every_call_gives_each_key_what_it_declares() {
-    let site = Site::start(answers_done()).await;
-    objects(&site);
+    let fixture = Fixture::start(answers_done()).await;
+    objects(&fixture);
     let mut broken = Vec::new();
     let mut table = String::from(
         "What each key may, by call: `x` it may, `.` it may not. Objects are of group demo. Columns: no key; then viewer, user,\n\
@@ -239,7 +241,7 @@ async fn every_call_gives_each_key_what_it_declares() {
     );
     for (path, operations) in tidemill_api::document()["paths"].as_object().unwrap() {
         for (verb, operation) in operations.as_object().unwrap() {
-            let (words, all) = line(&site, verb, &filled(verb, path), &body(verb, path)).await;
+            let (words, all) = line(&fixture, verb, &filled(path), &body(verb, path)).await;
             writeln!(table, "{words}  {verb} {path}").unwrap();
             let Some(role) = operation["x-role"].as_str() else { continue };
             let rank = ROLES.iter().position(|known| *known == role).unwrap();
@@ -266,14 +268,14 @@ async fn every_call_gives_each_key_what_it_declares() {
     for (verb, path, body) in [
         ("post", "/api/pools", json!({"name": "wide", "slots": 1})),
         ("delete", "/api/pools/wide", json!({})),
-        ("post", "/api/checks/now", json!({})),
-        ("post", "/api/freeze", json!({"reason": "r"})),
-        ("post", "/api/thaw", json!({"reason": "r"})),
+        ("post", "/api/probes", json!({})),
+        ("put", "/api/freezes/*", json!({"reason": "r"})),
+        ("delete", "/api/freezes/*", json!({})),
         ("post", "/api/bulk", json!({"action": "kill", "filter": {"state": "running"}, "reason": "r"})),
         ("post", "/api/reruns/2/approve", json!({})),
         ("post", "/api/reruns/2/cancel", json!({})),
     ] {
-        let (words, _) = line(&site, verb, path, &body).await;
+        let (words, _) = line(&fixture, verb, path, &body).await;
         writeln!(table, "{words}  {verb} {path} {body}").unwrap();
     }
     assert!(broken.is_empty(), "{broken:#?}");

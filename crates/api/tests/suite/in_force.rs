@@ -1,4 +1,4 @@
-//! JOB-5, BYD-17: a change in the catalogue answers once it is in force in every group, or says where it is not.
+//! JOB-5, BYD-17: a change in the catalogue answers once it is in effect in every group, or says where it is not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use tidemill_api::Config;
 use tidemill_model::{
-    Answer, Concerned, GroupId, JobChange, JobChangeKind, JobId, LiveAnswer, LiveQuery, Outcome, PostWith,
-    ShardId, ToldShard,
+    Answer, Concerned, GroupId, JobChange, JobChangeKind, JobId, LiveAnswer, LiveQuery, MailboxState,
+    NotifiedShard, Outcome, ShardId,
 };
 
+use crate::fixture::{Answered, Answers, Fixture, send};
 use crate::owner::{OFFSET, Script};
-use crate::site::{Answered, Answers, Site, send};
 
 const CHILD: ShardId = ShardId(1);
 const PARENT: ShardId = ShardId(2);
@@ -33,15 +33,16 @@ fn owners(most: u64, asked: Arc<Mutex<Vec<(u16, u16)>>>) -> Answers {
     let heard = AtomicU64::new(0);
     Box::new(move |shard, query| {
         Ok(match query {
-            LiveQuery::Told { at_least, .. } if at_least == OFFSET => {
-                LiveAnswer::Told { shards: vec![ToldShard { shard: CHILD, upto: 4, parents: vec![PARENT] }] }
-            }
-            LiveQuery::Post { with } => {
+            LiveQuery::Notified { at_least, .. } if at_least == OFFSET => LiveAnswer::Notified {
+                shards: vec![NotifiedShard { shard: CHILD, upto: 4, parents: vec![PARENT] }],
+            },
+            LiveQuery::Mailboxes { with } => {
                 let received = heard.fetch_add(1, Ordering::SeqCst).min(most);
                 asked.lock().unwrap().push((shard.0, with.last().unwrap().0));
                 let with = with.into_iter();
-                let post = |shard| PostWith { shard, received, sent: received + 2, unsaid: received == 4 };
-                LiveAnswer::Post { with: with.map(post).collect() }
+                let post =
+                    |shard| MailboxState { shard, received, sent: received + 2, unsaid: received == 4 };
+                LiveAnswer::Mailboxes { with: with.map(post).collect() }
             }
             _ => LiveAnswer::NotFound,
         })
@@ -50,10 +51,10 @@ fn owners(most: u64, asked: Arc<Mutex<Vec<(u16, u16)>>>) -> Answers {
 
 async fn apply(most: u64) -> (Answered, Vec<(u16, u16)>) {
     let asked = Arc::default();
-    let config = Config { settle_timeout_ms: 300, ..Config::default() };
-    let site = Site::with(config, applied(), owners(most, Arc::clone(&asked))).await;
+    let config = Config { propagation_timeout_ms: 300, ..Config::default() };
+    let fixture = Fixture::with(config, applied(), owners(most, Arc::clone(&asked))).await;
     let job = json!({"name": "extract", "group": "demo", "type": "noop"});
-    let answered = send(site.post("/api/jobs/apply", &json!({"jobs": [job]}))).await;
+    let answered = send(fixture.post("/api/jobs/apply", &json!({"jobs": [job]}))).await;
     let asked = asked.lock().unwrap().clone();
     (answered, asked)
 }
@@ -62,7 +63,7 @@ async fn apply(most: u64) -> (Answered, Vec<(u16, u16)>) {
 async fn an_apply_waits_for_definitions_then_for_who_follows_then_for_answers() {
     let (answered, mut asked) = apply(u64::MAX).await;
     assert_eq!(answered.status, 200, "{answered:?}");
-    assert!(answered.body.get("not_yet_in").is_none(), "{answered:?}");
+    assert!(answered.body.get("pending_groups").is_none(), "{answered:?}");
     asked.dedup();
     assert_eq!(asked, [(1, 0), (2, 1), (1, 2)]);
 }
@@ -71,10 +72,10 @@ async fn an_apply_waits_for_definitions_then_for_who_follows_then_for_answers() 
 async fn an_apply_that_is_not_in_force_in_time_says_where() {
     let (answered, asked) = apply(3).await;
     assert_eq!(answered.status, 202, "{answered:?}");
-    assert_eq!(answered.body["not_yet_in"], json!(["demo"]), "{answered:?}");
+    assert_eq!(answered.body["pending_groups"], json!(["demo"]), "{answered:?}");
     assert_eq!(answered.body["position"], format!("0:{OFFSET}"));
     let warning = answered.body["warnings"][0].as_str().unwrap();
-    assert!(warning.contains("recorded, and not yet in force in demo"), "{warning}");
+    assert!(warning.contains("recorded, and not yet in effect in demo"), "{warning}");
     assert!(asked.iter().all(|asked| *asked == (1, 0)), "{asked:?}");
 }
 
@@ -88,9 +89,9 @@ async fn what_groups_are_told_waits_for_those_whom_it_concerns() {
     let template = json!({"name": "copy", "fields": {}});
     let version = |answer: fn(u32) -> Answer| answer(3);
     for (path, body, concerned, answer) in [
-        ("/api/freeze", json!({"reason": "x"}), every_group(), Answer::Done),
-        ("/api/freeze", json!({"group": "demo", "reason": "x"}), demo(), Answer::Done),
-        ("/api/thaw", json!({}), every_group(), Answer::Done),
+        ("PUT /api/freezes/*", json!({"reason": "x"}), every_group(), Answer::Done),
+        ("PUT /api/freezes/demo", json!({"reason": "x"}), demo(), Answer::Done),
+        ("DELETE /api/freezes/*", json!(null), every_group(), Answer::Done),
         ("/api/groups", group, demo(), Answer::Group { group: GroupId(1), shard: CHILD }),
         (
             "/api/calendars",
@@ -117,23 +118,27 @@ async fn what_groups_are_told_waits_for_those_whom_it_concerns() {
             let script: Script = Box::new(move |_| Some(Outcome::Answered(answer.clone())));
             let answers: Answers = Box::new(move |_, query| {
                 Ok(match query {
-                    LiveQuery::Told { concerned, at_least: OFFSET } if concerned == expected => {
-                        LiveAnswer::Told {
-                            shards: vec![ToldShard { shard: CHILD, upto: 4, parents: Vec::new() }],
+                    LiveQuery::Notified { concerned, at_least: OFFSET } if concerned == expected => {
+                        LiveAnswer::Notified {
+                            shards: vec![NotifiedShard { shard: CHILD, upto: 4, parents: Vec::new() }],
                         }
                     }
-                    LiveQuery::Post { with } => {
-                        let post = |shard| PostWith { shard, received, sent: 0, unsaid: false };
-                        LiveAnswer::Post { with: with.into_iter().map(post).collect() }
+                    LiveQuery::Mailboxes { with } => {
+                        let post = |shard| MailboxState { shard, received, sent: 0, unsaid: false };
+                        LiveAnswer::Mailboxes { with: with.into_iter().map(post).collect() }
                     }
                     other => panic!("{other:?}"),
                 })
             });
-            let site =
-                Site::with(Config { settle_timeout_ms: 100, ..Config::default() }, script, answers).await;
-            let answered = send(site.post(path, &body)).await;
+            let fixture =
+                Fixture::with(Config { propagation_timeout_ms: 100, ..Config::default() }, script, answers)
+                    .await;
+            let (method, path) = path.split_once(' ').unwrap_or(("POST", path));
+            let asked = fixture.request(method.parse().unwrap(), path, "root");
+            let asked = if body.is_null() { asked } else { asked.json(&body) };
+            let answered = send(asked).await;
             assert_eq!(answered.status, status, "{path} {body}: {answered:?}");
-            let late = answered.body["not_yet_in"].as_array().map(Vec::len);
+            let late = answered.body["pending_groups"].as_array().map(Vec::len);
             assert_eq!(late, (status == 202).then_some(1), "{path} {body}: {answered:?}");
             assert_eq!(answered.body["position"], format!("0:{OFFSET}"));
         }

@@ -8,12 +8,12 @@ use tidemill_model::{
     ShardId, Why,
 };
 
+use crate::fixture::{Fixture, answers_done, send};
 use crate::rows::SECRET;
-use crate::site::{Site, answers_done, send};
 
 const JOB: JobId = JobId((77 << 12) | 1);
 
-async fn site() -> Site {
+async fn fixture() -> Fixture {
     let script = |command: &tidemill_model::CommandRecord| match &command.command {
         Command::SubmitJob(_) => {
             Some(Outcome::Answered(Answer::Submitted { job: JOB, batch: Some(BatchId(4097)) }))
@@ -23,7 +23,7 @@ async fn site() -> Site {
         }
         _ => Some(Outcome::Done),
     };
-    Site::start(Box::new(script)).await
+    Fixture::start(Box::new(script)).await
 }
 
 fn body(extra: Value) -> Value {
@@ -37,14 +37,14 @@ fn body(extra: Value) -> Value {
 
 #[tokio::test]
 async fn a_job_without_cron_and_dependencies_goes_to_its_groups_shard() {
-    let site = site().await;
+    let fixture = fixture().await;
     let request = body(json!({"priority": 10, "parameters": {"n": 3, "deep": true, "city": "Trier"}}));
-    let answered = send(site.open(Method::POST, "/api/job/submit").json(&request)).await;
+    let answered = send(fixture.open(Method::POST, "/api/job/submit").json(&request)).await;
     assert_eq!(
         (answered.status, answered.body),
         (200, json!({"job_id": JOB.0, "accept": true, "message": ""}))
     );
-    let seen = site.owner.seen();
+    let seen = fixture.owner.seen();
     assert_eq!(seen[0].shard, ShardId(1));
     assert_eq!((&*seen[0].actor.app, seen[0].actor.user.as_deref()), ("demo-user", Some("ann")));
     expect_test::expect![[r#"
@@ -74,7 +74,7 @@ async fn a_job_without_cron_and_dependencies_goes_to_its_groups_shard() {
 
 #[tokio::test]
 async fn cron_goes_to_the_catalogue_and_dependencies_where_they_are_known() {
-    let site = site().await;
+    let fixture = fixture().await;
     for (extra, shard) in [
         (json!({"cron_expression": "0 0 23 * * ?"}), 0),
         (json!({"cron_expression": "", "dependency_jobids": JOB.0}), 1),
@@ -83,9 +83,9 @@ async fn cron_goes_to_the_catalogue_and_dependencies_where_they_are_known() {
         (json!({"dependency_jobids": 4096}), 0),
         (json!({"dependency_jobids": 4098}), 0),
     ] {
-        let answered = send(site.open(Method::POST, "/api/job/submit").json(&body(extra.clone()))).await;
+        let answered = send(fixture.open(Method::POST, "/api/job/submit").json(&body(extra.clone()))).await;
         assert_eq!(answered.body["accept"], true, "{extra}: {answered:?}");
-        let last = site.owner.seen().pop().unwrap();
+        let last = fixture.owner.seen().pop().unwrap();
         assert_eq!(last.shard, ShardId(shard), "{extra}");
         match last.command {
             Command::SubmitJob(submission) => assert_eq!(submission.parents, [JOB]),
@@ -101,10 +101,10 @@ async fn cron_goes_to_the_catalogue_and_dependencies_where_they_are_known() {
 /// A secret in a header stays out of access logs; the fields are then not needed.
 #[tokio::test]
 async fn headers_may_carry_the_key() {
-    let site = site().await;
+    let fixture = fixture().await;
     let mut request = body(json!({}));
     request.as_object_mut().unwrap().retain(|name, _| !name.starts_with("app_"));
-    let submit = || site.open(Method::POST, "/api/job/submit").json(&request);
+    let submit = || fixture.open(Method::POST, "/api/job/submit").json(&request);
     assert_eq!(send(submit()).await.status, 401);
     let answered = send(submit().header("X-App-Name", "demo-user").header("X-App-Key", SECRET)).await;
     assert_eq!(answered.body["accept"], true);
@@ -114,27 +114,29 @@ async fn headers_may_carry_the_key() {
 #[tokio::test]
 async fn a_repeated_submission_is_one_job() {
     let mut counter = 0;
-    let site = Site::start(Box::new(move |_| {
+    let fixture = Fixture::start(Box::new(move |_| {
         counter += 1;
         Some(Outcome::Answered(Answer::Submitted { job: JobId(counter), batch: None }))
     }))
     .await;
-    let submit =
-        || site.open(Method::POST, "/api/job/submit").json(&body(json!({}))).header("Idempotency-Key", "k");
+    let submit = || {
+        fixture.open(Method::POST, "/api/job/submit").json(&body(json!({}))).header("Idempotency-Key", "k")
+    };
     assert_eq!(send(submit()).await.body["job_id"], 1);
     assert_eq!(send(submit()).await.body["job_id"], 1);
 }
 
 #[tokio::test]
 async fn a_key_submits_to_its_groups_only() {
-    let site = site().await;
-    let answered = send(site.open(Method::POST, "/api/job/submit").json(&body(json!({"group_id": 2})))).await;
+    let fixture = fixture().await;
+    let answered =
+        send(fixture.open(Method::POST, "/api/job/submit").json(&body(json!({"group_id": 2})))).await;
     assert_eq!(
         (answered.status, &answered.body["accept"], &answered.body["job_id"]),
         (200, &json!(false), &json!(-1))
     );
     assert!(answered.body["message"].as_str().unwrap().contains("does not reach group other"));
-    assert!(site.owner.seen().is_empty());
+    assert!(fixture.owner.seen().is_empty());
 }
 
 #[tokio::test]
@@ -160,20 +162,20 @@ async fn status_is_a_number_and_a_result() {
                 })
             }
             LiveQuery::NewestBatch { .. }
-            | LiveQuery::WantedThings { .. }
+            | LiveQuery::WantedExternalDependencies { .. }
             | LiveQuery::WantedQuality { .. }
             | LiveQuery::Pool { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
-            | LiveQuery::Told { .. }
-            | LiveQuery::Post { .. }
+            | LiveQuery::Notified { .. }
+            | LiveQuery::Mailboxes { .. }
             | LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
         })
     };
-    let site = Site::with(Config::default(), answers_done(), Box::new(answers)).await;
+    let fixture = Fixture::with(Config::default(), answers_done(), Box::new(answers)).await;
     let status = |job: i64| {
         let path = format!("/api/job/status?app_name=viewer&app_key={SECRET}&job_id={job}");
-        send(site.open(Method::GET, &path))
+        send(fixture.open(Method::GET, &path))
     };
     assert_eq!(status(JOB.0).await.body, json!({"job_id": JOB.0, "status": 3, "result": "failed"}));
     assert_eq!(status(8192).await.body, json!({"job_id": 8192, "status": 2, "result": ""}));
@@ -189,25 +191,25 @@ async fn kill_says_whether_the_batch_ends() {
         Outcome::Refused(Rejection::BatchAlreadyFinished { batch: 4097, result: "success".into() }),
     ];
     outcomes.reverse();
-    let site = Site::start(Box::new(move |_| outcomes.pop())).await;
+    let fixture = Fixture::start(Box::new(move |_| outcomes.pop())).await;
     let kill = || {
         let path = format!("/api/job/kill?app_name=demo-user&app_key={SECRET}&job_id={JOB}");
-        send(site.open(Method::DELETE, &path))
+        send(fixture.open(Method::DELETE, &path))
     };
     assert_eq!(kill().await.body, json!({"job_id": JOB.0, "success": true}));
     let late = kill().await;
     assert_eq!((late.status, &late.body["success"]), (200, &json!(false)));
     assert!(late.body["message"].as_str().unwrap().contains("already finished"));
-    assert_eq!(site.owner.seen()[0].shard, ShardId(1));
-    assert_eq!(site.owner.seen()[0].command, Command::KillJob { job: JOB });
+    assert_eq!(fixture.owner.seen()[0].shard, ShardId(1));
+    assert_eq!(fixture.owner.seen()[0].command, Command::KillJob { job: JOB });
 }
 
 #[tokio::test]
 async fn a_worker_goes_off_duty_and_on_again() {
-    let site = site().await;
+    let fixture = fixture().await;
     let switch = |port: i32, status: i32| {
         let body = json!({"app_name": "demo-user", "app_key": SECRET, "ip": "127.0.0.1", "port": port, "status": status});
-        send(site.open(Method::POST, "/api/worker/status").json(&body))
+        send(fixture.open(Method::POST, "/api/worker/status").json(&body))
     };
     assert_eq!(switch(9, 0).await.body, json!({"ip": "127.0.0.1", "port": 9, "success": true}));
     assert_eq!(switch(9, 1).await.body["success"], true);
@@ -218,7 +220,7 @@ async fn a_worker_goes_off_duty_and_on_again() {
             (200, &json!(false), &json!(port))
         );
     }
-    let commands: Vec<_> = site.owner.seen().into_iter().map(|record| record.command).collect();
+    let commands: Vec<_> = fixture.owner.seen().into_iter().map(|record| record.command).collect();
     let worker = tidemill_model::WorkerId::new("w1");
     assert_eq!(commands, [Command::DrainWorker { worker: worker.clone() }, Command::ResumeWorker { worker }]);
 }
@@ -226,34 +228,34 @@ async fn a_worker_goes_off_duty_and_on_again() {
 /// API-1, API-2, API-3: what is no JSON object is refused as such, in the call's own fields as well.
 #[tokio::test]
 async fn bodies_of_job_calls_are_objects() {
-    let site = site().await;
+    let fixture = fixture().await;
     for (path, own) in [("/api/job/submit", "accept"), ("/api/worker/status", "success")] {
         for body in [json!([]), json!(["demo-user", SECRET]), json!(7), json!("a"), Value::Null] {
             let key = format!("demo-user:{SECRET}");
-            let answered = send(site.open(Method::POST, path).bearer_auth(key).json(&body)).await;
+            let answered = send(fixture.open(Method::POST, path).bearer_auth(key).json(&body)).await;
             assert_eq!(answered.code(), (400, "not_an_object"), "{path} {body}: {answered:?}");
             assert_eq!(answered.body[own], false, "{path} {body}");
         }
     }
-    assert!(site.owner.seen().is_empty());
+    assert!(fixture.owner.seen().is_empty());
 }
 
 /// API-2, API-3: refusals hold the fields of their call with the types that the document has.
 #[tokio::test]
 async fn refusals_of_job_calls_fit_their_schemas() {
-    let site = site().await;
+    let fixture = fixture().await;
     let key = format!("demo-user:{SECRET}");
     for job in ["", "x", "0", "-1"] {
         let path = format!("/api/job/kill?job_id={job}");
-        let answered = send(site.open(Method::DELETE, &path).bearer_auth(&key)).await;
+        let answered = send(fixture.open(Method::DELETE, &path).bearer_auth(&key)).await;
         assert_eq!((answered.status, &answered.body["success"]), (200, &json!(false)), "{job}");
         assert_eq!(answered.body["job_id"], -1, "{job}");
     }
     for body in [json!({}), json!({"ip": 7, "port": "9", "status": 0}), json!({"port": 1_u64 << 40})] {
         let answered =
-            send(site.open(Method::POST, "/api/worker/status").bearer_auth(&key).json(&body)).await;
+            send(fixture.open(Method::POST, "/api/worker/status").bearer_auth(&key).json(&body)).await;
         assert_eq!((answered.status, &answered.body["success"]), (200, &json!(false)), "{body}");
         assert_eq!((&answered.body["ip"], &answered.body["port"]), (&json!(""), &json!(-1)), "{body}");
     }
-    assert!(site.owner.seen().is_empty());
+    assert!(fixture.owner.seen().is_empty());
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 use tidemill_api::Config;
 use tidemill_model::{BatchId, BatchState, LiveAnswer, LiveQuery};
 
+use crate::fixture::{Fixture, answers_done, send};
 use crate::owner::OFFSET;
 use crate::rows::{SECRET, Writer, attempt, batch, worker};
-use crate::site::{Site, answers_done, send};
 
 /// A worker's log server that says what it was asked.
 async fn worker_at_work() -> String {
@@ -28,7 +28,7 @@ async fn worker_at_work() -> String {
     address
 }
 
-async fn site() -> Site {
+async fn fixture() -> Fixture {
     let config = Config { logs_key: "for-logs".to_owned(), ..Config::default() };
     let finished = BatchId(batch(1, 3).id);
     let answers = move |_, query: LiveQuery| match query {
@@ -37,35 +37,35 @@ async fn site() -> Site {
         }
         LiveQuery::NewestBatch { .. } => Ok(LiveAnswer::NewestBatch { batch: None, state: None }),
         LiveQuery::Why { .. }
-        | LiveQuery::WantedThings { .. }
+        | LiveQuery::WantedExternalDependencies { .. }
         | LiveQuery::WantedQuality { .. }
         | LiveQuery::Pool { .. }
         | LiveQuery::TaskLedger { .. }
         | LiveQuery::User { .. }
-        | LiveQuery::Told { .. }
-        | LiveQuery::Post { .. }
+        | LiveQuery::Notified { .. }
+        | LiveQuery::Mailboxes { .. }
         | LiveQuery::PlanApply { .. } => Ok(LiveAnswer::NotFound),
     };
-    let site = Site::with(config, answers_done(), Box::new(answers)).await;
+    let fixture = Fixture::with(config, answers_done(), Box::new(answers)).await;
     let address = worker_at_work().await;
-    Writer::new(&*site.tables).rows(vec![worker(&address)]).commit(OFFSET + 1);
-    site
+    Writer::new(&*fixture.tables).rows(vec![worker(&address)]).commit(OFFSET + 1);
+    fixture
 }
 
 #[tokio::test]
 async fn a_part_comes_from_the_worker_with_the_clusters_key() {
-    let site = site().await;
+    let fixture = fixture().await;
     let path = format!("/api/batches/{}/log?type=2&offset=7&lines=3", batch(1, 3).id);
-    let answered = send(site.get(&path)).await;
+    let answered = send(fixture.get(&path)).await;
     let content = format!("{} type=2&offset=7&lines=3 Bearer for-logs\n", attempt().id);
     assert_eq!(answered.body, json!({"content": content, "offset": 40, "is_end": true}));
 }
 
 #[tokio::test]
 async fn the_whole_log_is_a_file() {
-    let site = site().await;
+    let fixture = fixture().await;
     let path = format!("/api/batches/{}/log/download", batch(1, 3).id);
-    let response = site.get(&path).send().await.unwrap();
+    let response = fixture.get(&path).send().await.unwrap();
     let name = format!("attachment; filename=\"batch-{}-attempt-1.stdout.log\"", batch(1, 3).id);
     assert_eq!(response.headers()["content-disposition"], name.as_str());
     assert_eq!(response.text().await.unwrap(), format!("all of {}\n", attempt().id));
@@ -73,17 +73,17 @@ async fn the_whole_log_is_a_file() {
 
 #[tokio::test]
 async fn a_batch_without_an_attempt_has_an_empty_log_that_goes_on() {
-    let site = site().await;
-    let answered = send(site.get(&format!("/api/batches/{}/log?offset=3", batch(3, 0).id))).await;
+    let fixture = fixture().await;
+    let answered = send(fixture.get(&format!("/api/batches/{}/log?offset=3", batch(3, 0).id))).await;
     assert_eq!(answered.body, json!({"content": "", "offset": 3, "is_end": false}));
-    let attempt = send(site.get(&format!("/api/batches/{}/log?attempt=1", batch(3, 0).id))).await;
+    let attempt = send(fixture.get(&format!("/api/batches/{}/log?attempt=1", batch(3, 0).id))).await;
     assert_eq!(attempt.code(), (404, "no_log"));
 }
 
 #[tokio::test]
 async fn a_worker_that_does_not_answer_is_named() {
-    let site = Site::start(answers_done()).await;
-    let answered = send(site.get(&format!("/api/batches/{}/log", batch(1, 3).id))).await;
+    let fixture = Fixture::start(answers_done()).await;
+    let answered = send(fixture.get(&format!("/api/batches/{}/log", batch(1, 3).id))).await;
     assert_eq!(answered.code(), (503, "worker_unreachable"));
     assert!(answered.body["detail"].as_str().unwrap().contains("127.0.0.1:9"));
 }
@@ -91,10 +91,10 @@ async fn a_worker_that_does_not_answer_is_named() {
 /// API-2: the log calls mean a job's newest batch.
 #[tokio::test]
 async fn log_calls_of_a_job_have_their_own_fields() {
-    let site = site().await;
+    let fixture = fixture().await;
     let log = |query: &str| {
         let path = format!("/api/log?app_name=viewer&app_key={SECRET}&{query}");
-        send(site.open(Method::GET, &path))
+        send(fixture.open(Method::GET, &path))
     };
     let answered = log("job_id=4096&type=1").await;
     let content = format!("{} type=1&offset=0&lines=100 Bearer for-logs\n", attempt().id);
@@ -105,6 +105,6 @@ async fn log_calls_of_a_job_have_their_own_fields() {
     assert_eq!(log("job_id=4096").await.code(), (422, "invalid"));
     assert_eq!(log("job_id=999&type=1").await.code(), (404, "unknown"));
     let path = format!("/api/log/download?app_name=viewer&app_key={SECRET}&job_id=4096&type=1");
-    let file = site.open(Method::GET, &path).send().await.unwrap();
+    let file = fixture.open(Method::GET, &path).send().await.unwrap();
     assert_eq!(file.text().await.unwrap(), format!("all of {}\n", attempt().id));
 }

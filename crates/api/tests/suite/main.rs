@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod admin;
 mod applied;
 mod bad_input;
 mod corpus;
@@ -10,17 +11,16 @@ mod dead_letters;
 mod document;
 mod events;
 mod every_call;
+mod fixture;
 mod in_force;
 mod job_calls;
 mod journal_feed;
 mod live;
 mod logs;
-mod operate;
 mod owner;
 mod pull;
 mod reads;
 mod rights;
 mod rows;
-mod site;
 mod stopping;
 mod writes;

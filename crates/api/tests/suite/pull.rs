@@ -13,9 +13,9 @@ use tidemill_model::{
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 use tidemill_store::rows::PullGrantRow;
 
+use crate::fixture::{Fixture, send};
 use crate::owner::{OFFSET, Script};
 use crate::rows::{OFFSET_AT_START, USER, Writer, user};
-use crate::site::{Site, send};
 
 const FAR: Duration = Duration::from_secs(60);
 /// The shard of group `other`.
@@ -41,23 +41,23 @@ fn nothing(next_at: Option<Timestamp>) -> Outcome {
 
 /// A keeper by hand: a life that holds for long, and marks.
 struct ByHand {
-    site: Site,
+    fixture: Fixture,
     life: Life,
     number: AtomicU64,
 }
 
 impl ByHand {
     async fn new(config: Config, script: Script) -> Self {
-        let site = Site::with(config, script, Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
-        let this = Self { site, life: Life::draw(), number: AtomicU64::new(0) };
-        assert!(this.site.hints.begin(0, &this.life).unwrap());
+        let fixture = Fixture::with(config, script, Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
+        let this = Self { fixture, life: Life::draw(), number: AtomicU64::new(0) };
+        assert!(this.fixture.hints.begin(0, &this.life).unwrap());
         this.turn(&[]);
         this
     }
 
     fn turn(&self, marks: &[(Mark, u64)]) {
         let number = self.number.fetch_add(1, Ordering::SeqCst) + 1;
-        let until = self.site.hints.clock_ms().unwrap() + 600_000;
+        let until = self.fixture.hints.clock_ms().unwrap() + 600_000;
         let turn = Turn {
             partition: 0,
             life: &self.life,
@@ -66,17 +66,17 @@ impl ByHand {
             marks,
             holds_until_ms: Some(until),
         };
-        assert!(self.site.hints.turn(&turn).unwrap());
+        assert!(self.fixture.hints.turn(&turn).unwrap());
     }
 
     async fn pull(&self, wait_s: u32) -> Value {
-        let answered = send(self.site.post("/api/pull", &json!({"user": USER, "wait_s": wait_s}))).await;
+        let answered = send(self.fixture.post("/api/pull", &json!({"user": USER, "wait_s": wait_s}))).await;
         assert_eq!(answered.status, 200, "{answered:?}");
         answered.body
     }
 
     fn asked(&self) -> usize {
-        self.site.owner.seen().iter().filter(|it| matches!(it.command, Command::Pull { .. })).count()
+        self.fixture.owner.seen().iter().filter(|it| matches!(it.command, Command::Pull { .. })).count()
     }
 }
 
@@ -84,15 +84,15 @@ impl ByHand {
 #[tokio::test]
 async fn hints_spare_the_owner_empty_answers_until_something_changes() {
     let at = Timestamp::from(jiff::Timestamp::now()) + jiff::SignedDuration::from_secs(600);
-    let site = ByHand::new(Config::default(), Box::new(move |_| Some(nothing(Some(at))))).await;
+    let fixture = ByHand::new(Config::default(), Box::new(move |_| Some(nothing(Some(at))))).await;
     for _ in 0..1_000 {
-        let answer = site.pull(0).await;
+        let answer = fixture.pull(0).await;
         assert_eq!(answer["grant"], Value::Null);
-        assert_eq!(answer["ask_again_after_s"], 30);
+        assert_eq!(answer["retry_after_s"], 30);
         let next_at: Timestamp = answer["next_at"].as_str().unwrap().parse().unwrap();
         assert_eq!(next_at.as_millisecond(), at.as_millisecond());
     }
-    assert_eq!(site.asked(), 1);
+    assert_eq!(fixture.asked(), 1);
     let user = Mark::User { shard: 1, user: USER.into() };
     for (mark, asks) in [
         (Mark::User { shard: 1, user: "other".into() }, 1),
@@ -101,22 +101,22 @@ async fn hints_spare_the_owner_empty_answers_until_something_changes() {
         (Mark::Group { shard: 1 }, 3),
     ] {
         // The owner answers at that offset: what stands there may have been decided after it.
-        site.turn(&[(mark.clone(), OFFSET)]);
-        site.pull(0).await;
-        assert_eq!(site.asked(), asks, "{mark:?}");
-        site.turn(&[(mark, OFFSET - 1)]);
-        site.pull(0).await;
+        fixture.turn(&[(mark.clone(), OFFSET)]);
+        fixture.pull(0).await;
+        assert_eq!(fixture.asked(), asks, "{mark:?}");
+        fixture.turn(&[(mark, OFFSET - 1)]);
+        fixture.pull(0).await;
     }
 }
 
 /// PUL-9: without a life that held before the owner was asked there is no hint.
 #[tokio::test]
 async fn without_a_life_every_pull_asks() {
-    let site = ByHand::new(Config::default(), Box::new(|_| Some(nothing(None)))).await;
-    site.site.hints.flush();
+    let fixture = ByHand::new(Config::default(), Box::new(|_| Some(nothing(None)))).await;
+    fixture.fixture.hints.flush();
     for asks in 1..=5 {
-        assert_eq!(site.pull(0).await, json!({"grant": null, "ask_again_after_s": 30}));
-        assert_eq!(site.asked(), asks);
+        assert_eq!(fixture.pull(0).await, json!({"grant": null, "retry_after_s": 30}));
+        assert_eq!(fixture.asked(), asks);
     }
 }
 
@@ -132,12 +132,12 @@ async fn hint_ends_when_something_begins() {
         });
         Some(if Timestamp::from(jiff::Timestamp::now()) < at { nothing(Some(at)) } else { grant() })
     });
-    let site = ByHand::new(Config::default(), script).await;
-    let again_after_s = site.pull(0).await["ask_again_after_s"].as_u64().unwrap();
+    let fixture = ByHand::new(Config::default(), script).await;
+    let again_after_s = fixture.pull(0).await["retry_after_s"].as_u64().unwrap();
     assert!((1..=2).contains(&again_after_s), "{again_after_s}");
-    let answer = site.pull(30).await;
+    let answer = fixture.pull(30).await;
     assert_eq!(answer["grant"]["grant"], 4097);
-    assert_eq!(site.asked(), 2, "it was not asked before");
+    assert_eq!(fixture.asked(), 2, "it was not asked before");
     let late = Timestamp::from(jiff::Timestamp::now()).duration_since(*at.get().unwrap());
     assert!(!late.is_negative() && late.as_secs() < 20, "{late}");
 }
@@ -149,29 +149,29 @@ async fn waiting_pull_is_woken_by_a_mark() {
     let is_there = Arc::clone(&there);
     let script: Script =
         Box::new(move |_| Some(if is_there.load(Ordering::SeqCst) { grant() } else { nothing(None) }));
-    let site = Arc::new(ByHand::new(Config::default(), script).await);
-    site.pull(0).await;
+    let fixture = Arc::new(ByHand::new(Config::default(), script).await);
+    fixture.pull(0).await;
     let waits = tokio::spawn({
-        let site = Arc::clone(&site);
-        async move { site.pull(30).await }
+        let fixture = Arc::clone(&fixture);
+        async move { fixture.pull(30).await }
     });
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(site.asked(), 1, "nothing has changed");
+    assert_eq!(fixture.asked(), 1, "nothing has changed");
     there.store(true, Ordering::SeqCst);
-    site.turn(&[(Mark::Group { shard: 1 }, OFFSET)]);
+    fixture.turn(&[(Mark::Group { shard: 1 }, OFFSET)]);
     let since = Instant::now();
     assert_eq!(waits.await.unwrap()["grant"]["task"], 4098);
     // It would have waited for half a minute.
     assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
-    assert_eq!(site.asked(), 2);
+    assert_eq!(fixture.asked(), 2);
 }
 
 /// PUL-6: a wait ends by itself, empty; its bound is checked.
 #[tokio::test]
 async fn wait_ends_in_time() {
-    let site = ByHand::new(Config::default(), Box::new(|_| Some(nothing(None)))).await;
+    let fixture = ByHand::new(Config::default(), Box::new(|_| Some(nothing(None)))).await;
     let since = Instant::now();
-    assert_eq!(site.pull(1).await["grant"], Value::Null);
+    assert_eq!(fixture.pull(1).await["grant"], Value::Null);
     assert!(since.elapsed() >= Duration::from_secs(1) && since.elapsed() < FAR);
     for body in [
         json!({"user": USER, "wait_s": 31}),
@@ -179,7 +179,7 @@ async fn wait_ends_in_time() {
         json!({"user": USER, "wait": 1}),
         json!({}),
     ] {
-        let answered = send(site.site.post("/api/pull", &body)).await;
+        let answered = send(fixture.fixture.post("/api/pull", &body)).await;
         assert_eq!(answered.code(), (422, "invalid"), "{answered:?}");
     }
 }
@@ -188,28 +188,28 @@ async fn wait_ends_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_pulls_are_bounded_and_leave_room_for_others() {
     let config = Config { max_requests: 2, max_waiting_pulls: 3, ..Config::default() };
-    let site = Arc::new(ByHand::new(config, Box::new(|_| Some(nothing(None)))).await);
-    site.pull(0).await;
+    let fixture = Arc::new(ByHand::new(config, Box::new(|_| Some(nothing(None)))).await);
+    fixture.pull(0).await;
     let pull = || {
-        let site = Arc::clone(&site);
+        let fixture = Arc::clone(&fixture);
         tokio::spawn(async move {
             let body = json!({"user": USER, "wait_s": 30});
             // Two at once may ask; who waits has left its place.
-            while send(site.site.post("/api/pull", &body)).await.status == 429 {}
+            while send(fixture.fixture.post("/api/pull", &body)).await.status == 429 {}
         })
     };
     let waiting: Vec<_> = (0..3).map(|_| pull()).collect();
     // They leave their places to others when they begin to wait; then one more is one too many.
     let begun_at = Instant::now();
     let answered = loop {
-        let answered = send(site.site.post("/api/pull", &json!({"user": USER, "wait_s": 1}))).await;
+        let answered = send(fixture.fixture.post("/api/pull", &json!({"user": USER, "wait_s": 1}))).await;
         if answered.body["detail"].as_str().is_some_and(|detail| detail.contains("3 pulls wait already")) {
             break answered;
         }
         assert!(begun_at.elapsed() < FAR, "{answered:?}");
     };
     assert_eq!((answered.code(), answered.retry_after.as_deref()), ((429, "overloaded"), Some("1")));
-    assert_eq!(send(site.site.get("/api/jobs")).await.status, 200);
+    assert_eq!(send(fixture.fixture.get("/api/jobs")).await.status, 200);
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
@@ -218,7 +218,7 @@ async fn waiting_pulls_are_bounded_and_leave_room_for_others() {
 async fn completions_and_returns_are_told_as_the_owner_says() {
     let answer = Arc::new(Mutex::new(Outcome::Done));
     let told = Arc::clone(&answer);
-    let site = ByHand::new(Config::default(), Box::new(move |_| Some(told.lock().unwrap().clone()))).await;
+    let fixture = ByHand::new(Config::default(), Box::new(move |_| Some(told.lock().unwrap().clone()))).await;
     let complete = json!({"user": USER, "grant": 4097, "result": "ok"});
     let give_back = json!({"user": USER, "grant": 4097, "reason": "ill"});
     let over = Rejection::GrantOver { grant: 4097, reason: "has expired".to_owned() };
@@ -246,7 +246,7 @@ async fn completions_and_returns_are_told_as_the_owner_says() {
         ),
     ] {
         *answer.lock().unwrap() = outcome;
-        let answered = send(site.site.post(path, body)).await;
+        let answered = send(fixture.fixture.post(path, body)).await;
         assert_eq!(answered.code(), wanted, "{answered:?}");
     }
 }
@@ -264,16 +264,16 @@ async fn what_is_said_of_a_user_that_moved_finds_its_new_group() {
             _ => Outcome::Refused(Rejection::unknown(Rejection::MEMBER, USER)),
         })
     });
-    let site = ByHand::new(Config::default(), script).await;
-    assert_eq!(site.pull(0).await["grant"]["grant"], 4097, "its home is known from now on");
-    Writer::new(&*site.site.tables)
+    let fixture = ByHand::new(Config::default(), script).await;
+    assert_eq!(fixture.pull(0).await["grant"]["grant"], 4097, "its home is known from now on");
+    Writer::new(&*fixture.fixture.tables)
         .rows(vec![user(USER, "other", i64::from(MOVED_TO.0))])
         .commit(OFFSET_AT_START + 1);
     let give_back = json!({"user": USER, "grant": 4097});
-    let answered = send(site.site.post("/api/pull/return", &give_back)).await;
+    let answered = send(fixture.fixture.post("/api/pull/return", &give_back)).await;
     assert_eq!((answered.code(), answered.retry_after.as_deref()), ((409, "user_moving"), Some("1")));
     is_there.store(true, Ordering::SeqCst);
-    let with_key = || site.site.post("/api/pull/return", &give_back).header("Idempotency-Key", "once");
+    let with_key = || fixture.fixture.post("/api/pull/return", &give_back).header("Idempotency-Key", "once");
     assert_eq!(send(with_key()).await.code(), (200, ""));
     // The state has changed, and its answer is kept where it went.
     is_there.store(false, Ordering::SeqCst);
@@ -283,7 +283,7 @@ async fn what_is_said_of_a_user_that_moved_finds_its_new_group() {
 /// API-5: a key bound to other groups does not pull for this user; nobody pulls for a user without a home.
 #[tokio::test]
 async fn keys_pull_for_users_of_their_groups() {
-    let site = ByHand::new(Config::default(), Box::new(|_| Some(grant()))).await;
+    let fixture = ByHand::new(Config::default(), Box::new(|_| Some(grant()))).await;
     for (app, user, wanted) in [
         ("viewer", USER, (403, "forbidden")),
         ("demo-user", USER, (200, "")),
@@ -291,7 +291,7 @@ async fn keys_pull_for_users_of_their_groups() {
         ("both", "of-other", (200, "")),
         ("root", "nobody", (404, "user_unknown")),
     ] {
-        let request = site.site.request(Method::POST, "/api/pull", app).json(&json!({"user": user}));
+        let request = fixture.fixture.request(Method::POST, "/api/pull", app).json(&json!({"user": user}));
         let answered = send(request).await;
         assert_eq!(answered.code(), wanted, "{app} {user}: {answered:?}");
     }
@@ -300,7 +300,7 @@ async fn keys_pull_for_users_of_their_groups() {
 /// PUL-14: a grant that is old and over is not listed any more, one that somebody has is, however old.
 #[tokio::test]
 async fn old_grants_are_gone_and_live_ones_never() {
-    let site = Site::start(Box::new(|_| None)).await;
+    let fixture = Fixture::start(Box::new(|_| None)).await;
     let old = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_secs(2 * 24 * 60 * 60);
     let new = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_secs(60);
     let grant = |id, state: &str, granted_at: Timestamp| PullGrantRow {
@@ -327,15 +327,15 @@ async fn old_grants_are_gone_and_live_ones_never() {
         grant(3, "completed", new),
         grant(4, "live", new),
     ];
-    Writer::new(&*site.tables).rows(few.into_iter().chain(many).collect()).commit(OFFSET_AT_START + 1);
+    Writer::new(&*fixture.tables).rows(few.into_iter().chain(many).collect()).commit(OFFSET_AT_START + 1);
     let listed = async || {
-        let answered = send(site.get("/api/pull/grants?limit=1000")).await;
+        let answered = send(fixture.get("/api/pull/grants?limit=1000")).await;
         assert_eq!(answered.status, 200, "{answered:?}");
         let items = answered.body["items"].as_array().unwrap().clone();
         items.iter().map(|it| it["id"].as_i64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(listed().await.len(), 1_000);
-    let tables = Arc::clone(&site.tables);
+    let tables = Arc::clone(&fixture.tables);
     let yesterday = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_secs(24 * 60 * 60);
     let purged = move || tidemill_projector::purge(&*tables, yesterday, &tidemill_projector::Shutdown::new());
     assert_eq!(tokio::task::spawn_blocking(purged).await.unwrap().unwrap(), 1_201);

@@ -7,9 +7,9 @@ use tidemill_api::Config;
 use tidemill_api::ports::LiveError;
 use tidemill_model::{BatchId, BatchState, Condition, LiveAnswer, LiveQuery, ShardId, Why};
 
+use crate::fixture::{Fixture, answers_done, send};
 use crate::owner::OFFSET;
 use crate::rows::{Writer, batch, job_row};
-use crate::site::{Site, answers_done, send};
 
 fn names(answered: &Value, field: &str) -> Vec<String> {
     let items = answered["items"].as_array().unwrap();
@@ -27,11 +27,11 @@ async fn until(is_so: impl Fn() -> bool) {
 /// API-3: lists are paged and filtered.
 #[tokio::test]
 async fn lists_are_paged_and_filtered() {
-    let site = Site::start(answers_done()).await;
+    let fixture = Fixture::start(answers_done()).await;
     let mut ids = Vec::new();
     let mut cursor = String::new();
     loop {
-        let page = send(site.get(&format!("/api/batches?limit=2{cursor}"))).await.body;
+        let page = send(fixture.get(&format!("/api/batches?limit=2{cursor}"))).await.body;
         ids.extend(names(&page, "id"));
         match page["next"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
@@ -49,21 +49,21 @@ async fn lists_are_paged_and_filtered() {
         ("from=2025-03-03T01:00:00%2B01:00", 2),
         ("to=2025-03-03T00:00:00.000Z", 1),
     ] {
-        let page = send(site.get(&format!("/api/batches?{filter}"))).await.body;
+        let page = send(fixture.get(&format!("/api/batches?{filter}"))).await.body;
         assert_eq!(page["items"].as_array().unwrap().len(), count, "{filter}");
     }
-    let jobs = send(site.get("/api/jobs?group=demo&enabled=true&type=shell")).await.body;
+    let jobs = send(fixture.get("/api/jobs?group=demo&enabled=true&type=shell")).await.body;
     assert_eq!(names(&jobs, "name"), ["\"extract\"", "\"load\""]);
-    assert_eq!(names(&send(site.get("/api/groups")).await.body, "name"), ["\"demo\"", "\"other\""]);
-    assert_eq!(names(&send(site.get("/api/workers?state=live")).await.body, "id"), ["\"w1\""]);
-    let attempts = send(site.get(&format!("/api/attempts?batch={}", batch(1, 3).id))).await.body;
+    assert_eq!(names(&send(fixture.get("/api/groups")).await.body, "name"), ["\"demo\"", "\"other\""]);
+    assert_eq!(names(&send(fixture.get("/api/workers?state=live")).await.body, "id"), ["\"w1\""]);
+    let attempts = send(fixture.get(&format!("/api/attempts?batch={}", batch(1, 3).id))).await.body;
     assert_eq!(names(&attempts, "attempt"), ["1"]);
 }
 
 #[tokio::test]
 async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
-    let site = Site::start(answers_done()).await;
-    let answered = send(site.get(&format!("/api/batches/{}", batch(1, 3).id))).await;
+    let fixture = Fixture::start(answers_done()).await;
+    let answered = send(fixture.get(&format!("/api/batches/{}", batch(1, 3).id))).await;
     expect![[r#"
         200 application/json
         {
@@ -106,8 +106,10 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "parent_name": "other/other"
             }
           ],
+          "dependency_overrides": [],
           "dependency_timeout_at": null,
           "earliest_start_at": null,
+          "external_dependencies": [],
           "final_ended_at": null,
           "final_message": null,
           "final_result": null,
@@ -122,22 +124,21 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "kill_requested_at": null,
           "killed_by": null,
           "logical_time": "2025-03-02T00:00:00.000Z",
-          "mark_reason": null,
-          "marked": null,
-          "marked_at": null,
-          "marked_by": null,
           "message": "",
           "not_successful_by_at": null,
           "origin": "schedule",
           "output_timeout_at": null,
           "outputs": [],
-          "overrides": [],
+          "overridden_result": null,
           "parameters": {},
           "quality": null,
           "ready_at": "2025-03-02T00:00:00.000Z",
           "rerun": null,
           "rerun_number": null,
           "result": "success",
+          "result_overridden_at": null,
+          "result_overridden_by": null,
+          "result_override_reason": null,
           "retry_at": null,
           "return_count": 0,
           "returned": [],
@@ -145,7 +146,6 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "start_by": null,
           "started_at": null,
           "state": "finished",
-          "things": [],
           "token": null,
           "type": "shell",
           "unmet": 0,
@@ -158,9 +158,9 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
 
 #[tokio::test]
 async fn a_job_is_found_by_id_and_by_name_and_shows_its_parents() {
-    let site = Site::start(answers_done()).await;
-    let by_id = send(site.get("/api/jobs/8192")).await;
-    assert_eq!(by_id.body, send(site.get("/api/jobs/demo/load")).await.body);
+    let fixture = Fixture::start(answers_done()).await;
+    let by_id = send(fixture.get("/api/jobs/8192")).await;
+    assert_eq!(by_id.body, send(fixture.get("/api/groups/demo/jobs/load")).await.body);
     expect![[r#"
         [
           {
@@ -184,20 +184,20 @@ async fn a_job_is_found_by_id_and_by_name_and_shows_its_parents() {
           }
         ]"#]]
     .assert_eq(&serde_json::to_string_pretty(&by_id.body["parents"]).unwrap());
-    let newest = send(site.get("/api/jobs/demo/extract")).await.body;
+    let newest = send(fixture.get("/api/groups/demo/jobs/extract")).await.body;
     assert_eq!(newest["newest_batch"]["id"], batch(3, 0).id);
 }
 
 #[tokio::test]
 async fn a_job_may_have_the_name_of_a_call() {
-    let site = Site::start(answers_done()).await;
+    let fixture = Fixture::start(answers_done()).await;
     let rows = ["run", "enable", "disable", "preview"]
         .iter()
         .zip(10..)
         .map(|(name, counter)| job_row(&crate::rows::definition(counter, "demo", name)));
-    Writer::new(&*site.tables).rows(rows.collect()).commit(OFFSET + 1);
+    Writer::new(&*fixture.tables).rows(rows.collect()).commit(OFFSET + 1);
     for name in ["run", "enable", "disable", "preview"] {
-        let answered = send(site.get(&format!("/api/jobs/demo/{name}"))).await;
+        let answered = send(fixture.get(&format!("/api/groups/demo/jobs/{name}"))).await;
         assert_eq!((answered.status, &answered.body["name"]), (200, &json!(name)));
     }
 }
@@ -205,8 +205,8 @@ async fn a_job_may_have_the_name_of_a_call() {
 /// JOB-7: a preview shows the times on the zone's clock and the command as it will run.
 #[tokio::test]
 async fn preview_resolves_templates_on_the_clock_of_the_zone() {
-    let site = Site::start(answers_done()).await;
-    let answered = send(site.get("/api/jobs/4096/preview?n=2&after=2025-03-29T00:00:00.000Z")).await;
+    let fixture = Fixture::start(answers_done()).await;
+    let answered = send(fixture.get("/api/jobs/4096/preview?n=2&after=2025-03-29T00:00:00.000Z")).await;
     expect![[r#"
         200 application/json
         {
@@ -268,16 +268,19 @@ async fn preview_resolves_templates_on_the_clock_of_the_zone() {
 #[tokio::test]
 async fn at_least_waits_for_the_tables() {
     let config = Config { at_least_timeout_ms: 60_000, ..Config::default() };
-    let site = Site::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
-    assert_eq!(send(site.get(&format!("/api/batches?at_least=0:{OFFSET}"))).await.status, 200);
-    let waiting =
-        tokio::spawn(send(site.get(&format!("/api/batches/{}?at_least=0:{}", batch(9, 0).id, OFFSET + 1))));
-    Writer::new(&*site.tables).rows(vec![batch(9, 0)]).commit(OFFSET + 1);
+    let fixture = Fixture::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
+    assert_eq!(send(fixture.get(&format!("/api/batches?at_least=0:{OFFSET}"))).await.status, 200);
+    let waiting = tokio::spawn(send(fixture.get(&format!(
+        "/api/batches/{}?at_least=0:{}",
+        batch(9, 0).id,
+        OFFSET + 1
+    ))));
+    Writer::new(&*fixture.tables).rows(vec![batch(9, 0)]).commit(OFFSET + 1);
     assert_eq!(waiting.await.unwrap().status, 200);
 
     let config = Config { at_least_timeout_ms: 30, ..Config::default() };
-    let site = Site::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
-    let late = send(site.get("/api/batches?at_least=0:99")).await;
+    let fixture = Fixture::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
+    let late = send(fixture.get("/api/batches?at_least=0:99")).await;
     assert_eq!(late.code(), (504, "not_yet_visible"));
 }
 
@@ -285,11 +288,11 @@ async fn at_least_waits_for_the_tables() {
 /// bound, and keeps no other key from its answer.
 #[tokio::test]
 async fn questions_of_one_key_about_the_past_keep_no_other_key_out() {
-    let site = Site::start(answers_done()).await;
+    let fixture = Fixture::start(answers_done()).await;
     let path = format!("/api/batches/{}/why?as_of=2026-01-01T00:00:00.000Z", batch(1, 3).id);
-    let ask = |app: &str| tokio::spawn(send(site.request(reqwest::Method::GET, &path, app)));
-    let asked = || site.past.asked.load(Ordering::SeqCst);
-    site.past.is_held.store(true, Ordering::SeqCst);
+    let ask = |app: &str| tokio::spawn(send(fixture.request(reqwest::Method::GET, &path, app)));
+    let asked = || fixture.past.asked.load(Ordering::SeqCst);
+    fixture.past.is_held.store(true, Ordering::SeqCst);
     let own: Vec<_> = (0..8).map(|_| ask("root")).collect();
     until(|| asked() > 0 && own.iter().filter(|answer| answer.is_finished()).count() >= 6).await;
     let other = ask("admin");
@@ -297,7 +300,7 @@ async fn questions_of_one_key_about_the_past_keep_no_other_key_out() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    site.past.is_held.store(false, Ordering::SeqCst);
+    fixture.past.is_held.store(false, Ordering::SeqCst);
     let other = other.await.unwrap();
     assert_ne!(other.status, 429, "{other:?}");
     let mut refused = 0;
@@ -341,8 +344,8 @@ async fn why_is_asked_from_the_owner() {
         }
         Err(LiveError::NoOwner { shard })
     };
-    let site = Site::with(Config::default(), answers_done(), Box::new(answers)).await;
-    let why = |id: i64| send(site.get(&format!("/api/batches/{id}/why")));
+    let fixture = Fixture::with(Config::default(), answers_done(), Box::new(answers)).await;
+    let why = |id: i64| send(fixture.get(&format!("/api/batches/{id}/why")));
     assert_eq!(why(waiting.0).await.body["conditions"][0]["kind"], "no_worker");
     let finished = why(batch(1, 3).id).await.body;
     assert_eq!((&finished["state"], &finished["result"]), (&json!("finished"), &json!("success")));
@@ -351,8 +354,8 @@ async fn why_is_asked_from_the_owner() {
 
 #[tokio::test]
 async fn status_names_the_partitions() {
-    let site = Site::start(answers_done()).await;
-    let status = send(site.get("/api/status")).await;
+    let fixture = Fixture::start(answers_done()).await;
+    let status = send(fixture.get("/api/status")).await;
     assert_eq!((status.status, &status.body["partitions"][0]["journal_end"]), (200, &json!(8)));
     assert_eq!(status.body["sinks"], json!([]));
     assert_eq!(status.body["stalled_readers"], json!({ "journal": 2 }));
@@ -360,10 +363,10 @@ async fn status_names_the_partitions() {
 
 #[tokio::test]
 async fn a_deleted_job_is_not_listed_and_still_known_by_its_id() {
-    let site = Site::start(answers_done()).await;
+    let fixture = Fixture::start(answers_done()).await;
     let mut row = job_row(&crate::rows::definitions()[2]);
     row.deleted_at = Some(crate::rows::T0);
-    Writer::new(&*site.tables).rows(vec![row]).commit(OFFSET + 1);
-    assert_eq!(send(site.get("/api/jobs?group=other")).await.body["items"], json!([]));
-    assert_eq!(send(site.get("/api/jobs/12288")).await.body["deleted_at"], "2025-03-01T00:00:00.000Z");
+    Writer::new(&*fixture.tables).rows(vec![row]).commit(OFFSET + 1);
+    assert_eq!(send(fixture.get("/api/jobs?group=other")).await.body["items"], json!([]));
+    assert_eq!(send(fixture.get("/api/jobs/12288")).await.body["deleted_at"], "2025-03-01T00:00:00.000Z");
 }

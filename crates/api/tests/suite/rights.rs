@@ -4,12 +4,12 @@ use reqwest::Method;
 use serde_json::json;
 use tidemill_model::{Answer, BatchId, Outcome};
 
+use crate::fixture::{Fixture, send};
 use crate::owner::OFFSET;
 use crate::rows::{Writer, batch, key};
-use crate::site::{Site, send};
 
-async fn site() -> Site {
-    Site::start(Box::new(|command| match &command.command {
+async fn fixture() -> Fixture {
+    Fixture::start(Box::new(|command| match &command.command {
         tidemill_model::Command::RunJob { .. } => {
             Some(Outcome::Answered(Answer::Generated { batch: BatchId(1), disabled: false }))
         }
@@ -21,17 +21,17 @@ async fn site() -> Site {
 /// API-5: whoever may not make a call is told before a body of it has come, with a key for the request, too.
 #[tokio::test]
 async fn rank_is_looked_at_before_the_body_comes() {
-    let site = site().await;
+    let fixture = fixture().await;
     let never =
         reqwest::Body::wrap_stream(futures_util::stream::pending::<Result<Vec<u8>, std::io::Error>>());
-    let call = site.request(Method::POST, "/api/jobs/apply", "viewer").header("Idempotency-Key", "k");
+    let call = fixture.request(Method::POST, "/api/jobs/apply", "viewer").header("Idempotency-Key", "k");
     let answered = send(call.header("Content-Type", "application/json").body(never)).await;
     assert_eq!(answered.status, 403, "{answered:?}");
 }
 
 #[tokio::test]
 async fn roles_and_groups_bound_what_a_key_may_do() {
-    let site = site().await;
+    let fixture = fixture().await;
     let batch = format!("/api/batches/{}", batch(1, 3).id);
     let kill = format!("{batch}/kill");
     let mark = format!("{batch}/mark");
@@ -48,7 +48,7 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
         ("viewer", &post, quality.as_str(), 403),
         ("demo-user", &get, "/api/jobs/12288", 403),
         ("demo-user", &post, "/api/jobs/12288/run", 403),
-        ("demo-user", &get, "/api/jobs/other/other", 403),
+        ("demo-user", &get, "/api/groups/other/jobs/other", 403),
         ("demo-user", &get, "/api/jobs?group=other", 403),
         ("demo-user", &get, "/api/jobs/export?group=other", 403),
         ("demo-user", &get, "/api/attempts", 422),
@@ -59,27 +59,30 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
         ("admin", &get, "/api/keys", 403),
         ("root", &get, "/api/keys", 200),
     ] {
-        let answered = send(site.request(method.clone(), path, app)).await;
+        let answered = send(fixture.request(method.clone(), path, app)).await;
         assert_eq!(answered.status, status, "{app} {method} {path}: {answered:?}");
     }
     for app in ["viewer", "demo-user", "admin"] {
         let group =
-            site.request(Method::POST, "/api/groups", app).json(&json!({"name": "x", "worker_key": "ab"}));
+            fixture.request(Method::POST, "/api/groups", app).json(&json!({"name": "x", "worker_key": "ab"}));
         assert_eq!(send(group).await.status, 403, "{app}");
     }
     // BYD-17: a group for those who may act on it, everything for super administrators.
     for (app, group, status) in [
-        ("viewer", json!("demo"), 403),
-        ("demo-user", json!("demo"), 200),
-        ("demo-user", json!("other"), 403),
-        ("admin", json!("other"), 200),
-        ("admin", json!(null), 403),
-        ("root", json!(null), 200),
+        ("viewer", "demo", 403),
+        ("demo-user", "demo", 200),
+        ("demo-user", "other", 403),
+        ("admin", "other", 200),
+        ("admin", "*", 403),
+        ("root", "*", 200),
     ] {
-        for path in ["/api/freeze", "/api/thaw"] {
-            let asked =
-                site.request(Method::POST, path, app).json(&json!({"group": group, "reason": "moved"}));
-            assert_eq!(send(asked).await.status, status, "{app} {path} {group}");
+        let path = format!("/api/freezes/{group}");
+        for method in [Method::PUT, Method::DELETE] {
+            let mut asked = fixture.request(method.clone(), &path, app);
+            if method == Method::PUT {
+                asked = asked.json(&json!({"reason": "moved"}));
+            }
+            assert_eq!(send(asked).await.status, status, "{app} {method} {path}");
         }
     }
     // DEP-2, DEP-7, DEP-9: what concerns everything is not for everybody.
@@ -89,46 +92,46 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
         ("viewer", "/api/third-party", &report, 403),
         ("demo-user", "/api/third-party", &report, 403),
         ("admin", "/api/third-party", &report, 200),
-        ("demo-user", "/api/checks/now", &json!({}), 403),
-        ("admin", "/api/checks/now", &json!({}), 200),
+        ("demo-user", "/api/probes", &json!({}), 403),
+        ("admin", "/api/probes", &json!({}), 200),
         ("demo-user", waive.as_str(), &skip, 200),
     ] {
-        let answered = send(site.request(Method::POST, path, app).json(body)).await;
+        let answered = send(fixture.request(Method::POST, path, app).json(body)).await;
         assert_eq!(answered.status, status, "{app} {path}: {answered:?}");
     }
     let foreign = json!({"jobs": [{"name": "a", "group": "other", "type": "noop"}]});
-    let apply = site.request(Method::POST, "/api/jobs/apply", "demo-user").json(&foreign);
+    let apply = fixture.request(Method::POST, "/api/jobs/apply", "demo-user").json(&foreign);
     assert_eq!(send(apply).await.status, 403);
 }
 
 #[tokio::test]
 async fn lists_show_a_bound_key_its_own_group() {
-    let site = site().await;
-    let jobs = send(site.request(Method::GET, "/api/jobs", "demo-user")).await.body;
+    let fixture = fixture().await;
+    let jobs = send(fixture.request(Method::GET, "/api/jobs", "demo-user")).await.body;
     assert!(jobs["items"].as_array().unwrap().iter().all(|job| job["group"] == "demo"));
     assert_eq!(jobs["items"].as_array().unwrap().len(), 2);
-    let groups = send(site.request(Method::GET, "/api/groups", "demo-user")).await.body;
+    let groups = send(fixture.request(Method::GET, "/api/groups", "demo-user")).await.body;
     assert_eq!(groups["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn keys_are_listed_without_their_hashes() {
-    let site = site().await;
-    let keys = send(site.get("/api/keys")).await.body;
+    let fixture = fixture().await;
+    let keys = send(fixture.get("/api/keys")).await.body;
     assert_eq!(keys["items"].as_array().unwrap().len(), 5);
     assert!(!keys.to_string().contains("hash"));
 }
 
 #[tokio::test]
 async fn a_changed_secret_counts_at_once() {
-    let site = site().await;
-    assert_eq!(send(site.get("/api/groups")).await.status, 200);
+    let fixture = fixture().await;
+    assert_eq!(send(fixture.get("/api/groups")).await.status, 200);
     let mut changed = key("root", "super_administrator", &[]);
     changed.hash = "0".repeat(64).into();
     let mut viewer = key("viewer", "viewer", &[]);
     viewer.hash = key("root", "viewer", &[]).hash;
-    Writer::new(&*site.tables).rows(vec![changed, viewer]).commit(OFFSET + 1);
-    let fresh = send(site.open(Method::GET, "/api/groups").bearer_auth("root:another-secret")).await;
+    Writer::new(&*fixture.tables).rows(vec![changed, viewer]).commit(OFFSET + 1);
+    let fresh = send(fixture.open(Method::GET, "/api/groups").bearer_auth("root:another-secret")).await;
     assert_eq!(fresh.status, 401);
-    assert_eq!(send(site.request(Method::GET, "/api/groups", "viewer")).await.status, 200);
+    assert_eq!(send(fixture.request(Method::GET, "/api/groups", "viewer")).await.status, 200);
 }

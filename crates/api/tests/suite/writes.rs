@@ -1,8 +1,8 @@
 use serde_json::json;
 use tidemill_model::{Answer, BatchId, Command, GroupId, Outcome, Rejection, ShardId};
 
+use crate::fixture::{Fixture, answers_done, send};
 use crate::rows::{SECRET, batch};
-use crate::site::{Site, answers_done, send};
 
 fn generated(number: i64) -> Option<Outcome> {
     Some(Outcome::Answered(Answer::Generated { batch: BatchId(number), disabled: false }))
@@ -12,20 +12,21 @@ fn generated(number: i64) -> Option<Outcome> {
 #[tokio::test]
 async fn double_submit_with_one_key_gives_the_first_answer() {
     let mut made = 0;
-    let site = Site::start(Box::new(move |_| {
+    let fixture = Fixture::start(Box::new(move |_| {
         made += 1;
         generated(made)
     }))
     .await;
-    let run = |key: &str| send(site.post("/api/jobs/4096/run", &json!({})).header("Idempotency-Key", key));
+    let run = |key: &str| send(fixture.post("/api/jobs/4096/run", &json!({})).header("Idempotency-Key", key));
     let first = run("k1").await;
     assert_eq!((first.status, &first.body), (200, &json!({"batch": 1, "position": "0:7"})));
     assert_eq!(run("k1").await.body, first.body);
     assert_eq!(run("k2").await.body["batch"], 2);
-    let reused = send(site.post("/api/jobs/4096/enable", &json!({})).header("Idempotency-Key", "k1")).await;
+    let reused =
+        send(fixture.post("/api/jobs/4096/enable", &json!({})).header("Idempotency-Key", "k1")).await;
     assert_eq!(reused.code(), (409, "idempotency_key_reused"));
     let other =
-        site.request(reqwest::Method::POST, "/api/jobs/4096/run", "admin").header("Idempotency-Key", "k1");
+        fixture.request(reqwest::Method::POST, "/api/jobs/4096/run", "admin").header("Idempotency-Key", "k1");
     assert_ne!(send(other).await.body["batch"], 1, "a key counts for one application only");
 }
 
@@ -33,14 +34,14 @@ async fn double_submit_with_one_key_gives_the_first_answer() {
 #[tokio::test]
 async fn run_right_after_apply_waits_for_the_groups_shard() {
     let mut asked = 0;
-    let site = Site::start(Box::new(move |_| {
+    let fixture = Fixture::start(Box::new(move |_| {
         asked += 1;
         if asked < 3 { Some(Outcome::Refused(Rejection::unknown("job", 4096))) } else { generated(5) }
     }))
     .await;
-    let run = || send(site.post("/api/jobs/4096/run", &json!({})).header("Idempotency-Key", "k"));
+    let run = || send(fixture.post("/api/jobs/4096/run", &json!({})).header("Idempotency-Key", "k"));
     assert_eq!(run().await.body["batch"], 5);
-    let seen = site.owner.seen();
+    let seen = fixture.owner.seen();
     assert_eq!(seen.len(), 3);
     assert!(seen.iter().all(|command| command.shard == ShardId(1)), "{seen:?}");
     assert_eq!(run().await.body["batch"], 5, "the repeat goes the same way");
@@ -48,7 +49,7 @@ async fn run_right_after_apply_waits_for_the_groups_shard() {
 
 #[tokio::test]
 async fn every_write_sends_its_command_to_the_shard_that_decides() {
-    let site = Site::start(Box::new(|command| match &command.command {
+    let fixture = Fixture::start(Box::new(|command| match &command.command {
         Command::RerunBatch { .. } | Command::RunJob { .. } => generated(9),
         Command::DefineGroup { .. } => {
             Some(Outcome::Answered(Answer::Group { group: GroupId(3), shard: ShardId(3) }))
@@ -65,16 +66,16 @@ async fn every_write_sends_its_command_to_the_shard_that_decides() {
         ("/api/groups".to_owned(), json!({"name": "third", "worker_key": "ab"})),
         ("/api/keys".to_owned(), json!({"app": "new", "role": "user", "secret": SECRET, "groups": ["demo"]})),
     ] {
-        let answered = send(site.post(&path, &body).header("X-User", "ann")).await;
+        let answered = send(fixture.post(&path, &body).header("X-User", "ann")).await;
         assert_eq!(
             (answered.status, &answered.body["position"]),
             (200, &json!("0:7")),
             "{path}: {answered:?}"
         );
     }
-    let deleted = send(site.request(reqwest::Method::DELETE, "/api/keys/new", "root")).await;
+    let deleted = send(fixture.request(reqwest::Method::DELETE, "/api/keys/new", "root")).await;
     assert_eq!(deleted.status, 200);
-    let seen = site.owner.seen();
+    let seen = fixture.owner.seen();
     let sent: Vec<String> = seen
         .iter()
         .map(|record| format!("{} {}", record.shard, serde_json::to_string(&record.command).unwrap()))
@@ -96,14 +97,14 @@ async fn every_write_sends_its_command_to_the_shard_that_decides() {
 
 #[tokio::test]
 async fn a_secret_that_is_not_given_is_drawn_and_only_its_hash_is_sent() {
-    let site = Site::start(answers_done()).await;
-    let answered = send(site.post("/api/keys", &json!({"app": "new", "role": "viewer"}))).await;
+    let fixture = Fixture::start(answers_done()).await;
+    let answered = send(fixture.post("/api/keys", &json!({"app": "new", "role": "viewer"}))).await;
     let secret = answered.body["secret"].as_str().unwrap().to_owned();
     assert!(secret.len() >= 32);
-    let sent = serde_json::to_string(&site.owner.seen()).unwrap();
+    let sent = serde_json::to_string(&fixture.owner.seen()).unwrap();
     assert!(!sent.contains(&secret));
     let short =
-        send(site.post("/api/keys", &json!({"app": "new", "role": "viewer", "secret": "short"}))).await;
+        send(fixture.post("/api/keys", &json!({"app": "new", "role": "viewer", "secret": "short"}))).await;
     assert_eq!(short.code(), (422, "invalid"));
     assert!(!short.body.to_string().contains("\"short\""));
 }

@@ -29,7 +29,7 @@ pub enum JobField {
     Priority,
     /// `${host}`.
     Host,
-    /// `${worker_group}`.
+    /// `${worker_label}`.
     WorkerGroup,
     /// `${run_as}`.
     RunAs,
@@ -57,7 +57,7 @@ const NAMES: [(&str, JobField); 18] = [
     ("business_type", JobField::BusinessType),
     ("priority", JobField::Priority),
     ("host", JobField::Host),
-    ("worker_group", JobField::WorkerGroup),
+    ("worker_label", JobField::WorkerGroup),
     ("run_as", JobField::RunAs),
     ("memory_mb", JobField::MemoryMb),
     ("period", JobField::Period),
@@ -98,7 +98,7 @@ impl JobField {
             JobField::BusinessType => text(&definition.business_type),
             JobField::Priority => Some(u8::from(definition.priority).to_string()),
             JobField::Host => definition.host.clone(),
-            JobField::WorkerGroup => execution(|it| it.worker_group.as_ref().map(ToString::to_string)),
+            JobField::WorkerGroup => execution(|it| it.worker_label.as_ref().map(ToString::to_string)),
             JobField::RunAs => execution(|it| it.run_as.as_ref().map(ToString::to_string)),
             JobField::MemoryMb => definition.memory_mb.map(|memory_mb| memory_mb.to_string()),
             JobField::Period => match rule {

@@ -158,14 +158,14 @@ fn fields_of_the_job_are_put_in() {
     let full = job(serde_json::json!({
         "owner": "ann", "app_name": "loader", "business_type": "billing", "priority": 2, "host": "h1",
         "memory_mb": 64, "schedule": {"cron": "0 0 3 * * ?", "zone": "Europe/Berlin"},
-        "execution": {"worker_group": "big", "run_as": "etl"},
+        "execution": {"worker_label": "big", "run_as": "etl"},
     }));
     let text = "${name} ${group_id} ${version} ${owner} ${app_name} ${type} ${business_type} ${priority} ${host} \
-                ${memory_mb} ${cron} ${zone} ${worker_group} ${run_as}";
+                ${memory_mb} ${cron} ${zone} ${worker_label} ${run_as}";
     let at = "2025-01-01T00:00:00Z";
     expect!["load-orders 7 3 ann loader shell billing 2 h1 64 0 0 3 * * ? Europe/Berlin big etl"]
         .assert_eq(&render_of(&full, text, at, "Europe/Berlin", usize::MAX).unwrap());
-    for field in ["owner", "app_name", "business_type", "host", "memory_mb", "period", "cron", "worker_group"]
+    for field in ["owner", "app_name", "business_type", "host", "memory_mb", "period", "cron", "worker_label"]
     {
         let error = render(&format!("${{{field}}}"), at, "UTC").unwrap_err();
         assert_eq!(error.rule, format!("the job sets no {field}; set it"));
@@ -197,7 +197,7 @@ fn bad_templates_are_refused() {
     refused(
         "échо ${HOME}",
         expect![
-            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_group, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_label, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -219,7 +219,7 @@ fn bad_templates_are_refused() {
     refused(
         "${yyyyMMd}",
         expect![
-            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_group, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_label, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -231,7 +231,7 @@ fn bad_templates_are_refused() {
     refused(
         "${YYYYMMDD}",
         expect![
-            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_group, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_label, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -243,7 +243,7 @@ fn bad_templates_are_refused() {
     refused(
         "${T}",
         expect![
-            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_group, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_label, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(

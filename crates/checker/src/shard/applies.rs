@@ -1,4 +1,4 @@
-//! Large wishes of the catalogue: staged, committed, carried out.
+//! Large requests of the catalogue: staged, committed, carried out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ struct Running {
     done: u32,
 }
 
-/// The wishes, and the definitions that they are held against.
+/// The requests, and the definitions that they are held against.
 #[derive(Debug, Default)]
 pub(super) struct Applies {
     known: HashMap<JobId, Known>,
@@ -65,7 +65,7 @@ impl Applies {
                 let is_twice = self.staged.get(apply).is_some_and(|parts| parts.contains_key(part));
                 is_twice.then(|| format!("part {part} of {apply} is staged twice"))
             }
-            Event::StagingDropped { apply } => {
+            Event::StagingDiscarded { apply } => {
                 (!self.staged.contains_key(apply)).then(|| format!("{apply} is dropped, and is not staged"))
             }
             Event::ApplyCommitted { apply, .. } => self.wrong_commit(apply),
@@ -169,7 +169,7 @@ impl Applies {
             Event::JobsStaged { apply, part, jobs } => {
                 self.staged.entry(apply.clone()).or_default().insert(*part, Arc::clone(jobs));
             }
-            Event::StagingDropped { apply } => {
+            Event::StagingDiscarded { apply } => {
                 self.staged.remove(apply);
             }
             Event::ApplyCommitted { apply, delete, .. } => {

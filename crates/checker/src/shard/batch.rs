@@ -8,8 +8,8 @@ use tidemill_model::{
 };
 
 use super::blocked::Blocker;
+use super::external_dependencies::Needs;
 use super::job::Version;
-use super::things::Needs;
 use super::values::OwnParameters;
 
 /// An assignment of a batch to a worker.
@@ -73,7 +73,7 @@ impl Waits {
         Self { dependency: Dependency { met: Vec::new(), ..dependency.clone() }, met, is_counted: false }
     }
 
-    /// Of a job for once: it waits for the first batch of a parent that had none.
+    /// Of an ad-hoc job: it waits for the first batch of a parent that had none.
     pub(super) fn is_open(&self) -> bool {
         self.dependency.times.is_empty() && self.dependency.mapping == Mapping::Any
     }

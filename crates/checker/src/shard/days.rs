@@ -184,7 +184,7 @@ impl Shard {
         self.calendars.version = calendar.version;
     }
 
-    pub(super) fn calendar_received(&mut self, at: &At<'_>, calendar: &Calendar, found: &mut Findings) {
+    pub(super) fn calendar_replicated(&mut self, at: &At<'_>, calendar: &Calendar, found: &mut Findings) {
         let name = &calendar.spec.name;
         let old = self.calendars.known.get(name).map(|old| (old.version, old.said));
         if let Some((version, said)) = old.filter(|(version, _)| calendar.version <= *version) {
@@ -202,7 +202,7 @@ impl Shard {
         }
     }
 
-    pub(super) fn calendar_forgotten(&mut self, at: &At<'_>, name: &CalendarName, found: &mut Findings) {
+    pub(super) fn calendar_dropped(&mut self, at: &At<'_>, name: &CalendarName, found: &mut Findings) {
         if self.calendars.known.remove(name).is_none() {
             let why = format!("calendar {name} is forgotten, and was not known");
             at.breaks(found, Invariant::CalendarsFollowed, why);
@@ -210,7 +210,13 @@ impl Shard {
     }
 
     /// `calendars_followed`: what is due stays, anything else is the first fire from now on.
-    pub(super) fn fire_moved(&mut self, at: &At<'_>, id: JobId, next: Option<Fire>, found: &mut Findings) {
+    pub(super) fn schedule_rescheduled(
+        &mut self,
+        at: &At<'_>,
+        id: JobId,
+        next: Option<Fire>,
+        found: &mut Findings,
+    ) {
         let rule = Invariant::CalendarsFollowed;
         if !self.calendars.moving.remove(&id) {
             at.breaks(found, rule, format!("the fire of job {id} moves, and its calendar has not changed"));

@@ -16,9 +16,9 @@ const RULE: Invariant = Invariant::DependencyEventsMatchNewestRuns;
 impl Shard {
     /// Whether the newest run of a parent's time succeeded, for one in another group as it was last heard; `None`:
     /// not known in this shard.
-    pub(super) fn truth(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+    pub(super) fn oracle(&self, parent: JobId, time: Timestamp) -> Option<bool> {
         if !self.jobs.contains_key(&parent) && self.elsewhere.is_parent(parent) {
-            return self.elsewhere.truth(parent, time);
+            return self.elsewhere.oracle(parent, time);
         }
         let job = self.jobs.get(&parent).filter(|job| !job.removed)?;
         let run = self.runs.get(&(parent, time));
@@ -37,12 +37,15 @@ impl Shard {
             for time in &waits.dependency.times {
                 let said = waits.met.contains(time);
                 let parent = waits.dependency.parent;
-                let truth = self.truth_of((job, of), &waits.dependency, *time);
-                if let Some(truth) = truth.filter(|truth| *truth != said) {
+                let oracle = self.oracle_of((job, of), &waits.dependency, *time);
+                if said && parent != job {
+                    self.met_by_deleted(at, batch, (parent, *time), found);
+                }
+                if let Some(oracle) = oracle.filter(|oracle| *oracle != said) {
                     let why = format!(
                         "batch {batch} is generated with {parent} for {time} {}, though its newest run {}",
                         if said { "met" } else { "unmet" },
-                        succeeded(truth)
+                        succeeded(oracle)
                     );
                     at.contradicts(found, RULE, why, &self.said(parent, *time));
                 }
@@ -68,14 +71,14 @@ impl Shard {
             .map(|parent| {
                 let (mapping, times) = (Mapping::Same, vec![time]);
                 let dependency = Dependency { parent, mapping, times, met: Vec::new() };
-                let truth = self.truth_of((job, Some(of)), &dependency, time);
-                is_known &= truth.is_some();
+                let oracle = self.oracle_of((job, Some(of)), &dependency, time);
+                is_known &= oracle.is_some();
                 // What its owner has forgotten of a time was so all the same.
                 let run = self.runs.get(&(parent, time));
                 let ended = || run.is_some_and(|run| run.result.is_some());
                 let before =
                     || if of.ends_are_enough() { ended() } else { run.is_some_and(|run| run.succeeded) };
-                let met = truth.unwrap_or_else(before).then_some(time).into_iter().collect();
+                let met = oracle.unwrap_or_else(before).then_some(time).into_iter().collect();
                 Waits { dependency, met, is_counted: true }
             })
             .collect();
@@ -115,14 +118,17 @@ impl Shard {
             |waits: &&Waits| waits.dependency.parent == parent && waits.dependency.times.contains(&time);
         let of = (batch.job, batch.of.as_deref());
         let waits = batch.waits.iter().find(named);
-        let truth = waits.and_then(|waits| self.truth_of(of, &waits.dependency, time));
-        if let Some(truth) = truth.filter(|truth| *truth != met) {
+        let oracle = waits.and_then(|waits| self.oracle_of(of, &waits.dependency, time));
+        if let Some(oracle) = oracle.filter(|oracle| *oracle != met) {
             let why = format!(
                 "batch {id} hears that {parent} for {time} is {}, though its newest run {}",
                 if met { "met" } else { "unmet" },
-                succeeded(truth)
+                succeeded(oracle)
             );
             at.contradicts(found, RULE, why, &self.said(parent, time));
+        }
+        if met && parent != of.0 {
+            self.met_by_deleted(at, id, (parent, time), found);
         }
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let mut heard = false;
@@ -156,7 +162,7 @@ impl Shard {
         batch.waits.iter().find_map(|waits| {
             let (parent, of) = (waits.dependency.parent, (batch.job, batch.of.as_deref()));
             let is_met = |time: &Timestamp| {
-                waits.met.contains(time) && self.truth_of(of, &waits.dependency, *time).unwrap_or(true)
+                waits.met.contains(time) && self.oracle_of(of, &waits.dependency, *time).unwrap_or(true)
             };
             let lost = waits.met.iter().find(|time| !is_met(time)).copied();
             let lost = lost.filter(|_| !batch.is_satisfied(waits, &is_met))?;
@@ -175,12 +181,12 @@ impl Shard {
                 for time in &waits.dependency.times {
                     let marked = waits.met.contains(time);
                     let of = (self.batches[&id].job, self.batches[&id].of.as_deref());
-                    let truth = self.truth_of(of, &waits.dependency, *time);
-                    if let Some(truth) = truth.filter(|truth| *truth != marked) {
+                    let oracle = self.oracle_of(of, &waits.dependency, *time);
+                    if let Some(oracle) = oracle.filter(|oracle| *oracle != marked) {
                         let is_skipped = self.is_skipped(parent, *time) == Some(true);
                         let (rule, stands) = match is_skipped {
                             true => (Invariant::SkippedTimesNotWaitedFor, "was skipped"),
-                            false => (RULE, succeeded(truth)),
+                            false => (RULE, succeeded(oracle)),
                         };
                         let why = format!("batch {id} has not heard that {parent} for {time} {stands}");
                         at.contradicts(found, rule, why, &self.said(parent, *time));
@@ -196,6 +202,6 @@ impl Shard {
     }
 }
 
-fn succeeded(truth: bool) -> &'static str {
-    if truth { "succeeded" } else { "has not succeeded" }
+fn succeeded(oracle: bool) -> &'static str {
+    if oracle { "succeeded" } else { "has not succeeded" }
 }

@@ -24,6 +24,8 @@ struct Heard {
     ended: bool,
     /// It has no batch, and gets none.
     skipped: bool,
+    /// It has no batch, and the job was deleted though jobs of this shard named it.
+    deleted: bool,
     /// Its newest run is blocked.
     blocked: bool,
     /// Since then there was a moment at which nothing waited for it, so the owner may have forgotten it.
@@ -72,7 +74,7 @@ impl Elsewhere {
     }
 
     /// Whether a time succeeded, as far as it was heard; `None`: either is right.
-    pub(super) fn truth(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+    pub(super) fn oracle(&self, parent: JobId, time: Timestamp) -> Option<bool> {
         let heard = self.times.get(&(parent, time));
         match heard {
             Some(heard) if heard.is_old && heard.succeeded => None,
@@ -94,9 +96,17 @@ impl Elsewhere {
     pub(super) fn is_skipped(&self, parent: JobId, time: Timestamp) -> Option<bool> {
         match self.times.get(&(parent, time)) {
             Some(heard) if heard.is_old && heard.skipped => None,
+            // Whether it counts follows from who names the job.
+            Some(heard) if heard.deleted => None,
             Some(heard) => Some(heard.skipped),
             None => Some(false),
         }
+    }
+
+    /// Whether something was heard for which a time may count as met.
+    pub(super) fn may_count(&self, parent: JobId, time: Timestamp) -> bool {
+        let heard = self.times.get(&(parent, time));
+        heard.is_some_and(|heard| heard.succeeded || heard.ended || heard.skipped)
     }
 
     /// Whether its newest run is blocked, as far as it was heard; `None`: either is right.
@@ -134,21 +144,22 @@ impl Shard {
     /// What other shards say.
     pub(super) fn heard(&mut self, offset: u64, event: &Event) {
         match event {
-            Event::ParentsReceived { parents } => {
+            Event::ParentsReplicated { parents } => {
                 self.elsewhere.parents.extend(parents.iter().map(|parent| parent.job));
             }
-            Event::StandingsHeard { parent, standings } => {
+            Event::ParentStatusUpdated { parent, standings } => {
                 for standing in standings {
                     let heard = self.elsewhere.times.entry((*parent, standing.logical_time)).or_default();
                     heard.succeeded = standing.succeeded;
                     heard.ended = standing.has_ended();
                     heard.skipped = standing.skipped;
+                    heard.deleted = standing.deleted && standing.run.is_none() && !standing.skipped;
                     heard.blocked = standing.blocked;
                     heard.is_old = heard.waiting == 0;
                     heard.said = offset;
                 }
             }
-            Event::GenerationsHeard { parent, times, .. } => {
+            Event::ParentGenerationsReceived { parent, times, .. } => {
                 for time in times {
                     self.trigger_children(*parent, *time);
                 }
@@ -185,7 +196,7 @@ impl Shard {
             Event::BatchFinished { batch, .. }
             | Event::BatchBlocked { batch, .. }
             | Event::BatchUnblocked { batch } => self.batches.get(batch).map(|batch| (batch.job, batch.time)),
-            Event::BatchMarked { job, logical_time, .. } => Some((*job, *logical_time)),
+            Event::BatchResultOverridden { job, logical_time, .. } => Some((*job, *logical_time)),
             _ => None,
         }
     }

@@ -114,17 +114,19 @@ impl Shard {
         outcome: &Outcome,
         found: &mut Findings,
     ) {
-        let Command::MarkBatch { batch, job, logical_time, reason, run: Some(number), .. } = command else {
+        let Command::OverrideBatchResult { batch, job, logical_time, reason, run: Some(number), .. } =
+            command
+        else {
             return;
         };
         let Outcome::Refused(rejection) = outcome else { return };
         let length = reason.trim().chars().count();
         // Then the mark itself was not looked at.
-        let is_unread = matches!(rejection, Rejection::Quarantined { .. } | Rejection::RequestKeyReused {});
+        let is_unread = matches!(rejection, Rejection::DeadLettered { .. } | Rejection::RequestKeyReused {});
         if is_unread || length == 0 || length > LONGEST_REASON {
             return;
         }
-        // A job for once may be forgotten, and nothing waits for it then.
+        // An ad-hoc job may be forgotten, and nothing waits for it then.
         let is_kept = self.jobs.get(job).is_some_and(|of| !of.removed && job.shard() != self.id);
         let newest = self.runs.get(&(*job, *logical_time)).filter(|_| is_kept);
         if let Some(newest) = newest.filter(|newest| (newest.batch, newest.number) == (*batch, *number)) {

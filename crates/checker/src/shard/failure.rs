@@ -44,14 +44,14 @@ enum Left {
 
 impl Shard {
     /// What a batch of this version waits for, of a parent; `None`: not known in this shard.
-    pub(super) fn truth_for(
+    pub(super) fn oracle_for(
         &self,
         (job, of): (JobId, Option<&Version>),
         parent: JobId,
         time: Timestamp,
     ) -> Option<bool> {
         let ends = of.is_some_and(Version::ends_are_enough) && parent != job;
-        if ends { self.has_ended(parent, time) } else { self.truth(parent, time) }
+        if ends { self.has_ended(parent, time) } else { self.oracle(parent, time) }
     }
 
     /// Whether the newest run has ended, however; `None`: not known in this shard.
@@ -59,13 +59,13 @@ impl Shard {
         if !self.jobs.contains_key(&parent) && self.elsewhere.is_parent(parent) {
             return self.elsewhere.has_ended(parent, time);
         }
-        self.truth(parent, time)?;
+        self.oracle(parent, time)?;
         Some(self.runs.get(&(parent, time)).is_some_and(|run| run.result.is_some()))
     }
 
     /// Whether the newest run ended without success; `None`: not known in this shard.
     pub(super) fn failed(&self, parent: JobId, time: Timestamp) -> Option<bool> {
-        Some(self.has_ended(parent, time)? && !self.truth(parent, time)?)
+        Some(self.has_ended(parent, time)? && !self.oracle(parent, time)?)
     }
 
     fn left(&self, batch: &Batch) -> Left {
@@ -80,7 +80,7 @@ impl Shard {
         }
         if of.rule.run_if == RunIf::Failure {
             let stands: Option<Vec<bool>> = times()
-                .map(|(parent, time)| Some(self.is_skipped(parent, time)? || self.truth(parent, time)?))
+                .map(|(parent, time)| Some(self.is_skipped(parent, time)? || self.oracle(parent, time)?))
                 .collect();
             return match stands {
                 None => Left::Unknown,

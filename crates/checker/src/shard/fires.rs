@@ -98,7 +98,7 @@ impl Shard {
         }
     }
 
-    pub(super) fn fires_skipped(
+    pub(super) fn schedule_skipped(
         &mut self,
         at: &At<'_>,
         id: JobId,

@@ -27,7 +27,7 @@ impl Shard {
             calendar,
             next,
             quality_gate,
-            things,
+            external_dependencies,
             earliest_start,
             rerun,
             parameters,
@@ -106,7 +106,7 @@ impl Shard {
         let phase = Phase::Waiting;
         let limits = of.as_ref().and_then(|of| of.limits.as_ref());
         let deadlines = limits.map(|limits| limits.from(base)).unwrap_or_default();
-        let needs = self.needs_of(at, batch, things, *quality_gate, found);
+        let needs = self.needs_of(at, batch, external_dependencies, *quality_gate, found);
         let generated = Batch {
             job,
             of,
@@ -151,7 +151,7 @@ impl Shard {
         }
     }
 
-    /// Jobs for once that waited for any batch of `parent` wait for this one from now on.
+    /// Ad-hoc jobs that waited for any batch of `parent` wait for this one from now on.
     fn first_batch(&mut self, parent: JobId, time: Timestamp) {
         for id in self.first_waiters.remove(&parent).unwrap_or_default() {
             let waits = self.batches.get_mut(&id).into_iter().flat_map(|batch| &mut batch.waits);

@@ -103,7 +103,7 @@ impl Version {
             calendar: definition.schedule.as_ref().map(Calendar::of),
             limits: Limits::of(definition),
             firing: definition.firing.clone(),
-            label: execution.and_then(|execution| execution.worker_group.clone()),
+            label: execution.and_then(|execution| execution.worker_label.clone()),
             account: account.map(|account| RunAs {
                 account,
                 owner: definition.owner.clone(),
@@ -133,11 +133,11 @@ pub(super) struct Job {
     pub(super) removed: bool,
     /// It came from another group, whose versions of it are not known here, with this one.
     pub(super) tenure: Option<u32>,
-    /// Of a job for once: its logical times, its unfinished batches, and how often one has ended.
+    /// Of an ad-hoc job: its logical times, its unfinished batches, and how often one has ended.
     pub(super) once: Once,
 }
 
-/// What has to be known of a job for once, so that it can be forgotten.
+/// What has to be known of an ad-hoc job, so that it can be forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Once {
     pub(super) times: Vec<Timestamp>,
@@ -183,7 +183,7 @@ pub(super) struct Run {
 }
 
 impl Shard {
-    pub(super) fn job_received(
+    pub(super) fn job_replicated(
         &mut self,
         at: &At<'_>,
         definition: &JobDefinition,
@@ -227,7 +227,7 @@ impl Shard {
         self.fire_settled(id);
     }
 
-    pub(super) fn job_switched(
+    pub(super) fn job_switch_replicated(
         &mut self,
         at: &At<'_>,
         id: JobId,
@@ -251,8 +251,9 @@ impl Shard {
         }
     }
 
-    pub(super) fn job_removed(&mut self, id: JobId) {
+    pub(super) fn job_dropped(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get_mut(&id) {
+            job.skips_off = job.skips_when_off(id);
             (job.enabled, job.next, job.removed) = (false, None, true);
         }
         self.fire_settled(id);

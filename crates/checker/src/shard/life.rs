@@ -8,7 +8,7 @@ use tidemill_model::{
 
 use super::Shard;
 use super::batch::{Assignment, Batch, Phase};
-use super::finale::Due;
+use super::final_commands::Due;
 use super::placement::Wanted;
 use super::retries::{Means, pause};
 use super::timeouts::Ended;
@@ -24,7 +24,7 @@ const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 impl Shard {
     pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         let Some(id) = batch_of(event) else { return };
-        if let Event::TimeoutMarked { kind, deadline, .. } = event
+        if let Event::TimeoutReached { kind, deadline, .. } = event
             && self.late_marked(at, id, (*kind, *deadline), found)
         {
             return;
@@ -36,7 +36,7 @@ impl Shard {
             Event::DependencySatisfied { parent, logical_time, unmet, .. } => {
                 self.dependency_changed(at, id, (*parent, *logical_time), (true, *unmet), found);
             }
-            Event::DependencyWithdrawn { parent, logical_time, unmet, .. } => {
+            Event::DependencyRevoked { parent, logical_time, unmet, .. } => {
                 self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet), found);
             }
             Event::BatchAssigned { attempt, token, worker, start_by, .. } => {
@@ -48,7 +48,9 @@ impl Shard {
                 self.granted(at, id, (*token, worker, incarnation, nonce), found);
             }
             Event::AttemptStarted { token, .. } => self.started(at, id, *token, found),
-            Event::CodeReported { token, code, .. } => self.code_reported(at, id, (*token, *code), found),
+            Event::UserCodeReported { token, code, .. } => {
+                self.user_code_reported(at, id, (*token, *code), found)
+            }
             Event::AttemptFinished { token, attempt, worker, outcome, .. } => {
                 self.attempt_finished(at, id, (*token, *attempt, worker), outcome, found);
             }
@@ -60,16 +62,16 @@ impl Shard {
             Event::BatchFinished { result, by, final_command, .. } => {
                 self.batch_finished(at, id, (*result, by.is_some(), *final_command), found);
             }
-            Event::BatchMarked { .. } => {}
+            Event::BatchResultOverridden { .. } => {}
             Event::StartDue { .. } => self.start_due(at, id, found),
-            Event::TimeoutMarked { kind, deadline, .. } => {
-                self.timeout_marked(at, id, (*kind, *deadline), found);
+            Event::TimeoutReached { kind, deadline, .. } => {
+                self.timeout_reached(at, id, (*kind, *deadline), found);
             }
             Event::BatchBlocked { .. } | Event::BatchUnblocked { .. } => {
                 self.block_recorded(at, id, event, found);
             }
             Event::DependencyOverridden { .. } => self.overridden(at, id, event, found),
-            Event::QualityRequested { .. } | Event::QualityTaken { .. } | Event::QualityAnswered { .. } => {
+            Event::QualityRequested { .. } | Event::QualitySent { .. } | Event::QualityAnswered { .. } => {
                 self.quality_event(at, id, event, found);
             }
             _ => unreachable!("only events of batches come here"),
@@ -151,7 +153,7 @@ impl Shard {
         (token, worker, incarnation, nonce): (Token, &WorkerId, &Incarnation, &Nonce),
         found: &mut Findings,
     ) {
-        self.granted_only_with_its_things(at, id, found);
+        self.granted_only_with_its_external_dependencies(at, id, found);
         self.has_a_failure(at, id, "granted a start", found);
         let Some(batch) = self.batches.get(&id) else { return };
         let rule = Invariant::StartGrantedOnlyToAssigned;
@@ -190,7 +192,13 @@ impl Shard {
     }
 
     /// `late_reports_change_nothing`: nothing is said after a 0.
-    fn code_reported(&mut self, at: &At<'_>, id: BatchId, (token, code): (Token, i32), found: &mut Findings) {
+    fn user_code_reported(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (token, code): (Token, i32),
+        found: &mut Findings,
+    ) {
         let granted = |batch: &Batch| matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token);
         match self.batches.get_mut(&id) {
             Some(batch) if granted(batch) && !batch.zero => batch.zero = code == 0,
@@ -359,7 +367,7 @@ impl Shard {
             None => self.may_finish(at, id, result, by, found),
         }
         self.step(id, Phase::Waiting);
-        self.leaves_things(id);
+        self.leaves_external_dependencies(id);
         let Some(batch) = self.batches.remove(&id) else { return };
         if let Some(of_job) = self.unfinished.get_mut(&batch.job) {
             of_job.remove(&id);
@@ -500,7 +508,7 @@ impl Shard {
         }
     }
 
-    /// Owners forget jobs for once by count; so does this, later than they do.
+    /// Owners forget ad-hoc jobs by count; so does this, later than they do.
     fn forget_submissions(&mut self, job: JobId) {
         if job.shard() != self.id {
             return;
@@ -529,24 +537,24 @@ impl Shard {
 fn batch_of(event: &Event) -> Option<BatchId> {
     match event {
         Event::DependencySatisfied { batch, .. }
-        | Event::DependencyWithdrawn { batch, .. }
+        | Event::DependencyRevoked { batch, .. }
         | Event::BatchAssigned { batch, .. }
         | Event::AssignmentReturned { batch, .. }
         | Event::StartGranted { batch, .. }
         | Event::AttemptStarted { batch, .. }
-        | Event::CodeReported { batch, .. }
+        | Event::UserCodeReported { batch, .. }
         | Event::AttemptFinished { batch, .. }
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::KillRequested { batch, .. }
         | Event::StartDue { batch }
-        | Event::BatchMarked { batch, .. }
+        | Event::BatchResultOverridden { batch, .. }
         | Event::BatchBlocked { batch, .. }
         | Event::BatchUnblocked { batch }
-        | Event::TimeoutMarked { batch, .. }
+        | Event::TimeoutReached { batch, .. }
         | Event::DependencyOverridden { batch, .. }
         | Event::QualityRequested { batch, .. }
-        | Event::QualityTaken { batch, .. }
+        | Event::QualitySent { batch, .. }
         | Event::QualityAnswered { batch, .. }
         | Event::BatchFinished { batch, .. } => Some(*batch),
         _ => None,

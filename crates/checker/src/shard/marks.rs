@@ -13,7 +13,8 @@ const RULE: Invariant = Invariant::MarksAreAccountedFor;
 impl Shard {
     /// `marks_are_accounted_for`; true: the batch has finished, and this was all about it.
     pub(super) fn marked(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) -> bool {
-        let Event::BatchMarked { batch, job, logical_time, result, by, reason, run, .. } = event else {
+        let Event::BatchResultOverridden { batch, job, logical_time, result, by, reason, run, .. } = event
+        else {
             return false;
         };
         let (id, result) = (*batch, BatchResult::from(*result));
@@ -75,6 +76,7 @@ fn unaccounted(at: &At<'_>, id: BatchId, by: &Actor, reason: &str) -> Option<&'s
     if reason.trim().is_empty() {
         return Some("no reason is given");
     }
-    let asks = |command: &Command| matches!(command, Command::MarkBatch { batch, .. } if *batch == id);
+    let asks =
+        |command: &Command| matches!(command, Command::OverrideBatchResult { batch, .. } if *batch == id);
     at.command().is_some_and(|command| !asks(command)).then_some("no command asks for it")
 }

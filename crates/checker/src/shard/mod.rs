@@ -13,12 +13,14 @@ mod big_task;
 mod blocked;
 mod bulks;
 mod days;
+mod deleted_parents;
 mod dependencies;
 mod elsewhere;
+mod external_dependencies;
 mod facts;
 mod failing;
 mod failure;
-mod finale;
+mod final_commands;
 mod fires;
 mod freeze;
 mod generation;
@@ -37,12 +39,11 @@ mod resources;
 mod rest;
 mod retries;
 mod skipped;
-mod things;
 mod timeouts;
 mod values;
 mod worker;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use jiff::SignedDuration;
 use tidemill_model::{
@@ -56,6 +57,7 @@ use self::bulks::Bulks;
 use self::days::Calendars;
 use self::elsewhere::Elsewhere;
 pub(crate) use self::elsewhere::Stand;
+use self::external_dependencies::ExternalDependencies;
 use self::failing::Failing;
 use self::freeze::Freezes;
 use self::job::{Job, Run};
@@ -63,7 +65,6 @@ use self::pools::Pools;
 use self::pulls::Pulls;
 use self::removals::Removals;
 use self::reruns::Reruns;
-use self::things::Things;
 use self::timeouts::{Ended, Owed};
 use self::worker::Worker;
 use crate::Invariant;
@@ -89,7 +90,7 @@ pub(crate) struct Shard {
     batches: HashMap<BatchId, Batch>,
     /// The unfinished batches of each job that has some.
     unfinished: HashMap<JobId, BTreeSet<BatchId>>,
-    /// Jobs without any batch yet → jobs for once that wait for their first one.
+    /// Jobs without any batch yet → ad-hoc jobs that wait for their first one.
     first_waiters: HashMap<JobId, Vec<BatchId>>,
     /// Jobs of other groups.
     elsewhere: Elsewhere,
@@ -112,6 +113,8 @@ pub(crate) struct Shard {
     pools: Pools,
     pulls: Box<Pulls>,
     removals: Removals,
+    /// Deleted jobs that jobs of this shard named then.
+    deleted_parents: HashSet<JobId>,
     reruns: Reruns,
     /// Versions of the catalogue's definitions.
     versions: HashMap<JobId, u32>,
@@ -125,14 +128,14 @@ pub(crate) struct Shard {
     /// Unfinished batches, as they were marked.
     marks: HashMap<BatchId, BatchResult>,
     /// What batches wait for outside.
-    things: Things,
+    external_dependencies: ExternalDependencies,
     calendars: Calendars,
     failing: Failing,
     /// The worker whose alarm the last event asks for.
     owed_worker: Option<WorkerId>,
     /// Batches that have ended, and whose final command nobody has yet.
-    due_finals: HashMap<BatchId, finale::Due>,
-    finals: HashMap<Token, finale::Held>,
+    due_finals: HashMap<BatchId, final_commands::Due>,
+    finals: HashMap<Token, final_commands::Held>,
 }
 
 impl Shard {
@@ -161,6 +164,7 @@ impl Shard {
             pools: Pools::default(),
             pulls: Box::default(),
             removals: Removals::default(),
+            deleted_parents: HashSet::new(),
             reruns: Reruns::default(),
             versions: HashMap::new(),
             submissions: VecDeque::new(),
@@ -168,7 +172,7 @@ impl Shard {
             late: HashMap::new(),
             freezes: Freezes::default(),
             marks: HashMap::new(),
-            things: Things::default(),
+            external_dependencies: ExternalDependencies::default(),
             calendars: Calendars::default(),
             failing: Failing::default(),
             owed_worker: None,
@@ -201,8 +205,8 @@ impl Shard {
                 | AlarmKind::NotSuccessfulBy
                 | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch, found),
                 AlarmKind::BigTask => self.told_of_duration(at, *batch, found),
-                AlarmKind::WorkerUnfit => self.told_of_unfit(at, worker.as_ref(), found),
-                AlarmKind::ChecksLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
+                AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref(), found),
+                AlarmKind::ProbesLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
                 AlarmKind::ColdStartSkipped => {}
             },
             Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
@@ -211,36 +215,41 @@ impl Shard {
             Event::JobDeleted { job } => {
                 self.versions.remove(job);
             }
-            Event::ParentsReceived { .. } | Event::StandingsHeard { .. } | Event::GenerationsHeard { .. } => {
-                self.heard(at.offset, &recorded.event)
+            Event::ParentsReplicated { .. }
+            | Event::ParentStatusUpdated { .. }
+            | Event::ParentGenerationsReceived { .. } => self.heard(at.offset, &recorded.event),
+            Event::GroupReplicated { settings, .. } => self.settings = Some(settings.clone()),
+            Event::JobReplicated { definition, enabled, next } => {
+                self.job_replicated(at, definition, *enabled, *next, found);
             }
-            Event::GroupReceived { settings, .. } => self.settings = Some(settings.clone()),
-            Event::JobReceived { definition, enabled, next } => {
-                self.job_received(at, definition, *enabled, *next, found);
+            Event::ParentDeletionReplicated { parent, .. } => {
+                self.deleted_parents.insert(*parent);
             }
-            Event::JobSwitched { job, enabled, next } => self.job_switched(at, *job, *enabled, *next, found),
-            Event::FreezeReceived { scope, freeze } => {
+            Event::JobSwitchReplicated { job, enabled, next } => {
+                self.job_switch_replicated(at, *job, *enabled, *next, found)
+            }
+            Event::FreezeReplicated { scope, freeze } => {
                 self.freezes.received(at, *scope, freeze.as_ref());
             }
-            Event::JobRemoved { job } => {
+            Event::JobDropped { job, .. } => {
                 self.late.retain(|_, late| late.job != *job);
-                self.job_removed(*job);
+                self.job_dropped(*job);
             }
-            Event::JobReleased { job, moved } => self.job_released(at, *job, moved, found),
-            Event::JobTaken { definition, enabled, next, moved } => {
-                self.job_taken(at, (definition, moved), *enabled, *next, found);
+            Event::JobDetached { job, moved } => self.job_detached(at, *job, moved, found),
+            Event::JobAttached { definition, enabled, next, moved } => {
+                self.job_attached(at, (definition, moved), *enabled, *next, found);
             }
             Event::JobSubmitted { definition } => self.job_submitted(definition),
             // What is evicted stays known, time by time.
             Event::HistoryEvicted { .. } => {}
             Event::RunSkipped { job, reason, .. } => self.run_left_out(at, *job, *reason, found),
-            Event::FiresSkipped { job, from, to, count, reason, next } => {
-                self.fires_skipped(at, *job, (*from, *to, *count), (*reason, *next), found);
+            Event::ScheduleSkipped { job, from, to, count, reason, next } => {
+                self.schedule_skipped(at, *job, (*from, *to, *count), (*reason, *next), found);
             }
             Event::CalendarDefined { calendar } => self.calendar_defined(at, calendar, found),
-            Event::CalendarReceived { calendar } => self.calendar_received(at, calendar, found),
-            Event::CalendarForgotten { name } => self.calendar_forgotten(at, name, found),
-            Event::FireMoved { job, next } => self.fire_moved(at, *job, *next, found),
+            Event::CalendarReplicated { calendar } => self.calendar_replicated(at, calendar, found),
+            Event::CalendarDropped { name } => self.calendar_dropped(at, name, found),
+            Event::ScheduleRescheduled { job, next } => self.schedule_rescheduled(at, *job, *next, found),
             Event::GenerationFailed { job, logical_time, failures, retry_at, .. } => {
                 self.generation_failed(at, (*job, *logical_time), *failures, *retry_at, found);
             }
@@ -252,56 +261,58 @@ impl Shard {
                 self.generated(at, *batch, &recorded.event, found);
             }
             Event::DependencySatisfied { .. }
-            | Event::DependencyWithdrawn { .. }
+            | Event::DependencyRevoked { .. }
             | Event::BatchAssigned { .. }
             | Event::AssignmentReturned { .. }
             | Event::StartGranted { .. }
             | Event::AttemptStarted { .. }
-            | Event::CodeReported { .. }
+            | Event::UserCodeReported { .. }
             | Event::AttemptFinished { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
             | Event::StartDue { .. }
-            | Event::BatchMarked { .. }
+            | Event::BatchResultOverridden { .. }
             | Event::BatchBlocked { .. }
             | Event::BatchUnblocked { .. }
-            | Event::TimeoutMarked { .. }
+            | Event::TimeoutReached { .. }
             | Event::DependencyOverridden { .. }
             | Event::QualityRequested { .. }
-            | Event::QualityTaken { .. }
+            | Event::QualitySent { .. }
             | Event::QualityAnswered { .. }
             | Event::BatchFinished { .. } => self.batch_event(at, &recorded.event, found),
-            Event::ThingWaited { .. }
-            | Event::ThingSatisfied { .. }
-            | Event::ThingWithdrawn { .. }
-            | Event::ThingsForgotten { .. } => self.thing_event(at, &recorded.event, found),
+            Event::ExternalDependencyRegistered { .. }
+            | Event::ExternalDependencySatisfied { .. }
+            | Event::ExternalDependencyRevoked { .. }
+            | Event::ExternalDependenciesEvicted { .. } => {
+                self.external_dependency_event(at, &recorded.event, found)
+            }
             Event::FinalCommandAssigned { .. }
             | Event::FinalCommandGranted { .. }
-            | Event::FinalCommandEnded { .. }
+            | Event::FinalCommandFinished { .. }
             | Event::FinalCommandNotRun { .. } => self.final_event(at, &recorded.event, found),
             Event::WorkerRegistered { .. }
             | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
-            | Event::WorkerFound { .. }
+            | Event::WorkerRecovered { .. }
             | Event::LeaseExpired { .. }
-            | Event::WorkerUnfit { .. }
-            | Event::WorkerFit { .. }
+            | Event::WorkerUnready { .. }
+            | Event::WorkerReady { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. } => self.worker_event(at, &recorded.event, found),
             Event::PoolDefined { .. }
-            | Event::PoolRemoved { .. }
-            | Event::PoolReceived { .. }
-            | Event::PoolForgotten { .. }
-            | Event::RateOpened { .. }
-            | Event::PermitsHeard { .. }
+            | Event::PoolDeleted { .. }
+            | Event::PoolReplicated { .. }
+            | Event::PoolDropped { .. }
+            | Event::RateLimitReset { .. }
+            | Event::PermitReportReceived { .. }
             | Event::PermitsGranted { .. }
             | Event::PermitsReceived { .. }
             | Event::PermitsReported { .. } => self.pool_event(at, &recorded.event, found),
-            Event::UsersReceived { .. }
-            | Event::UserReleased { .. }
-            | Event::UserKept { .. }
-            | Event::UserReceived { .. }
+            Event::UsersReplicated { .. }
+            | Event::UserDetached { .. }
+            | Event::UserDetachRejected { .. }
+            | Event::UserAttached { .. }
             | Event::TaskCreated { .. }
             | Event::TaskChanged { .. }
             | Event::TaskDeleted { .. }
@@ -311,66 +322,67 @@ impl Shard {
             | Event::GrantExpired { .. }
             | Event::TasksPurged { .. } => self.pull_event(at, &recorded.event, found),
             Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
+            | Event::TemplateDeleted { .. }
             | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
+            | Event::UserMoveRequested { .. }
             | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. }
-            | Event::TemplateReceived { .. }
-            | Event::TemplateForgotten { .. } => {}
+            | Event::UserMoveRejected { .. }
+            | Event::TemplateReplicated { .. }
+            | Event::TemplateDropped { .. } => {}
             Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
-            | Event::Frozen { .. }
-            | Event::Thawed { .. }
+            | Event::FreezeSet { .. }
+            | Event::FreezeLifted { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
-            | Event::JobMoveAsked { .. }
-            | Event::JobMoveRefused { .. }
-            | Event::JobKept { .. }
-            | Event::UnfinishedAsked { .. }
-            | Event::UnfinishedTold { .. }
-            | Event::UnfinishedHeard { .. }
-            | Event::RemovalDecided { .. }
+            | Event::JobMoveRequested { .. }
+            | Event::JobMoveRejected { .. }
+            | Event::JobDetachRejected { .. }
+            | Event::UnfinishedQueried { .. }
+            | Event::JobParentDeleted { .. }
+            | Event::UnfinishedReported { .. }
+            | Event::UnfinishedReceived { .. }
+            | Event::DeletionDecided { .. }
             | Event::JobsStaged { .. }
-            | Event::StagingDropped { .. }
+            | Event::StagingDiscarded { .. }
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
-            | Event::CalendarRemoved { .. }
+            | Event::CalendarDeleted { .. }
             | Event::RerunRequested { .. }
-            | Event::RunsAsked { .. }
-            | Event::RunsHeard { .. }
+            | Event::RunsQueried { .. }
+            | Event::RunsReceived { .. }
             | Event::JobsSkipped { .. }
             | Event::BatchesPlanned { .. }
             | Event::RerunPlanned { .. }
             | Event::RerunApproved { .. }
-            | Event::RunsOrdered { .. }
-            | Event::RunEnded { .. }
+            | Event::RunsRequested { .. }
+            | Event::RunFinished { .. }
             | Event::RunsBlocked { .. }
             | Event::BulkRequested { .. }
             | Event::BulkAdvanced { .. }
             | Event::RerunPaused { .. }
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }
-            | Event::RerunEnded { .. }
-            | Event::RunsTold { .. }
+            | Event::RerunFinished { .. }
+            | Event::RunsReported { .. }
             | Event::JobCancelled { .. }
-            | Event::CancelReceived { .. }
-            | Event::ChecksRequested { .. }
+            | Event::CancellationReplicated { .. }
+            | Event::ProbesRequested { .. }
             | Event::ThirdPartyReported { .. }
-            | Event::ThirdPartyForgotten { .. }
-            | Event::ChecksLate { .. }
-            | Event::ChecksRecovered { .. }
-            | Event::TimesHeard { .. }
-            | Event::ParentFollowed { .. }
-            | Event::ParentWatched { .. }
-            | Event::ParentUnwatched { .. }
+            | Event::ThirdPartyEvicted { .. }
+            | Event::ProbesLate { .. }
+            | Event::ProbesRecovered { .. }
+            | Event::ParentTimesReceived { .. }
+            | Event::ParentSubscribed { .. }
+            | Event::ParentTimesSubscribed { .. }
+            | Event::ParentTimesUnsubscribed { .. }
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
-            | Event::CommandQuarantined { .. }
-            | Event::TimeSet { .. }
-            | Event::LossAccepted { .. } => {}
+            | Event::CommandDeadLettered { .. }
+            | Event::ClockSet { .. }
+            | Event::CommandLossAccepted { .. } => {}
         }
     }
 

@@ -18,12 +18,12 @@ pub(super) const ELSEWHERE: BatchId = BatchId(0);
 
 impl Shard {
     /// `moved_jobs_keep_their_runs`, of the group that lets a job go.
-    pub(super) fn job_released(&mut self, at: &At<'_>, id: JobId, moved: &MovedJob, found: &mut Findings) {
+    pub(super) fn job_detached(&mut self, at: &At<'_>, id: JobId, moved: &MovedJob, found: &mut Findings) {
         if let Some(why) = self.wrong_release(id, moved) {
             at.breaks(found, Invariant::MovedJobsKeepTheirRuns, why);
         }
         self.late.retain(|_, late| late.job != id);
-        self.job_removed(id);
+        self.job_dropped(id);
         self.jobs.remove(&id);
         self.runs.retain(|(job, _), _| *job != id);
     }
@@ -74,7 +74,7 @@ impl Shard {
     }
 
     /// A job of another group is this one's from now on.
-    pub(super) fn job_taken(
+    pub(super) fn job_attached(
         &mut self,
         at: &At<'_>,
         (definition, moved): (&JobDefinition, &MovedJob),

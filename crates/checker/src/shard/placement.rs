@@ -96,7 +96,7 @@ impl Shard {
             Some(known) if known.lost.is_some() => "it is lost".to_owned(),
             Some(known) if known.drained => "it is drained".to_owned(),
             Some(known) if known.overloaded => "it is overloaded".to_owned(),
-            Some(known) if known.unfit => "it says that it can take no work".to_owned(),
+            Some(known) if known.unready => "it says that it can take no work".to_owned(),
             Some(known) if label.is_some_and(|label| !known.labels.contains(label)) => {
                 format!("it has not label {label:?}")
             }

@@ -157,12 +157,12 @@ impl Shard {
     pub(super) fn pool_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         let pools = &mut self.pools;
         match event {
-            Event::PoolDefined { pool } | Event::PoolReceived { pool } => pools.define(pool),
-            Event::PoolRemoved { name } | Event::PoolForgotten { name } => {
+            Event::PoolDefined { pool } | Event::PoolReplicated { pool } => pools.define(pool),
+            Event::PoolDeleted { name } | Event::PoolDropped { name } => {
                 pools.known.remove(name);
                 pools.starts.remove(name);
             }
-            Event::PermitsHeard { from, report } => pools.heard(at, *from, report, found),
+            Event::PermitReportReceived { from, report } => pools.heard(at, *from, report, found),
             Event::PermitsGranted { to, pools: uses, permits } => {
                 pools.granted(at, *to, uses, *permits, found);
             }

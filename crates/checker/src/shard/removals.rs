@@ -45,7 +45,7 @@ impl Removals {
                 "job {job} was deleted, and nobody had said that it has nothing unfinished"
             ));
         }
-        let Event::RemovalDecided { question, outcome, .. } = event else { return None };
+        let Event::DeletionDecided { question, outcome, .. } = event else { return None };
         if !self.questions.contains_key(question) {
             return Some(format!("question {question} is settled, and was not asked"));
         }
@@ -57,11 +57,11 @@ impl Removals {
     fn fold(&mut self, event: &Event) {
         self.owed = None;
         match event {
-            Event::UnfinishedAsked { question, jobs, .. } => {
+            Event::UnfinishedQueried { question, jobs, .. } => {
                 let jobs = jobs.iter().copied().collect();
                 self.questions.insert(*question, Question { jobs, ..Question::default() });
             }
-            Event::UnfinishedHeard { question, jobs, .. } => {
+            Event::UnfinishedReceived { question, jobs, .. } => {
                 self.is_changed = false;
                 if let Some(question) = self.questions.get_mut(question) {
                     question.is_heard = true;
@@ -82,7 +82,7 @@ impl Removals {
             | Event::JobDisabled { .. } => {
                 self.is_changed = true;
             }
-            Event::RemovalDecided { question, .. } => {
+            Event::DeletionDecided { question, .. } => {
                 self.questions.remove(question);
             }
             _ => {}

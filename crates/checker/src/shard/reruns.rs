@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use tidemill_model::{
-    Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, RerunDefinition, RerunId, RerunOnly,
-    RerunOrder, RerunResult, RerunWish, RunEnd, SkippedTimes, TimesSkip, Timestamp, ToldRun,
+    Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, ReportedRun, RerunDefinition, RerunId,
+    RerunOnly, RerunOrder, RerunResult, RerunSpec, RunOutcome, SkippedTimes, TimesSkip, Timestamp,
 };
 
 use crate::Invariant;
@@ -44,7 +44,7 @@ struct Planned {
 /// One that has not ended.
 #[derive(Debug)]
 struct Rerun {
-    wish: Arc<RerunWish>,
+    spec: Arc<RerunSpec>,
     versions: BTreeMap<JobId, u32>,
     /// The parents of jobs that say what they do when one of these failed.
     ruled: BTreeMap<JobId, Vec<JobId>>,
@@ -53,7 +53,7 @@ struct Rerun {
     upto: usize,
     open: BTreeSet<u32>,
     asked: BTreeSet<(JobId, Timestamp)>,
-    told: HashMap<(JobId, Timestamp), ToldRun>,
+    told: HashMap<(JobId, Timestamp), ReportedRun>,
     skipped: HashSet<JobId>,
     batches: Vec<Planned>,
     outstanding: usize,
@@ -89,31 +89,31 @@ impl Reruns {
                     None => again.then(|| format!("rerun {rerun} is minted after {}", self.minted)),
                 };
             }
-            Event::RunsAsked { rerun, .. }
-            | Event::RunsHeard { rerun, .. }
+            Event::RunsQueried { rerun, .. }
+            | Event::RunsReceived { rerun, .. }
             | Event::JobsSkipped { rerun, .. }
             | Event::BatchesPlanned { rerun, .. }
             | Event::RerunPlanned { rerun, .. }
             | Event::RerunApproved { rerun, .. }
-            | Event::RunsOrdered { rerun, .. }
+            | Event::RunsRequested { rerun, .. }
             | Event::RunsBlocked { rerun, .. }
             | Event::RerunPaused { rerun, .. }
             | Event::RerunResumed { rerun, .. }
             | Event::RerunCancelled { rerun, .. }
-            | Event::RerunEnded { rerun, .. } => *rerun,
-            Event::RunEnded { place, .. } => place.rerun,
+            | Event::RerunFinished { rerun, .. } => *rerun,
+            Event::RunFinished { place, .. } => place.rerun,
             _ => return None,
         };
         let Some(rerun) = self.live.get(&id) else {
             return Some(format!("rerun {id} is over, or never was"));
         };
         let wrong = match event {
-            Event::RunsAsked { part, upto, .. } => {
+            Event::RunsQueried { part, upto, .. } => {
                 let moves = *part == rerun.parts + 1 && *upto as usize >= rerun.upto;
                 (!moves || rerun.stage != Stage::Planning)
                     .then(|| format!("question {part} after {}", rerun.parts))
             }
-            Event::RunsHeard { part, .. } => {
+            Event::RunsReceived { part, .. } => {
                 (!rerun.open.contains(part)).then(|| format!("nobody asked question {part}"))
             }
             Event::JobsSkipped { times, .. } => times.iter().find_map(|skip| rerun.wrong_skip(skip)),
@@ -122,8 +122,8 @@ impl Reruns {
                 || rerun.stage != Stage::Planning)
                 .then(|| format!("{batches} batches are said, {} are planned", rerun.batches.len())),
             Event::RerunApproved { .. } => self.wrong_approval(rerun),
-            Event::RunsOrdered { runs, .. } => rerun.wrong_order(runs),
-            Event::RunEnded { place, .. } => {
+            Event::RunsRequested { runs, .. } => rerun.wrong_order(runs),
+            Event::RunFinished { place, .. } => {
                 let is_out = rerun.at(place.number).is_some_and(|batch| batch.stand == Stand::Ordered);
                 (!is_out).then(|| format!("{} ends, and was not started, or ended before", place.number))
             }
@@ -134,7 +134,7 @@ impl Reruns {
             Event::RerunResumed { .. } => {
                 (rerun.stage != Stage::Paused).then(|| "it is not paused".to_owned())
             }
-            Event::RerunEnded { result, .. } => rerun.wrong_end(*result),
+            Event::RerunFinished { result, .. } => rerun.wrong_end(*result),
             _ => None,
         };
         wrong.map(|why| format!("rerun {id}: {why}"))
@@ -149,14 +149,14 @@ impl Reruns {
         for (batch, number) in batches.iter().zip(first..) {
             let key = (batch.job, batch.logical_time);
             let told = rerun.told.get(&key);
-            let wanted = match rerun.wish.only {
+            let wanted = match rerun.spec.only {
                 RerunOnly::All => true,
                 RerunOnly::Missing => told.is_none(),
                 RerunOnly::Failed => {
                     told.and_then(|told| told.result).is_some_and(|result| !result.satisfies())
                 }
             };
-            let in_order = last.is_none_or(|last| match rerun.wish.order {
+            let in_order = last.is_none_or(|last| match rerun.spec.order {
                 RerunOrder::Oldest => last <= batch.logical_time,
                 RerunOrder::Newest => last >= batch.logical_time,
             });
@@ -174,7 +174,7 @@ impl Reruns {
         None
     }
 
-    /// Whether the plan is whole and as wished: each batch asked for and wanted is in it, after its parents'.
+    /// Whether the plan is whole and as requested: each batch asked for and wanted is in it, after its parents'.
     fn wrong_approval(&self, rerun: &Rerun) -> Option<String> {
         if rerun.stage != Stage::Planned {
             return Some("it is approved, and is not planned, or was before".to_owned());
@@ -188,7 +188,7 @@ impl Reruns {
         if numbers.len() != rerun.batches.len() {
             return Some("a batch is planned twice".to_owned());
         }
-        if rerun.wish.only == RerunOnly::All {
+        if rerun.spec.only == RerunOnly::All {
             let wanted = |key: &&(JobId, Timestamp)| !rerun.skipped.contains(&key.0);
             if let Some((job, time)) =
                 rerun.asked.iter().filter(wanted).find(|key| !numbers.contains_key(key))
@@ -215,32 +215,32 @@ impl Reruns {
             Event::JobDeleted { job } => {
                 self.known.remove(job);
             }
-            Event::RerunRequested { rerun, wish, jobs, .. } => {
+            Event::RerunRequested { rerun, spec, jobs, .. } => {
                 self.minted = self.minted.max(rerun.0);
                 let versions = jobs.iter().map(|job| (job.job, job.version)).collect();
                 let known = jobs.iter().filter_map(|job| self.known.get(&job.job));
                 let ruled = known.filter(|definition| definition.has_failure_rule());
                 let parents = |of: &JobDefinition| of.parents.iter().map(|parent| parent.job).collect();
                 let ruled = ruled.map(|definition| (definition.id, parents(definition))).collect();
-                self.live.insert(*rerun, Rerun::new(Arc::clone(wish), versions, ruled));
+                self.live.insert(*rerun, Rerun::new(Arc::clone(spec), versions, ruled));
             }
-            Event::RerunEnded { rerun, .. } => {
+            Event::RerunFinished { rerun, .. } => {
                 self.live.remove(rerun);
             }
-            Event::RunEnded { place, end } => {
+            Event::RunFinished { place, end } => {
                 if let Some(rerun) = self.live.get_mut(&place.rerun) {
-                    let ran = matches!(end, RunEnd::Finished { .. });
+                    let ran = matches!(end, RunOutcome::Finished { .. });
                     let otherwise = if ran { Stand::Failed } else { Stand::Left };
                     rerun.settle(place.number, if end.is_well() { Stand::Well } else { otherwise });
                 }
             }
-            Event::RunsAsked { rerun, .. }
-            | Event::RunsHeard { rerun, .. }
+            Event::RunsQueried { rerun, .. }
+            | Event::RunsReceived { rerun, .. }
             | Event::JobsSkipped { rerun, .. }
             | Event::BatchesPlanned { rerun, .. }
             | Event::RerunPlanned { rerun, .. }
             | Event::RerunApproved { rerun, .. }
-            | Event::RunsOrdered { rerun, .. }
+            | Event::RunsRequested { rerun, .. }
             | Event::RunsBlocked { rerun, .. }
             | Event::RerunPaused { rerun, .. }
             | Event::RerunResumed { rerun, .. }
@@ -257,7 +257,7 @@ impl Reruns {
 impl Rerun {
     /// The last logical time that it may plan. Without one on record, it reaches to the end of its span.
     fn reach(&self) -> Timestamp {
-        self.wish.reach.unwrap_or(self.wish.to).max(self.wish.to)
+        self.spec.reach.unwrap_or(self.spec.to).max(self.spec.to)
     }
 
     /// What a cascade does not follow is of a job of the plan, and comes after all that it asked about.
@@ -273,9 +273,9 @@ impl Rerun {
         (!is_fine).then(|| format!("job {job} is left out from {from} on, {reason:?}, which cannot be"))
     }
 
-    fn new(wish: Arc<RerunWish>, versions: BTreeMap<JobId, u32>, ruled: BTreeMap<JobId, Vec<JobId>>) -> Self {
+    fn new(spec: Arc<RerunSpec>, versions: BTreeMap<JobId, u32>, ruled: BTreeMap<JobId, Vec<JobId>>) -> Self {
         Self {
-            wish,
+            spec,
             versions,
             ruled,
             stage: Stage::Planning,
@@ -298,8 +298,8 @@ impl Rerun {
         if self.stage != Stage::Running {
             return Some(format!("batches are started while it is {:?}", self.stage).to_lowercase());
         }
-        if self.outstanding + runs.len() > self.wish.concurrency as usize {
-            let (out, most) = (self.outstanding, self.wish.concurrency);
+        if self.outstanding + runs.len() > self.spec.concurrency as usize {
+            let (out, most) = (self.outstanding, self.spec.concurrency);
             return Some(format!("{} are started, {out} have not ended, and {most} are allowed", runs.len()));
         }
         for run in runs {
@@ -323,7 +323,7 @@ impl Rerun {
     fn bears(&self, batch: &Planned, before: &Planned) -> bool {
         let parents = self.ruled.get(&batch.job);
         before.stand == Stand::Failed
-            && self.wish.definition == RerunDefinition::Today
+            && self.spec.definition == RerunDefinition::Today
             && batch.job != before.job
             && parents.is_some_and(|parents| parents.contains(&before.job))
     }
@@ -377,18 +377,18 @@ impl Rerun {
 
     fn fold(&mut self, event: &Event) {
         match event {
-            Event::RunsAsked { part, asked, upto, .. } => {
+            Event::RunsQueried { part, asked, upto, .. } => {
                 self.parts = *part;
                 self.upto = *upto as usize;
                 if !asked.is_empty() {
                     self.open.insert(*part);
                 }
-                let times = |runs: &tidemill_model::AskedRuns| {
+                let times = |runs: &tidemill_model::RunsQuery| {
                     runs.times.iter().map(|time| (runs.job, *time)).collect::<Vec<_>>()
                 };
                 self.asked.extend(asked.iter().flat_map(times));
             }
-            Event::RunsHeard { part, runs, .. } => {
+            Event::RunsReceived { part, runs, .. } => {
                 self.open.remove(part);
                 self.told.extend(runs.iter().map(|run| ((run.job, run.logical_time), run.clone())));
             }
@@ -405,7 +405,7 @@ impl Rerun {
             Event::RerunApproved { .. } | Event::RerunResumed { .. } => self.stage = Stage::Running,
             Event::RerunPaused { .. } => self.stage = Stage::Paused,
             Event::RerunCancelled { .. } => self.stage = Stage::Cancelled,
-            Event::RunsOrdered { runs, .. } => {
+            Event::RunsRequested { runs, .. } => {
                 for run in runs {
                     if let Some(batch) =
                         (run.number as usize).checked_sub(1).and_then(|at| self.batches.get_mut(at))

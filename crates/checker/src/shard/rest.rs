@@ -17,7 +17,7 @@ impl Shard {
         self.no_timeout_is_missed(at, found);
         self.none_is_left_to_end(at, found);
         self.blocked_ones_say_so(at, found);
-        self.nothing_is_left_of_things(at, found);
+        self.nothing_is_left_of_external_dependencies(at, found);
         self.calendars_followed(at, found);
         self.final_commands_end(at, found);
         self.none_runs_long_untold(at, found);

@@ -56,7 +56,7 @@ impl Job {
 
 impl Shard {
     /// What a batch has of one time of a dependency; `None`: not known in this shard.
-    pub(super) fn truth_of(
+    pub(super) fn oracle_of(
         &self,
         of: (JobId, Option<&Version>),
         dependency: &Dependency,
@@ -66,13 +66,15 @@ impl Shard {
         if is_skipped {
             return Some(dependency.mapping != Mapping::Any);
         }
-        self.truth_for(of, dependency.parent, time)
+        self.oracle_for(of, dependency.parent, time)
     }
 
     /// Whether a time was skipped, of a job in another group as it was heard; `None`: not known in this shard.
     pub(super) fn is_skipped(&self, job: JobId, time: Timestamp) -> Option<bool> {
         if !self.jobs.contains_key(&job) && self.elsewhere.is_parent(job) {
-            return self.elsewhere.is_skipped(job, time);
+            // Its shard may not know that jobs of this one name it, where these came later.
+            let is_skipped = self.elsewhere.is_skipped(job, time);
+            return is_skipped.filter(|skipped| !*skipped || !self.names_deleted(job));
         }
         if !self.jobs.contains_key(&job) {
             return Some(false);

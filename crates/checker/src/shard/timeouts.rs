@@ -88,7 +88,7 @@ fn waits(batch: &Batch) -> bool {
 
 impl Shard {
     /// `timeouts_marked_once`
-    pub(super) fn timeout_marked(
+    pub(super) fn timeout_reached(
         &mut self,
         at: &At<'_>,
         id: BatchId,
@@ -161,7 +161,7 @@ impl Shard {
             let why = format!("the alarm {kind:?} of batch {batch} does not follow its cause");
             at.breaks(found, rule_of(kind), why);
         }
-        self.unfit_is_told(at, found);
+        self.unready_is_told(at, found);
     }
 
     /// `timeouts_marked_once`, at quiescence: no time has passed without its mark.

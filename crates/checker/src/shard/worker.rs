@@ -52,7 +52,7 @@ pub(super) struct Worker {
     pub(super) lost: Option<Timestamp>,
     pub(super) expired: bool,
     pub(super) drained: bool,
-    pub(super) unfit: bool,
+    pub(super) unready: bool,
     pub(super) labels: BTreeSet<WorkerLabel>,
     /// The longest lease that it was told in this life.
     lease: Lease,
@@ -109,7 +109,7 @@ impl Shard {
                 let before = self.workers.remove(worker);
                 let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
                 let drained = before.as_ref().is_some_and(|before| before.drained);
-                let unfit = same && before.as_ref().is_some_and(|before| before.unfit);
+                let unready = same && before.as_ref().is_some_and(|before| before.unready);
                 let told = lease_of(settings.as_ref().or(self.settings.as_ref()));
                 let (lease, earlier) = match &before {
                     Some(before) if same => (longer(told, before.lease), before.earlier),
@@ -134,7 +134,7 @@ impl Shard {
                     lost,
                     expired,
                     drained,
-                    unfit,
+                    unready,
                     labels: labels.clone(),
                     lease,
                     earlier,
@@ -156,7 +156,7 @@ impl Shard {
                     }
                 }
             }
-            Event::WorkerFound { worker, incarnation } => {
+            Event::WorkerRecovered { worker, incarnation } => {
                 if let Some(known) = self.in_its_life(at, worker, incarnation, "found", found) {
                     if known.lost.is_none() {
                         let why = format!("worker {worker} is found, and was not lost");
@@ -166,36 +166,36 @@ impl Shard {
                 }
             }
             Event::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation, found),
-            Event::WorkerUnfit { worker, incarnation, .. } => {
+            Event::WorkerUnready { worker, incarnation, .. } => {
                 self.owed_worker = Some(worker.clone());
                 self.turn(at, (worker, incarnation), true, found);
             }
-            Event::WorkerFit { worker, incarnation } => self.turn(at, (worker, incarnation), false, found),
+            Event::WorkerReady { worker, incarnation } => self.turn(at, (worker, incarnation), false, found),
             Event::WorkerDrained { worker } => self.drain(worker, true),
             Event::WorkerResumed { worker } => self.drain(worker, false),
             _ => unreachable!("only events of workers come here"),
         }
     }
 
-    /// `worker_lives_follow`: unfit and fit take turns.
+    /// `worker_lives_follow`: unready and fit take turns.
     fn turn(
         &mut self,
         at: &At<'_>,
         (worker, incarnation): (&WorkerId, &Incarnation),
-        unfit: bool,
+        unready: bool,
         found: &mut Findings,
     ) {
-        let what = if unfit { "unfit" } else { "fit" };
+        let what = if unready { "unready" } else { "fit" };
         let Some(known) = self.in_its_life(at, worker, incarnation, what, found) else { return };
         let said = std::mem::replace(&mut known.said, at.offset);
-        if std::mem::replace(&mut known.unfit, unfit) == unfit {
+        if std::mem::replace(&mut known.unready, unready) == unready {
             let why = format!("worker {worker} is {what} twice");
             at.contradicts(found, Invariant::WorkerLivesFollow, why, &[said]);
         }
     }
 
     /// `worker_lives_follow`: the alarm follows, and there is none without.
-    pub(super) fn told_of_unfit(&mut self, at: &At<'_>, worker: Option<&WorkerId>, found: &mut Findings) {
+    pub(super) fn told_of_unready(&mut self, at: &At<'_>, worker: Option<&WorkerId>, found: &mut Findings) {
         let owed = self.owed_worker.take();
         if owed.is_none() || owed.as_ref() != worker {
             let why = format!("people are told that {worker:?} takes no work, and it has not said so");
@@ -204,7 +204,7 @@ impl Shard {
     }
 
     /// `worker_lives_follow`: nothing comes between.
-    pub(super) fn unfit_is_told(&mut self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn unready_is_told(&mut self, at: &At<'_>, found: &mut Findings) {
         if let Some(worker) = self.owed_worker.take() {
             let why = format!("worker {worker} takes no work, and the alarm does not follow");
             at.breaks(found, Invariant::WorkerLivesFollow, why);
@@ -302,20 +302,20 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::ReportStarted { worker: who, .. }
         | Command::ReportFinished { worker: who, .. } => who == worker,
         Command::DefineGroup { .. }
-        | Command::ReportCode { .. }
+        | Command::ReportUserCode { .. }
         | Command::DefineKey { .. }
         | Command::Freeze { .. }
-        | Command::Thaw { .. }
+        | Command::LiftFreeze { .. }
         | Command::RevokeKey { .. }
         | Command::ApplyJobs { .. }
         | Command::StageJobs { .. }
         | Command::CommitApply { .. }
         | Command::DefineJob { .. }
         | Command::DefineTemplate { .. }
-        | Command::RemoveTemplate { .. }
+        | Command::DeleteTemplate { .. }
         | Command::AssignUsers { .. }
         | Command::MoveUser { .. }
-        | Command::RemoveUser { .. }
+        | Command::DeleteUser { .. }
         | Command::CreateTask { .. }
         | Command::ChangeTask { .. }
         | Command::DeleteTask { .. }
@@ -323,9 +323,9 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::CompleteTask { .. }
         | Command::ReturnGrant { .. }
         | Command::DefinePool { .. }
-        | Command::RemovePool { .. }
+        | Command::DeletePool { .. }
         | Command::DefineCalendar { .. }
-        | Command::RemoveCalendar { .. }
+        | Command::DeleteCalendar { .. }
         | Command::RenameJob { .. }
         | Command::MoveJob { .. }
         | Command::SwitchJob { .. }
@@ -341,16 +341,16 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::RunJob { .. }
         | Command::RerunBatch { .. }
         | Command::KillBatch { .. }
-        | Command::MarkBatch { .. }
+        | Command::OverrideBatchResult { .. }
         | Command::KillJob { .. }
         | Command::DrainWorker { .. }
         | Command::ResumeWorker { .. }
         | Command::ReportPaths { .. }
         | Command::ReportThirdParty(_)
         | Command::OverrideDependency { .. }
-        | Command::CheckNow { .. }
-        | Command::ReportChecks(_)
-        | Command::TakeQuality { .. }
+        | Command::ProbeNow { .. }
+        | Command::ReportProbes(_)
+        | Command::SendQuality { .. }
         | Command::AnswerQuality { .. }
         | Command::DeclareLost { .. }
         | Command::ExpireLease { .. }

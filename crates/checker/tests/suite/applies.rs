@@ -1,4 +1,4 @@
-//! Large wishes of the catalogue.
+//! Large requests of the catalogue.
 
 use serde_json::{Value, json};
 use tidemill_checker::Invariant;
@@ -147,7 +147,7 @@ fn finished() -> Event {
 }
 
 fn dropped() -> Event {
-    event(json!({"staging_dropped": {"apply": "a"}}))
+    event(json!({"staging_discarded": {"apply": "a"}}))
 }
 
 fn defined(n: u64) -> Event {

@@ -6,8 +6,8 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, bulks, commands, dependencies, facts, firing, foreign, generation, journal, life, moves, pools,
-    pulls, removals, reruns, shards, things, workers,
+    applies, bulks, commands, dependencies, external_dependencies, facts, firing, foreign, generation,
+    journal, life, moves, pools, pulls, removals, reruns, shards, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -25,7 +25,7 @@ fn cases() -> Vec<Case> {
         firing::cases(),
         dependencies::cases(),
         foreign::cases(),
-        things::cases(),
+        external_dependencies::cases(),
         pools::cases(),
         pulls::cases(),
         life::cases(),

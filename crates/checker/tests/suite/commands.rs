@@ -18,7 +18,7 @@ fn decided() -> Vec<Case> {
     let one = |offset| [(source(offset, None), Outcome::Done, vec![harmless()])];
     let lost = |done: u64, at: u64| {
         let loss = json!({"by": "me", "reason": "r", "done": done, "kept_from": 0, "resumed_at": at});
-        [(source(at, None), Outcome::Done, vec![event(json!({ "loss_accepted": loss }))])]
+        [(source(at, None), Outcome::Done, vec![event(json!({ "command_loss_accepted": loss }))])]
     };
     let asks = json!({"shard": 1, "request": "r", "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
     let bytes = serde_json::to_vec(&asks).unwrap();
@@ -121,8 +121,9 @@ fn requests() -> Vec<Case> {
         first.causes_to(resume(1, b"c"), [(of(1, 1), outcome, vec![])])
     };
     let refused = || Outcome::Refused(Rejection::JobDisabled { job: 1 });
-    let aside = || Outcome::Refused(Rejection::Quarantined { reason: "x".to_owned() });
-    let quarantined = |offset: u64| event(json!({"command_quarantined": {"offset": offset, "reason": "x"}}));
+    let aside = || Outcome::Refused(Rejection::DeadLettered { reason: "x".to_owned() });
+    let dead_lettered =
+        |offset: u64| event(json!({"command_dead_lettered": {"offset": offset, "reason": "x"}}));
     vec![
         case(
             Invariant::OneOutcomePerRequest,
@@ -163,8 +164,8 @@ fn requests() -> Vec<Case> {
         case(
             Invariant::RefusedChangesNothing,
             "a command set aside has another event",
-            asked(History::new(), 0, aside(), vec![quarantined(0)]),
-            asked(History::new(), 0, aside(), vec![quarantined(7)]),
+            asked(History::new(), 0, aside(), vec![dead_lettered(0)]),
+            asked(History::new(), 0, aside(), vec![dead_lettered(7)]),
         ),
     ]
 }

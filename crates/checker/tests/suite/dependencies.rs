@@ -40,7 +40,7 @@ fn satisfied(unmet: u32) -> Event {
 fn withdrawn() -> Event {
     let batch = batch_id(2);
     event(
-        json!({"dependency_withdrawn": {"batch": batch, "parent": job_id(1), "logical_time": NINE, "unmet": 1}}),
+        json!({"dependency_revoked": {"batch": batch, "parent": job_id(1), "logical_time": NINE, "unmet": 1}}),
     )
 }
 
@@ -150,7 +150,7 @@ fn skips() -> Vec<Case> {
     let next = json!({"at": "2026-03-02T11:01:00.000Z", "logical_time": "2026-03-02T11:00:00.000Z"});
     let passed = |mapping: &str| {
         let waits = json!({"parent": job_id(1), "mapping": mapping, "times": [ten]});
-        let skipped = json!({"fires_skipped": {
+        let skipped = json!({"schedule_skipped": {
             "job": job_id(1), "from": ten, "to": ten, "count": 1, "reason": "policy", "next": next,
         }});
         let schedule = json!({"period": "hour", "zone": "UTC"});
@@ -174,11 +174,14 @@ fn skips() -> Vec<Case> {
         History::new()
             .timer([scheduled(1, schedule, ("2026-03-02T10:01:00.000Z", ten)), job(2, json!({}))])
             .command([generated(2, 2, json!({"dependencies": [waits]}))])
-            .command([event(json!({"job_switched": {"job": job_id(1), "enabled": false}}))])
+            .command([event(json!({"job_switch_replicated": {"job": job_id(1), "enabled": false}}))])
             .at("2026-03-02T10:01:30.000Z")
     };
-    let on =
-        || off().command([event(json!({"job_switched": {"job": job_id(1), "enabled": true, "next": next}}))]);
+    let on = || {
+        off().command([event(
+            json!({"job_switch_replicated": {"job": job_id(1), "enabled": true, "next": next}}),
+        )])
+    };
     vec![
         case(rule, "it waits for what was skipped", told().at_rest(), passed("all").at_rest()),
         case(

@@ -56,12 +56,12 @@ fn a_live_log_and_its_export_give_the_same_report() {
 #[test]
 fn commands_are_compared_with_what_follows_an_accepted_loss() {
     let command = |worker: &str| {
-        let wish = json!({"resume_worker": {"worker": worker}});
-        serde_json::to_vec(&json!({"shard": 1, "actor": {"app": ""}, "command": wish})).unwrap()
+        let spec = json!({"resume_worker": {"worker": worker}});
+        serde_json::to_vec(&json!({"shard": 1, "actor": {"app": ""}, "command": spec})).unwrap()
     };
     let [marker, next] = ["marker", "next"].map(command);
     let loss = json!({"by": "me", "reason": "r", "done": 5, "kept_from": 0, "resumed_at": 0});
-    let loss = event(json!({ "loss_accepted": loss }));
+    let loss = event(json!({ "command_loss_accepted": loss }));
     let one = |offset, events| [(source(offset, None), Outcome::Done, events)];
     let options = Options { clock_tolerance_ms: 0, ..Options::default() };
     for (decided, clean) in [(&next, true), (&marker, false)] {

@@ -22,7 +22,7 @@ fn hour(hour: u32) -> Value {
 fn hourly(firing: Value) -> Event {
     let schedule = json!({"period": "hour", "zone": "UTC"});
     let definition = definition(1, json!({"schedule": schedule, "firing": firing}));
-    event(json!({"job_received": {"definition": definition, "enabled": true, "next": hour(10)}}))
+    event(json!({"job_replicated": {"definition": definition, "enabled": true, "next": hour(10)}}))
 }
 
 fn fired(n: u64, at: u32, next: Value, more: Value) -> Event {
@@ -34,7 +34,7 @@ fn fired(n: u64, at: u32, next: Value, more: Value) -> Event {
 }
 
 fn skipped(from: &str, to: &str, count: u64, reason: &str, next: Value) -> Event {
-    event(json!({"fires_skipped": {
+    event(json!({"schedule_skipped": {
         "job": job_id(1), "from": from, "to": to, "count": count, "reason": reason, "next": next,
     }}))
 }
@@ -42,7 +42,7 @@ fn skipped(from: &str, to: &str, count: u64, reason: &str, next: Value) -> Event
 fn calendar(version: u32, more: Value) -> Event {
     let mut spec = json!({"name": "cn"});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    event(json!({"calendar_received": {"calendar": {"version": version, "spec": spec}}}))
+    event(json!({"calendar_replicated": {"calendar": {"version": version, "spec": spec}}}))
 }
 
 fn kept(more: Value) -> History {
@@ -53,7 +53,7 @@ fn kept(more: Value) -> History {
 }
 
 fn moved(next: Value) -> Event {
-    event(json!({"fire_moved": {"job": job_id(1), "next": next}}))
+    event(json!({"schedule_rescheduled": {"job": job_id(1), "next": next}}))
 }
 
 fn calendars() -> Vec<Case> {

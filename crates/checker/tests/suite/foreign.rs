@@ -34,7 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
             was_so,
             "watched, though nothing waits",
             watched(),
-            parent(follows("standings", pair()), [watch("parent_watched")]),
+            parent(follows("standings", pair()), [watch("parent_times_subscribed")]),
         ),
         case(
             was_so,
@@ -61,19 +61,20 @@ pub(crate) fn cases() -> Vec<Case> {
         case(
             answered,
             "what was not heard before it was let go of",
-            parent(child(rerun(), [heard([unfinished(1)]), ended()]), [watch("parent_unwatched")]).at_rest(),
-            parent(child(rerun(), [ended()]), [watch("parent_unwatched")]).at_rest(),
+            parent(child(rerun(), [heard([unfinished(1)]), ended()]), [watch("parent_times_unsubscribed")])
+                .at_rest(),
+            parent(child(rerun(), [ended()]), [watch("parent_times_unsubscribed")]).at_rest(),
         ),
         case(
             answered,
             "GEN-9: a generation that is not heard",
-            parent(child(told(), [heard([unfinished(0)])]), [watch("parent_watched")]).at_rest(),
+            parent(child(told(), [heard([unfinished(0)])]), [watch("parent_times_subscribed")]).at_rest(),
             triggered().at_rest(),
         ),
         case(
             Invariant::ChildrenGeneratedWithParents,
             "GEN-9: a child in another group is left out",
-            parent(child(told(), [heard([unfinished(0)])]), [watch("parent_watched")]).at_rest(),
+            parent(child(told(), [heard([unfinished(0)])]), [watch("parent_times_subscribed")]).at_rest(),
             child(triggered(), [generations()]).at_rest(),
         ),
         case(
@@ -94,12 +95,12 @@ pub(crate) fn cases() -> Vec<Case> {
 fn pair() -> History {
     let parents = json!([{"job": job_id(1), "name": "g/j1", "shard": 1}]);
     let fields = json!({"group": "h", "group_id": 2, "parents": [{"job": job_id(1), "mapping": "same"}]});
-    let received = json!({"job_received": {"definition": definition(2, fields), "enabled": true}});
-    let h = json!({"group_received": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}});
+    let received = json!({"job_replicated": {"definition": definition(2, fields), "enabled": true}});
+    let h = json!({"group_replicated": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}});
     let here = History::with_partitions(3).on(1, 1).command([group(), job(1, json!({"type": "anchor"}))]);
     here.on(2, 2).command([
         event(h),
-        event(json!({"parents_received": {"parents": parents}})),
+        event(json!({"parents_replicated": {"parents": parents}})),
         event(received),
     ])
 }
@@ -109,13 +110,13 @@ fn follows(what: &str, history: History) -> History {
 }
 
 fn followed(what: &str) -> Event {
-    event(json!({"parent_followed": {"job": job_id(1), "by": 2, "what": what}}))
+    event(json!({"parent_subscribed": {"job": job_id(1), "by": 2, "what": what}}))
 }
 
 /// A batch of job 2 waits, and shard 1 knows.
 fn watched() -> History {
     let waits = child(follows("standings", pair()), [waiting(json!({}))]);
-    parent(waits, [watch("parent_watched")])
+    parent(waits, [watch("parent_times_subscribed")])
 }
 
 fn parent<const N: usize>(history: History, events: [Event; N]) -> History {
@@ -163,17 +164,17 @@ fn satisfied() -> Event {
 }
 
 fn withdrawn() -> Event {
-    event(json!({"dependency_withdrawn": {
+    event(json!({"dependency_revoked": {
         "batch": of_child(1), "parent": job_id(1), "logical_time": NINE, "unmet": 1,
     }}))
 }
 
 fn generations() -> Event {
-    event(json!({"generations_heard": {"parent": job_id(1), "times": [NINE]}}))
+    event(json!({"parent_generations_received": {"parent": job_id(1), "times": [NINE]}}))
 }
 
 fn heard<const N: usize>(standings: [Value; N]) -> Event {
-    event(json!({"standings_heard": {"parent": job_id(1), "standings": standings.to_vec()}}))
+    event(json!({"parent_status_updated": {"parent": job_id(1), "standings": standings.to_vec()}}))
 }
 
 fn none() -> Value {

@@ -98,7 +98,7 @@ fn uncaused() -> Envelope {
 }
 
 fn set_back(history: History) -> History {
-    let set = event(json!({"time_set": {"now": "2026-03-02T09:00:00.000Z"}}));
+    let set = event(json!({"clock_set": {"now": "2026-03-02T09:00:00.000Z"}}));
     let envelope = Envelope {
         causes: vec![tidemill_model::Cause { source: Source::Timer, outcome: Outcome::Done, events: 1 }],
         events: vec![Recorded { shard: ShardId(1), event: set }],

@@ -318,17 +318,17 @@ pub(crate) fn definition(n: u64, more: Value) -> Value {
 }
 
 pub(crate) fn group() -> Event {
-    event(json!({"group_received": {"group": 1, "name": "g", "worker_key": "k", "settings": {}}}))
+    event(json!({"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": {}}}))
 }
 
 pub(crate) fn job(n: u64, more: Value) -> Event {
-    event(json!({"job_received": {"definition": definition(n, more), "enabled": true}}))
+    event(json!({"job_replicated": {"definition": definition(n, more), "enabled": true}}))
 }
 
 pub(crate) fn scheduled(n: u64, schedule: Value, next: (&str, &str)) -> Event {
     let definition = definition(n, json!({"schedule": schedule}));
     let next = json!({"at": next.0, "logical_time": next.1});
-    event(json!({"job_received": {"definition": definition, "enabled": true, "next": next}}))
+    event(json!({"job_replicated": {"definition": definition, "enabled": true, "next": next}}))
 }
 
 pub(crate) fn registered(worker: &str, incarnation: &str, slots: u32) -> Event {

@@ -100,7 +100,7 @@ fn final_ended(tok: Option<u64>, result: &str) -> Event {
     if let Some(token) = token {
         fields["token"] = json!(token);
     }
-    event(json!({"final_command_ended": fields}))
+    event(json!({"final_command_finished": fields}))
 }
 
 fn told_of_final() -> Event {
@@ -226,14 +226,14 @@ fn by_code() -> History {
 }
 
 fn code(code: i32) -> Event {
-    event(json!({"code_reported": {"batch": batch_id(1), "token": token(1), "code": code}}))
+    event(json!({"user_code_reported": {"batch": batch_id(1), "token": token(1), "code": code}}))
 }
 
 fn accounts() -> Vec<Case> {
     let rule = Invariant::AssignedOnlyWhenConditionsHeld;
     let group = |owner: &str| {
         let settings = json!({"accounts": {owner: ["etl"]}});
-        event(json!({"group_received": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
+        event(json!({"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
     };
     let waits = |owner: &str| {
         let more = json!({"owner": "ann", "execution": {"run_as": "etl"}});
@@ -247,21 +247,21 @@ fn accounts() -> Vec<Case> {
         history.command([generated(1, 3, json!({}))])
     };
     let labelled = |labels: serde_json::Value| {
-        let more = json!({"execution": {"worker_group": "gpu"}});
+        let more = json!({"execution": {"worker_label": "gpu"}});
         let worker = event(json!({"worker_registered": {
             "worker": "v", "incarnation": "k", "host": "h", "address": "a", "slots": {"noop": 4}, "labels": labels,
         }}));
         let history = world().command([job(3, more), worker]).command([generated(1, 3, json!({}))]);
         history.timer([assigned(1, 1, "v", 1)])
     };
-    let unfit = || {
-        let unfit = event(json!({"worker_unfit": {"worker": "w", "incarnation": "i", "reason": "full"}}));
+    let unready = || {
+        let unready = event(json!({"worker_unready": {"worker": "w", "incarnation": "i", "reason": "full"}}));
         let alarm = event(json!({"alarm_raised": {
-            "kind": "worker_unfit", "severity": "important", "worker": "w", "message": "",
+            "kind": "worker_unready", "severity": "important", "worker": "w", "message": "",
         }}));
-        waiting().command([unfit, alarm])
+        waiting().command([unready, alarm])
     };
-    let fit = || event(json!({"worker_fit": {"worker": "w", "incarnation": "i"}}));
+    let fit = || event(json!({"worker_ready": {"worker": "w", "incarnation": "i"}}));
     let assign = |history: History| history.timer([assigned(1, 1, "w", 1)]);
     vec![
         case(
@@ -298,11 +298,16 @@ fn accounts() -> Vec<Case> {
             by_code().command([code(0)]).command([code(3)]),
         ),
         case(rule, "JOB-1: a worker without the label", labelled(json!(["gpu"])), labelled(json!(["cpu"]))),
-        case(rule, "MON-7: a worker that takes no work", assign(unfit().command([fit()])), assign(unfit())),
+        case(
+            rule,
+            "MON-7: a worker that takes no work",
+            assign(unready().command([fit()])),
+            assign(unready()),
+        ),
         case(
             Invariant::WorkerLivesFollow,
-            "MON-7: fit, and was not unfit",
-            unfit().command([fit()]),
+            "MON-7: fit, and was not unready",
+            unready().command([fit()]),
             waiting().command([fit()]),
         ),
     ]
@@ -544,7 +549,7 @@ fn mark(batch: u64, result: &str, more: serde_json::Value) -> Event {
         "by": {"app": "me"}, "reason": "as seen",
     });
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    event(json!({"batch_marked": fields}))
+    event(json!({"batch_result_overridden": fields}))
 }
 
 /// BYD-17, DSP-1
@@ -552,7 +557,7 @@ fn held() -> Vec<Case> {
     let rule = Invariant::NothingAssignedBeyondTheFreeze;
     let freeze = |latest: Option<&str>| {
         let freeze = latest.map(|latest| json!({"latest": latest, "by": {"app": "me"}, "reason": "moved"}));
-        event(json!({"freeze_received": {"scope": "group", "freeze": freeze}}))
+        event(json!({"freeze_replicated": {"scope": "group", "freeze": freeze}}))
     };
     let frozen = |latest: &str| waiting().command([freeze(Some(latest))]);
     let (nine, before) = ("2026-03-02T09:00:00.000Z", "2026-03-02T08:59:59.000Z");
@@ -571,20 +576,20 @@ fn held() -> Vec<Case> {
     let due = || event(json!({"start_due": {"batch": batch_id(1)}}));
     let hourly = |at: &str| {
         let schedule = json!({"schedule": {"period": "hour", "zone": "UTC"}, "earliest_start_ms": 60_000});
-        let off = event(json!({"job_received": {"definition": definition(1, schedule), "enabled": false}}));
+        let off = event(json!({"job_replicated": {"definition": definition(1, schedule), "enabled": false}}));
         History::new().command([group(), off]).command([generated(1, 1, until(at))])
     };
     let kept = Invariant::EarliestStartKept;
     let set_back = |was_due: bool| {
         let then = one().at("2026-03-02T10:01:00.000Z");
         let then = if was_due { then.timer([due()]) } else { then };
-        then.timer([event(json!({"time_set": {"now": T0}}))]).at(T0)
+        then.timer([event(json!({"clock_set": {"now": T0}}))]).at(T0)
     };
     vec![
         case(rule, "assigned beyond it", given(frozen(nine)), given(frozen(before))),
         case(
             rule,
-            "thawed, then assigned",
+            "lifted, then assigned",
             given(frozen(before).command([freeze(None)])),
             given(frozen(before)),
         ),
@@ -772,7 +777,7 @@ fn marks() -> Vec<Case> {
     ]
 }
 
-/// Jobs for once leave the checker's memory, and their ends stay final.
+/// Ad-hoc jobs leave the checker's memory, and their ends stay final.
 #[test]
 fn many_jobs_for_once_are_forgotten_without_a_violation() {
     let submitted = |n: u64| {
@@ -800,7 +805,7 @@ fn timed() -> History {
 fn marked(kind: &str, deadline: &str) -> [Event; 2] {
     let alarm = format!("{kind}_timeout");
     [
-        event(json!({"timeout_marked": {"batch": batch_id(1), "kind": kind, "deadline": deadline}})),
+        event(json!({"timeout_reached": {"batch": batch_id(1), "kind": kind, "deadline": deadline}})),
         event(json!({"alarm_raised": {
             "kind": alarm, "severity": "important", "job": job_id(1), "batch": batch_id(1), "message": "late",
         }})),
@@ -820,7 +825,8 @@ fn timeouts() -> Vec<Case> {
     let of_day = |deadline: &str| {
         let timeouts = json!({"timeouts": {"successful_by": "07:00:00"}});
         let world = History::new().command([group(), job(1, timeouts)]).command([generated(1, 1, json!({}))]);
-        let mark = json!({"timeout_marked": {"batch": batch_id(1), "kind": "by_time", "deadline": deadline}});
+        let mark =
+            json!({"timeout_reached": {"batch": batch_id(1), "kind": "by_time", "deadline": deadline}});
         let alarm = json!({"alarm_raised": {
             "kind": "not_successful_by", "severity": "important", "batch": batch_id(1), "message": "late",
         }});

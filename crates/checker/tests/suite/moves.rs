@@ -45,7 +45,7 @@ pub(crate) fn cases() -> Vec<Case> {
             moved(ran.command([finished(1, "success")]), &known(), &known())
         }),
         case(rule, "it goes to another group than was asked for", good(), {
-            let asked = event(json!({"job_move_asked": {
+            let asked = event(json!({"job_move_requested": {
                 "job": job_id(1), "from": 1, "to": "g", "until": "2026-03-02T11:00:00.000Z",
             }}));
             let ran = catalogue([asked]).on(1, 1).command([group(), anchor(), generated(1, 1, json!({}))]);
@@ -83,7 +83,7 @@ fn catalogue<const N: usize>(more: [Event; N]) -> History {
 }
 
 fn asked() -> Event {
-    event(json!({"job_move_asked": {
+    event(json!({"job_move_requested": {
         "job": job_id(1), "from": 1, "to": "h", "until": "2026-03-02T11:00:00.000Z",
     }}))
 }
@@ -101,7 +101,7 @@ fn there(run: u32) -> Event {
 
 fn taken(version: u32, known: &Value) -> Event {
     let more = json!({"version": version, "group": "h", "group_id": 2, "type": "anchor"});
-    event(json!({"job_taken": {"definition": definition(1, more), "enabled": true, "moved": known}}))
+    event(json!({"job_attached": {"definition": definition(1, more), "enabled": true, "moved": known}}))
 }
 
 /// Group g lets the job go with this, and the catalogue and group h go by that.
@@ -111,10 +111,10 @@ fn moved(before: History, told: &Value, heard: &Value) -> History {
         "definition": definition(1, more), "enabled": true, "previous_group": "g", "from": 1, "moved": heard,
     }}));
     let group =
-        event(json!({"group_received": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}}));
+        event(json!({"group_replicated": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}}));
     before
         .on(1, 1)
-        .command([event(json!({"job_released": {"job": job_id(1), "moved": told}}))])
+        .command([event(json!({"job_detached": {"job": job_id(1), "moved": told}}))])
         .on(0, 0)
         .command([moved])
         .on(2, 2)

@@ -91,7 +91,7 @@ fn two(pool: Event) -> History {
 }
 
 fn received(spec: Value) -> Event {
-    event(json!({"pool_received": {"pool": {"version": 1, "spec": spec}}}))
+    event(json!({"pool_replicated": {"pool": {"version": 1, "spec": spec}}}))
 }
 
 fn shard<const N: usize>(history: History, events: [Event; N]) -> History {
@@ -125,6 +125,6 @@ fn report(told: bool, fields: Value) -> Event {
     if told {
         event(json!({"permits_reported": {"report": report}}))
     } else {
-        event(json!({"permits_heard": {"from": 1, "report": report}}))
+        event(json!({"permit_report_received": {"from": 1, "report": report}}))
     }
 }

@@ -198,8 +198,12 @@ fn answers() -> Vec<Case> {
     let later = || with(1, json!({"when": {"once": {"start": "2026-03-02T11:00:00.000Z"}}}));
     let completed = |result: &str| {
         let done = given().command([complete(1, 1, "ann")]);
-        let wish = json!({"complete_task": {"user": "ann", "grant": grant_id(1), "result": result}});
-        done.answers("p", wish, Outcome::Answered(Answer::Completed { grant: GrantId::mint(1, ShardId(1)) }))
+        let request = json!({"complete_task": {"user": "ann", "grant": grant_id(1), "result": result}});
+        done.answers(
+            "p",
+            request,
+            Outcome::Answered(Answer::Completed { grant: GrantId::mint(1, ShardId(1)) }),
+        )
     };
     vec![
         case(
@@ -246,7 +250,7 @@ fn tasks() -> Vec<Case> {
     let limited = || {
         let settings = json!({"pull_rotating_limit": 1});
         let group = json!({"group": 1, "name": "g", "worker_key": "k", "settings": settings});
-        History::new().command([event(json!({"group_received": group}))])
+        History::new().command([event(json!({"group_replicated": group}))])
     };
     let purge = |before: &str| event(json!({"tasks_purged": {"before": before, "tasks": [task_id(1)]}}));
     let later = || with(1, json!({})).at("2026-04-02T10:00:30.000Z");
@@ -336,8 +340,8 @@ fn depth() -> Vec<Case> {
         let own = json!({"task": task_id(7), "version": 1, "spec": spec, "totals": none});
         let ann = json!({"user": "ann", "tasks": [own]});
         let group = json!({"group": 1, "name": "g", "worker_key": "k", "settings": {}});
-        let history = History::new().command([event(json!({ "group_received": group }))]);
-        history.command([event(json!({ "user_received": ann }))])
+        let history = History::new().command([event(json!({ "group_replicated": group }))]);
+        history.command([event(json!({ "user_attached": ann }))])
     };
     vec![
         case(
@@ -368,12 +372,12 @@ fn moves() -> Vec<Case> {
         },
         "done": [task_id(1)],
     });
-    let ask = || event(json!({"user_move_asked": {"user": "ann", "from": 1, "to": "h"}}));
-    let released = |history: &Value| event(json!({"user_released": {"user": "ann", "history": history}}));
+    let ask = || event(json!({"user_move_requested": {"user": "ann", "from": 1, "to": "h"}}));
+    let released = |history: &Value| event(json!({"user_detached": {"user": "ann", "history": history}}));
     let moved = |history: &Value| {
         event(json!({"user_moved": {"user": "ann", "from": 1, "to": "h", "shard": 2, "history": history}}))
     };
-    let received = |history: &Value| event(json!({"user_received": {"user": "ann", "history": history}}));
+    let received = |history: &Value| event(json!({"user_attached": {"user": "ann", "history": history}}));
     let holds = || {
         let task = task(1, json!({"dispatch_times": 2}));
         two_groups().on(0, 1).command([task]).command([grant(1, 1, "ann", json!({}))])
@@ -384,8 +388,9 @@ fn moves() -> Vec<Case> {
     let arrived = |history: &Value| told(&done).on(0, 2).command([heard(0, 2), received(history)]);
     let twice = event(json!({"users_assigned": {"group": "h", "shard": 2, "users": ["bob"]}}));
     let new = event(json!({"users_assigned": {"group": "h", "shard": 2, "users": ["cid"]}}));
-    let kept =
-        event(json!({"user_kept": {"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 1}}}}));
+    let kept = event(
+        json!({"user_detach_rejected": {"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 1}}}}),
+    );
     vec![
         case(
             rule,
@@ -394,7 +399,7 @@ fn moves() -> Vec<Case> {
             two_groups().on(0, 0).command([twice]),
         ),
         case(rule, "a user becomes a member twice", two_groups(), {
-            two_groups().on(0, 1).command([event(json!({"users_received": {"users": ["bob"]}}))])
+            two_groups().on(0, 1).command([event(json!({"users_replicated": {"users": ["bob"]}}))])
         }),
         case(
             rule,
@@ -405,7 +410,7 @@ fn moves() -> Vec<Case> {
         case(rule, "a user leaves without what it has done", let_go(&done), let_go(&json!({}))),
         case(rule, "the catalogue says otherwise than it was told", told(&done), told(&json!({}))),
         case(rule, "what the shard said is never heard", arrived(&done).at_rest(), let_go(&done).at_rest()),
-        case(rule, "a user is moved, and nobody wished it", told(&done), {
+        case(rule, "a user is moved, and nobody requested it", told(&done), {
             told(&done).command([event(json!({"user_moved": {"user": "bob", "from": 1}}))])
         }),
         case(shards, "a user arrives otherwise than sent", arrived(&done), arrived(&json!({}))),
@@ -427,7 +432,7 @@ fn two_groups() -> History {
     };
     let received = |number: u16, name: &str| {
         let group = json!({"group": number, "name": name, "worker_key": "k", "settings": {}});
-        event(json!({ "group_received": group }))
+        event(json!({ "group_replicated": group }))
     };
     let assigned = json!({"group": "g", "shard": 1, "users": ["ann", "bob"]});
     let catalogue = History::new().on(0, 0).command([defined(1, "g"), defined(2, "h")]);
@@ -437,7 +442,7 @@ fn two_groups() -> History {
 }
 
 fn users() -> Event {
-    event(json!({"users_received": {"users": ["ann", "bob"]}}))
+    event(json!({"users_replicated": {"users": ["ann", "bob"]}}))
 }
 
 fn heard(from: u16, number: u64) -> Event {
@@ -525,15 +530,15 @@ fn named_anew(history: History) -> History {
         "grant": grant_id(1), "task": task_id(1), "start": START, "result_hash": hash("done"), "completed_at": T0,
     });
     let left = json!({"user": "ann", "history": {"last": last, "done": [task_id(1)]}});
-    history.command([event(json!({ "user_released": left }))]).pass(1).command([ann()])
+    history.command([event(json!({ "user_detached": left }))]).pass(1).command([ann()])
 }
 
 fn named_anew_at_once(history: History) -> History {
-    history.command([event(json!({"user_released": {"user": "ann"}}))]).command([ann()])
+    history.command([event(json!({"user_detached": {"user": "ann"}}))]).command([ann()])
 }
 
 fn ann() -> Event {
-    event(json!({"users_received": {"users": ["ann"]}}))
+    event(json!({"users_replicated": {"users": ["ann"]}}))
 }
 
 fn pull_of(user: &str) -> Value {

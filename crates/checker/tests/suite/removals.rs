@@ -4,7 +4,9 @@ use serde_json::json;
 use tidemill_checker::Invariant;
 use tidemill_model::Event;
 
-use crate::kit::{Case, History, case, definition, event, job_id};
+use crate::kit::{self, Case, History, case, definition, event, job_id};
+
+const NINE: &str = "2026-03-02T09:00:00.000Z";
 
 pub(crate) fn cases() -> Vec<Case> {
     let rule = Invariant::JobsDeletedWhenNothingUnfinished;
@@ -30,7 +32,48 @@ pub(crate) fn cases() -> Vec<Case> {
             of([defined(), asked(), heard(&[]), deleted(), refused()]),
         ),
         case(rule, "a question that was not asked", whole(), of([defined(), refused()])),
+        case(
+            Invariant::DeletedParentsOnRecord,
+            "JOB-9: a parent is deleted, and nothing says that jobs name it",
+            of([group(), defined(), child(), orphaned(1), deleted()]),
+            of([group(), defined(), child(), deleted()]),
+        ),
+        case(
+            Invariant::DeletedParentsOnRecord,
+            "more jobs are said to name it than do",
+            of([group(), defined(), child(), orphaned(1), deleted()]),
+            of([group(), defined(), child(), orphaned(2), deleted()]),
+        ),
+        case(
+            Invariant::DeletedParentsWaitedFor,
+            "JOB-9: a batch goes on without the job that was deleted",
+            waits_for_deleted(),
+            waits_for_deleted().command([satisfied()]),
+        ),
     ]
+}
+
+/// In the group's shard: a batch of job 2 waits for job 1, which is deleted though job 2 goes on naming it.
+fn waits_for_deleted() -> History {
+    let dependencies = json!([{"parent": job_id(1), "mapping": "same", "times": [NINE]}]);
+    let parents = json!({"parents": [{"job": job_id(1), "mapping": "same"}]});
+    let here = History::with_partitions(3).on(1, 1).command([
+        kit::group(),
+        kit::job(1, json!({"type": "anchor"})),
+        kit::job(2, parents),
+    ]);
+    let here = here.command([kit::generated(1, 2, json!({"dependencies": dependencies}))]);
+    let deletion = json!({"parent": job_id(1), "name": "g/j1", "deleted_at": NINE, "jobs": [job_id(2)]});
+    here.command([
+        event(json!({"parent_deletion_replicated": deletion})),
+        event(json!({"job_dropped": {"job": job_id(1)}})),
+    ])
+}
+
+fn satisfied() -> Event {
+    event(json!({"dependency_satisfied": {
+        "batch": kit::batch_id(1), "parent": job_id(1), "logical_time": NINE, "unmet": 0,
+    }}))
 }
 
 /// An envelope of the catalogue.
@@ -42,15 +85,30 @@ fn defined() -> Event {
     event(json!({"job_defined": {"definition": definition(1, json!({})), "enabled": true}}))
 }
 
+/// A job that names the first one as its parent.
+fn child() -> Event {
+    let parents = json!({"parents": [{"job": job_id(1), "mapping": "same"}]});
+    event(json!({"job_defined": {"definition": definition(2, parents), "enabled": true}}))
+}
+
+fn orphaned(jobs: u32) -> Event {
+    let children = json!([{"shard": 1, "jobs": jobs}]);
+    event(json!({"job_parent_deleted": {"parent": job_id(1), "name": "g/j1", "children": children}}))
+}
+
+fn group() -> Event {
+    event(json!({"group_defined": {"group": 1, "name": "g", "shard": 1, "worker_key": "aa", "settings": {}}}))
+}
+
 fn asked() -> Event {
-    let removal = json!({"delete": {"job": job_id(1)}});
-    event(json!({"unfinished_asked": {"question": 1, "removal": removal, "jobs": [job_id(1)]}}))
+    let deletion = json!({"delete": {"job": job_id(1)}});
+    event(json!({"unfinished_queried": {"question": 1, "deletion": deletion, "jobs": [job_id(1)]}}))
 }
 
 fn heard(unfinished: &[u64]) -> Event {
     let unfinished = unfinished.iter().map(|n| json!({"job": job_id(*n), "batches": 1, "newest": 4_097}));
     let unfinished: Vec<_> = unfinished.collect();
-    event(json!({"unfinished_heard": {"question": 1, "from": 1, "jobs": unfinished}}))
+    event(json!({"unfinished_received": {"question": 1, "from": 1, "jobs": unfinished}}))
 }
 
 fn deleted() -> Event {
@@ -62,10 +120,10 @@ fn cancelled() -> Event {
 }
 
 fn decided(answer: &str) -> Event {
-    event(json!({"removal_decided": {"question": 1, "outcome": {"answered": answer}}}))
+    event(json!({"deletion_decided": {"question": 1, "outcome": {"answered": answer}}}))
 }
 
 fn refused() -> Event {
     let rejection = json!({"job_in_use": {"job": "g/j1", "reason": "it has unfinished batches"}});
-    event(json!({"removal_decided": {"question": 1, "outcome": {"refused": rejection}}}))
+    event(json!({"deletion_decided": {"question": 1, "outcome": {"refused": rejection}}}))
 }

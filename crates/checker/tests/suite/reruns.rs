@@ -42,7 +42,7 @@ pub(crate) fn cases() -> Vec<Case> {
         }),
         case(rule, "a plan before the shards have answered", good(), without(4)),
         case(rule, "a start before its turn", good(), with(8, ordered(&[(2, 2)]))),
-        case(rule, "one more at once than was wished", good(), with(8, ordered(&[(1, 1), (2, 2)]))),
+        case(rule, "one more at once than was requested", good(), with(8, ordered(&[(1, 1), (2, 2)]))),
         case(rule, "a start without approval", good(), without(7)),
         case(rule, "an end of what did not start", good(), without(8)),
         case(
@@ -62,7 +62,7 @@ pub(crate) fn cases() -> Vec<Case> {
             rule,
             "a start after it was cancelled",
             good(),
-            cut(8, vec![cancelled(), ordered(&[(1, 1)]), run_ended(1, "success"), over("cancelled")]),
+            cut(8, vec![cancelled(), ordered(&[(1, 1)]), run_finished(1, "success"), over("cancelled")]),
         ),
         case(rule, "a block without a cause", of_failed(true), of_failed(false)),
         case(rule, "a start after a failure that its job does not bear", after_failure("run"), {
@@ -78,7 +78,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A rerun of job 1 and its child for one day, one at a time, from its wish to its end.
+/// A rerun of job 1 and its child for one day, one at a time, from its request to its end.
 fn whole() -> Vec<Event> {
     vec![
         defined(1, json!({})),
@@ -90,9 +90,9 @@ fn whole() -> Vec<Event> {
         event(json!({"rerun_planned": {"rerun": 4096, "batches": 2}})),
         approved(),
         ordered(&[(1, 1)]),
-        run_ended(1, "success"),
+        run_finished(1, "success"),
         ordered(&[(2, 2)]),
-        run_ended(2, "success"),
+        run_finished(2, "success"),
         over("done"),
     ]
 }
@@ -100,7 +100,7 @@ fn whole() -> Vec<Event> {
 /// A rerun of the first day that reaches so far, and plans the second.
 fn up_to(reach: &str) -> History {
     let mut events = whole();
-    events[2] = wished(DAY[0], Some(reach));
+    events[2] = rerun_of(DAY[0], Some(reach));
     of(events)
 }
 
@@ -119,10 +119,10 @@ fn of_failed(failed: bool) -> History {
     of(events)
 }
 
-/// From the wish to the end.
+/// From the request to the end.
 fn failed_and_blocked(failed: bool) -> Vec<Event> {
     let mut events = whole()[2..9].to_vec();
-    events.push(run_ended(1, if failed { "failed" } else { "success" }));
+    events.push(run_finished(1, if failed { "failed" } else { "success" }));
     events.push(event(json!({"runs_blocked": {"rerun": 4096, "numbers": [2]}})));
     events.push(over("done_with_failures"));
     events
@@ -133,7 +133,7 @@ fn after_failure(rule: &str) -> History {
     let parents = json!([{"job": job_id(1), "mapping": "same"}]);
     let mut events = whole();
     events[1] = defined(2, json!({"parents": parents, "on_parent_failure": rule}));
-    events[9] = run_ended(1, "failed");
+    events[9] = run_finished(1, "failed");
     events[12] = over("done_with_failures");
     of(events)
 }
@@ -167,7 +167,7 @@ fn told(result: &str) -> History {
         .command([generated(1, 3, place)])
         .command([finished(1, "success")])
         .on(0, 0)
-        .command([event(json!({"run_ended": end}))])
+        .command([event(json!({"run_finished": end}))])
 }
 
 fn of(events: Vec<Event>) -> History {
@@ -179,30 +179,30 @@ fn defined(n: u64, more: Value) -> Event {
 }
 
 fn requested() -> Event {
-    wished(DAY[1], None)
+    rerun_of(DAY[1], None)
 }
 
-fn wished(day: &str, reach: Option<&str>) -> Event {
-    let mut wish = json!({
+fn rerun_of(day: &str, reach: Option<&str>) -> Event {
+    let mut spec = json!({
         "scope": {"rerun": {"jobs": [job_id(1)], "cascade": "logic"}}, "from": day, "to": day,
         "concurrency": 1,
     });
     if let Some(reach) = reach {
-        wish["reach"] = json!(reach);
+        spec["reach"] = json!(reach);
     }
     let jobs = json!([{"job": job_id(1), "version": 1, "touches": 1}, {"job": job_id(2), "version": 1}]);
     event(json!({"rerun_requested": {
-        "rerun": 4096, "wish": wish, "by": {"app": "test"}, "jobs": jobs, "groups": ["g"],
+        "rerun": 4096, "spec": spec, "by": {"app": "test"}, "jobs": jobs, "groups": ["g"],
     }}))
 }
 
 fn asked() -> Event {
     let of = |n| json!({"job": job_id(n), "times": [DAY[1]]});
-    event(json!({"runs_asked": {"rerun": 4096, "part": 1, "shard": 1, "asked": [of(1), of(2)], "upto": 2}}))
+    event(json!({"runs_queried": {"rerun": 4096, "part": 1, "shard": 1, "asked": [of(1), of(2)], "upto": 2}}))
 }
 
 fn heard() -> Event {
-    event(json!({"runs_heard": {"rerun": 4096, "part": 1, "from": 1}}))
+    event(json!({"runs_received": {"rerun": 4096, "part": 1, "from": 1}}))
 }
 
 /// Job, day before, and what it waits for.
@@ -227,14 +227,14 @@ fn ordered(runs: &[(u32, u64)]) -> Event {
         .iter()
         .map(|(number, n)| json!({"number": number, "job": job_id(*n), "logical_time": DAY[1]}))
         .collect();
-    event(json!({"runs_ordered": {"rerun": 4096, "runs": runs}}))
+    event(json!({"runs_requested": {"rerun": 4096, "runs": runs}}))
 }
 
-fn run_ended(number: u32, result: &str) -> Event {
+fn run_finished(number: u32, result: &str) -> Event {
     let end = json!({"finished": {"batch": batch_id(u64::from(number)), "result": result}});
-    event(json!({"run_ended": {"rerun": 4096, "number": number, "end": end}}))
+    event(json!({"run_finished": {"rerun": 4096, "number": number, "end": end}}))
 }
 
 fn over(result: &str) -> Event {
-    event(json!({"rerun_ended": {"rerun": 4096, "result": result}}))
+    event(json!({"rerun_finished": {"rerun": 4096, "result": result}}))
 }

@@ -35,7 +35,7 @@ pub(crate) fn cases() -> Vec<Case> {
             rule,
             "a message that was not sent",
             both(),
-            both().command([message(3), event(json!({"job_removed": {"job": job_id(1)}}))]),
+            both().command([message(3), event(json!({"job_dropped": {"job": job_id(1)}}))]),
         ),
         case(
             Invariant::VersionsRise,
@@ -67,7 +67,7 @@ fn defined(version: u32) -> Event {
 }
 
 fn received(more: Value) -> Event {
-    event(json!({"job_received": {"definition": definition(1, more), "enabled": true}}))
+    event(json!({"job_replicated": {"definition": definition(1, more), "enabled": true}}))
 }
 
 fn message(number: u64) -> Event {

@@ -32,7 +32,7 @@ fn leases() -> Vec<Case> {
     let over = || silent().at("2026-03-02T10:10:35.000Z");
     let [gone, again] = given_up();
     let group = |settings: serde_json::Value| {
-        event(json!({"group_received": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
+        event(json!({"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
     };
     // A worker goes by what it was told when it registered last.
     let hold = || {
@@ -89,14 +89,14 @@ fn lives() -> Vec<Case> {
         case(
             rule,
             "lost twice",
-            silent().command([of("worker_found", "w", "i")]).observed([lost()]),
+            silent().command([of("worker_recovered", "w", "i")]).observed([lost()]),
             silent().observed([lost()]),
         ),
         case(
             rule,
             "found without loss",
-            silent().command([of("worker_found", "w", "i")]),
-            world().command([of("worker_found", "w", "i")]),
+            silent().command([of("worker_recovered", "w", "i")]),
+            world().command([of("worker_recovered", "w", "i")]),
         ),
         case(rule, "lost in another life", silent(), world().observed([of("worker_lost", "w", "j")])),
         case(
@@ -144,7 +144,7 @@ fn conditions() -> Vec<Case> {
         case(
             rule,
             "the worker is lost",
-            given(back().command([of("worker_found", "w", "i")])),
+            given(back().command([of("worker_recovered", "w", "i")])),
             given(back()),
         ),
         case(rule, "the worker is not there", given(waiting()), waiting().timer([assigned(1, 1, "v", 1)])),

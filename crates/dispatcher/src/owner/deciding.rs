@@ -14,7 +14,7 @@ impl Owner {
     pub(super) fn say_again(&mut self) -> Vec<Output> {
         let Some(state) = self.state() else { return Vec::new() };
         let mut acts = state.outstanding();
-        acts.extend(self.courier.collect(&self.state));
+        acts.extend(self.outbox_sender.collect(&self.state));
         acts.into_iter().map(Output::Act).collect()
     }
 
@@ -107,8 +107,8 @@ impl Owner {
         draft.due(reached.map_or(Timestamp::MIN, |ends| ends.asked.wall));
         self.read = draft.read().cloned();
         let waited = self.uncovered_since.map_or(0, |since| moment.boot_ms.saturating_sub(since));
-        let cover = self.uncovered >= self.start.config.cover_after_commands
-            || waited >= self.start.config.cover_after_ms;
+        let cover = self.uncovered >= self.start.config.checkpoint_after_commands
+            || waited >= self.start.config.checkpoint_after_ms;
         let drafted = draft.finish(cover);
         let Some(envelope) = drafted.envelope else {
             return Ok(drafted.notices.into_iter().map(Output::Act).collect());
@@ -140,16 +140,16 @@ impl Owner {
     }
 
     pub(super) fn resend(&mut self, moment: Moment) -> Vec<Output> {
-        if !self.courier.is_waiting(&self.state) {
-            self.courier_since = moment.boot_ms;
+        if !self.outbox_sender.is_waiting(&self.state) {
+            self.outbox_sender_since = moment.boot_ms;
             return Vec::new();
         }
-        if moment.boot_ms.saturating_sub(self.courier_since) < RESEND_AFTER_MS {
+        if moment.boot_ms.saturating_sub(self.outbox_sender_since) < RESEND_AFTER_MS {
             return Vec::new();
         }
-        self.courier_since = moment.boot_ms;
-        self.courier.start_over();
-        self.courier.collect(&self.state).into_iter().map(Output::Act).collect()
+        self.outbox_sender_since = moment.boot_ms;
+        self.outbox_sender.start_over();
+        self.outbox_sender.collect(&self.state).into_iter().map(Output::Act).collect()
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None, unfit: None })
+        Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None, unready: None })
     }
 
     /// Rule 9: whoever sends heartbeats under names that no worker has takes no memory.
@@ -204,7 +204,7 @@ mod tests {
             });
         }
         let moment = Moment { wall: now, boot_ms: 10 };
-        owner.start.config.cover_after_commands = u64::MAX;
+        owner.start.config.checkpoint_after_commands = u64::MAX;
         owner.draft(moment).unwrap();
         assert!(owner.pending.is_empty());
         assert_eq!(owner.silence.len(), 1);

@@ -101,7 +101,7 @@ impl Owner {
         self.uncovered_since = None;
         let mut acts = own.notices;
         acts.extend(effects(&self.state, &envelope, offset));
-        acts.extend(self.courier.collect(&self.state));
+        acts.extend(self.outbox_sender.collect(&self.state));
         acts.into_iter().map(Output::Act).collect()
     }
 

@@ -12,23 +12,23 @@ use tidemill_model::{Envelope, Event, Resume, Timestamp};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Site {
+struct Cluster {
     log: Arc<dyn Log>,
 }
 
-impl Site {
+impl Cluster {
     /// A log with an owner that has done nothing.
     fn new() -> Self {
-        let site = Self { log: Arc::new(MemoryLog::new(1)) };
-        site.claim("a");
-        site
+        let cluster = Self { log: Arc::new(MemoryLog::new(1)) };
+        cluster.claim("a");
+        cluster
     }
 
     /// A log whose owner was done with command 5 when the topic was lost.
     fn lost() -> Self {
-        let site = Self::new();
-        site.done_with(5, "gone");
-        site
+        let cluster = Self::new();
+        cluster.done_with(5, "gone");
+        cluster
     }
 
     fn append(&self, topic: Topic, value: Vec<u8>) -> u64 {
@@ -78,53 +78,53 @@ impl Site {
 
 #[test]
 fn accepted_loss_is_on_record_and_leaves_no_owner() {
-    let site = Site::lost();
-    for wish in ["undecided", "too"] {
-        site.append(Topic::Commands, wish.into());
+    let cluster = Cluster::lost();
+    for submit_request in ["undecided", "too"] {
+        cluster.append(Topic::Commands, submit_request.into());
     }
-    assert_eq!(site.accept(&|_| false).unwrap(), 2);
-    let (head, envelopes) = site.journal();
+    assert_eq!(cluster.accept(&|_| false).unwrap(), 2);
+    let (head, envelopes) = cluster.journal();
     assert!(head.resigned && head.epoch == 2, "{head:?}");
     let last = envelopes.last().unwrap();
     assert_eq!(last.resume.as_ref().unwrap().offset, 2);
     assert!(last.now > Timestamp::UNIX_EPOCH);
-    let Event::LossAccepted { by, reason, done, kept_from, resumed_at } = &last.events[0].event else {
+    let Event::CommandLossAccepted { by, reason, done, kept_from, resumed_at } = &last.events[0].event else {
         panic!("{last:?}")
     };
     assert_eq!((&**by, &**reason, *done, *kept_from, *resumed_at), ("me", "restored", 5, 0, 2));
-    let again = site.accept(&|_| false);
+    let again = cluster.accept(&|_| false);
     assert!(matches!(again, Err(AcceptLossError::NothingLost { offset: 2, .. })), "{again:?}");
 }
 
 #[test]
 fn nothing_is_accepted_where_no_command_was_ever_done_with() {
-    let refused = Site::new().accept(&|_| false);
+    let refused = Cluster::new().accept(&|_| false);
     assert!(matches!(refused, Err(AcceptLossError::NothingDone { .. })), "{refused:?}");
 }
 
 #[test]
 fn living_owner_is_asked_for_unless_it_has_left() {
-    let site = Site::lost();
-    let refused = site.accept(&|address| address == "host:1");
+    let cluster = Cluster::lost();
+    let refused = cluster.accept(&|address| address == "host:1");
     assert!(matches!(refused, Err(AcceptLossError::OwnerLives { .. })), "{refused:?}");
-    assert_eq!(site.log.range(Topic::Commands, 0).unwrap(), 0..0, "nothing was written");
-    site.write(Kind::Resigned, Vec::new());
-    assert_eq!(site.accept(&|_| true).unwrap(), 0);
+    assert_eq!(cluster.log.range(Topic::Commands, 0).unwrap(), 0..0, "nothing was written");
+    cluster.write(Kind::Resigned, Vec::new());
+    assert_eq!(cluster.accept(&|_| true).unwrap(), 0);
 }
 
 /// Whoever writes in between makes claim, envelope and farewell void together.
 #[test]
 fn nothing_is_accepted_where_another_owner_is_faster() {
-    type Meanwhile = fn(&Site);
-    let meanwhile: [Meanwhile; 2] = [|site| site.claim("b"), |site| site.done_with(6, "later")];
+    type Meanwhile = fn(&Cluster);
+    let meanwhile: [Meanwhile; 2] = [|cluster| cluster.claim("b"), |cluster| cluster.done_with(6, "later")];
     for meanwhile in meanwhile {
-        let site = Site::lost();
-        let refused = site.accept(&|_| {
-            meanwhile(&site);
+        let cluster = Cluster::lost();
+        let refused = cluster.accept(&|_| {
+            meanwhile(&cluster);
             false
         });
         assert!(matches!(refused, Err(AcceptLossError::Outrun { .. })), "{refused:?}");
-        let (head, envelopes) = site.journal();
+        let (head, envelopes) = cluster.journal();
         assert!(!head.resigned);
         assert!(envelopes.iter().all(|envelope| envelope.events.is_empty()), "{envelopes:?}");
     }
@@ -181,12 +181,12 @@ impl Log for Silent {
 /// What a log does not give is not lost: what is undecided there must not be given up.
 #[test]
 fn nothing_is_accepted_where_the_log_does_not_answer() {
-    let mut site = Site::new();
-    site.append(Topic::Commands, b"done".to_vec());
-    site.append(Topic::Commands, b"undecided".to_vec());
-    site.done_with(0, &tidemill_log::Hash::of(b"done").to_string());
-    site.log = Arc::new(Silent(Arc::clone(&site.log)));
-    let refused = site.accept(&|_| false);
+    let mut cluster = Cluster::new();
+    cluster.append(Topic::Commands, b"done".to_vec());
+    cluster.append(Topic::Commands, b"undecided".to_vec());
+    cluster.done_with(0, &tidemill_log::Hash::of(b"done").to_string());
+    cluster.log = Arc::new(Silent(Arc::clone(&cluster.log)));
+    let refused = cluster.accept(&|_| false);
     assert!(matches!(refused, Err(AcceptLossError::Owner(_))), "{refused:?}");
-    assert_eq!(site.log.range(Topic::Commands, 0).unwrap(), 0..2, "nothing was written");
+    assert_eq!(cluster.log.range(Topic::Commands, 0).unwrap(), 0..2, "nothing was written");
 }

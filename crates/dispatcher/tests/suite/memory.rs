@@ -1,3 +1,3 @@
 //! The dispatcher on the memory log.
 
-crate::kit::suite::suite!(crate::kit::site::Site::memory());
+crate::kit::suite::suite!(crate::kit::cluster::Cluster::memory());

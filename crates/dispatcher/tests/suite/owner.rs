@@ -1,8 +1,9 @@
 //! The owner without threads, one rule at a time.
 
 use crate::kit::client::submission;
-use crate::kit::desk::{
-    Desk, GROUP, appended_kinds, envelope_of, hash_of, heartbeat, is_append, report_failed, request_start,
+use crate::kit::requester::{
+    GROUP, Requester, appended_kinds, envelope_of, hash_of, heartbeat, is_append, report_failed,
+    request_start,
 };
 use crate::kit::worker::registration;
 use tidemill_dispatcher::{Config, Error, Input, Moment, Output, Owner, Role, Start};
@@ -18,25 +19,25 @@ fn claims(outputs: &[Output]) -> bool {
 }
 
 /// Caught up with a journal that ends as given, suggested, and this long patient: does it claim?
-fn claims_after(ms: i64, config: Config, end: impl Fn(&mut Desk)) -> bool {
-    let mut desk = Desk::with(config);
-    end(&mut desk);
-    desk.step(Input::Suggested(true));
-    desk.read_journal();
-    let ends = desk.ends();
-    desk.step(ends);
-    desk.pass(ms);
-    let outputs = desk.drive();
+fn claims_after(ms: i64, config: Config, end: impl Fn(&mut Requester)) -> bool {
+    let mut requester = Requester::with(config);
+    end(&mut requester);
+    requester.step(Input::Suggested(true));
+    requester.read_journal();
+    let ends = requester.ends();
+    requester.step(ends);
+    requester.pass(ms);
+    let outputs = requester.drive();
     claims(&outputs)
 }
 
-fn owned_by(incarnation: &'static str, then: Option<Kind>) -> impl Fn(&mut Desk) {
-    move |desk| {
-        let claim = desk.head().claim(incarnation, "it:1").unwrap();
-        desk.land(claim);
+fn owned_by(incarnation: &'static str, then: Option<Kind>) -> impl Fn(&mut Requester) {
+    move |requester| {
+        let claim = requester.head().claim(incarnation, "it:1").unwrap();
+        requester.land(claim);
         if let Some(kind) = then {
-            let record = desk.head().tip().next(kind, Vec::new()).unwrap().0;
-            desk.land(record);
+            let record = requester.head().tip().next(kind, Vec::new()).unwrap().0;
+            requester.land(record);
         }
     }
 }
@@ -44,7 +45,7 @@ fn owned_by(incarnation: &'static str, then: Option<Kind>) -> impl Fn(&mut Desk)
 /// Rule 3.
 #[test]
 fn claim_waits_for_silence_unless_nobody_owns() {
-    let after = |ms, end: &dyn Fn(&mut Desk)| claims_after(ms, Config::default(), end);
+    let after = |ms, end: &dyn Fn(&mut Requester)| claims_after(ms, Config::default(), end);
     assert!(after(0, &|_| {}), "nobody has ever owned it");
     assert!(after(0, &owned_by("other", Some(Kind::Resigned))), "handed over");
     assert!(!after(999, &owned_by("other", None)), "the owner may live");
@@ -64,73 +65,77 @@ fn stopped_partition_is_left_alone_until_a_person_says_so() {
 /// Rule 3: fold first.
 #[test]
 fn nothing_is_claimed_before_it_is_suggested_and_the_journal_is_read() {
-    let mut desk = Desk::new();
-    assert_eq!(desk.drive(), [], "not suggested");
-    desk.step(Input::Suggested(true));
-    assert_eq!(desk.drive(), [Output::AskEnds]);
-    assert_eq!(desk.drive(), [], "one question at a time");
-    let genesis = desk.unread_journal();
-    owned_by("other", Some(Kind::Resigned))(&mut desk);
-    let ends = desk.ends();
-    desk.step(ends);
-    desk.step(genesis);
-    desk.pass(60_000);
-    assert_eq!(desk.drive(), [], "two records are not read");
-    desk.read_journal();
-    desk.step(Input::Suggested(false));
-    assert_eq!(desk.drive(), []);
-    desk.step(Input::Suggested(true));
-    assert!(claims(&desk.drive()));
-    assert_eq!((desk.owner.role(), desk.drive()), (Role::Claiming, vec![]), "until it reads its claim");
+    let mut requester = Requester::new();
+    assert_eq!(requester.drive(), [], "not suggested");
+    requester.step(Input::Suggested(true));
+    assert_eq!(requester.drive(), [Output::AskEnds]);
+    assert_eq!(requester.drive(), [], "one question at a time");
+    let genesis = requester.unread_journal();
+    owned_by("other", Some(Kind::Resigned))(&mut requester);
+    let ends = requester.ends();
+    requester.step(ends);
+    requester.step(genesis);
+    requester.pass(60_000);
+    assert_eq!(requester.drive(), [], "two records are not read");
+    requester.read_journal();
+    requester.step(Input::Suggested(false));
+    assert_eq!(requester.drive(), []);
+    requester.step(Input::Suggested(true));
+    assert!(claims(&requester.drive()));
+    assert_eq!(
+        (requester.owner.role(), requester.drive()),
+        (Role::Claiming, vec![]),
+        "until it reads its claim"
+    );
 }
 
 #[test]
 fn void_claim_restarts_with_a_wait() {
-    let mut desk = Desk::new();
-    desk.step(Input::Suggested(true));
-    desk.read_journal();
-    let ends = desk.ends();
-    desk.step(ends);
-    let claim = desk.drive();
-    let foreign = desk.foreign_claim();
-    let foreign_first = desk.land(foreign);
+    let mut requester = Requester::new();
+    requester.step(Input::Suggested(true));
+    requester.read_journal();
+    let ends = requester.ends();
+    requester.step(ends);
+    let claim = requester.drive();
+    let foreign = requester.foreign_claim();
+    let foreign_first = requester.land(foreign);
     let Output::Append(record) = &claim[0] else { panic!("{claim:?}") };
-    desk.land(record.clone());
-    let outputs = desk.read_journal();
+    requester.land(record.clone());
+    let outputs = requester.read_journal();
     assert!(matches!(&outputs[..], [Output::Restart { back_off: true, .. }]), "{outputs:?} {foreign_first}");
 }
 
 /// Rule 3: what was accepted before the foreign claim still gets its effects, and nothing after it.
 #[test]
 fn foreign_claim_ends_ownership_at_once() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
-    desk.wish(GROUP, submission("a"));
-    desk.read_commands();
-    let outputs = desk.drive();
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    requester.submit_request(GROUP, submission("a"));
+    requester.read_commands();
+    let outputs = requester.drive();
     let Some(Output::Append(record)) = outputs.into_iter().find(is_append) else { panic!("no append") };
-    desk.land(record);
-    let foreign = desk.foreign_claim();
-    desk.land(foreign);
-    let outputs = desk.read_journal();
+    requester.land(record);
+    let foreign = requester.foreign_claim();
+    requester.land(foreign);
+    let outputs = requester.read_journal();
     assert!(outputs.iter().any(|output| matches!(output, Output::Act(Effect::Reply { .. }))), "{outputs:?}");
     assert!(matches!(outputs.last(), Some(Output::Restart { back_off: true, .. })), "{outputs:?}");
     // A farewell that links to the foreign claim would count, and depose its owner (simulator, seed 2957).
-    assert_eq!((desk.owner.resigned_record(), desk.owner.stopped_record()), (None, None));
+    assert_eq!((requester.owner.resigned_record(), requester.owner.stopped_record()), (None, None));
 }
 
 /// An owner with a submission under way, and the bytes of its append.
-fn submitting() -> (Desk, Vec<u8>) {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
-    desk.wish(GROUP, submission("a"));
-    desk.read_commands();
-    let appends: Vec<Output> = desk.drive().into_iter().filter(is_append).collect();
+fn submitting() -> (Requester, Vec<u8>) {
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    requester.submit_request(GROUP, submission("a"));
+    requester.read_commands();
+    let appends: Vec<Output> = requester.drive().into_iter().filter(is_append).collect();
     let [Output::Append(record)] = &appends[..] else { panic!("{appends:?}") };
     let record = record.clone();
-    (desk, record)
+    (requester, record)
 }
 
 /// Rule 4.
@@ -139,8 +144,8 @@ fn refused_and_unknown_outcomes_begin_anew() {
     for (error, waits) in
         [(AppendError::Refused("x".into()), true), (AppendError::Unknown("x".into()), false)]
     {
-        let (mut desk, _) = submitting();
-        let outputs = desk.step(Input::Appended(Err(error)));
+        let (mut requester, _) = submitting();
+        let outputs = requester.step(Input::Appended(Err(error)));
         let expected = Output::Restart { back_off: waits, reason: "x".to_owned() };
         assert_eq!(outputs, [expected]);
     }
@@ -148,72 +153,72 @@ fn refused_and_unknown_outcomes_begin_anew() {
 
 #[test]
 fn full_log_gets_the_same_record_again_after_a_tick_however_much_arrives() {
-    let (mut desk, record) = submitting();
-    assert_eq!(desk.step(Input::Appended(Err(AppendError::Full))), []);
+    let (mut requester, record) = submitting();
+    assert_eq!(requester.step(Input::Appended(Err(AppendError::Full))), []);
     for _ in 0..5 {
-        desk.pass(49);
-        desk.wish(GROUP, submission("b"));
-        desk.read_commands();
-        assert_eq!(desk.drive(), []);
+        requester.pass(49);
+        requester.submit_request(GROUP, submission("b"));
+        requester.read_commands();
+        assert_eq!(requester.drive(), []);
     }
-    desk.pass(5);
-    assert_eq!(desk.drive(), [Output::Append(record)]);
-    assert_eq!(desk.drive(), []);
+    requester.pass(5);
+    assert_eq!(requester.drive(), [Output::Append(record)]);
+    assert_eq!(requester.drive(), []);
 }
 
 /// Rule 4: a record too large is a bug; the partition stops, and says so where others read it.
 #[test]
 fn too_large_record_stops_the_partition_on_record() {
-    let (mut desk, _) = submitting();
-    assert_eq!(desk.owner.stopped_record(), None, "while an append is under way");
-    let result = desk.owner.step(Input::Appended(Err(AppendError::TooLarge)), desk.moment);
+    let (mut requester, _) = submitting();
+    assert_eq!(requester.owner.stopped_record(), None, "while an append is under way");
+    let result = requester.owner.step(Input::Appended(Err(AppendError::TooLarge)), requester.moment);
     assert!(matches!(result, Err(Error::Append { .. })), "{result:?}");
-    let record = desk.owner.stopped_record().unwrap();
-    desk.land(record);
-    assert!(desk.head().stopped);
+    let record = requester.owner.stopped_record().unwrap();
+    requester.land(record);
+    assert!(requester.head().stopped);
 }
 
 /// Rules 1 and 6.
 #[test]
 fn commands_gather_while_an_append_is_under_way_and_effects_wait_for_the_read_back() {
-    let (mut desk, record) = submitting();
+    let (mut requester, record) = submitting();
     for name in ["b", "c", "d"] {
-        desk.wish(GROUP, submission(name));
-        assert_eq!(desk.read_commands(), []);
-        assert_eq!(desk.drive(), [], "one append at a time");
+        requester.submit_request(GROUP, submission(name));
+        assert_eq!(requester.read_commands(), []);
+        assert_eq!(requester.drive(), [], "one append at a time");
     }
-    assert_eq!(desk.owner.backlog(), 3);
-    assert!(desk.owner.state().is_none(), "nobody sees what is not in the journal");
-    let offset = desk.land(record);
-    assert_eq!(desk.step(Input::Appended(Ok(offset))), [], "acknowledged is not read back");
-    let acts = desk.read_journal();
+    assert_eq!(requester.owner.backlog(), 3);
+    assert!(requester.owner.state().is_none(), "nobody sees what is not in the journal");
+    let offset = requester.land(record);
+    assert_eq!(requester.step(Input::Appended(Ok(offset))), [], "acknowledged is not read back");
+    let acts = requester.read_journal();
     let replies = acts.iter().filter(|act| matches!(act, Output::Act(Effect::Reply { .. })));
     assert_eq!(replies.count(), 1);
-    let outputs = desk.drive();
+    let outputs = requester.drive();
     let envelope = envelope_of(outputs.iter().find(|output| is_append(output)).unwrap());
     assert_eq!(envelope.causes.iter().filter(|cause| cause.events == 2).count(), 3, "{envelope:?}");
-    assert_eq!(envelope.resume.unwrap().hash, hash_of(desk.commands.last().unwrap()), "rule 5");
+    assert_eq!(envelope.resume.unwrap().hash, hash_of(requester.commands.last().unwrap()), "rule 5");
 }
 
 /// A job that fires every ten minutes, defined right after midnight.
-fn with_schedule(missed_runs: &str) -> Desk {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
-    desk.apply(serde_json::json!({
+fn with_schedule(missed_runs: &str) -> Requester {
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    requester.apply(serde_json::json!({
         "name": "a", "group": "demo", "type": "noop", "missed_runs": missed_runs,
         "schedule": {"cron": "0 0/10 * * * ?", "zone": "UTC"},
     }));
-    desk
+    requester
 }
 
-fn run_by_hand(desk: &Desk, minutes: i64) -> Command {
-    let history = desk.history();
+fn run_by_hand(requester: &Requester, minutes: i64) -> Command {
+    let history = requester.history();
     let job = history.events().find_map(|event| match event {
-        tidemill_model::Event::JobReceived { definition, .. } => Some(definition.id),
+        tidemill_model::Event::JobReplicated { definition, .. } => Some(definition.id),
         _ => None,
     });
-    let at = crate::kit::desk::MIDNIGHT + jiff::SignedDuration::from_mins(minutes);
+    let at = crate::kit::requester::MIDNIGHT + jiff::SignedDuration::from_mins(minutes);
     Command::RunJob {
         job: job.unwrap(),
         logical_time: Some(at),
@@ -225,85 +230,86 @@ fn run_by_hand(desk: &Desk, minutes: i64) -> Command {
 /// Rule 10: what was in the log before the timer's time is decided first, however late it is read.
 #[test]
 fn timer_waits_for_the_commands_below_ends_that_were_asked_for_after_its_time() {
-    let mut desk = with_schedule("all");
-    let due_in = desk.owner.next_timer().unwrap().duration_since(desk.moment.wall).as_millis() as i64;
-    desk.pass(due_in - 1);
-    desk.settle();
-    let before = desk.kinds().len();
-    let command = run_by_hand(&desk, 10);
-    desk.wish(GROUP, command);
-    desk.pass(2);
-    let outputs = desk.drive();
+    let mut requester = with_schedule("all");
+    let due_in =
+        requester.owner.next_timer().unwrap().duration_since(requester.moment.wall).as_millis() as i64;
+    requester.pass(due_in - 1);
+    requester.settle();
+    let before = requester.kinds().len();
+    let command = run_by_hand(&requester, 10);
+    requester.submit_request(GROUP, command);
+    requester.pass(2);
+    let outputs = requester.drive();
     assert_eq!(outputs, [Output::AskEnds], "the old ends are from before its time");
-    let ends = desk.ends();
-    desk.step(ends);
-    assert_eq!(desk.drive(), [], "a command below the ends is not read");
-    desk.settle();
-    let kinds = desk.kinds_since(before);
+    let ends = requester.ends();
+    requester.step(ends);
+    assert_eq!(requester.drive(), [], "a command below the ends is not read");
+    requester.settle();
+    let kinds = requester.kinds_since(before);
     let made: Vec<&String> =
-        kinds.iter().filter(|kind| *kind == "batch_generated" || *kind == "fires_skipped").collect();
-    assert_eq!(made, ["batch_generated", "fires_skipped"], "by hand first, and so not by schedule");
+        kinds.iter().filter(|kind| *kind == "batch_generated" || *kind == "schedule_skipped").collect();
+    assert_eq!(made, ["batch_generated", "schedule_skipped"], "by hand first, and so not by schedule");
 }
 
 /// No flood of commands holds a timer up for longer than its own ends.
 #[test]
 fn timer_goes_before_commands_that_came_after_its_ends() {
-    let mut desk = with_schedule("all");
-    desk.pass(11 * 60_000);
-    let ask = desk.drive();
+    let mut requester = with_schedule("all");
+    requester.pass(11 * 60_000);
+    let ask = requester.drive();
     assert!(ask.contains(&Output::AskEnds), "{ask:?}");
-    let ends = desk.ends();
+    let ends = requester.ends();
     for n in 0..2_000 {
-        desk.wish(GROUP, submission(&format!("j{n}")));
+        requester.submit_request(GROUP, submission(&format!("j{n}")));
     }
-    desk.read_commands();
-    desk.step(ends);
-    let outputs = desk.drive();
+    requester.read_commands();
+    requester.step(ends);
+    let outputs = requester.drive();
     let kinds = appended_kinds(&outputs);
     assert_eq!(kinds[..3], ["worker_lost", "batch_generated", "job_submitted"]);
-    assert!(desk.owner.backlog() > 0, "the flood did not fit into one envelope");
+    assert!(requester.owner.backlog() > 0, "the flood did not fit into one envelope");
 }
 
 /// A5, GEN-3: the owner is away over three base times.
 #[test]
 fn catching_up_makes_exactly_what_the_policy_says() {
     for (policy, generated, skipped) in [("all", 3, 0), ("latest", 1, 2), ("none", 0, 3)] {
-        let mut desk = with_schedule(policy);
-        let before = desk.kinds().len();
-        desk.pass(35 * 60_000);
-        desk.another("next");
-        desk.own();
-        let kinds = desk.kinds_since(before);
+        let mut requester = with_schedule(policy);
+        let before = requester.kinds().len();
+        requester.pass(35 * 60_000);
+        requester.another("next");
+        requester.own();
+        let kinds = requester.kinds_since(before);
         assert_eq!(kinds.iter().filter(|kind| *kind == "batch_generated").count(), generated, "{policy}");
-        let history = desk.history();
+        let history = requester.history();
         let counts = history.events().filter_map(|event| match event {
-            tidemill_model::Event::FiresSkipped { count, .. } => Some(*count),
+            tidemill_model::Event::ScheduleSkipped { count, .. } => Some(*count),
             _ => None,
         });
         assert_eq!(counts.sum::<u64>(), skipped, "{policy}");
-        desk.settle();
-        assert_eq!(desk.kinds_since(before).len(), kinds.len(), "and only once");
+        requester.settle();
+        assert_eq!(requester.kinds_since(before).len(), kinds.len(), "and only once");
     }
 }
 
 /// A5: a fact that reached the log in the meantime is not overtaken by the timers of that time.
 #[test]
-fn what_was_wished_during_the_outage_counts_before_the_missed_fires() {
-    let mut desk = with_schedule("all");
-    let before = desk.kinds().len();
-    desk.pass(25 * 60_000);
-    let command = run_by_hand(&desk, 20);
-    desk.wish(GROUP, command);
-    desk.pass(10 * 60_000);
-    desk.another("next");
-    desk.own();
-    let kinds = desk.kinds_since(before);
+fn what_was_requested_during_the_outage_counts_before_the_missed_fires() {
+    let mut requester = with_schedule("all");
+    let before = requester.kinds().len();
+    requester.pass(25 * 60_000);
+    let command = run_by_hand(&requester, 20);
+    requester.submit_request(GROUP, command);
+    requester.pass(10 * 60_000);
+    requester.another("next");
+    requester.own();
+    let kinds = requester.kinds_since(before);
     let made: Vec<&str> = kinds
         .iter()
         .map(String::as_str)
-        .filter(|k| ["batch_generated", "fires_skipped"].contains(k))
+        .filter(|k| ["batch_generated", "schedule_skipped"].contains(k))
         .collect();
-    assert_eq!(made, ["batch_generated", "batch_generated", "fires_skipped", "batch_generated"]);
+    assert_eq!(made, ["batch_generated", "batch_generated", "schedule_skipped", "batch_generated"]);
 }
 
 fn brisk() -> GroupSettings {
@@ -313,18 +319,18 @@ fn brisk() -> GroupSettings {
 /// Rule 9, EXE-8.
 #[test]
 fn silence_is_counted_by_the_monotonic_clock_only() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(brisk());
-    let heard = desk.moment;
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(brisk());
+    let heard = requester.moment;
     let at = |boot_ms: u64, wall_ms: i64| Moment {
         boot_ms: heard.boot_ms + boot_ms,
         wall: heard.wall + jiff::SignedDuration::from_millis(wall_ms),
     };
     let mut lost_at = |moment: Moment| {
-        desk.moment = moment;
-        desk.settle();
-        let kinds = desk.kinds();
+        requester.moment = moment;
+        requester.settle();
+        let kinds = requester.kinds();
         let lost = kinds.iter().filter(|kind| *kind == "worker_lost").count();
         (lost, kinds.iter().filter(|kind| *kind == "lease_expired").count())
     };
@@ -337,70 +343,70 @@ fn silence_is_counted_by_the_monotonic_clock_only() {
 /// Rule 9: a heartbeat that is in the log counts, however late it is read.
 #[test]
 fn nobody_is_lost_before_everything_up_to_the_ends_was_read() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(brisk());
-    desk.pass(20_000);
-    desk.say(GROUP, heartbeat());
-    desk.pass(20_000);
-    let before = desk.kinds().len();
-    let ask = desk.drive();
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(brisk());
+    requester.pass(20_000);
+    requester.say(GROUP, heartbeat());
+    requester.pass(20_000);
+    let before = requester.kinds().len();
+    let ask = requester.drive();
     assert_eq!(ask, [Output::AskEnds]);
-    let ends = desk.ends();
-    desk.step(ends);
-    assert_eq!(desk.drive(), []);
-    desk.settle();
-    assert_eq!(desk.kinds_since(before), Vec::<String>::new());
-    desk.pass(30_251);
-    desk.settle();
-    assert_eq!(desk.kinds_since(before), ["worker_lost"]);
+    let ends = requester.ends();
+    requester.step(ends);
+    assert_eq!(requester.drive(), []);
+    requester.settle();
+    assert_eq!(requester.kinds_since(before), Vec::<String>::new());
+    requester.pass(30_251);
+    requester.settle();
+    assert_eq!(requester.kinds_since(before), ["worker_lost"]);
 }
 
 /// Rule 9. The present life would be lost, its lease over, and a second attempt started beside its first.
 #[test]
 fn a_late_word_of_an_earlier_life_does_not_silence_the_present_one() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
-    desk.pass(20_000);
-    desk.say(GROUP, heartbeat());
-    desk.settle();
-    desk.pass(20_000);
-    desk.say(GROUP, Command::RegisterWorker(Box::new(registration("w1", "life-2", 2))));
-    desk.say(GROUP, heartbeat());
-    desk.settle();
-    let before = desk.kinds().len();
-    desk.pass(1_000);
-    desk.settle();
-    assert_eq!(desk.kinds_since(before), [""; 0]);
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    requester.pass(20_000);
+    requester.say(GROUP, heartbeat());
+    requester.settle();
+    requester.pass(20_000);
+    requester.say(GROUP, Command::RegisterWorker(Box::new(registration("w1", "life-2", 2))));
+    requester.say(GROUP, heartbeat());
+    requester.settle();
+    let before = requester.kinds().len();
+    requester.pass(1_000);
+    requester.settle();
+    assert_eq!(requester.kinds_since(before), [""; 0]);
 }
 
 /// Rule 9: a new owner gives everyone the whole time, counted from its claim.
 #[test]
 fn silence_counts_from_the_claim_of_a_new_owner() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(brisk());
-    desk.pass(3_600_000);
-    desk.another("next");
-    desk.own();
-    let before = desk.kinds().len();
-    desk.pass(29_000);
-    desk.settle();
-    assert_eq!(desk.kinds_since(before), Vec::<String>::new());
-    desk.pass(1_500);
-    desk.settle();
-    assert_eq!(desk.kinds_since(before), ["worker_lost"]);
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(brisk());
+    requester.pass(3_600_000);
+    requester.another("next");
+    requester.own();
+    let before = requester.kinds().len();
+    requester.pass(29_000);
+    requester.settle();
+    assert_eq!(requester.kinds_since(before), Vec::<String>::new());
+    requester.pass(1_500);
+    requester.settle();
+    assert_eq!(requester.kinds_since(before), ["worker_lost"]);
 }
 
 /// Rule 10.
 #[test]
 fn clock_that_steps_stops_the_owner() {
     for step_ms in [-5_001, 5_001] {
-        let mut desk = Desk::new();
-        desk.own();
-        desk.moment.wall += jiff::SignedDuration::from_millis(step_ms);
-        let result = desk.owner.drive(desk.moment);
+        let mut requester = Requester::new();
+        requester.own();
+        requester.moment.wall += jiff::SignedDuration::from_millis(step_ms);
+        let result = requester.owner.drive(requester.moment);
         assert!(matches!(result, Err(Error::Clock { off_ms, .. }) if off_ms == step_ms), "{result:?}");
     }
 }
@@ -416,19 +422,19 @@ fn clock_is_held_against_the_logs_time_of_the_claim() {
         (0, 60_000, true),
         (-5_001, 60_000, false),
     ] {
-        let mut desk = Desk::new();
-        desk.step(Input::Suggested(true));
-        desk.read_journal();
-        let ends = desk.ends();
-        desk.step(ends);
-        let Output::Append(claim) = desk.drive().remove(0) else { panic!("no claim") };
-        let sent = desk.moment.wall;
-        desk.moment.wall = sent + jiff::SignedDuration::from_millis(log_ahead_ms);
-        desk.land(claim);
-        desk.moment.wall = sent;
-        desk.pass(slept_ms);
-        let input = desk.unread_journal();
-        let result = desk.owner.step(input, desk.moment);
+        let mut requester = Requester::new();
+        requester.step(Input::Suggested(true));
+        requester.read_journal();
+        let ends = requester.ends();
+        requester.step(ends);
+        let Output::Append(claim) = requester.drive().remove(0) else { panic!("no claim") };
+        let sent = requester.moment.wall;
+        requester.moment.wall = sent + jiff::SignedDuration::from_millis(log_ahead_ms);
+        requester.land(claim);
+        requester.moment.wall = sent;
+        requester.pass(slept_ms);
+        let input = requester.unread_journal();
+        let result = requester.owner.step(input, requester.moment);
         assert_eq!(result.is_ok(), works, "{log_ahead_ms} {slept_ms}: {result:?}");
     }
 }
@@ -437,17 +443,17 @@ fn clock_is_held_against_the_logs_time_of_the_claim() {
 #[test]
 fn clock_that_steps_while_the_claim_is_under_way_stops_the_owner() {
     for (step_ms, works) in [(4_999, true), (5_001, false), (60_000, false)] {
-        let mut desk = Desk::new();
-        desk.step(Input::Suggested(true));
-        desk.read_journal();
-        let ends = desk.ends();
-        desk.step(ends);
-        let Output::Append(claim) = desk.drive().remove(0) else { panic!("no claim") };
-        desk.land(claim);
-        desk.pass(1_000);
-        desk.moment.wall += jiff::SignedDuration::from_millis(step_ms);
-        let input = desk.unread_journal();
-        let result = desk.owner.step(input, desk.moment);
+        let mut requester = Requester::new();
+        requester.step(Input::Suggested(true));
+        requester.read_journal();
+        let ends = requester.ends();
+        requester.step(ends);
+        let Output::Append(claim) = requester.drive().remove(0) else { panic!("no claim") };
+        requester.land(claim);
+        requester.pass(1_000);
+        requester.moment.wall += jiff::SignedDuration::from_millis(step_ms);
+        let input = requester.unread_journal();
+        let result = requester.owner.step(input, requester.moment);
         assert_eq!(result.is_ok(), works, "{step_ms}: {result:?}");
     }
 }
@@ -456,22 +462,22 @@ fn clock_that_steps_while_the_claim_is_under_way_stops_the_owner() {
 #[test]
 fn lost_commands_stop_the_partition() {
     let restart = || {
-        let mut desk = Desk::new();
-        desk.own();
-        desk.furnish(GroupSettings::default());
-        desk.another("next");
-        desk
+        let mut requester = Requester::new();
+        requester.own();
+        requester.furnish(GroupSettings::default());
+        requester.another("next");
+        requester
     };
-    let claim = |desk: &mut Desk| {
-        desk.step(Input::Suggested(true));
-        desk.read_journal();
-        desk.pass(2_000);
-        let ends = desk.ends();
-        desk.step(ends);
-        let Output::Append(claim) = desk.drive().remove(0) else { panic!("no claim") };
-        desk.land(claim);
-        let outputs = desk.read_journal();
-        desk.carry_out(outputs.into_iter().filter(|o| matches!(o, Output::ReadCommands(_))).collect());
+    let claim = |requester: &mut Requester| {
+        requester.step(Input::Suggested(true));
+        requester.read_journal();
+        requester.pass(2_000);
+        let ends = requester.ends();
+        requester.step(ends);
+        let Output::Append(claim) = requester.drive().remove(0) else { panic!("no claim") };
+        requester.land(claim);
+        let outputs = requester.read_journal();
+        requester.carry_out(outputs.into_iter().filter(|o| matches!(o, Output::ReadCommands(_))).collect());
     };
     let mut other_record = restart();
     let resume = other_record.history().state.resume().unwrap().clone();
@@ -500,124 +506,124 @@ fn lost_commands_stop_the_partition() {
 
 #[test]
 fn journal_of_another_count_is_refused() {
-    let mut desk = Desk::new();
-    let start = Start { count: 3, ..desk.start.clone() };
-    desk.owner = Owner::new(start);
-    let input = desk.unread_journal();
-    let result = desk.owner.step(input, desk.moment);
+    let mut requester = Requester::new();
+    let start = Start { count: 3, ..requester.start.clone() };
+    requester.owner = Owner::new(start);
+    let input = requester.unread_journal();
+    let result = requester.owner.step(input, requester.moment);
     assert!(matches!(result, Err(Error::PartitionCount { journal: 1, log: 3, .. })), "{result:?}");
 }
 
 /// Rule 12: a reader never skips what it does not understand.
 #[test]
 fn unreadable_body_stops_the_reader() {
-    let mut desk = Desk::new();
-    owned_by("other", None)(&mut desk);
+    let mut requester = Requester::new();
+    owned_by("other", None)(&mut requester);
     let newer = br#"{"now":"2030-01-01T00:00:00.000Z","events":[{"shard":1,"event":{"of_tomorrow":{}}}]}"#;
-    let record = desk.head().tip().next(Kind::Envelope, newer.to_vec()).unwrap().0;
-    desk.land(record);
-    let input = desk.unread_journal();
-    let result = desk.owner.step(input, desk.moment);
+    let record = requester.head().tip().next(Kind::Envelope, newer.to_vec()).unwrap().0;
+    requester.land(record);
+    let input = requester.unread_journal();
+    let result = requester.owner.step(input, requester.moment);
     assert!(matches!(result, Err(Error::Unreadable { offset: 2, .. })), "{result:?}");
 }
 
 /// Rule 3.
 #[test]
 fn resigning_is_on_record_and_the_next_one_claims_at_once() {
-    let (mut desk, record) = submitting();
-    desk.step(Input::Resign);
-    assert_eq!(desk.drive(), [], "what is under way is finished first");
-    desk.land(record);
-    desk.read_journal();
-    let outputs = desk.drive();
+    let (mut requester, record) = submitting();
+    requester.step(Input::Resign);
+    assert_eq!(requester.drive(), [], "what is under way is finished first");
+    requester.land(record);
+    requester.read_journal();
+    let outputs = requester.drive();
     let [Output::Append(resigned)] = &outputs[..] else { panic!("{outputs:?}") };
-    desk.land(resigned.clone());
-    assert_eq!(desk.read_journal(), [Output::Resigned]);
-    assert!(desk.head().resigned);
-    desk.another("next");
-    desk.step(Input::Suggested(true));
-    desk.read_journal();
-    let ends = desk.ends();
-    desk.step(ends);
-    assert!(claims(&desk.drive()));
+    requester.land(resigned.clone());
+    assert_eq!(requester.read_journal(), [Output::Resigned]);
+    assert!(requester.head().resigned);
+    requester.another("next");
+    requester.step(Input::Suggested(true));
+    requester.read_journal();
+    let ends = requester.ends();
+    requester.step(ends);
+    assert!(claims(&requester.drive()));
 }
 
 /// Rule 12.
 #[test]
 fn command_that_cannot_be_decoded_is_set_aside_once_that_is_on_record() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
-    desk.wish_raw(b"?".to_vec());
-    desk.read_commands();
-    let outputs = desk.drive();
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    requester.submit_request_raw(b"?".to_vec());
+    requester.read_commands();
+    let outputs = requester.drive();
     assert!(!outputs.iter().any(|output| matches!(output, Output::Act(_))), "{outputs:?}");
-    desk.carry_out(outputs);
-    let offset = desk.commands.len() as u64 - 1;
-    let letter = desk.acts.last().unwrap();
+    requester.carry_out(outputs);
+    let offset = requester.commands.len() as u64 - 1;
+    let letter = requester.acts.last().unwrap();
     assert!(matches!(letter, Effect::DeadLetter { offset: o, .. } if *o == offset), "{letter:?}");
-    let panics = desk.wish(GROUP, Command::PlantedPanic {});
-    let fine = desk.wish(GROUP, submission("a"));
-    desk.settle();
+    let panics = requester.submit_request(GROUP, Command::PlantedPanic {});
+    let fine = requester.submit_request(GROUP, submission("a"));
+    requester.settle();
     let outcome = |request| {
-        desk.acts.iter().find_map(|act| match act {
+        requester.acts.iter().find_map(|act| match act {
             Effect::Reply { reply, .. } if reply.request == request => Some(reply.outcome.clone()),
             _ => None,
         })
     };
-    assert!(matches!(outcome(panics), Some(Outcome::Refused(Rejection::Quarantined { .. }))));
+    assert!(matches!(outcome(panics), Some(Outcome::Refused(Rejection::DeadLettered { .. }))));
     assert!(matches!(outcome(fine), Some(Outcome::Answered(_))));
 }
 
 /// Rule 6: effects may be lost, what they say is not.
 #[test]
 fn lost_effects_are_said_again_also_if_that_is_heard_while_an_append_is_under_way() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
-    desk.wish(GROUP, submission("a"));
-    desk.settle();
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    requester.submit_request(GROUP, submission("a"));
+    requester.settle();
     let token = Token::mint(1, GROUP);
     let assigned = |acts: &[Effect]| {
         let is = |act: &&Effect| matches!(act, Effect::Work { message: WorkMessage::Assigned { token: t, .. }, .. } if *t == token);
         acts.iter().filter(is).count()
     };
-    assert_eq!(assigned(&desk.acts), 1);
-    desk.step(Input::EffectsLost);
-    desk.settle();
-    assert_eq!(assigned(&desk.acts), 2);
-    desk.pass(1_000);
-    desk.wish(GROUP, submission("b"));
-    desk.read_commands();
-    let append: Vec<Output> = desk.drive().into_iter().filter(is_append).collect();
-    desk.step(Input::EffectsLost);
-    assert_eq!(desk.drive(), [], "an append is under way");
-    desk.carry_out(append);
-    desk.settle();
-    assert_eq!(assigned(&desk.acts), 3);
-    desk.step(Input::EffectsLost);
-    desk.settle();
-    assert_eq!(assigned(&desk.acts), 3, "not more than once a second");
-    desk.pass(1_000);
-    desk.settle();
-    assert_eq!(assigned(&desk.acts), 4);
+    assert_eq!(assigned(&requester.acts), 1);
+    requester.step(Input::EffectsLost);
+    requester.settle();
+    assert_eq!(assigned(&requester.acts), 2);
+    requester.pass(1_000);
+    requester.submit_request(GROUP, submission("b"));
+    requester.read_commands();
+    let append: Vec<Output> = requester.drive().into_iter().filter(is_append).collect();
+    requester.step(Input::EffectsLost);
+    assert_eq!(requester.drive(), [], "an append is under way");
+    requester.carry_out(append);
+    requester.settle();
+    assert_eq!(assigned(&requester.acts), 3);
+    requester.step(Input::EffectsLost);
+    requester.settle();
+    assert_eq!(assigned(&requester.acts), 3, "not more than once a second");
+    requester.pass(1_000);
+    requester.settle();
+    assert_eq!(assigned(&requester.acts), 4);
 }
 
 /// Rule 6: a new owner says everything outstanding again.
 #[test]
 fn new_owner_says_what_is_outstanding() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
-    desk.wish(GROUP, submission("a"));
-    desk.wish(GROUP, submission("b"));
-    desk.settle();
-    desk.say(GROUP, request_start(Token::mint(1, GROUP)));
-    desk.settle();
-    desk.another("next");
-    desk.acts.clear();
-    desk.own();
-    let said: Vec<&str> = desk
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    requester.submit_request(GROUP, submission("a"));
+    requester.submit_request(GROUP, submission("b"));
+    requester.settle();
+    requester.say(GROUP, request_start(Token::mint(1, GROUP)));
+    requester.settle();
+    requester.another("next");
+    requester.acts.clear();
+    requester.own();
+    let said: Vec<&str> = requester
         .acts
         .iter()
         .filter_map(|act| match act {
@@ -632,105 +638,105 @@ fn new_owner_says_what_is_outstanding() {
 /// Rule 5: heartbeats make no events, and are covered in the end.
 #[test]
 fn commands_without_effect_are_covered_after_a_while() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
-    let before = desk.head().offset;
-    desk.say(GROUP, heartbeat());
-    desk.settle();
-    assert_eq!(desk.head().offset, before, "a heartbeat alone is not worth a record");
-    desk.pass(5_000);
-    desk.settle();
-    assert_eq!(desk.head().offset, before + 1);
-    let resume = desk.history().state.resume().unwrap().offset;
-    assert_eq!(resume, desk.commands.len() as u64 - 1);
-    desk.pass(60_000);
-    desk.settle();
-    assert_eq!(desk.head().offset, before + 2, "only the lost worker: nothing is left to cover");
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    let before = requester.head().offset;
+    requester.say(GROUP, heartbeat());
+    requester.settle();
+    assert_eq!(requester.head().offset, before, "a heartbeat alone is not worth a record");
+    requester.pass(5_000);
+    requester.settle();
+    assert_eq!(requester.head().offset, before + 1);
+    let resume = requester.history().state.resume().unwrap().offset;
+    assert_eq!(resume, requester.commands.len() as u64 - 1);
+    requester.pass(60_000);
+    requester.settle();
+    assert_eq!(requester.head().offset, before + 2, "only the lost worker: nothing is left to cover");
 }
 
 /// An attempt that fails comes back when its time has come, by a timer.
 #[test]
 fn retry_comes_due_by_a_timer() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(GroupSettings::default());
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
     let Command::SubmitJob(mut job) = submission("a") else { panic!("a submission") };
     (job.retries, job.retry_interval_ms) = (1, 20_000);
-    desk.wish(GROUP, Command::SubmitJob(job));
-    desk.settle();
+    requester.submit_request(GROUP, Command::SubmitJob(job));
+    requester.settle();
     for command in [request_start(Token::mint(1, GROUP)), report_failed(Token::mint(1, GROUP))] {
-        desk.say(GROUP, command);
-        desk.settle();
+        requester.say(GROUP, command);
+        requester.settle();
     }
-    desk.pass(19_999);
-    desk.settle();
-    assert!(!desk.kinds().contains(&"retry_due".to_owned()));
-    desk.pass(1);
-    desk.settle();
-    let kinds = desk.kinds();
+    requester.pass(19_999);
+    requester.settle();
+    assert!(!requester.kinds().contains(&"retry_due".to_owned()));
+    requester.pass(1);
+    requester.settle();
+    let kinds = requester.kinds();
     assert_eq!(kinds[kinds.len() - 2..], ["retry_due", "batch_assigned"]);
 }
 
 /// The catalogue's messages to a shard are sent again until they are acknowledged.
 #[test]
 fn messages_between_shards_are_sent_again_until_acknowledged() {
-    let mut desk = Desk::new();
-    desk.own();
+    let mut requester = Requester::new();
+    requester.own();
     let name = "demo".try_into().unwrap();
     let worker_key = crate::kit::worker::public_key();
     let settings = GroupSettings::default();
-    desk.wish(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
-    desk.read_commands();
+    requester.submit_request(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+    requester.read_commands();
     let sends = |outputs: &[Output]| {
         let is = |output: &&Output| {
             matches!(output, Output::Act(Effect::Send { command: Command::Deliver { .. }, .. }))
         };
         outputs.iter().filter(is).count()
     };
-    let outputs = desk.drive();
+    let outputs = requester.drive();
     let Some(Output::Append(record)) = outputs.into_iter().find(is_append) else { panic!("no append") };
-    desk.land(record);
-    let first = desk.read_journal();
+    requester.land(record);
+    let first = requester.read_journal();
     assert_eq!(sends(&first), 1);
-    desk.pass(2_900);
-    assert_eq!(sends(&desk.drive()), 0);
-    desk.pass(200);
-    let again = desk.drive();
+    requester.pass(2_900);
+    assert_eq!(sends(&requester.drive()), 0);
+    requester.pass(200);
+    let again = requester.drive();
     assert_eq!(sends(&again), 1, "{again:?}");
-    desk.carry_out(first);
-    desk.carry_out(again);
-    desk.settle();
-    desk.pass(60_000);
-    assert_eq!(sends(&desk.drive()), 0, "acknowledged");
-    assert_eq!(desk.history().count("group_received"), 1, "a repeat changes nothing");
+    requester.carry_out(first);
+    requester.carry_out(again);
+    requester.settle();
+    requester.pass(60_000);
+    assert_eq!(sends(&requester.drive()), 0, "acknowledged");
+    assert_eq!(requester.history().count("group_replicated"), 1, "a repeat changes nothing");
 }
 
 /// Rule 7, 33d909e: under load, where the next append is under way before the last one was read, a lost message
 /// between shards is sent again as well.
 #[test]
 fn messages_between_shards_are_sent_again_while_an_append_is_under_way() {
-    let mut desk = Desk::new();
-    desk.own();
+    let mut requester = Requester::new();
+    requester.own();
     let (name, worker_key) = ("demo".try_into().unwrap(), crate::kit::worker::public_key());
     let settings = GroupSettings::default();
-    desk.wish(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
-    desk.read_commands();
+    requester.submit_request(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+    requester.read_commands();
     let is_send = |output: &&Output| {
         matches!(output, Output::Act(Effect::Send { command: Command::Deliver { .. }, .. }))
     };
-    let mut append = desk.drive().into_iter().find(is_append);
+    let mut append = requester.drive().into_iter().find(is_append);
     let mut sent = 0;
     for round in 0..40 {
         let Some(Output::Append(record)) = append.take() else { panic!("no append in round {round}") };
         // The next command is there before the append comes back, so the next append follows at once.
-        desk.wish(ShardId::CATALOGUE, Command::RevokeKey { app: "nobody".to_owned() });
-        desk.read_commands();
-        desk.pass(100);
-        let between = desk.drive();
-        desk.land(record);
-        let back = desk.read_journal();
-        let after = desk.drive();
+        requester.submit_request(ShardId::CATALOGUE, Command::RevokeKey { app: "nobody".to_owned() });
+        requester.read_commands();
+        requester.pass(100);
+        let between = requester.drive();
+        requester.land(record);
+        let back = requester.read_journal();
+        let after = requester.drive();
         sent += between.iter().chain(&back).chain(&after).filter(is_send).count();
         append = after.into_iter().find(is_append);
     }
@@ -740,23 +746,23 @@ fn messages_between_shards_are_sent_again_while_an_append_is_under_way() {
 /// Rule 9: a lease that was shortened while a worker goes by the longer one is not over early.
 #[test]
 fn a_shortened_lease_counts_for_workers_that_were_told_of_it() {
-    let mut desk = Desk::new();
-    desk.own();
-    desk.furnish(brisk());
-    desk.wish(GROUP, submission("a"));
-    desk.settle();
-    desk.say(GROUP, request_start(Token::mint(1, GROUP)));
-    desk.settle();
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(brisk());
+    requester.submit_request(GROUP, submission("a"));
+    requester.settle();
+    requester.say(GROUP, request_start(Token::mint(1, GROUP)));
+    requester.settle();
     let (name, worker_key) = ("demo".try_into().unwrap(), crate::kit::worker::public_key());
     let settings =
         GroupSettings { lost_after_ms: 1_000, lease_ms: 2_000, lease_margin_ms: 0, ..Default::default() };
-    desk.wish(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
-    desk.settle();
+    requester.submit_request(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+    requester.settle();
     let mut expired_after = |ms| {
-        desk.pass(ms);
-        desk.settle();
-        desk.settle();
-        desk.kinds().contains(&"lease_expired".to_owned())
+        requester.pass(ms);
+        requester.settle();
+        requester.settle();
+        requester.kinds().contains(&"lease_expired".to_owned())
     };
     assert!(!expired_after(2_000));
     assert!(!expired_after(62_000), "65 s, its lease and margin, are not over");

@@ -1,3 +1,3 @@
 //! The dispatcher on the embedded log.
 
-crate::kit::suite::suite!(crate::kit::site::Site::sqlite());
+crate::kit::suite::suite!(crate::kit::cluster::Cluster::sqlite());

@@ -132,7 +132,7 @@ pub(super) fn exit_codes(spec: &JobSpec) -> Result<Option<ExitCodes>, FieldError
         return Err(FieldError::new(
             "exit_codes.skip",
             both,
-            "stands in no_retry as well; it can mean one thing",
+            "stands in no_retry as well; it can only mean one",
         ));
     }
     Ok(Some(codes.clone()))
@@ -248,7 +248,7 @@ pub(super) fn memory(spec: &JobSpec) -> Result<Option<u32>, FieldError> {
 /// JOB-1, JOB-8, DSP-2, EXE-4: how attempts are executed, from the fields that say it.
 pub(super) fn execution(spec: &JobSpec) -> Result<Option<Execution>, FieldError> {
     let execution = Execution {
-        worker_group: spec.worker_group.clone(),
+        worker_label: spec.worker_label.clone(),
         run_as: spec.run_as.clone(),
         run_as_by: None,
         logical_time_format: spec.logical_time_format.clone(),
@@ -290,8 +290,8 @@ fn on_a_worker(spec: &JobSpec, execution: &Execution) -> Result<(), FieldError> 
         Err(FieldError::new(field, value, rule))
     };
     if spec.job_type.is_anchor() {
-        if let Some(label) = &execution.worker_group {
-            return refused("worker_group", label.as_str(), "runs on no worker");
+        if let Some(label) = &execution.worker_label {
+            return refused("worker_label", label.as_str(), "runs on no worker");
         }
         if let Some(text) = &execution.final_command {
             return refused("final_command", text, "runs on no worker");
@@ -368,11 +368,11 @@ pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
             ));
         }
     }
-    let unfit = |c: char| c.is_control() || c.is_whitespace();
+    let unready = |c: char| c.is_control() || c.is_whitespace();
     if let Some(host) = spec
         .host
         .as_ref()
-        .filter(|host| host.is_empty() || host.len() > bounds::SHORT_BYTES || host.contains(unfit))
+        .filter(|host| host.is_empty() || host.len() > bounds::SHORT_BYTES || host.contains(unready))
     {
         let rule = "must be 1 to 255 bytes without spaces and control characters; leave it out for any host";
         return Err(FieldError::new("host", host, rule));

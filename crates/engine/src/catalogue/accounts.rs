@@ -13,7 +13,7 @@ use super::Catalogue;
 pub(super) enum Vouch<'a> {
     /// This one's, as it is now.
     Key(&'a Actor),
-    /// This one's, which was found to have them when the wish was committed.
+    /// This one's, which was found to have them when the request was committed.
     Found(&'a Actor),
     /// Nobody's: what is new gets none.
     Nobody,

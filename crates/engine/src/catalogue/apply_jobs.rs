@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
 use tidemill_model::{
-    Actor, Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName,
-    JobSpec, Mapping, Parent, Rejection, Removal, ShardId, Timestamp,
+    Actor, Answer, Deletion, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId,
+    JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
 };
 
 use super::accept::{
@@ -34,7 +34,7 @@ const MAX_ERRORS: usize = 20;
 /// Logical times of all its parents together that a batch of a job may wait for.
 pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
 
-/// A wish that was found good.
+/// A request that was found good.
 pub(super) struct Checked<'a> {
     /// The definitions, and whether they are enabled, in the order given.
     pub(super) accepted: Vec<(Arc<JobDefinition>, bool)>,
@@ -57,15 +57,15 @@ impl Catalogue {
         &self,
         specs: &[&JobSpec],
         prune: &[GroupName],
-        vouch: Vouch<'_>,
+        terms: &Terms<'_>,
     ) -> Result<Checked<'_>, Rejection> {
         let names = self.check_names(specs)?;
-        let accepted = self.accept(specs, &names, vouch)?;
+        let accepted = self.accept(specs, &names, Vouch::of(terms.requester()))?;
         let definitions: Vec<Arc<JobDefinition>> =
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         self.check_all_stay(&definitions)?;
         let order = self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
-        let pruned = self.pruned(&names, prune, &definitions)?;
+        let pruned = self.pruned(&names, prune, &definitions, terms)?;
         let rewritten: BTreeSet<JobId> = names.ids().chain(pruned.iter().map(|(id, _)| *id)).collect();
         self.check_renames(specs, &names, |child| !rewritten.contains(&child))?;
         Ok(Checked { accepted, order, pruned })
@@ -79,7 +79,7 @@ impl Catalogue {
         terms: &Terms<'_>,
     ) -> Result<Decision, Rejection> {
         let written: Vec<&JobSpec> = specs.iter().collect();
-        let checked = self.check(&written, prune, Vouch::of(terms.requester()))?;
+        let checked = self.check(&written, prune, terms)?;
         let gone = checked.gone();
         let mut warnings: Vec<String> = checked.move_warnings().collect();
         let Checked { accepted, order, pruned } = checked;
@@ -90,8 +90,8 @@ impl Catalogue {
             );
             return Err(Rejection::field("jobs", format!("{} jobs, {bytes} bytes", specs.len()), rule));
         }
-        let removal = || Removal::Apply { jobs: specs.to_vec(), prune: prune.to_vec() };
-        if let Some(asked) = self.may_remove(&gone, terms, removal)? {
+        let deletion = || Deletion::Apply { jobs: specs.to_vec(), prune: prune.to_vec() };
+        if let Some(asked) = self.may_remove(&gone, terms, deletion)? {
             return Ok(Decision::events(vec![asked]));
         }
         warnings.extend(accepted.iter().filter_map(|(definition, _)| overlap_warning(definition, now)));
@@ -104,8 +104,9 @@ impl Catalogue {
             changes.push(change);
         }
         let mut events: Vec<Event> = order.iter().filter_map(|id| facts.remove(id)).collect();
+        let goes_too: BTreeSet<JobId> = gone.into_iter().chain(order).collect();
         for (id, job) in pruned {
-            events.extend(self.removed(id, terms));
+            events.extend(self.removed(id, terms, &|child| goes_too.contains(&child)));
             changes.push(change_of(&job.definition, JobChangeKind::Deleted, Vec::new()));
         }
         Ok(Decision::answered(events, Answer::Applied { changes, warnings }))
@@ -321,6 +322,7 @@ impl Catalogue {
         names: &Names,
         prune: &[GroupName],
         changed: &[Arc<JobDefinition>],
+        terms: &Terms<'_>,
     ) -> Result<Vec<(JobId, &Job)>, Rejection> {
         let named: BTreeSet<JobId> = names.ids().collect();
         let in_scope = |job: &&Job| !job.unnamed && prune.contains(&job.definition.group);
@@ -341,7 +343,8 @@ impl Catalogue {
             }
         }
         for (id, job) in &pruned {
-            self.check_unneeded(*id, job, &|child| gone.contains(&child) || rewritten.contains(&child))?;
+            let goes_too = |child| gone.contains(&child) || rewritten.contains(&child);
+            self.check_unneeded(*id, job, terms, &goes_too)?;
         }
         Ok(pruned)
     }

@@ -41,8 +41,8 @@ impl Catalogue {
         by: &Actor,
     ) -> Result<Decision, Rejection> {
         let reason = reason.trim();
-        if reason.is_empty() || reason.len() > bounds::WISH_REASON_BYTES {
-            let rule = format!("must be 1 to {} bytes: say why", bounds::WISH_REASON_BYTES);
+        if reason.is_empty() || reason.len() > bounds::REQUEST_REASON_BYTES {
+            let rule = format!("must be 1 to {} bytes: say why", bounds::REQUEST_REASON_BYTES);
             return Err(Rejection::field("reason", reason, rule));
         }
         check_count(action, items.len())?;

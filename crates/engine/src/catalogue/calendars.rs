@@ -90,7 +90,7 @@ impl Catalogue {
         Ok(Decision::answered(vec![Event::CalendarDefined { calendar }], Answer::Calendar { version }))
     }
 
-    pub(super) fn remove_calendar(&self, name: &CalendarName) -> Result<Decision, Rejection> {
+    pub(super) fn delete_calendar(&self, name: &CalendarName) -> Result<Decision, Rejection> {
         if !self.calendars.known.contains_key(name) {
             return Err(Rejection::unknown("calendar", name));
         }
@@ -106,21 +106,21 @@ impl Catalogue {
             let reason = format!("{} use it; let them keep to another one first", users.join(", "));
             return Err(Rejection::CalendarInUse { calendar: name.to_string(), reason });
         }
-        Ok(Decision::answered(vec![Event::CalendarRemoved { name: name.clone() }], Answer::Done))
+        Ok(Decision::answered(vec![Event::CalendarDeleted { name: name.clone() }], Answer::Done))
     }
 
     pub(super) fn calendar_defined(&mut self, calendar: &Arc<Calendar>) {
         self.revision += 1;
         for shard in self.calendars.insert(calendar) {
-            self.post.send(shard, ShardMessage::Calendar { calendar: Arc::clone(calendar) });
+            self.mailbox.send(shard, ShardMessage::Calendar { calendar: Arc::clone(calendar) });
         }
     }
 
-    pub(super) fn calendar_removed(&mut self, name: &CalendarName) {
+    pub(super) fn calendar_deleted(&mut self, name: &CalendarName) {
         self.revision += 1;
         let known = self.calendars.known.remove(name);
         for shard in known.map(|known| known.shards).unwrap_or_default() {
-            self.post.send(shard, ShardMessage::ForgetCalendar { name: name.clone() });
+            self.mailbox.send(shard, ShardMessage::DropCalendar { name: name.clone() });
         }
     }
 
@@ -136,7 +136,7 @@ impl Catalogue {
         let Some(known) = self.calendars.known.get_mut(&used.name) else { return };
         if known.shards.insert(shard) {
             let calendar = Arc::clone(&known.calendar);
-            self.post.send(shard, ShardMessage::Calendar { calendar });
+            self.mailbox.send(shard, ShardMessage::Calendar { calendar });
         }
     }
 }

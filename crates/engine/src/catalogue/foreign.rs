@@ -65,7 +65,7 @@ impl Catalogue {
         for to in others.collect::<BTreeSet<_>>() {
             if let Some(parent) = self.as_foreign(id, to) {
                 let parents = vec![ForeignParent { moved: true, ..parent }];
-                self.post.send(to, ShardMessage::Parents { parents });
+                self.mailbox.send(to, ShardMessage::Parents { parents });
             }
         }
     }
@@ -75,7 +75,7 @@ impl Catalogue {
             self.send_calendar(to, firing.calendar.as_ref());
         }
         for parents in parents.chunks(MAX_TOLD) {
-            self.post.send(to, ShardMessage::Parents { parents: parents.to_vec() });
+            self.mailbox.send(to, ShardMessage::Parents { parents: parents.to_vec() });
         }
     }
 

@@ -37,11 +37,11 @@ impl Catalogue {
             return Err(Rejection::field("reason", reason, rule));
         }
         let freeze = Freeze { latest, by: by.clone(), reason: reason.to_owned() };
-        let event = Event::Frozen { group: group.cloned(), freeze };
+        let event = Event::FreezeSet { group: group.cloned(), freeze };
         Ok(Decision::answered(vec![event], Answer::Done))
     }
 
-    pub(super) fn thaw(
+    pub(super) fn lift_freeze(
         &self,
         group: Option<&GroupName>,
         by: &Actor,
@@ -53,7 +53,7 @@ impl Catalogue {
             let rule = format!("must be at most {} characters", bounds::REASON_CHARS);
             return Err(Rejection::field("reason", reason, rule));
         }
-        let event = Event::Thawed { group: group.cloned(), by: by.clone(), reason: reason.to_owned() };
+        let event = Event::FreezeLifted { group: group.cloned(), by: by.clone(), reason: reason.to_owned() };
         let events = self.freezes.get(group).map(|_| event);
         Ok(Decision::answered(events.into_iter().collect(), Answer::Done))
     }
@@ -73,7 +73,7 @@ impl Catalogue {
             let shards: Vec<ShardId> = self.groups.values().map(|group| group.shard).collect();
             for shard in shards {
                 let (scope, freeze) = (FreezeScope::Everything, freeze.clone());
-                self.post.send(shard, ShardMessage::Freeze { scope, freeze });
+                self.mailbox.send(shard, ShardMessage::Freeze { scope, freeze });
             }
             return;
         };
@@ -88,7 +88,7 @@ impl Catalogue {
     pub(super) fn freeze_new_group(&mut self, shard: ShardId) {
         if let Some(freeze) = self.freezes.everything.clone() {
             let (scope, freeze) = (FreezeScope::Everything, Some(freeze));
-            self.post.send(shard, ShardMessage::Freeze { scope, freeze });
+            self.mailbox.send(shard, ShardMessage::Freeze { scope, freeze });
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tidemill_model::{
-    Account, Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Removal, Role, ShardId,
+    Account, Answer, Deletion, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Role, ShardId,
     bounds::{self, settings},
 };
 
@@ -19,15 +19,15 @@ const ROLE_NAMES: [&str; 5] = ["attempt", "first-start", "operator", "owner", "w
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Key {
     pub(crate) role: Role,
-    /// Bound to groups.
-    pub(crate) is_bound: bool,
+    /// The groups that it is bound to; none: it reaches all.
+    pub(crate) groups: BTreeSet<GroupName>,
     pub(crate) run_as: BTreeSet<Account>,
 }
 
 impl Key {
     /// Whether it is a super-administrator's, who is that of the whole site.
     fn is_super(&self) -> bool {
-        self.role == Role::SuperAdministrator && !self.is_bound
+        self.role == Role::SuperAdministrator && self.groups.is_empty()
     }
 
     /// DSP-2: whether jobs may run as this account which it applies.
@@ -167,34 +167,14 @@ impl Catalogue {
         Ok(Decision::answered(events, Answer::Done))
     }
 
-    /// JOB-9: nothing is deleted that others name as parent, or of which something is unfinished.
+    /// JOB-9: nothing is deleted that others name as parent, unless that is wanted, or of which something is unfinished.
     pub(super) fn delete_job(&self, job: JobId, terms: &Terms<'_>) -> Result<Decision, Rejection> {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
-        self.check_unneeded(job, known, &|_| false)?;
-        if let Some(asked) = self.may_remove(&[job], terms, || Removal::Delete { job })? {
+        self.check_unneeded(job, known, terms, &|_| false)?;
+        if let Some(asked) = self.may_remove(&[job], terms, || Deletion::Delete { job })? {
             return Ok(Decision::events(vec![asked]));
         }
-        Ok(Decision::answered(self.removed(job, terms), Answer::Done))
-    }
-
-    pub(super) fn check_unneeded(
-        &self,
-        job: JobId,
-        known: &super::Job,
-        goes_too: &dyn Fn(JobId) -> bool,
-    ) -> Result<(), Rejection> {
-        self.check_stays(job)?;
-        let children = self.children.get(&job).into_iter().flatten().filter(|child| !goes_too(**child));
-        let names: Vec<String> = children
-            .filter_map(|child| self.jobs.get(child))
-            .take(10)
-            .map(|child| child.definition.full_name())
-            .collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        let reason = format!("it is a parent of {}; point them elsewhere first", names.join(", "));
-        Err(Rejection::JobInUse { job: known.definition.full_name(), reason })
+        Ok(Decision::answered(self.removed(job, terms, &|_| false), Answer::Done))
     }
 }
 

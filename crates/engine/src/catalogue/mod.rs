@@ -13,6 +13,8 @@ mod graph;
 mod manage;
 mod moves;
 mod names;
+mod notified;
+mod orphans;
 mod plan;
 mod pools;
 mod remove;
@@ -20,7 +22,6 @@ mod reports;
 mod reruns;
 mod staging;
 mod templates;
-mod told;
 mod users;
 mod values;
 
@@ -39,9 +40,10 @@ use self::calendars::Calendars;
 use self::freeze::Freezes;
 use self::manage::{Key, NewKey};
 use self::moves::Moves;
+use self::orphans::Orphans;
 pub use self::plan::check_jobs;
 use self::pools::Pools;
-pub(crate) use self::remove::Wisher;
+pub(crate) use self::remove::Requester;
 use self::remove::{Pending, Terms};
 use self::reports::Reports;
 use self::reruns::Reruns;
@@ -51,8 +53,8 @@ use self::templates::Templates;
 use self::users::Users;
 pub(crate) use self::values::check_values;
 use crate::decision::Decision;
-use crate::outbox::Post;
-use crate::rig::Rig;
+use crate::fault_injection::FaultInjection;
+use crate::outbox::Mailbox;
 
 /// The catalogue's state.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,6 +68,8 @@ pub struct Catalogue {
     pub(crate) moves: Moves,
     /// Job → those that name it as parent.
     pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Deleted jobs that others still name as parent.
+    pub(crate) orphans: Orphans,
     pub(crate) calendars: Calendars,
     pub(crate) pools: Pools,
     // Tasks that clients pull.
@@ -75,17 +79,17 @@ pub struct Catalogue {
     /// Counts the changes of definitions.
     pub(crate) revision: u64,
     pub(crate) stagings: BTreeMap<RequestId, Staging>,
-    /// The large wish that is being carried out.
+    /// The large request that is being carried out.
     pub(crate) committed: Option<Committed>,
-    /// Wishes to delete jobs that wait for answers of shards, by question.
+    /// Requests to delete jobs that wait for answers of shards, by question.
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// Questions asked so far.
     pub(crate) questions: u64,
-    /// Of the things that batches wait for.
+    /// Of the external dependencies that batches wait for.
     pub(crate) reports: Reports,
     pub(crate) reruns: Reruns,
     pub(crate) bulks: Bulks,
-    pub(crate) post: Post,
+    pub(crate) mailbox: Mailbox,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -108,9 +112,9 @@ impl Catalogue {
     pub(crate) fn decide(
         &self,
         command: &Command,
-        wisher: Wisher<'_>,
+        requester: Requester<'_>,
         now: Timestamp,
-        rig: &Rig,
+        fault_injection: &FaultInjection,
     ) -> Decision {
         if let Some(committed) = &self.committed
             && changes_definitions(command)
@@ -122,58 +126,63 @@ impl Catalogue {
                 self.define_group(name, worker_key, settings).into()
             }
             Command::DefineKey { app, hash, role, groups, run_as, first_only } => {
-                let most = rig.max_keys.unwrap_or(manage::MAX_KEYS);
+                let most = fault_injection.max_keys.unwrap_or(manage::MAX_KEYS);
                 let (role, first_only) = (*role, *first_only);
                 self.define_key(&NewKey { app, hash, role, groups, run_as, first_only }, most).into()
             }
             Command::RevokeKey { app } => self.revoke_key(app).into(),
             Command::Freeze { group, latest, reason } => {
-                self.freeze(group.as_ref(), latest.unwrap_or(now), wisher.actor, reason).into()
+                self.freeze(group.as_ref(), latest.unwrap_or(now), requester.actor, reason).into()
             }
-            Command::Thaw { group, reason } => self.thaw(group.as_ref(), wisher.actor, reason).into(),
-            Command::ApplyJobs { jobs, prune, cancel } => {
-                self.apply_jobs(jobs, prune, now, &Terms::new(*cancel, wisher)).into()
+            Command::LiftFreeze { group, reason } => {
+                self.lift_freeze(group.as_ref(), requester.actor, reason).into()
+            }
+            Command::ApplyJobs { jobs, prune, cancel, orphan_children } => {
+                let terms = Terms::new(*cancel, *orphan_children, requester);
+                self.apply_jobs(jobs, prune, now, &terms).into()
             }
             Command::StageJobs { apply, part, jobs } => self.stage_jobs(apply, *part, jobs, now).into(),
-            Command::CommitApply { apply, parts, prune, cancel, if_revision } => {
-                let (request, reply_to) = (wisher.request, wisher.reply_to);
+            Command::CommitApply { apply, parts, prune, cancel, orphan_children, if_revision } => {
+                let (request, reply_to) = (requester.request, requester.reply_to);
                 let (parts, if_revision) = (*parts, *if_revision);
                 let commit = Commit { apply, parts, prune, if_revision, request, reply_to };
-                self.commit_apply(&commit, &Terms::new(*cancel, wisher)).into()
+                self.commit_apply(&commit, &Terms::new(*cancel, *orphan_children, requester)).into()
             }
-            Command::DefineJob { job, parents } => self.define_job(job, parents, wisher.actor).into(),
+            Command::DefineJob { job, parents } => self.define_job(job, parents, requester.actor).into(),
             Command::RequestBulk { action, items, reason } => {
-                self.request_bulk(*action, items, reason, wisher.actor).into()
+                self.request_bulk(*action, items, reason, requester.actor).into()
             }
             Command::ReportBulk { bulk, outcomes } => self.report_bulk(*bulk, outcomes).into(),
-            Command::RenameJob { job, name } => self.rename_job(*job, name, wisher.actor).into(),
-            Command::MoveJob { job, to } => self.move_job(*job, to, now, wisher).into(),
+            Command::RenameJob { job, name } => self.rename_job(*job, name, requester.actor).into(),
+            Command::MoveJob { job, to } => self.move_job(*job, to, now, requester).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
-            Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
+            Command::DeleteJob { job, cancel, orphan_children } => {
+                self.delete_job(*job, &Terms::new(*cancel, *orphan_children, requester)).into()
+            }
             Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
-            Command::RemoveCalendar { name } => self.remove_calendar(name).into(),
+            Command::DeleteCalendar { name } => self.delete_calendar(name).into(),
             Command::DefineTemplate { template } => self.define_template(template).into(),
-            Command::RemoveTemplate { name } => self.remove_template(name).into(),
+            Command::DeleteTemplate { name } => self.delete_template(name).into(),
             Command::AssignUsers { group, users } => self.assign_users(group, users).into(),
-            Command::MoveUser { user, to } => self.move_user(user, to, wisher).into(),
-            Command::RemoveUser { user } => self.remove_user(user, wisher).into(),
+            Command::MoveUser { user, to } => self.move_user(user, to, requester).into(),
+            Command::DeleteUser { user } => self.delete_user(user, requester).into(),
             Command::DefinePool { pool } => self.define_pool(pool).into(),
-            Command::RemovePool { name } => self.remove_pool(name).into(),
-            Command::PlanRerun(wish) => self.plan_rerun(wish, wisher.actor, now).into(),
-            Command::ApproveRerun { rerun } => self.approve_rerun(*rerun, wisher.actor).into(),
-            Command::PauseRerun { rerun } => self.pause_rerun(*rerun, wisher.actor).into(),
-            Command::ResumeRerun { rerun } => self.resume_rerun(*rerun, wisher.actor).into(),
-            Command::CancelRerun { rerun, kill } => self.cancel_rerun(*rerun, *kill, wisher.actor).into(),
+            Command::DeletePool { name } => self.delete_pool(name).into(),
+            Command::PlanRerun(request) => self.plan_rerun(request, requester.actor, now).into(),
+            Command::ApproveRerun { rerun } => self.approve_rerun(*rerun, requester.actor).into(),
+            Command::PauseRerun { rerun } => self.pause_rerun(*rerun, requester.actor).into(),
+            Command::ResumeRerun { rerun } => self.resume_rerun(*rerun, requester.actor).into(),
+            Command::CancelRerun { rerun, kill } => self.cancel_rerun(*rerun, *kill, requester.actor).into(),
             Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
-            Command::ReportThirdParty(report) => self.report_third_party(report, wisher.actor, now).into(),
-            Command::ReportChecks(report) => self.report_checks(report, now).into(),
-            Command::CheckNow { batch: None } => self.check_everything(wisher.actor),
+            Command::ReportThirdParty(report) => self.report_third_party(report, requester.actor, now).into(),
+            Command::ReportProbes(report) => self.report_probes(report, now).into(),
+            Command::ProbeNow { batch: None } => self.check_everything(requester.actor),
             Command::PlantedPanic {} => panic!("planted"),
             Command::SubmitJob(_)
             | Command::RunJob { .. }
             | Command::RerunBatch { .. }
             | Command::KillBatch { .. }
-            | Command::MarkBatch { .. }
+            | Command::OverrideBatchResult { .. }
             | Command::KillJob { .. }
             | Command::DrainWorker { .. }
             | Command::ResumeWorker { .. }
@@ -181,20 +190,20 @@ impl Catalogue {
             | Command::Heartbeat(_)
             | Command::RequestStart(_)
             | Command::RejectAssignment { .. }
-            | Command::ReportCode { .. }
+            | Command::ReportUserCode { .. }
             | Command::ReportStarted { .. }
             | Command::ReportFinished { .. }
             | Command::ReportPaths { .. }
             | Command::RecheckFailed { .. }
             | Command::OverrideDependency { .. }
-            | Command::CheckNow { batch: Some(_) }
+            | Command::ProbeNow { batch: Some(_) }
             | Command::CreateTask { .. }
             | Command::ChangeTask { .. }
             | Command::DeleteTask { .. }
             | Command::Pull { .. }
             | Command::CompleteTask { .. }
             | Command::ReturnGrant { .. }
-            | Command::TakeQuality { .. }
+            | Command::SendQuality { .. }
             | Command::AnswerQuality { .. }
             | Command::DeclareLost { .. }
             | Command::ExpireLease { .. }
@@ -215,7 +224,7 @@ impl Catalogue {
                     worker_key: worker_key.clone(),
                     settings: settings.clone(),
                 };
-                self.post.send(*shard, message);
+                self.mailbox.send(*shard, message);
                 if !self.groups.contains_key(name) {
                     self.freeze_new_group(*shard);
                     self.tell_of_shared_pools(*shard);
@@ -226,14 +235,15 @@ impl Catalogue {
                 self.groups.insert(name.clone(), group);
             }
             Event::KeyDefined { app, role, groups, run_as, .. } => {
-                let key = Key { role: *role, is_bound: !groups.is_empty(), run_as: run_as.clone() };
+                let groups = groups.iter().cloned().collect();
+                let key = Key { role: *role, groups, run_as: run_as.clone() };
                 self.keys.insert(app.clone(), key);
             }
             Event::KeyRevoked { app } => {
                 self.keys.remove(app);
             }
-            Event::Frozen { group, freeze } => self.frozen(group.as_ref(), Some(freeze)),
-            Event::Thawed { group, .. } => self.frozen(group.as_ref(), None),
+            Event::FreezeSet { group, freeze } => self.frozen(group.as_ref(), Some(freeze)),
+            Event::FreezeLifted { group, .. } => self.frozen(group.as_ref(), None),
             Event::JobDefined { definition, enabled, unnamed, previous_name } => {
                 if let Some(previous) = previous_name {
                     self.names.remove(&(definition.group.clone(), previous.clone()));
@@ -242,80 +252,85 @@ impl Catalogue {
                 let message = ShardMessage::Job { definition: Arc::clone(&definition), enabled };
                 self.job_defined(Job { definition, enabled, unnamed: *unnamed }, message);
             }
-            Event::JobMoveAsked { .. } => self.job_move_asked(event),
+            Event::JobMoveRequested { .. } => self.job_move_requested(event),
             Event::JobMoved { .. } => self.job_moved(event),
-            Event::JobMoveRefused { job, .. } => self.job_move_refused(*job),
+            Event::JobMoveRejected { job, .. } => self.job_move_rejected(*job),
             Event::JobEnabled { job } => self.switched(*job, true),
             Event::JobDisabled { job } => self.switched(*job, false),
             Event::JobDeleted { job } => self.job_deleted(*job),
-            Event::UnfinishedAsked { .. } => self.unfinished_asked(now, event),
-            Event::UnfinishedHeard { question, from, jobs } => self.unfinished_heard(*question, *from, jobs),
-            Event::RemovalDecided { question, .. } => {
+            Event::JobParentDeleted { parent, name, children } => {
+                self.job_parent_deleted(now, *parent, name, children);
+            }
+            Event::UnfinishedQueried { .. } => self.unfinished_queried(now, event),
+            Event::UnfinishedReceived { question, from, jobs } => {
+                self.unfinished_received(*question, *from, jobs)
+            }
+            Event::DeletionDecided { question, .. } => {
                 self.pending.remove(question);
             }
             Event::JobCancelled { job, shard, by } => {
-                self.post.send(*shard, ShardMessage::Cancel { job: *job, by: by.clone() });
+                self.mailbox.send(*shard, ShardMessage::Cancel { job: *job, by: by.clone() });
             }
             Event::CalendarDefined { calendar } => self.calendar_defined(calendar),
-            Event::CalendarRemoved { name } => self.calendar_removed(name),
+            Event::CalendarDeleted { name } => self.calendar_deleted(name),
             // Templates and users of pull tasks.
             Event::TemplateDefined { template } => self.template_defined(template),
-            Event::TemplateRemoved { name } => self.template_removed(name),
+            Event::TemplateDeleted { name } => self.template_deleted(name),
             Event::UsersAssigned { shard, users, .. } => self.users_assigned(*shard, users),
-            Event::UserMoveAsked { .. } => self.user_move_asked(event),
+            Event::UserMoveRequested { .. } => self.user_move_requested(event),
             Event::UserMoved { .. } => self.user_moved(event),
-            Event::UserMoveRefused { user, .. } => self.user_move_refused(user),
+            Event::UserMoveRejected { user, .. } => self.user_move_rejected(user),
             Event::PoolDefined { pool } => self.pool_defined(pool),
-            Event::PoolRemoved { name } => self.pool_removed(name),
-            Event::PermitsHeard { from, report } => self.permits_heard(now, *from, report),
+            Event::PoolDeleted { name } => self.pool_deleted(name),
+            Event::PermitReportReceived { from, report } => self.permit_report_received(now, *from, report),
             Event::PermitsGranted { to, pools, permits } => self.permits_granted(*to, pools, *permits),
-            Event::RateOpened { name } => self.rate_opened(now, name),
+            Event::RateLimitReset { name } => self.rate_limit_reset(now, name),
             Event::JobsStaged { .. }
-            | Event::StagingDropped { .. }
+            | Event::StagingDiscarded { .. }
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. } => self.fold_staging(now, event),
             Event::ThirdPartyReported { .. }
-            | Event::ThirdPartyForgotten { .. }
-            | Event::ChecksLate { .. }
-            | Event::ChecksRecovered { .. }
-            | Event::ChecksRequested { batch: None, .. } => self.fold_reports(now, event),
+            | Event::ThirdPartyEvicted { .. }
+            | Event::ProbesLate { .. }
+            | Event::ProbesRecovered { .. }
+            | Event::ProbesRequested { batch: None, .. } => self.fold_reports(now, event),
             Event::RerunRequested { .. }
-            | Event::RunsAsked { .. }
-            | Event::RunsHeard { .. }
+            | Event::RunsQueried { .. }
+            | Event::RunsReceived { .. }
             | Event::JobsSkipped { .. }
             | Event::BatchesPlanned { .. }
             | Event::RerunPlanned { .. }
             | Event::RerunApproved { .. }
-            | Event::RunsOrdered { .. }
-            | Event::RunEnded { .. }
+            | Event::RunsRequested { .. }
+            | Event::RunFinished { .. }
             | Event::RunsBlocked { .. }
             | Event::RerunPaused { .. }
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }
-            | Event::RerunEnded { .. } => self.fold_rerun(event),
+            | Event::RerunFinished { .. } => self.fold_rerun(event),
             Event::BulkRequested { bulk, items, .. } => self.bulk_requested(*bulk, items),
             Event::BulkAdvanced { bulk, outcomes, ended } => self.bulk_advanced(*bulk, outcomes, *ended),
-            Event::MessageReceived { from, number } => self.post.receive(*from, *number),
-            Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
+            Event::MessageReceived { from, number } => self.mailbox.receive(*from, *number),
+            Event::OutboxAcknowledged { to, upto } => self.mailbox.acknowledge(*to, *upto),
             // Facts of group shards, which the catalogue's journal never holds for it.
-            Event::UnfinishedTold { .. }
-            | Event::RunsTold { .. }
+            Event::UnfinishedReported { .. }
+            | Event::RunsReported { .. }
             | Event::RunSkipped { .. }
-            | Event::CancelReceived { .. }
-            | Event::ParentsReceived { .. }
-            | Event::StandingsHeard { .. }
-            | Event::GenerationsHeard { .. }
-            | Event::TimesHeard { .. }
-            | Event::ParentFollowed { .. }
-            | Event::ParentWatched { .. }
-            | Event::ParentUnwatched { .. }
-            | Event::TemplateReceived { .. }
-            | Event::TemplateForgotten { .. }
-            | Event::UsersReceived { .. }
-            | Event::UserReleased { .. }
-            | Event::UserKept { .. }
-            | Event::UserReceived { .. }
+            | Event::CancellationReplicated { .. }
+            | Event::ParentsReplicated { .. }
+            | Event::ParentStatusUpdated { .. }
+            | Event::ParentGenerationsReceived { .. }
+            | Event::ParentTimesReceived { .. }
+            | Event::ParentSubscribed { .. }
+            | Event::ParentTimesSubscribed { .. }
+            | Event::ParentTimesUnsubscribed { .. }
+            | Event::TemplateReplicated { .. }
+            | Event::TemplateDropped { .. }
+            | Event::UsersReplicated { .. }
+            | Event::UserDetached { .. }
+            | Event::UserDetachRejected { .. }
+            | Event::UserAttached { .. }
             | Event::TaskCreated { .. }
             | Event::TaskChanged { .. }
             | Event::TaskDeleted { .. }
@@ -324,70 +339,71 @@ impl Catalogue {
             | Event::GrantReturned { .. }
             | Event::GrantExpired { .. }
             | Event::TasksPurged { .. }
-            | Event::PoolReceived { .. }
-            | Event::PoolForgotten { .. }
+            | Event::PoolReplicated { .. }
+            | Event::PoolDropped { .. }
             | Event::PermitsReceived { .. }
             | Event::PermitsReported { .. }
-            | Event::GroupReceived { .. }
-            | Event::JobReceived { .. }
-            | Event::JobSwitched { .. }
-            | Event::JobRemoved { .. }
-            | Event::JobReleased { .. }
-            | Event::JobKept { .. }
-            | Event::JobTaken { .. }
+            | Event::GroupReplicated { .. }
+            | Event::JobReplicated { .. }
+            | Event::JobSwitchReplicated { .. }
+            | Event::JobDropped { .. }
+            | Event::ParentDeletionReplicated { .. }
+            | Event::JobDetached { .. }
+            | Event::JobDetachRejected { .. }
+            | Event::JobAttached { .. }
             | Event::JobSubmitted { .. }
             | Event::BatchGenerated { .. }
-            | Event::FiresSkipped { .. }
-            | Event::CalendarReceived { .. }
-            | Event::CalendarForgotten { .. }
-            | Event::FireMoved { .. }
+            | Event::ScheduleSkipped { .. }
+            | Event::CalendarReplicated { .. }
+            | Event::CalendarDropped { .. }
+            | Event::ScheduleRescheduled { .. }
             | Event::GenerationFailed { .. }
-            | Event::FreezeReceived { .. }
+            | Event::FreezeReplicated { .. }
             | Event::StartDue { .. }
             | Event::DependencySatisfied { .. }
-            | Event::DependencyWithdrawn { .. }
+            | Event::DependencyRevoked { .. }
             | Event::BatchAssigned { .. }
             | Event::AssignmentReturned { .. }
             | Event::StartGranted { .. }
             | Event::AttemptStarted { .. }
-            | Event::CodeReported { .. }
+            | Event::UserCodeReported { .. }
             | Event::FinalCommandAssigned { .. }
             | Event::FinalCommandGranted { .. }
-            | Event::FinalCommandEnded { .. }
+            | Event::FinalCommandFinished { .. }
             | Event::FinalCommandNotRun { .. }
-            | Event::WorkerUnfit { .. }
-            | Event::WorkerFit { .. }
+            | Event::WorkerUnready { .. }
+            | Event::WorkerReady { .. }
             | Event::AttemptFinished { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
             | Event::BatchFinished { .. }
-            | Event::BatchMarked { .. }
+            | Event::BatchResultOverridden { .. }
             | Event::BatchBlocked { .. }
             | Event::BatchUnblocked { .. }
-            | Event::TimeoutMarked { .. }
+            | Event::TimeoutReached { .. }
             | Event::AlarmRaised { .. }
             | Event::HistoryEvicted { .. }
-            | Event::ThingWaited { .. }
-            | Event::ThingSatisfied { .. }
-            | Event::ThingWithdrawn { .. }
-            | Event::ThingsForgotten { .. }
+            | Event::ExternalDependencyRegistered { .. }
+            | Event::ExternalDependencySatisfied { .. }
+            | Event::ExternalDependencyRevoked { .. }
+            | Event::ExternalDependenciesEvicted { .. }
             | Event::DependencyOverridden { .. }
-            | Event::ChecksRequested { batch: Some(_), .. }
+            | Event::ProbesRequested { batch: Some(_), .. }
             | Event::QualityRequested { .. }
-            | Event::QualityTaken { .. }
+            | Event::QualitySent { .. }
             | Event::QualityAnswered { .. }
             | Event::WorkerRegistered { .. }
             | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
-            | Event::WorkerFound { .. }
+            | Event::WorkerRecovered { .. }
             | Event::LeaseExpired { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. }
-            | Event::CommandQuarantined { .. }
+            | Event::CommandDeadLettered { .. }
             | Event::TimerSuspended { .. }
-            | Event::TimeSet { .. }
-            | Event::LossAccepted { .. } => {}
+            | Event::ClockSet { .. }
+            | Event::CommandLossAccepted { .. } => {}
         }
     }
 
@@ -399,11 +415,13 @@ impl Catalogue {
         match self.jobs.get(&id) {
             None => self.jobs_minted += 1,
             Some(old) => {
+                let before = Arc::clone(&old.definition);
                 for parent in &old.definition.parents {
                     if let Some(children) = self.children.get_mut(&parent.job) {
                         children.remove(&id);
                     }
                 }
+                self.adopted(&before, Some(&definition));
             }
         }
         for parent in definition.other_parents() {
@@ -443,17 +461,19 @@ impl Catalogue {
         if !job.unnamed {
             self.names.remove(&(job.definition.group.clone(), job.definition.name.clone()));
         }
-        self.send(&job.definition.group, ShardMessage::Remove { job: id });
+        self.adopted(&job.definition, None);
+        let orphaned_in = self.orphaned_in(id);
+        self.send(&job.definition.group, ShardMessage::Remove { job: id, orphaned_in });
     }
 
     fn send(&mut self, group: &GroupName, message: ShardMessage) {
         if let Some(group) = self.groups.get(group) {
-            self.post.send(group.shard, message);
+            self.mailbox.send(group.shard, message);
         }
     }
 }
 
-/// What has to wait while a large wish is carried out.
+/// What has to wait while a large request is carried out.
 fn changes_definitions(command: &Command) -> bool {
     matches!(
         command,
@@ -465,8 +485,8 @@ fn changes_definitions(command: &Command) -> bool {
             | Command::SwitchJob { .. }
             | Command::DeleteJob { .. }
             | Command::DefineCalendar { .. }
-            | Command::RemoveCalendar { .. }
+            | Command::DeleteCalendar { .. }
             | Command::DefinePool { .. }
-            | Command::RemovePool { .. }
+            | Command::DeletePool { .. }
     )
 }

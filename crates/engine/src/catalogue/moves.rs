@@ -3,18 +3,18 @@
 //! What became of a job's logical times only the shard of its group knows, so a move asks that shard first.
 //!
 //! ```text
-//!  catalogue   JobMoveAsked ───────────────────────► JobMoved ───────┐
-//!                  └─ ReleaseJob ─┐  ┌─ TellJobReleased ─┘           └─ TakeJob ─┐
+//!  catalogue   JobMoveRequested ───────────────────────► JobMoved ───────┐
+//!                  └─ DetachJob ─┐  ┌─ ReportJobDetached ─┘           └─ AttachJob ─┐
 //!  old shard                      ▼  │                                           │
-//!                             JobReleased                                        │
-//!  new shard                                                                     └► JobTaken
+//!                             JobDetached                                        │
+//!  new shard                                                                     └► JobAttached
 //! ```
 //!
 //! *Invariant:* a job is run by at most one shard. The old one forgets it with the record that says what it knew, and
 //! from there on that record's message, the catalogue's record and its message carry it, each in a numbered outbox,
-//! until the new shard has it. A shard that cannot let it go says why (`JobKept`, `JobMoveRefused`), and it is as it was.
+//! until the new shard has it. A shard that cannot let it go says why (`JobDetachRejected`, `JobMoveRejected`), and it is as it was.
 //!
-//! *Invariant:* from `JobMoveAsked` to the end nothing else changes the job, nobody becomes its child, no plan lists it,
+//! *Invariant:* from `JobMoveRequested` to the end nothing else changes the job, nobody becomes its child, no plan lists it,
 //! and its name is taken in both groups. So what was found good when the move was asked still is when it is done.
 
 use std::collections::BTreeMap;
@@ -29,20 +29,18 @@ use tidemill_model::{
 use super::apply_jobs::{Checked, MAX_LISTED_PARENTS};
 use super::graph::Overlay;
 use super::values::value_by_short_name;
-use super::{Catalogue, Job, Wisher};
+use super::{Catalogue, Job, Requester};
 use crate::decision::Decision;
 
 /// Jobs that are on their way at once.
 const MAX_MOVING: usize = 64;
 /// After this nobody waits for the outcome any more, and a job is not let go.
 const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60);
-/// Children that a refusal names.
-const NAMED_CHILDREN: usize = 10;
 
 /// Jobs on their way from one group to another.
 pub(crate) type Moves = BTreeMap<JobId, Move>;
 
-/// A wish that waits for the answer of the shard of the job's group.
+/// A request that waits for the answer of the shard of the job's group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Move {
     to: GroupName,
@@ -57,7 +55,7 @@ impl Catalogue {
         id: JobId,
         to: &GroupName,
         now: Timestamp,
-        wisher: Wisher<'_>,
+        requester: Requester<'_>,
     ) -> Result<Decision, Rejection> {
         let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
         self.check_stays(id)?;
@@ -66,23 +64,23 @@ impl Catalogue {
         if job.definition.group == *to {
             return Ok(Decision::answered(Vec::new(), Answer::Done));
         }
-        self.check_account(&job.definition, wisher.actor)?;
-        self.check_move(id, job, to)?;
+        self.check_account(&job.definition, requester.actor)?;
+        self.check_move(id, job, to, requester.actor)?;
         self.check_room_for_move(to, group.shard)?;
         let from = self.shard_of(id).ok_or_else(|| Rejection::unknown("group", &job.definition.group))?;
-        Ok(Decision::events(vec![Event::JobMoveAsked {
+        Ok(Decision::events(vec![Event::JobMoveRequested {
             job: id,
             from,
             to: to.clone(),
             until: now.saturating_add(MAX_WAIT).unwrap_or(Timestamp::MAX),
-            request: wisher.request.cloned(),
-            reply_to: wisher.reply_to.cloned(),
-            by: Some(wisher.actor.clone()),
+            request: requester.request.cloned(),
+            reply_to: requester.reply_to.cloned(),
+            by: Some(requester.actor.clone()),
         }]))
     }
 
     /// Whether the definition can be one of the other group, and nothing of the catalogue needs the job where it is.
-    fn check_move(&self, id: JobId, job: &Job, to: &GroupName) -> Result<(), Rejection> {
+    fn check_move(&self, id: JobId, job: &Job, to: &GroupName, by: &Actor) -> Result<(), Rejection> {
         let definition = &job.definition;
         if !job.unnamed && self.names.contains_key(&(to.clone(), definition.name.clone())) {
             let rule = format!("group {to} has a job {} already; rename one of them first", definition.name);
@@ -114,22 +112,17 @@ impl Catalogue {
             );
             return Err(Rejection::field("group", to, rule));
         }
-        self.check_not_needed_here(id, job)
+        self.check_not_needed_here(id, job, by)
     }
 
-    fn check_not_needed_here(&self, id: JobId, job: &Job) -> Result<(), Rejection> {
+    fn check_not_needed_here(&self, id: JobId, job: &Job, by: &Actor) -> Result<(), Rejection> {
         let stays = |reason: String| Rejection::JobNotMoved { job: job.definition.full_name(), reason };
         let children = self.children.get(&id).into_iter().flatten();
-        let children: Vec<String> = children
-            .filter_map(|child| self.jobs.get(child))
-            .take(NAMED_CHILDREN)
-            .map(|child| child.definition.full_name())
-            .collect();
+        let children: Vec<JobId> = children.copied().filter(|child| self.jobs.contains_key(child)).collect();
         if !children.is_empty() {
-            let reason = format!(
-                "it is a parent of {}; point them elsewhere first, and back when it has moved",
-                children.join(", ")
-            );
+            let named = self.named_for(&children, self.reach_of(Some(by)));
+            let reason =
+                format!("it is a parent of {named}; point them elsewhere first, and back when it has moved");
             return Err(stays(reason));
         }
         if let Some(rerun) = self.rerun_of(id) {
@@ -162,7 +155,7 @@ impl Catalogue {
             return Err(Rejection::LimitReached { what, limit: MAX_MOVING as u64 });
         }
         let coming = self.moves.values().filter(|of| of.to == *to).count();
-        if self.post.room(shard) <= coming {
+        if self.mailbox.room(shard) <= coming {
             let what =
                 format!("the number of messages that group {to} has not taken in; later there is room");
             return Err(Rejection::LimitReached { what, limit: crate::outbox::MAX_ON_THEIR_WAY as u64 });
@@ -190,18 +183,18 @@ impl Catalogue {
         concerned.try_for_each(|id| self.check_stays(id))
     }
 
-    /// A wish that is carried out in many steps does not begin while a job is on its way.
+    /// A request that is carried out in many steps does not begin while a job is on its way.
     pub(super) fn check_nothing_moves(&self) -> Result<(), Rejection> {
         self.moves.keys().try_for_each(|id| self.check_stays(*id))
     }
 
     /// The job has left its old group: this record says where it is now.
     pub(super) fn job_let_go(&self, from: ShardId, id: JobId, moved: &Arc<MovedJob>) -> Option<Event> {
-        let (wish, job) = self.moves.get(&id).zip(self.jobs.get(&id))?;
-        let group = self.groups.get(&wish.to)?;
+        let (request, job) = self.moves.get(&id).zip(self.jobs.get(&id))?;
+        let group = self.groups.get(&request.to)?;
         let old = job.definition.as_ref();
         let definition = JobDefinition {
-            group: wish.to.clone(),
+            group: request.to.clone(),
             group_id: group.id,
             version: old.version + 1,
             ..old.clone()
@@ -213,30 +206,30 @@ impl Catalogue {
             previous_group: old.group.clone(),
             from,
             moved: Arc::clone(moved),
-            request: wish.request.clone(),
-            reply_to: wish.reply_to.clone(),
-            by: wish.by.clone(),
+            request: request.request.clone(),
+            reply_to: request.reply_to.clone(),
+            by: request.by.clone(),
         })
     }
 
     pub(super) fn job_not_let_go(&self, id: JobId, reason: &Rejection) -> Event {
-        let wish = self.moves.get(&id);
-        Event::JobMoveRefused {
+        let request = self.moves.get(&id);
+        Event::JobMoveRejected {
             job: id,
             reason: reason.clone(),
-            request: wish.and_then(|wish| wish.request.clone()),
-            reply_to: wish.and_then(|wish| wish.reply_to.clone()),
+            request: request.and_then(|request| request.request.clone()),
+            reply_to: request.and_then(|request| request.reply_to.clone()),
         }
     }
 
-    pub(super) fn job_move_asked(&mut self, event: &Event) {
-        let Event::JobMoveAsked { job, from, to, until, request, reply_to, by } = event else { return };
+    pub(super) fn job_move_requested(&mut self, event: &Event) {
+        let Event::JobMoveRequested { job, from, to, until, request, reply_to, by } = event else { return };
         if let Some(known) = self.jobs.get(job).filter(|known| !known.unnamed) {
             self.names.insert((to.clone(), known.definition.name.clone()), *job);
         }
         let (request, reply_to, by) = (request.clone(), reply_to.clone(), by.clone());
         self.moves.insert(*job, Move { to: to.clone(), request, reply_to, by });
-        self.post.send(*from, ShardMessage::ReleaseJob { job: *job, until: *until });
+        self.mailbox.send(*from, ShardMessage::DetachJob { job: *job, until: *until });
     }
 
     pub(super) fn job_moved(&mut self, event: &Event) {
@@ -249,12 +242,13 @@ impl Catalogue {
         }
         let (id, enabled, unnamed) = (definition.id, *enabled, *unnamed);
         let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
-        let message = ShardMessage::TakeJob { definition: Arc::clone(&definition), enabled, moved };
+        let message = ShardMessage::AttachJob { definition: Arc::clone(&definition), enabled, moved };
+        self.tell_deleted_parents(&definition);
         self.job_defined(Job { definition, enabled, unnamed }, message);
         self.tell_everybody_where(id);
     }
 
-    pub(super) fn job_move_refused(&mut self, id: JobId) {
+    pub(super) fn job_move_rejected(&mut self, id: JobId) {
         let Some(of) = self.moves.remove(&id) else { return };
         if let Some(known) = self.jobs.get(&id).filter(|known| !known.unnamed) {
             self.names.remove(&(of.to, known.definition.name.clone()));

@@ -7,9 +7,8 @@ use tidemill_model::{
     JobSpec, JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId, Timestamp,
 };
 
-use super::accounts::Vouch;
 use super::apply_jobs::{change_of, full_name, overlap_warning};
-use super::{Catalogue, Group};
+use super::{Catalogue, Group, Terms};
 
 /// Characters of a value that a diff shows.
 const SHOWN: usize = 200;
@@ -20,14 +19,14 @@ impl Catalogue {
         &self,
         jobs: &[JobSpec],
         prune: &[GroupName],
-        by: Option<&Actor>,
+        (by, orphan_children): (Option<&Actor>, bool),
         now: Timestamp,
     ) -> LiveAnswer {
         if let Some(plan) = &self.committed {
             return LiveAnswer::Refused(plan.rejection());
         }
         let jobs: Vec<&JobSpec> = jobs.iter().collect();
-        match self.planned(&jobs, prune, by, now) {
+        match self.planned(&jobs, prune, &Terms::planned(by, orphan_children), now) {
             Ok(plan) => LiveAnswer::Planned(Box::new(plan)),
             Err(rejection) => LiveAnswer::Refused(rejection),
         }
@@ -37,17 +36,18 @@ impl Catalogue {
         &self,
         jobs: &[&JobSpec],
         prune: &[GroupName],
-        by: Option<&Actor>,
+        terms: &Terms<'_>,
         now: Timestamp,
     ) -> Result<ApplyPlan, Rejection> {
-        let checked = self.check(jobs, prune, by.map_or(Vouch::Nobody, Vouch::Key))?;
+        let checked = self.check(jobs, prune, terms)?;
         let mut changes = Vec::new();
         let mut warnings: Vec<String> = checked.move_warnings().collect();
         let new: BTreeMap<JobId, &JobDefinition> =
             checked.accepted.iter().map(|(definition, _)| (definition.id, definition.as_ref())).collect();
         let name = |id: JobId| {
             let today = || self.jobs.get(&id).map(|job| job.definition.as_ref());
-            new.get(&id).copied().or_else(today).map_or_else(|| id.to_string(), JobDefinition::full_name)
+            let known = new.get(&id).copied().or_else(today).map(JobDefinition::full_name);
+            known.or_else(|| self.deleted_name(id)).unwrap_or_else(|| id.to_string())
         };
         for (definition, enabled) in &checked.accepted {
             warnings.extend(overlap_warning(definition, now));
@@ -159,7 +159,7 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
         }
     }
     let jobs: Vec<&JobSpec> = jobs.iter().collect();
-    let plan = catalogue.planned(&jobs, &[], None, now)?;
+    let plan = catalogue.planned(&jobs, &[], &Terms::planned(None, false), now)?;
     warnings.extend(plan.warnings);
     Ok(warnings)
 }

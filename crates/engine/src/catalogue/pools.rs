@@ -187,7 +187,7 @@ impl Catalogue {
         Ok(Decision::answered(vec![Event::PoolDefined { pool }], Answer::Pool { version }))
     }
 
-    pub(super) fn remove_pool(&self, name: &PoolName) -> Result<Decision, Rejection> {
+    pub(super) fn delete_pool(&self, name: &PoolName) -> Result<Decision, Rejection> {
         if !self.pools.known.contains_key(name) {
             return Err(Rejection::unknown("pool", name));
         }
@@ -196,7 +196,7 @@ impl Catalogue {
             let reason = format!("{} use it; take it out of them first", users.join(", "));
             return Err(Rejection::PoolInUse { pool: name.to_string(), reason });
         }
-        Ok(Decision::answered(vec![Event::PoolRemoved { name: name.clone() }], Answer::Done))
+        Ok(Decision::answered(vec![Event::PoolDeleted { name: name.clone() }], Answer::Done))
     }
 
     /// Some jobs that use a pool so.
@@ -271,32 +271,32 @@ impl Catalogue {
         self.tell_of_pool(pool.spec.group.as_ref(), &ShardMessage::Pool { pool: Arc::clone(pool) });
     }
 
-    pub(super) fn pool_removed(&mut self, name: &PoolName) {
+    pub(super) fn pool_deleted(&mut self, name: &PoolName) {
         self.revision += 1;
         let Some(known) = self.pools.known.remove(name) else { return };
-        self.tell_of_pool(known.pool.spec.group.as_ref(), &ShardMessage::ForgetPool { name: name.clone() });
+        self.tell_of_pool(known.pool.spec.group.as_ref(), &ShardMessage::DropPool { name: name.clone() });
     }
 
     fn tell_of_pool(&mut self, group: Option<&GroupName>, message: &ShardMessage) {
         let concerned = self.groups.iter().filter(|(name, _)| group.is_none_or(|group| group == *name));
         let shards: Vec<ShardId> = concerned.map(|(_, group)| group.shard).collect();
         for shard in shards {
-            self.post.send(shard, message.clone());
+            self.mailbox.send(shard, message.clone());
         }
     }
 
     /// A new group's shard hears of the pools that it shares.
     pub(super) fn tell_of_shared_pools(&mut self, shard: ShardId) {
         for known in self.pools.known.values().filter(|known| known.pool.spec.group.is_none()) {
-            self.post.send(shard, ShardMessage::Pool { pool: Arc::clone(&known.pool) });
+            self.mailbox.send(shard, ShardMessage::Pool { pool: Arc::clone(&known.pool) });
         }
     }
 
     pub(super) fn next_permits(&self) -> Option<Event> {
-        self.pools.next_grant(|shard| self.post.room(shard) > 0)
+        self.pools.next_grant(|shard| self.mailbox.room(shard) > 0)
     }
 
-    pub(super) fn permits_heard(&mut self, now: Timestamp, from: ShardId, report: &PermitReport) {
+    pub(super) fn permit_report_received(&mut self, now: Timestamp, from: ShardId, report: &PermitReport) {
         let key = (from, report.pools.clone());
         let share = self.pools.shares.entry(key.clone()).or_default();
         let waited = share.waits();
@@ -324,10 +324,10 @@ impl Catalogue {
         let share = self.pools.shares.entry((to, pools.to_vec())).or_default();
         share.fresh = share.fresh.saturating_add(permits);
         share.turn = self.pools.turns;
-        self.post.send(to, ShardMessage::GrantPermits { pools: pools.to_vec(), permits });
+        self.mailbox.send(to, ShardMessage::GrantPermits { pools: pools.to_vec(), permits });
     }
 
-    pub(super) fn rate_opened(&mut self, now: Timestamp, name: &PoolName) {
+    pub(super) fn rate_limit_reset(&mut self, now: Timestamp, name: &PoolName) {
         if let Some(known) = self.pools.known.get_mut(name)
             && let Some(rate) = known.rate()
         {

@@ -1,12 +1,12 @@
 //! JOB-9: a job that has unfinished batches is not deleted, unless they are to be cancelled.
 //!
-//! Only the shard that runs a job knows its batches, so the wish is put off while the shards are asked.
+//! Only the shard that runs a job knows its batches, so the request is put off while the shards are asked.
 //!
 //! ```text
-//!  catalogue   UnfinishedAsked(7) ─────────────────► UnfinishedHeard(7) ─► JobDeleted …, RemovalDecided(7)
-//!                        └─ AskUnfinished ─┐     ┌─ TellUnfinished ─┘
+//!  catalogue   UnfinishedQueried(7) ─────────────────► UnfinishedReceived(7) ─► JobDeleted …, DeletionDecided(7)
+//!                        └─ QueryUnfinished ─┐     ┌─ ReportUnfinished ─┘
 //!  shard                                   ▼     │
-//!                                     UnfinishedTold(7)
+//!                                     UnfinishedReported(7)
 //! ```
 //!
 //! The shard's record is the moment at which nothing is unfinished. What it generates between that and the
@@ -17,42 +17,44 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, Command, Event, InstanceId, JobId, Outcome, Rejection, Removal, RequestId, ShardId,
+    Actor, Answer, Command, Deletion, Event, InstanceId, JobId, Outcome, Rejection, RequestId, ShardId,
     ShardMessage, Timestamp, UnfinishedJob,
 };
 
 use super::Catalogue;
 use super::staging::Commit;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Ruling};
 use crate::draft::MAX_DECISION_WEIGHT;
 use crate::effect::Effect;
 use crate::weight::of_event;
 
-/// Wishes that wait for answers of shards.
+/// Requests that wait for answers of shards.
 const MAX_PENDING: usize = 64;
-/// After this nobody waits for the outcome any more, other wishes may have followed, and answers are old.
+/// After this nobody waits for the outcome any more, other requests may have followed, and answers are old.
 const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60);
 /// Jobs with unfinished batches that a refusal names.
 const NAMED_JOBS: usize = 10;
 /// What the last answer and all that follows from it may take: one decision, without its cause.
 const MAX_SETTLED_WEIGHT: usize = MAX_DECISION_WEIGHT - 8 * 1024;
 
-/// Who wishes something, and where the outcome goes.
+/// Who requests something, and where the outcome goes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wisher<'a> {
+pub(crate) struct Requester<'a> {
     pub(crate) request: Option<&'a RequestId>,
     pub(crate) reply_to: Option<&'a InstanceId>,
     pub(crate) actor: &'a Actor,
 }
 
-/// A wish that waits for answers.
+/// A request that waits for answers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pending {
-    removal: Arc<Removal>,
+    deletion: Arc<Deletion>,
     request: Option<RequestId>,
     reply_to: Option<InstanceId>,
     /// Who asked for it.
     by: Option<Actor>,
+    /// Jobs that others name as parent are deleted, too.
+    orphan_children: bool,
     /// When it was first asked, and the definitions' revision then.
     asked: (Timestamp, u64),
     /// Who has not answered yet, about which jobs.
@@ -70,34 +72,51 @@ impl Pending {
 }
 
 /// On what terms jobs may be deleted.
-pub(super) enum Terms<'a> {
+pub(super) struct Terms<'a> {
+    unfinished: Unfinished<'a>,
+    /// Though others name them as parent.
+    pub(super) orphan_children: bool,
+}
+
+/// What becomes of unfinished batches.
+enum Unfinished<'a> {
     /// The shards are to be asked first.
-    Ask(Wisher<'a>),
+    Ask(Requester<'a>),
     /// They have answered, to the question of this number.
     Told(u64, &'a Pending),
     /// What is unfinished is to be ended.
     Cancel(&'a Actor),
+    /// Nothing is decided: somebody looks what would be.
+    Planned(Option<&'a Actor>),
 }
 
 impl<'a> Terms<'a> {
-    pub(super) fn new(cancel: bool, wisher: Wisher<'a>) -> Self {
-        if cancel { Terms::Cancel(wisher.actor) } else { Terms::Ask(wisher) }
+    pub(super) fn new(cancel: bool, orphan_children: bool, requester: Requester<'a>) -> Self {
+        let unfinished =
+            if cancel { Unfinished::Cancel(requester.actor) } else { Unfinished::Ask(requester) };
+        Self { unfinished, orphan_children }
+    }
+
+    /// Of a look at what would be decided.
+    pub(super) fn planned(by: Option<&'a Actor>, orphan_children: bool) -> Self {
+        Self { unfinished: Unfinished::Planned(by), orphan_children }
     }
 
     /// Who wants what is unfinished ended.
     pub(super) fn canceller(&self) -> Option<&'a Actor> {
-        match self {
-            Terms::Cancel(by) => Some(by),
-            Terms::Ask(_) | Terms::Told(..) => None,
+        match self.unfinished {
+            Unfinished::Cancel(by) => Some(by),
+            Unfinished::Ask(_) | Unfinished::Told(..) | Unfinished::Planned(_) => None,
         }
     }
 
     /// Who asked for the deletion.
     pub(super) fn requester(&self) -> Option<&'a Actor> {
-        match self {
-            Terms::Ask(requester) => Some(requester.actor),
-            Terms::Told(_, pending) => pending.by.as_ref(),
-            Terms::Cancel(by) => Some(by),
+        match self.unfinished {
+            Unfinished::Ask(requester) => Some(requester.actor),
+            Unfinished::Told(_, pending) => pending.by.as_ref(),
+            Unfinished::Cancel(by) => Some(by),
+            Unfinished::Planned(by) => by,
         }
     }
 }
@@ -108,25 +127,37 @@ impl Catalogue {
         &self,
         jobs: &[JobId],
         terms: &Terms<'_>,
-        removal: impl FnOnce() -> Removal,
+        deletion: impl FnOnce() -> Deletion,
     ) -> Result<Option<Event>, Rejection> {
-        let (question, request, reply_to) = match terms {
+        let (question, request, reply_to) = match &terms.unfinished {
             _ if jobs.is_empty() => return Ok(None),
-            Terms::Cancel(_) => return Ok(None),
-            Terms::Told(_, pending) if jobs.iter().all(|job| pending.told.contains_key(job)) => {
+            Unfinished::Cancel(_) | Unfinished::Planned(_) => return Ok(None),
+            Unfinished::Told(_, pending) if jobs.iter().all(|job| pending.told.contains_key(job)) => {
                 return self.check_finished(jobs, pending).map(|()| None);
             }
             // Others than those asked about would go by now.
-            Terms::Told(question, pending) => (*question, pending.request.clone(), pending.reply_to.clone()),
-            Terms::Ask(_) if self.pending.len() >= MAX_PENDING => {
+            Unfinished::Told(question, pending) => {
+                (*question, pending.request.clone(), pending.reply_to.clone())
+            }
+            Unfinished::Ask(_) if self.pending.len() >= MAX_PENDING => {
                 let what = "the number of deletions that wait for an answer of a group's shard".to_owned();
                 return Err(Rejection::LimitReached { what, limit: MAX_PENDING as u64 });
             }
-            Terms::Ask(wisher) => (self.questions + 1, wisher.request.cloned(), wisher.reply_to.cloned()),
+            Unfinished::Ask(requester) => {
+                (self.questions + 1, requester.request.cloned(), requester.reply_to.cloned())
+            }
         };
-        let removal = Arc::new(removal());
-        let (jobs, by) = (jobs.to_vec(), terms.requester().cloned());
-        Ok(Some(Event::UnfinishedAsked { question, removal, jobs, request, reply_to, by }))
+        let deletion = Arc::new(deletion());
+        let (jobs, by, orphan_children) = (jobs.to_vec(), terms.requester().cloned(), terms.orphan_children);
+        Ok(Some(Event::UnfinishedQueried {
+            question,
+            deletion,
+            jobs,
+            request,
+            reply_to,
+            by,
+            orphan_children,
+        }))
     }
 
     fn check_finished(&self, jobs: &[JobId], pending: &Pending) -> Result<(), Rejection> {
@@ -148,14 +179,26 @@ impl Catalogue {
         Err(Rejection::JobInUse { job: job.clone(), reason })
     }
 
-    /// The events that delete a job.
-    pub(super) fn removed(&self, job: JobId, terms: &Terms<'_>) -> Vec<Event> {
-        self.removed_for(job, terms.canceller())
+    /// The events that delete a job. `goes_too`: children that are deleted or defined anew with it.
+    pub(super) fn removed(
+        &self,
+        job: JobId,
+        terms: &Terms<'_>,
+        goes_too: &dyn Fn(JobId) -> bool,
+    ) -> Vec<Event> {
+        let orphans = terms.orphan_children.then(|| self.orphaned_by(job, goes_too)).flatten();
+        self.removed_for(job, orphans, terms.canceller())
     }
 
-    /// The events that delete a job, and end what is unfinished of it if somebody wants that.
-    pub(super) fn removed_for(&self, job: JobId, canceller: Option<&Actor>) -> Vec<Event> {
-        let mut events = vec![Event::JobDeleted { job }];
+    /// The events that delete a job, and end what is unfinished of it if somebody wants that. `orphans`: what says that
+    /// jobs go on naming it.
+    pub(super) fn removed_for(
+        &self,
+        job: JobId,
+        orphans: Option<Event>,
+        canceller: Option<&Actor>,
+    ) -> Vec<Event> {
+        let mut events: Vec<Event> = orphans.into_iter().chain([Event::JobDeleted { job }]).collect();
         if let Some(by) = canceller
             && let Some(shard) = self.shard_of(job)
         {
@@ -177,7 +220,7 @@ impl Catalogue {
         message: &ShardMessage,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let expected = self.post.received(from) + 1;
+        let expected = self.mailbox.received(from) + 1;
         if number < expected {
             // The acknowledgement may have been lost.
             let command = Command::Acknowledge { from: ShardId::CATALOGUE, upto: expected - 1 };
@@ -189,63 +232,64 @@ impl Catalogue {
         }
         let received = Event::MessageReceived { from, number };
         let (question, jobs) = match message {
-            ShardMessage::TellUnfinished { question, jobs } => (question, jobs),
-            ShardMessage::TellRuns { rerun, part, runs } => {
-                let heard = Event::RunsHeard { rerun: *rerun, part: *part, from, runs: runs.clone() };
+            ShardMessage::ReportUnfinished { question, jobs } => (question, jobs),
+            ShardMessage::ReportRuns { rerun, part, runs } => {
+                let heard = Event::RunsReceived { rerun: *rerun, part: *part, from, runs: runs.clone() };
                 return Ok(Decision::events(vec![received, heard]));
             }
-            ShardMessage::TellEnd { place, end } => {
-                let ended = Event::RunEnded { place: *place, end: end.clone() };
+            ShardMessage::ReportRunFinished { place, end } => {
+                let ended = Event::RunFinished { place: *place, end: end.clone() };
                 return Ok(Decision::events(vec![received, ended]));
             }
             ShardMessage::ReportPermits { report } => {
-                let heard = Event::PermitsHeard { from, report: report.clone() };
+                let heard = Event::PermitReportReceived { from, report: report.clone() };
                 return Ok(Decision::events(vec![received, heard]));
             }
-            ShardMessage::TellReleased { user, history, tasks } => {
+            ShardMessage::ReportUserDetached { user, history, tasks } => {
                 let moved = self.user_let_go(from, user, history, tasks);
                 return Ok(Decision::events(vec![received, moved]));
             }
-            ShardMessage::TellKept { user, reason } => {
+            ShardMessage::ReportUserDetachRejected { user, reason } => {
                 let refused = self.user_not_let_go(user, reason);
                 return Ok(Decision::events(vec![received, refused]));
             }
-            ShardMessage::TellJobReleased { job, moved } => {
+            ShardMessage::ReportJobDetached { job, moved } => {
                 let moved = self.job_let_go(from, *job, moved);
                 return Ok(Decision::events([received].into_iter().chain(moved).collect()));
             }
-            ShardMessage::TellJobKept { job, reason } => {
+            ShardMessage::ReportJobDetachRejected { job, reason } => {
                 let refused = self.job_not_let_go(*job, reason);
                 return Ok(Decision::events(vec![received, refused]));
             }
             ShardMessage::Group { .. }
-            | ShardMessage::ReleaseJob { .. }
-            | ShardMessage::TakeJob { .. }
+            | ShardMessage::DetachJob { .. }
+            | ShardMessage::AttachJob { .. }
             | ShardMessage::Template { .. }
-            | ShardMessage::ForgetTemplate { .. }
+            | ShardMessage::DropTemplate { .. }
             | ShardMessage::Users { .. }
-            | ShardMessage::ReleaseUser { .. }
-            | ShardMessage::ReceiveUser { .. }
+            | ShardMessage::DetachUser { .. }
+            | ShardMessage::AttachUser { .. }
             | ShardMessage::Pool { .. }
-            | ShardMessage::ForgetPool { .. }
+            | ShardMessage::DropPool { .. }
             | ShardMessage::GrantPermits { .. }
             | ShardMessage::Job { .. }
             | ShardMessage::Switch { .. }
             | ShardMessage::Calendar { .. }
-            | ShardMessage::ForgetCalendar { .. }
+            | ShardMessage::DropCalendar { .. }
             | ShardMessage::Freeze { .. }
             | ShardMessage::Remove { .. }
+            | ShardMessage::ParentDeleted { .. }
             | ShardMessage::Parents { .. }
-            | ShardMessage::Follow { .. }
+            | ShardMessage::Subscription { .. }
             | ShardMessage::Watch { .. }
             | ShardMessage::Unwatch { .. }
             | ShardMessage::Stands { .. }
             | ShardMessage::Generated { .. }
             | ShardMessage::Known { .. }
-            | ShardMessage::AskUnfinished { .. }
+            | ShardMessage::QueryUnfinished { .. }
             | ShardMessage::ThirdParty { .. }
-            | ShardMessage::CheckNow { .. }
-            | ShardMessage::AskRuns { .. }
+            | ShardMessage::ProbeNow { .. }
+            | ShardMessage::QueryRuns { .. }
             | ShardMessage::StartRun(_)
             | ShardMessage::KillRun { .. }
             | ShardMessage::Cancel { .. } => {
@@ -254,7 +298,7 @@ impl Catalogue {
             }
         };
         let mut events =
-            vec![received, Event::UnfinishedHeard { question: *question, from, jobs: jobs.clone() }];
+            vec![received, Event::UnfinishedReceived { question: *question, from, jobs: jobs.clone() }];
         if let Some(mut pending) = self.pending.get(question).cloned() {
             pending.hear(from, jobs);
             if pending.open.is_empty() {
@@ -265,10 +309,11 @@ impl Catalogue {
         Ok(Decision::events(events))
     }
 
-    /// All have answered: what was put off is decided, as if it were wished now. What would not fit beside the
+    /// All have answered: what was put off is decided, as if it were requested now. What would not fit beside the
     /// answer in one record is refused: the answer must be taken in, or it comes again for ever.
     fn settle(&self, question: u64, pending: &Pending, now: Timestamp, room: usize) -> Vec<Event> {
-        let terms = Terms::Told(question, pending);
+        let unfinished = Unfinished::Told(question, pending);
+        let terms = Terms { unfinished, orphan_children: pending.orphan_children };
         let (asked, expected) = pending.asked;
         let is_late = now.duration_since(asked) > MAX_WAIT;
         let late = is_late.then(|| {
@@ -276,47 +321,51 @@ impl Catalogue {
             Rejection::LimitReached { what, limit: MAX_WAIT.as_secs().unsigned_abs() }
         });
         let no = late.or_else(|| self.committed.as_ref().map(|committed| committed.rejection())).map(Err);
-        let decided = no.unwrap_or_else(|| match pending.removal.as_ref() {
-            Removal::Staged { .. } if expected != self.revision => {
+        let decided = no.unwrap_or_else(|| match pending.deletion.as_ref() {
+            Deletion::Staged { .. } if expected != self.revision => {
                 Err(Rejection::RevisionChanged { expected, revision: self.revision })
             }
-            Removal::Apply { jobs, prune } => self.apply_jobs(jobs, prune, now, &terms),
-            Removal::Delete { job } => self.delete_job(*job, &terms),
-            Removal::Staged { apply, parts, prune } => {
+            Deletion::Apply { jobs, prune } => self.apply_jobs(jobs, prune, now, &terms),
+            Deletion::Delete { job } => self.delete_job(*job, &terms),
+            Deletion::Staged { apply, parts, prune } => {
                 let (request, reply_to) = (pending.request.as_ref(), pending.reply_to.as_ref());
                 let commit = Commit { apply, parts: *parts, prune, if_revision: None, request, reply_to };
                 self.commit_apply(&commit, &terms)
             }
         });
-        let (mut events, outcome) = match Decision::from(decided).verdict {
-            Verdict::Refused(rejection) => (Vec::new(), Outcome::Refused(rejection)),
-            Verdict::Accepted { events, answer } => {
+        let (mut events, outcome) = match Decision::from(decided).ruling {
+            Ruling::Refused(rejection) => (Vec::new(), Outcome::Refused(rejection)),
+            Ruling::Accepted { events, answer } => {
                 (events, Outcome::Answered(answer.unwrap_or(Answer::Done)))
             }
         };
-        let is_asked_again = events.iter().any(|event| matches!(event, Event::UnfinishedAsked { .. }));
-        // Who commits a large wish hears when it is carried out.
+        let is_asked_again = events.iter().any(|event| matches!(event, Event::UnfinishedQueried { .. }));
+        // Who commits a large request hears when it is carried out.
         let is_committed = events.iter().any(|event| matches!(event, Event::ApplyCommitted { .. }));
         let by = pending.by.clone();
         if is_committed {
-            events.push(Event::RemovalDecided { question, request: None, reply_to: None, outcome, by });
+            events.push(Event::DeletionDecided { question, request: None, reply_to: None, outcome, by });
         } else if !is_asked_again {
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
-            events.push(Event::RemovalDecided { question, request, reply_to, outcome, by });
+            events.push(Event::DeletionDecided { question, request, reply_to, outcome, by });
         }
         let weight = weight(&events);
         if weight > room {
             let reason = format!("its outcome would take {weight} bytes, and {room} are left");
-            let outcome = Outcome::Refused(Rejection::Quarantined { reason });
+            let outcome = Outcome::Refused(Rejection::DeadLettered { reason });
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
             let by = pending.by.clone();
-            return vec![Event::RemovalDecided { question, request, reply_to, outcome, by }];
+            return vec![Event::DeletionDecided { question, request, reply_to, outcome, by }];
         }
         events
     }
 
-    pub(super) fn unfinished_asked(&mut self, now: Timestamp, event: &Event) {
-        let Event::UnfinishedAsked { question, removal, jobs, request, reply_to, by } = event else { return };
+    pub(super) fn unfinished_queried(&mut self, now: Timestamp, event: &Event) {
+        let Event::UnfinishedQueried { question, deletion, jobs, request, reply_to, by, orphan_children } =
+            event
+        else {
+            return;
+        };
         let mut open: BTreeMap<ShardId, Vec<JobId>> = BTreeMap::new();
         let known: BTreeSet<JobId> = jobs.iter().copied().collect();
         for job in known {
@@ -325,18 +374,19 @@ impl Catalogue {
             }
         }
         for (shard, jobs) in &open {
-            let message = ShardMessage::AskUnfinished { question: *question, jobs: jobs.clone() };
-            self.post.send(*shard, message);
+            let message = ShardMessage::QueryUnfinished { question: *question, jobs: jobs.clone() };
+            self.mailbox.send(*shard, message);
         }
         self.questions = self.questions.max(*question);
-        let (removal, told) = (Arc::clone(removal), BTreeMap::new());
+        let (deletion, told) = (Arc::clone(deletion), BTreeMap::new());
         let (request, reply_to) = (request.clone(), reply_to.clone());
         let asked = self.pending.get(question).map_or((now, self.revision), |before| before.asked);
-        let by = by.clone();
-        self.pending.insert(*question, Pending { removal, request, reply_to, by, asked, open, told });
+        let (by, orphan_children) = (by.clone(), *orphan_children);
+        let pending = Pending { deletion, request, reply_to, by, orphan_children, asked, open, told };
+        self.pending.insert(*question, pending);
     }
 
-    pub(super) fn unfinished_heard(&mut self, question: u64, from: ShardId, jobs: &[UnfinishedJob]) {
+    pub(super) fn unfinished_received(&mut self, question: u64, from: ShardId, jobs: &[UnfinishedJob]) {
         if let Some(pending) = self.pending.get_mut(&question) {
             pending.hear(from, jobs);
         }

@@ -1,5 +1,5 @@
-//! What concerns all groups of the things that batches wait for: third parties' reports (DEP-2), how checks of
-//! paths go (DEP-5), and the wish to probe everything at once (DEP-9).
+//! What concerns all groups of the external dependencies that batches wait for: third parties' reports (DEP-2), how checks of
+//! paths go (DEP-5), and the request to probe everything at once (DEP-9).
 //!
 //! A report is kept here, and goes to every group one of whose jobs has ever named its code; a group that names it
 //! for the first time hears all that is kept of it.
@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AlarmKind, Answer, CheckReport, Event, MAX_CODE_BYTES, Rejection, Severity, ShardId, ShardMessage,
+    Actor, AlarmKind, Answer, Event, MAX_CODE_BYTES, ProbeReport, Rejection, Severity, ShardId, ShardMessage,
     ThirdPartyReport, Timestamp,
 };
 
 use super::Catalogue;
 use crate::decision::Decision;
-use crate::group::things::KEPT_FOR;
+use crate::group::external_dependencies::KEPT_FOR;
 
 /// Reports kept.
 const MAX_KEPT: usize = 100_000;
@@ -32,7 +32,7 @@ const SAID_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// A prober that has not said so for longer is gone, or has forgotten about it.
 const SILENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-/// The catalogue's side of the things that batches wait for.
+/// The catalogue's side of the external dependencies that batches wait for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Reports {
     /// What is ready, and when that was reported.
@@ -68,7 +68,7 @@ impl Catalogue {
     }
 
     /// DEP-5: people are told once per cause, and again when it gets worse.
-    pub(super) fn report_checks(&self, report: &CheckReport, now: Timestamp) -> Result<Decision, Rejection> {
+    pub(super) fn report_probes(&self, report: &ProbeReport, now: Timestamp) -> Result<Decision, Rejection> {
         check_code("prober", &report.prober)
             .and_then(|()| check_code("authority", &report.authority))
             .map_err(|field| Rejection::Invalid { fields: vec![field] })?;
@@ -76,7 +76,7 @@ impl Catalogue {
         let own = known.and_then(|probers| probers.get(&report.prober));
         let Some(severity) = severity_of(report) else {
             let (prober, authority) = (Arc::clone(&report.prober), Arc::clone(&report.authority));
-            let events = own.map(|_| Event::ChecksRecovered { prober, authority });
+            let events = own.map(|_| Event::ProbesRecovered { prober, authority });
             return Ok(Decision::events(events.into_iter().collect()));
         };
         let is_repeat =
@@ -91,21 +91,21 @@ impl Catalogue {
         }
         let failure: String = report.failure.chars().take(500).collect();
         let mut events =
-            vec![Event::ChecksLate { report: CheckReport { failure: failure.clone(), ..report.clone() } }];
+            vec![Event::ProbesLate { report: ProbeReport { failure: failure.clone(), ..report.clone() } }];
         let told = known.into_iter().flat_map(BTreeMap::values).filter(|trouble| !trouble.is_over(now));
         // The most severe stands first.
         if told.map(|trouble| trouble.severity).min().is_none_or(|told| severity < told) {
             let why = if failure.is_empty() { String::new() } else { format!(": {failure}") };
             let message =
                 format!("checks of {} are {} s late{why}", report.authority, report.late_ms / 1_000);
-            let kind = AlarmKind::ChecksLate;
+            let kind = AlarmKind::ProbesLate;
             events.push(Event::AlarmRaised { kind, severity, job: None, batch: None, worker: None, message });
         }
         Ok(Decision::events(events))
     }
 
     pub(super) fn check_everything(&self, by: &Actor) -> Decision {
-        Decision::answered(vec![Event::ChecksRequested { batch: None, by: by.clone() }], Answer::Done)
+        Decision::answered(vec![Event::ProbesRequested { batch: None, by: by.clone() }], Answer::Done)
     }
 
     /// Folds what concerns reports and checks.
@@ -116,15 +116,15 @@ impl Catalogue {
                 let listeners = self.reports.listeners.get(&report.code);
                 for shard in listeners.into_iter().flatten() {
                     let reports = vec![report.clone()];
-                    self.post.send(*shard, ShardMessage::ThirdParty { reports });
+                    self.mailbox.send(*shard, ShardMessage::ThirdParty { reports });
                 }
             }
-            Event::ThirdPartyForgotten { upto, .. } => self.reports.forget(*upto),
-            Event::ChecksLate { report } => self.reports.trouble(now, report),
-            Event::ChecksRecovered { prober, authority } => self.reports.recovered(prober, authority),
-            Event::ChecksRequested { by, .. } => {
+            Event::ThirdPartyEvicted { upto, .. } => self.reports.forget(*upto),
+            Event::ProbesLate { report } => self.reports.trouble(now, report),
+            Event::ProbesRecovered { prober, authority } => self.reports.recovered(prober, authority),
+            Event::ProbesRequested { by, .. } => {
                 for group in self.groups.values() {
-                    self.post.send(group.shard, ShardMessage::CheckNow { by: by.clone() });
+                    self.mailbox.send(group.shard, ShardMessage::ProbeNow { by: by.clone() });
                 }
             }
             other => unreachable!("{} concerns no report", other.kind()),
@@ -139,7 +139,7 @@ impl Catalogue {
             }
             let reports = self.reports.of_code(code);
             for reports in reports.chunks(REPORTS_TOLD_AT_ONCE) {
-                self.post.send(shard, ShardMessage::ThirdParty { reports: reports.to_vec() });
+                self.mailbox.send(shard, ShardMessage::ThirdParty { reports: reports.to_vec() });
             }
         }
     }
@@ -165,7 +165,7 @@ impl Reports {
         let leave = oldest.take_while(|(index, (at, ..))| *index < too_many || *at < cutoff);
         let upto = leave.map(|(_, (at, ..))| *at).last()?;
         let count = self.by_age.iter().take_while(|(at, ..)| *at <= upto).count();
-        Some(Event::ThirdPartyForgotten { upto, count: u32::try_from(count).unwrap_or(u32::MAX) })
+        Some(Event::ThirdPartyEvicted { upto, count: u32::try_from(count).unwrap_or(u32::MAX) })
     }
 
     fn forget(&mut self, upto: Timestamp) {
@@ -186,7 +186,7 @@ impl Reports {
         self.ready.range(all).map(|(key, _)| report(key)).collect()
     }
 
-    fn trouble(&mut self, now: Timestamp, report: &CheckReport) {
+    fn trouble(&mut self, now: Timestamp, report: &ProbeReport) {
         let Some(severity) = severity_of(report) else { return };
         let probers = self.checks.entry(Arc::clone(&report.authority)).or_default();
         probers.retain(|_, trouble| !trouble.is_over(now));
@@ -208,7 +208,7 @@ impl Trouble {
     }
 }
 
-fn severity_of(report: &CheckReport) -> Option<Severity> {
+fn severity_of(report: &ProbeReport) -> Option<Severity> {
     match report.late_ms {
         late if late > CRITICAL_AFTER_MS => Some(Severity::Critical),
         late if late > IMPORTANT_AFTER_MS => Some(Severity::Important),

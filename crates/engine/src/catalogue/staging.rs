@@ -1,4 +1,4 @@
-//! Wishes too large for one decision (JOB-5): staged in parts, committed in one event, carried out in chunks.
+//! Requests too large for one decision (JOB-5): staged in parts, committed in one event, carried out in chunks.
 //!
 //! ```text
 //!  JobsStaged …  ─► ApplyCommitted ─► [JobDefined … ApplyAdvanced] … ─► [… ApplyFinished]
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, PoolName, Rejection, Removal,
+    Actor, Answer, Deletion, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, PoolName, Rejection,
     RequestId, RerunId, Timestamp,
 };
 
@@ -45,7 +45,7 @@ const MAX_ID_BYTES: usize = 255;
 const CHUNK_JOBS: usize = 200;
 const CHUNK_BYTES: usize = 96 * 1024;
 
-/// Parts of a wish that has not been committed.
+/// Parts of a request that has not been committed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Staging {
     parts: BTreeMap<u32, Arc<Vec<JobSpec>>>,
@@ -64,7 +64,7 @@ impl Staging {
     }
 }
 
-/// A wish that was committed, and how far it is carried out.
+/// A request that was committed, and how far it is carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Committed {
     apply: RequestId,
@@ -72,6 +72,8 @@ pub(crate) struct Committed {
     names: Names,
     delete: Vec<JobId>,
     cancel: Option<Actor>,
+    /// Jobs that others name as parent are deleted, too.
+    orphan_children: bool,
     request: Option<RequestId>,
     reply_to: Option<InstanceId>,
     /// Who committed it.
@@ -155,7 +157,7 @@ impl Catalogue {
         let mut events = Vec::new();
         if known.is_none() && self.stagings.len() >= MAX_STAGINGS {
             let oldest = self.stagings.iter().min_by_key(|(_, staging)| staging.begun);
-            events.extend(oldest.map(|(apply, _)| Event::StagingDropped { apply: apply.clone() }));
+            events.extend(oldest.map(|(apply, _)| Event::StagingDiscarded { apply: apply.clone() }));
         }
         events.push(event);
         Ok(Decision::answered(events, Answer::Done))
@@ -173,15 +175,15 @@ impl Catalogue {
         }
         self.check_nothing_moves()?;
         let jobs: Vec<&JobSpec> = staging.parts.values().flat_map(|part| part.iter()).collect();
-        let checked = self.check(&jobs, commit.prune, Vouch::of(terms.requester()))?;
+        let checked = self.check(&jobs, commit.prune, terms)?;
         let delete = checked.gone();
         if delete.len() > MAX_DELETED {
             let what = "the number of jobs that one apply deletes".to_owned();
             return Err(Rejection::LimitReached { what, limit: MAX_DELETED as u64 });
         }
         let (apply, parts, prune) = (commit.apply.clone(), commit.parts, commit.prune.to_vec());
-        let removal = || Removal::Staged { apply, parts, prune };
-        if let Some(asked) = self.may_remove(&delete, terms, removal)? {
+        let deletion = || Deletion::Staged { apply, parts, prune };
+        if let Some(asked) = self.may_remove(&delete, terms, deletion)? {
             return Ok(Decision::events(vec![asked]));
         }
         Ok(Decision::events(vec![Event::ApplyCommitted {
@@ -189,6 +191,7 @@ impl Catalogue {
             delete,
             ancestors_first: true,
             cancel: terms.canceller().cloned(),
+            orphan_children: terms.orphan_children,
             request: commit.request.cloned(),
             reply_to: commit.reply_to.cloned(),
             by: terms.requester().cloned(),
@@ -217,9 +220,9 @@ impl Catalogue {
     pub(crate) fn decide_chore(&self, chore: &Chore) -> Vec<Event> {
         match chore {
             Chore::Advance => self.committed.as_ref().map(|plan| self.advance(plan)).unwrap_or_default(),
-            Chore::Drop(apply) => vec![Event::StagingDropped { apply: apply.clone() }],
+            Chore::Drop(apply) => vec![Event::StagingDiscarded { apply: apply.clone() }],
             Chore::Rerun(rerun) => self.carry_on(*rerun),
-            Chore::Open(name) => vec![Event::RateOpened { name: name.clone() }],
+            Chore::Open(name) => vec![Event::RateLimitReset { name: name.clone() }],
             Chore::Grant(grant) => vec![Event::clone(grant)],
         }
     }
@@ -247,7 +250,10 @@ impl Catalogue {
     /// The facts of one job of the plan.
     fn carry_out(&self, plan: &Committed, index: usize) -> Vec<Event> {
         let Some(spec) = plan.jobs.get(index) else {
-            return self.removed_for(plan.delete[index - plan.jobs.len()], plan.cancel.as_ref());
+            let job = plan.delete[index - plan.jobs.len()];
+            let goes_too = |child| plan.delete.contains(&child) || plan.names.ids().any(|id| id == child);
+            let orphans = plan.orphan_children.then(|| self.orphaned_by(job, &goes_too)).flatten();
+            return self.removed_for(job, orphans, plan.cancel.as_ref());
         };
         let id = plan.names.id_of(spec);
         let vouch = plan.by.as_ref().filter(|_| plan.accounts_found).map_or(Vouch::Nobody, Vouch::Found);
@@ -268,7 +274,7 @@ impl Catalogue {
                 staging.jobs += jobs.len();
                 staging.bytes += of_event(event);
             }
-            Event::StagingDropped { apply } => {
+            Event::StagingDiscarded { apply } => {
                 self.stagings.remove(apply);
             }
             Event::ApplyCommitted {
@@ -276,6 +282,7 @@ impl Catalogue {
                 delete,
                 ancestors_first,
                 cancel,
+                orphan_children,
                 request,
                 reply_to,
                 by,
@@ -290,6 +297,7 @@ impl Catalogue {
                     names,
                     delete: delete.clone(),
                     cancel: cancel.clone(),
+                    orphan_children: *orphan_children,
                     request: request.clone(),
                     reply_to: reply_to.clone(),
                     by: by.clone(),

@@ -40,11 +40,11 @@ impl Catalogue {
     }
 
     /// Tasks that were checked against it stay as they are: it is needed only for new ones.
-    pub(super) fn remove_template(&self, name: &TemplateName) -> Result<Decision, Rejection> {
+    pub(super) fn delete_template(&self, name: &TemplateName) -> Result<Decision, Rejection> {
         if !self.templates.known.contains_key(name) {
             return Err(Rejection::unknown("template", name));
         }
-        Ok(Decision::answered(vec![Event::TemplateRemoved { name: name.clone() }], Answer::Done))
+        Ok(Decision::answered(vec![Event::TemplateDeleted { name: name.clone() }], Answer::Done))
     }
 
     pub(super) fn template_defined(&mut self, template: &Arc<Template>) {
@@ -53,21 +53,21 @@ impl Catalogue {
         self.tell_all(&ShardMessage::Template { template: Arc::clone(template) });
     }
 
-    pub(super) fn template_removed(&mut self, name: &TemplateName) {
+    pub(super) fn template_deleted(&mut self, name: &TemplateName) {
         self.templates.known.remove(name);
-        self.tell_all(&ShardMessage::ForgetTemplate { name: name.clone() });
+        self.tell_all(&ShardMessage::DropTemplate { name: name.clone() });
     }
 
     /// A new group's shard hears of all templates.
     pub(super) fn tell_of_templates(&mut self, shard: ShardId) {
         for template in self.templates.known.values() {
-            self.post.send(shard, ShardMessage::Template { template: Arc::clone(template) });
+            self.mailbox.send(shard, ShardMessage::Template { template: Arc::clone(template) });
         }
     }
 
     fn tell_all(&mut self, message: &ShardMessage) {
         for group in self.groups.values() {
-            self.post.send(group.shard, message.clone());
+            self.mailbox.send(group.shard, message.clone());
         }
     }
 }

@@ -3,15 +3,15 @@
 //! A user's history and its own tasks are known to its home group's shard only, so a move asks that shard first.
 //!
 //! ```text
-//!  catalogue   UserMoveAsked ───────────────────────► UserMoved ──────┐
-//!                   └─ ReleaseUser ─┐   ┌─ TellReleased ─┘            └─ ReceiveUser ─┐
+//!  catalogue   UserMoveRequested ───────────────────────► UserMoved ──────┐
+//!                   └─ DetachUser ─┐   ┌─ ReportUserDetached ─┘            └─ AttachUser ─┐
 //!  old shard                        ▼   │                                             │
-//!                                UserReleased                                         │
-//!  new shard                                                                          └► UserReceived
+//!                                UserDetached                                         │
+//!  new shard                                                                          └► UserAttached
 //! ```
 //! *Invariant:* a user is a member of at most one shard. The old shard forgets it with the record that says what it
 //! knew, and from there on that record's message, the catalogue's record and its message carry it, each in a numbered
-//! outbox, until the new shard has it. A shard that cannot let it go says why (`UserKept`, `UserMoveRefused`) and
+//! outbox, until the new shard has it. A shard that cannot let it go says why (`UserDetachRejected`, `UserMoveRejected`) and
 //! keeps it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use tidemill_model::{
     UserHistory, UserName, bounds,
 };
 
-use super::{Catalogue, Wisher};
+use super::{Catalogue, Requester};
 use crate::decision::Decision;
 
 /// Members of one group.
@@ -33,12 +33,12 @@ const MAX_MOVING: usize = 256;
 /// All users.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Users {
-    homes: FxHashMap<UserName, ShardId>,
+    user_groups: FxHashMap<UserName, ShardId>,
     members: BTreeMap<ShardId, u64>,
     moving: BTreeMap<UserName, Move>,
 }
 
-/// A wish that waits for the answer of the user's home group's shard.
+/// A request that waits for the answer of the user's home group's shard.
 #[derive(Debug, Clone, PartialEq)]
 struct Move {
     /// Its home then; absent: none.
@@ -50,12 +50,12 @@ struct Move {
 impl Users {
     fn settle(&mut self, user: &UserName, home: ShardId) {
         self.leave(user);
-        self.homes.insert(user.clone(), home);
+        self.user_groups.insert(user.clone(), home);
         *self.members.entry(home).or_default() += 1;
     }
 
     fn leave(&mut self, user: &UserName) {
-        let old = self.homes.remove(user);
+        let old = self.user_groups.remove(user);
         if let Some(members) = old.and_then(|home| self.members.get_mut(&home)) {
             *members = members.saturating_sub(1);
         }
@@ -79,7 +79,7 @@ impl Catalogue {
             if self.users.moving.contains_key(user) {
                 return Err(is_moving(user));
             }
-            match self.users.homes.get(user) {
+            match self.users.user_groups.get(user) {
                 Some(home) if *home == shard => {}
                 Some(home) => {
                     let group = self.name_of(*home);
@@ -101,7 +101,7 @@ impl Catalogue {
         &self,
         user: &UserName,
         to: &GroupName,
-        wisher: Wisher<'_>,
+        requester: Requester<'_>,
     ) -> Result<Decision, Rejection> {
         let shard = self.groups.get(to).ok_or_else(|| Rejection::unknown("group", to))?.shard;
         let from = self.home_of(user)?;
@@ -109,12 +109,16 @@ impl Catalogue {
             return Ok(Decision::answered(Vec::new(), Answer::Done));
         }
         self.check_room(to, shard, 1)?;
-        self.ask_release(user, from, Some(to), wisher)
+        self.ask_release(user, from, Some(to), requester)
     }
 
-    pub(super) fn remove_user(&self, user: &UserName, wisher: Wisher<'_>) -> Result<Decision, Rejection> {
+    pub(super) fn delete_user(
+        &self,
+        user: &UserName,
+        requester: Requester<'_>,
+    ) -> Result<Decision, Rejection> {
         let from = self.home_of(user)?;
-        self.ask_release(user, from, None, wisher)
+        self.ask_release(user, from, None, requester)
     }
 
     /// The home of a user that is not on its way to another one.
@@ -122,7 +126,7 @@ impl Catalogue {
         if self.users.moving.contains_key(user) {
             return Err(is_moving(user));
         }
-        self.users.homes.get(user).copied().ok_or_else(|| Rejection::unknown("user", user))
+        self.users.user_groups.get(user).copied().ok_or_else(|| Rejection::unknown("user", user))
     }
 
     /// What a group gets is bounded, with those that are on their way to it: its members, and the messages that wait
@@ -134,7 +138,7 @@ impl Catalogue {
             let what = format!("the number of users of group {group}");
             return Err(Rejection::LimitReached { what, limit: MAX_MEMBERS });
         }
-        if self.post.room(shard) <= coming {
+        if self.mailbox.room(shard) <= coming {
             let what =
                 format!("the number of messages that group {group} has not taken in; later there is room");
             return Err(Rejection::LimitReached { what, limit: crate::outbox::MAX_ON_THEIR_WAY as u64 });
@@ -147,18 +151,18 @@ impl Catalogue {
         user: &UserName,
         from: ShardId,
         to: Option<&GroupName>,
-        wisher: Wisher<'_>,
+        requester: Requester<'_>,
     ) -> Result<Decision, Rejection> {
         if self.users.moving.len() >= MAX_MOVING {
             let what = "the number of users that are being moved or removed".to_owned();
             return Err(Rejection::LimitReached { what, limit: MAX_MOVING as u64 });
         }
-        Ok(Decision::events(vec![Event::UserMoveAsked {
+        Ok(Decision::events(vec![Event::UserMoveRequested {
             user: user.clone(),
             from,
             to: to.cloned(),
-            request: wisher.request.cloned(),
-            reply_to: wisher.reply_to.cloned(),
+            request: requester.request.cloned(),
+            reply_to: requester.reply_to.cloned(),
         }]))
     }
 
@@ -175,9 +179,9 @@ impl Catalogue {
         history: &UserHistory,
         tasks: &[MovedTask],
     ) -> Event {
-        let wish = self.users.moving.get(user);
+        let request = self.users.moving.get(user);
         let back = || self.groups.iter().find(|(_, group)| group.shard == from).map(|(name, _)| name);
-        let to = wish.map_or_else(back, |wish| wish.to.as_ref());
+        let to = request.map_or_else(back, |request| request.to.as_ref());
         Event::UserMoved {
             user: user.clone(),
             from,
@@ -185,18 +189,18 @@ impl Catalogue {
             shard: to.and_then(|to| self.groups.get(to)).map(|group| group.shard),
             history: history.clone(),
             tasks: tasks.to_vec(),
-            request: wish.and_then(|wish| wish.request.clone()),
-            reply_to: wish.and_then(|wish| wish.reply_to.clone()),
+            request: request.and_then(|request| request.request.clone()),
+            reply_to: request.and_then(|request| request.reply_to.clone()),
         }
     }
 
     pub(super) fn user_not_let_go(&self, user: &UserName, reason: &Rejection) -> Event {
-        let wish = self.users.moving.get(user);
-        Event::UserMoveRefused {
+        let request = self.users.moving.get(user);
+        Event::UserMoveRejected {
             user: user.clone(),
             reason: reason.clone(),
-            request: wish.and_then(|wish| wish.request.clone()),
-            reply_to: wish.and_then(|wish| wish.reply_to.clone()),
+            request: request.and_then(|request| request.request.clone()),
+            reply_to: request.and_then(|request| request.reply_to.clone()),
         }
     }
 
@@ -204,14 +208,14 @@ impl Catalogue {
         for user in users {
             self.users.settle(user, shard);
         }
-        self.post.send(shard, ShardMessage::Users { users: users.to_vec() });
+        self.mailbox.send(shard, ShardMessage::Users { users: users.to_vec() });
     }
 
-    pub(super) fn user_move_asked(&mut self, event: &Event) {
-        let Event::UserMoveAsked { user, from, to, request, reply_to } = event else { return };
+    pub(super) fn user_move_requested(&mut self, event: &Event) {
+        let Event::UserMoveRequested { user, from, to, request, reply_to } = event else { return };
         let (to, request, reply_to) = (to.clone(), request.clone(), reply_to.clone());
         self.users.moving.insert(user.clone(), Move { to, request, reply_to });
-        self.post.send(*from, ShardMessage::ReleaseUser { user: user.clone() });
+        self.mailbox.send(*from, ShardMessage::DetachUser { user: user.clone() });
     }
 
     pub(super) fn user_moved(&mut self, event: &Event) {
@@ -223,10 +227,10 @@ impl Catalogue {
         };
         self.users.settle(user, shard);
         let (user, history, tasks) = (user.clone(), history.clone(), tasks.clone());
-        self.post.send(shard, ShardMessage::ReceiveUser { user, history, tasks });
+        self.mailbox.send(shard, ShardMessage::AttachUser { user, history, tasks });
     }
 
-    pub(super) fn user_move_refused(&mut self, user: &UserName) {
+    pub(super) fn user_move_rejected(&mut self, user: &UserName) {
         self.users.moving.remove(user);
     }
 }

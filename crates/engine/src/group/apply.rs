@@ -5,17 +5,17 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_model::{
     AlarmKind, AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, Origin,
-    ReturnReason, RunEnd, ShardId, ShardMessage, Timestamp, Token, WorkerId,
+    ReturnReason, RunOutcome, ShardId, ShardMessage, Timestamp, Token, WorkerId,
 };
 
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
 use super::counted::COUNTED;
+use super::external_dependencies::Needs;
 use super::history::Newest;
 use super::job::Job;
 use super::lease::Told;
 use super::queue::ReadyKey;
-use super::settle::Because;
-use super::things::Needs;
+use super::settle::SettleCause;
 use super::worker::{Demand, Slots, Worker};
 use super::workers::MAX_WORKERS;
 use super::{Group, GroupShard, Timer, Trigger};
@@ -27,7 +27,7 @@ impl GroupShard {
     /// Folds one fact, recorded at `now`.
     pub fn apply(&mut self, now: Timestamp, event: &Event) {
         match event {
-            Event::GroupReceived { group, name, worker_key, settings } => {
+            Event::GroupReplicated { group, name, worker_key, settings } => {
                 self.group = Some(Group {
                     id: *group,
                     name: name.clone(),
@@ -36,14 +36,14 @@ impl GroupShard {
                 });
                 self.set_purge_timer(now);
             }
-            Event::JobReceived { definition, enabled, next } => {
+            Event::JobReplicated { definition, enabled, next } => {
                 let before = self.skips_before(definition.id);
                 let known = self.jobs.get(&definition.id).filter(|job| job.enabled == *enabled);
                 let same = known.is_some_and(|job| {
                     job.definition.parents == definition.parents
                         && job.definition.schedule == definition.schedule
                 });
-                self.job_received(now, definition, *enabled, *next);
+                self.job_replicated(now, definition, *enabled, *next);
                 match before {
                     Some(_) => self.skips_changed(definition.id, before),
                     None if same => {}
@@ -51,7 +51,7 @@ impl GroupShard {
                     None => self.skips_moved(definition.id, Timestamp::MIN, Timestamp::MAX),
                 }
             }
-            Event::JobSwitched { job, enabled, next } => {
+            Event::JobSwitchReplicated { job, enabled, next } => {
                 let before = self.skips_before(*job);
                 if let Some(known) = self.jobs.get_mut(job) {
                     known.switch(*enabled, now);
@@ -66,40 +66,55 @@ impl GroupShard {
                 self.promote(*job);
                 self.skips_changed(*job, before);
             }
-            Event::JobRemoved { job } => {
+            Event::JobDropped { job, orphaned_in } => {
                 let before = self.skips_before(*job);
-                self.job_removed(now, *job);
+                if let Some(known) = self.jobs.get_mut(job) {
+                    known.orphaned_in = orphaned_in.iter().copied().collect();
+                }
+                self.job_dropped(now, *job);
                 if self.jobs.contains_key(job) {
                     self.skips_changed(*job, before);
+                    if !orphaned_in.is_empty() {
+                        self.skips_moved(*job, Timestamp::MIN, Timestamp::MAX);
+                    }
                 }
             }
-            Event::JobReleased { job, moved } => self.job_released(now, *job, moved),
-            Event::JobKept { job, reason } => self.job_kept(*job, reason),
-            Event::JobTaken { definition, enabled, next, moved } => {
-                self.job_received(now, definition, *enabled, *next);
-                self.job_taken(definition.id, *enabled, moved);
+            Event::ParentDeletionReplicated { parent, name, deleted_at, coming, .. } => {
+                self.parent_deleted(*parent, name, *deleted_at, *coming);
             }
-            Event::UnfinishedTold { question, jobs } => {
-                let message = ShardMessage::TellUnfinished { question: *question, jobs: jobs.clone() };
-                self.post.send(ShardId::CATALOGUE, message);
+            Event::JobDetached { job, moved } => self.job_detached(now, *job, moved),
+            Event::JobDetachRejected { job, reason } => self.job_detach_rejected(*job, reason),
+            Event::JobAttached { definition, enabled, next, moved } => {
+                self.job_replicated(now, definition, *enabled, *next);
+                self.job_attached(definition.id, *enabled, moved);
             }
-            Event::RunsTold { rerun, part, runs } => {
+            Event::UnfinishedReported { question, jobs } => {
+                let message = ShardMessage::ReportUnfinished { question: *question, jobs: jobs.clone() };
+                self.mailbox.send(ShardId::CATALOGUE, message);
+            }
+            Event::RunsReported { rerun, part, runs } => {
                 let (rerun, part, runs) = (*rerun, *part, runs.clone());
-                self.post.send(ShardId::CATALOGUE, ShardMessage::TellRuns { rerun, part, runs });
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRuns { rerun, part, runs });
             }
             Event::RunSkipped { place, reason, .. } => {
-                let end = RunEnd::Skipped(*reason);
-                self.post.send(ShardId::CATALOGUE, ShardMessage::TellEnd { place: *place, end });
+                let end = RunOutcome::Skipped(*reason);
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRunFinished { place: *place, end });
             }
-            Event::CancelReceived { job, by } => self.cancel_received(*job, by),
+            Event::CancellationReplicated { job, by } => self.cancellation_replicated(*job, by),
             // Parents in other groups.
-            Event::ParentsReceived { parents } => self.parents_received(parents),
-            Event::StandingsHeard { parent, standings } => self.standings_heard(*parent, standings),
-            Event::GenerationsHeard { parent, times, .. } => self.generations_heard(*parent, times),
-            Event::TimesHeard { parent, times } => self.times_heard(*parent, times),
-            Event::ParentFollowed { job, by, what } => self.parent_followed(*job, *by, *what),
-            Event::ParentWatched { job, by, times } => self.parent_watched(*job, *by, times),
-            Event::ParentUnwatched { job, by, times } => self.parent_unwatched(*job, *by, times),
+            Event::ParentsReplicated { parents } => self.parents_replicated(parents),
+            Event::ParentStatusUpdated { parent, standings } => {
+                self.parent_status_updated(*parent, standings)
+            }
+            Event::ParentGenerationsReceived { parent, times, .. } => {
+                self.parent_generations_received(*parent, times)
+            }
+            Event::ParentTimesReceived { parent, times } => self.parent_times_received(*parent, times),
+            Event::ParentSubscribed { job, by, what } => self.parent_subscribed(*job, *by, *what),
+            Event::ParentTimesSubscribed { job, by, times } => self.parent_times_subscribed(*job, *by, times),
+            Event::ParentTimesUnsubscribed { job, by, times } => {
+                self.parent_times_unsubscribed(*job, *by, times)
+            }
             Event::JobSubmitted { definition } => self.job_submitted(definition),
             Event::BatchGenerated { job, logical_time, origin, .. } => {
                 let before = self.skips_before(*job);
@@ -111,7 +126,7 @@ impl GroupShard {
                     self.time_came(*job, *logical_time);
                 }
             }
-            Event::FiresSkipped { job: id, to, next, .. } => {
+            Event::ScheduleSkipped { job: id, to, next, .. } => {
                 let (job, before) = (id, self.skips_before(*id));
                 self.set_next(*job, *next);
                 if let Some(job) = self.jobs.get_mut(job) {
@@ -121,12 +136,12 @@ impl GroupShard {
                 self.skips_changed(*id, before);
             }
             // Pull tasks.
-            Event::TemplateReceived { .. }
-            | Event::TemplateForgotten { .. }
-            | Event::UsersReceived { .. }
-            | Event::UserReleased { .. }
-            | Event::UserKept { .. }
-            | Event::UserReceived { .. }
+            Event::TemplateReplicated { .. }
+            | Event::TemplateDropped { .. }
+            | Event::UsersReplicated { .. }
+            | Event::UserDetached { .. }
+            | Event::UserDetachRejected { .. }
+            | Event::UserAttached { .. }
             | Event::TaskCreated { .. }
             | Event::TaskChanged { .. }
             | Event::TaskDeleted { .. }
@@ -136,14 +151,14 @@ impl GroupShard {
             | Event::GrantExpired { .. }
             | Event::TasksPurged { .. } => self.fold_pull(now, event),
             // Pools.
-            Event::PoolReceived { pool } => self.pools.received(pool),
-            Event::PoolForgotten { name } => self.pools.forgotten(name),
-            Event::RateOpened { name } => self.pools.opened(now, name),
+            Event::PoolReplicated { pool } => self.pools.received(pool),
+            Event::PoolDropped { name } => self.pools.forgotten(name),
+            Event::RateLimitReset { name } => self.pools.opened(now, name),
             Event::PermitsReceived { pools, permits } => self.pools.permits_received(pools, *permits),
             Event::PermitsReported { report } => self.permits_reported(report),
-            Event::CalendarReceived { calendar } => self.calendar_received(calendar),
-            Event::CalendarForgotten { name } => self.calendar_forgotten(name),
-            Event::FireMoved { job, next } => {
+            Event::CalendarReplicated { calendar } => self.calendar_replicated(calendar),
+            Event::CalendarDropped { name } => self.calendar_dropped(name),
+            Event::ScheduleRescheduled { job, next } => {
                 let before = self.skips_before(*job);
                 self.apply_fire_moved(*job, *next);
                 self.skips_changed(*job, before);
@@ -154,7 +169,7 @@ impl GroupShard {
             Event::DependencySatisfied { batch, parent, logical_time, .. } => {
                 self.dependency_changed(now, *batch, *parent, *logical_time, true);
             }
-            Event::DependencyWithdrawn { batch, parent, logical_time, .. } => {
+            Event::DependencyRevoked { batch, parent, logical_time, .. } => {
                 self.dependency_changed(now, *batch, *parent, *logical_time, false);
             }
             Event::BatchAssigned { batch, token, worker, start_by, .. } => {
@@ -172,7 +187,7 @@ impl GroupShard {
                     grant.started = true;
                 }
             }
-            Event::CodeReported { batch, code, .. } => self.code_reported(*batch, *code),
+            Event::UserCodeReported { batch, code, .. } => self.user_code_reported(*batch, *code),
             Event::AttemptFinished { batch, token, attempt, outcome, .. } => {
                 self.attempt_finished(now, *batch, *token, *attempt, outcome);
             }
@@ -186,7 +201,7 @@ impl GroupShard {
             }
             Event::RetryDue { batch } => self.retry_due(now, *batch),
             Event::StartDue { batch } => self.start_due(now, *batch),
-            Event::FreezeReceived { scope, freeze } => self.freeze_received(now, *scope, freeze.as_ref()),
+            Event::FreezeReplicated { scope, freeze } => self.freeze_replicated(now, *scope, freeze.as_ref()),
             Event::KillRequested { batch, by, .. } => {
                 self.cancelling.remove(batch);
                 if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
@@ -196,16 +211,16 @@ impl GroupShard {
             Event::BatchFinished { batch, result, final_command, .. } => {
                 self.batch_finished(now, *batch, (*result, *final_command));
             }
-            Event::BatchMarked { .. } => self.batch_marked(event),
+            Event::BatchResultOverridden { .. } => self.batch_result_overridden(event),
             Event::BatchBlocked { .. } | Event::BatchUnblocked { .. } => self.fold_blocked(event),
-            Event::TimeoutMarked { batch, kind, .. } => self.timeout_marked(*batch, *kind),
+            Event::TimeoutReached { batch, kind, .. } => self.timeout_reached(*batch, *kind),
             Event::FinalCommandAssigned { batch, worker, token, start_by, .. } => {
                 self.final_assigned(*batch, worker, (*token, *start_by));
             }
             Event::FinalCommandGranted { token, incarnation, nonce, .. } => {
                 self.final_granted(*token, incarnation, nonce);
             }
-            Event::FinalCommandEnded { batch, token, .. } => self.final_has_ended(*batch, *token),
+            Event::FinalCommandFinished { batch, token, .. } => self.final_has_ended(*batch, *token),
             Event::FinalCommandNotRun { batch, .. } => {
                 self.final_placed(*batch);
             }
@@ -216,27 +231,29 @@ impl GroupShard {
             }
             Event::WorkerLost { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.lost = true);
-                self.unsettle(worker, Because::Lost);
+                self.unsettle(worker, SettleCause::Lost);
             }
-            Event::WorkerFound { worker, .. } => {
+            Event::WorkerRecovered { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.lost = false);
                 self.keep_what_was_lost(worker);
             }
             Event::LeaseExpired { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
-                self.unsettle(worker, Because::Expired);
+                self.unsettle(worker, SettleCause::Expired);
             }
             Event::WorkerDrained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
             Event::WorkerResumed { worker } => {
                 self.workers.turn(now, worker, |worker| worker.drained = false)
             }
-            Event::WorkerUnfit { worker, reason, .. } => {
-                self.workers.turn(now, worker, |worker| worker.unfit = Some(reason.as_str().into()));
+            Event::WorkerUnready { worker, reason, .. } => {
+                self.workers.turn(now, worker, |worker| worker.unready = Some(reason.as_str().into()));
             }
-            Event::WorkerFit { worker, .. } => self.workers.turn(now, worker, |worker| worker.unfit = None),
-            Event::MessageReceived { from, number } => self.post.receive(*from, *number),
+            Event::WorkerReady { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.unready = None)
+            }
+            Event::MessageReceived { from, number } => self.mailbox.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => {
-                self.post.acknowledge(*to, *upto);
+                self.mailbox.acknowledge(*to, *upto);
                 self.say(*to);
                 self.tell_shard(*to);
             }
@@ -244,13 +261,13 @@ impl GroupShard {
                 self.suspended.insert(entity.clone());
                 self.timers.retain(|(_, timer)| timer.entity() != *entity);
             }
-            Event::ThingWaited { .. }
-            | Event::ThingSatisfied { .. }
-            | Event::ThingWithdrawn { .. }
-            | Event::ThingsForgotten { .. }
-            | Event::ChecksRequested { .. } => self.fold_things(now, event),
+            Event::ExternalDependencyRegistered { .. }
+            | Event::ExternalDependencySatisfied { .. }
+            | Event::ExternalDependencyRevoked { .. }
+            | Event::ExternalDependenciesEvicted { .. }
+            | Event::ProbesRequested { .. } => self.fold_external_dependencies(now, event),
             Event::DependencyOverridden { .. } => self.dependency_overridden(now, event),
-            Event::QualityRequested { .. } | Event::QualityTaken { .. } | Event::QualityAnswered { .. } => {
+            Event::QualityRequested { .. } | Event::QualitySent { .. } | Event::QualityAnswered { .. } => {
                 self.fold_quality(now, event)
             }
             Event::AlarmRaised { kind: AlarmKind::BigTask, batch: Some(batch), .. } => {
@@ -258,61 +275,62 @@ impl GroupShard {
             }
             Event::AlarmRaised { .. } => {}
             // The partition's own, and the catalogue's, which a journal of a single partition also holds.
-            Event::CommandQuarantined { .. }
-            | Event::TimeSet { .. }
-            | Event::LossAccepted { .. }
+            Event::CommandDeadLettered { .. }
+            | Event::ClockSet { .. }
+            | Event::CommandLossAccepted { .. }
             | Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
-            | Event::Frozen { .. }
-            | Event::Thawed { .. }
+            | Event::FreezeSet { .. }
+            | Event::FreezeLifted { .. }
             | Event::KeyRevoked { .. }
             | Event::JobDefined { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
             | Event::JobDeleted { .. }
-            | Event::JobMoveAsked { .. }
+            | Event::JobParentDeleted { .. }
+            | Event::JobMoveRequested { .. }
             | Event::JobMoved { .. }
-            | Event::JobMoveRefused { .. }
-            | Event::UnfinishedAsked { .. }
-            | Event::UnfinishedHeard { .. }
-            | Event::RemovalDecided { .. }
+            | Event::JobMoveRejected { .. }
+            | Event::UnfinishedQueried { .. }
+            | Event::UnfinishedReceived { .. }
+            | Event::DeletionDecided { .. }
             | Event::JobsStaged { .. }
-            | Event::StagingDropped { .. }
+            | Event::StagingDiscarded { .. }
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
             | Event::ThirdPartyReported { .. }
-            | Event::ThirdPartyForgotten { .. }
-            | Event::ChecksLate { .. }
-            | Event::ChecksRecovered { .. }
+            | Event::ThirdPartyEvicted { .. }
+            | Event::ProbesLate { .. }
+            | Event::ProbesRecovered { .. }
             | Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
+            | Event::TemplateDeleted { .. }
             | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
+            | Event::UserMoveRequested { .. }
             | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. }
+            | Event::UserMoveRejected { .. }
             | Event::PoolDefined { .. }
-            | Event::PoolRemoved { .. }
-            | Event::PermitsHeard { .. }
+            | Event::PoolDeleted { .. }
+            | Event::PermitReportReceived { .. }
             | Event::PermitsGranted { .. }
             | Event::CalendarDefined { .. }
-            | Event::CalendarRemoved { .. }
+            | Event::CalendarDeleted { .. }
             | Event::RerunRequested { .. }
-            | Event::RunsAsked { .. }
-            | Event::RunsHeard { .. }
+            | Event::RunsQueried { .. }
+            | Event::RunsReceived { .. }
             | Event::JobsSkipped { .. }
             | Event::BatchesPlanned { .. }
             | Event::RerunPlanned { .. }
             | Event::RerunApproved { .. }
-            | Event::RunsOrdered { .. }
-            | Event::RunEnded { .. }
+            | Event::RunsRequested { .. }
+            | Event::RunFinished { .. }
             | Event::RunsBlocked { .. }
             | Event::BulkRequested { .. }
             | Event::BulkAdvanced { .. }
             | Event::RerunPaused { .. }
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }
-            | Event::RerunEnded { .. }
+            | Event::RerunFinished { .. }
             | Event::JobCancelled { .. } => {}
         }
     }
@@ -351,7 +369,7 @@ impl GroupShard {
             }
         }
         let machine = old.and_then(|old| old.machine);
-        let unfit = old.filter(|_| same_life).and_then(|old| old.unfit.clone());
+        let unready = old.filter(|_| same_life).and_then(|old| old.unready.clone());
         let expired = same_life && old.is_some_and(|old| old.expired);
         let turned = old.map(|old| old.turned).unwrap_or_default();
         if is_new && self.workers.len() >= MAX_WORKERS {
@@ -364,7 +382,7 @@ impl GroupShard {
             slots,
             labels: labels.clone(),
             drained,
-            unfit,
+            unready,
             lost: false,
             expired,
             turned,
@@ -375,17 +393,17 @@ impl GroupShard {
         };
         self.workers.insert(worker.clone(), known);
         self.workers.turn(now, worker, |_| {});
-        let dead = self.unsettled.get(worker).is_some_and(|left| left.because == Because::Expired);
+        let dead = self.unsettled.get(worker).is_some_and(|left| left.because == SettleCause::Expired);
         match (same_life, dead) {
             // What its dead life had is ended whoever the worker is now.
             (_, true) => {}
             // A repeat says nothing new of what an earlier life had.
             (true, false) => self.keep_what_was_lost(worker),
-            (false, false) => self.unsettle(worker, Because::Restarted),
+            (false, false) => self.unsettle(worker, SettleCause::Restarted),
         }
     }
 
-    fn job_received(
+    fn job_replicated(
         &mut self,
         now: Timestamp,
         definition: &Arc<JobDefinition>,
@@ -395,12 +413,14 @@ impl GroupShard {
         let id = definition.id;
         let mut job = Job::new(Arc::clone(definition), enabled, false);
         let mut before: Vec<JobId> = Vec::new();
+        let mut old_definition = None;
         job.schedule = self.calendars.timetable(definition);
         job.pass(now);
         self.calendars.settled(id);
         if let Some(old) = self.jobs.remove(&id) {
             before.extend(old.parents());
             self.leave_parents(&old);
+            old_definition = Some(Arc::clone(&old.definition));
             let old = *old;
             job.skipped_before_off = old.skips_when_off();
             job.former_names = old.former_names;
@@ -430,10 +450,14 @@ impl GroupShard {
             } else {
                 self.orphans.entry(parent).or_default().insert(id);
             }
+            self.names_deleted(id, parent);
             before.push(parent);
         }
         for parent in before {
             self.follow_foreign(parent);
+        }
+        if let Some(old) = old_definition {
+            self.adopted(id, &old);
         }
         self.set_next(id, next);
         self.prune_triggers();
@@ -441,14 +465,15 @@ impl GroupShard {
         self.promote(id);
     }
 
-    pub(crate) fn job_removed(&mut self, now: Timestamp, id: JobId) {
+    pub(crate) fn job_dropped(&mut self, now: Timestamp, id: JobId) {
+        // What it skipped until now goes by the fire that was to come.
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.switch(false, now);
+            job.removed = true;
+        }
         self.set_next(id, None);
         self.calendars.settled(id);
         self.forget_late_of(id);
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.removed = true;
-            job.switch(false, now);
-        }
         let parents: Vec<JobId> = self.jobs.get(&id).into_iter().flat_map(|job| job.parents()).collect();
         self.promote(id);
         self.forget_removed(id);
@@ -469,11 +494,12 @@ impl GroupShard {
             if !job.children.is_empty() {
                 self.orphans.insert(id, job.children);
             }
+            self.adopted(id, &job.definition);
         }
     }
 
     fn is_needed(&self, id: JobId, job: &Job) -> bool {
-        self.is_waited_for(id) || job.unfinished().next().is_some()
+        self.is_waited_for(id) || job.unfinished().next().is_some() || job.removed && job.is_named
     }
 
     /// Whether a batch waits for one of the job, here or in another group, or a job of another group names it.
@@ -531,7 +557,7 @@ impl GroupShard {
             version,
             dependencies,
             counted_parents,
-            things,
+            external_dependencies,
             quality_gate,
             earliest_start,
             parameters,
@@ -610,10 +636,10 @@ impl GroupShard {
             _ => Vec::new(),
         };
         let mut batch = batch;
-        if !things.is_empty() || *quality_gate {
+        if !external_dependencies.is_empty() || *quality_gate {
             let gate = quality_gate.then(Default::default);
-            let things = self.join_things(*id, things);
-            batch.needs = Some(Box::new(Needs { things, gate, ..Needs::default() }));
+            let external_dependencies = self.join_external_dependencies(*id, external_dependencies);
+            batch.needs = Some(Box::new(Needs { external_dependencies, gate, ..Needs::default() }));
         }
         if batch.counted.is_some() {
             self.join_counted(*id, *logical_time);
@@ -640,7 +666,7 @@ impl GroupShard {
         }
     }
 
-    /// Jobs for once that waited for any batch of `parent` wait for this one from now on.
+    /// Ad-hoc jobs that waited for any batch of `parent` wait for this one from now on.
     fn first_batch(&mut self, parent: JobId, time: Timestamp) {
         for (id, index) in self.first_waiters.remove(&parent).unwrap_or_default() {
             let batch = self.batches.get_mut(&id);
@@ -726,14 +752,14 @@ impl GroupShard {
     pub(crate) fn make_ready(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get(&id) else { return };
         let unmet = batch.unmet() > u32::from(planted!(DependencyForgotten));
-        if batch.phase != Phase::Waiting || unmet || !batch.has_its_things() {
+        if batch.phase != Phase::Waiting || unmet || !batch.has_its_external_dependencies() {
             return;
         }
         if self.lacks_a_failure(batch) {
             return;
         }
         if batch.gate().is_some_and(|gate| !gate.is_open()) {
-            return self.knock(id);
+            return self.request_quality_check(id);
         }
         if self.holds_back(id, batch) {
             return;
@@ -993,7 +1019,7 @@ impl GroupShard {
             }
             Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
         }
-        self.leave_things(id, &batch);
+        self.leave_external_dependencies(id, &batch);
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             let parent = dependency.declared.parent;
             if let Some(waiters) = self.first_waiters.get_mut(&parent).filter(|_| dependency.is_open()) {
@@ -1021,8 +1047,8 @@ impl GroupShard {
         self.final_called(id, &batch, end, now);
         self.finished.insert(id, result);
         if let Some(place) = self.reruns.remove(&id) {
-            let end = RunEnd::Finished { batch: id, result };
-            self.post.send(ShardId::CATALOGUE, ShardMessage::TellEnd { place, end });
+            let end = RunOutcome::Finished { batch: id, result };
+            self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRunFinished { place, end });
         }
         let Some(job) = self.jobs.get_mut(&batch.definition.id) else { return };
         if let Some(newest) = job.history.get_mut(batch.logical_time)
@@ -1041,11 +1067,12 @@ impl GroupShard {
             if self.jobs.get(&parent).is_some_and(|job| job.removed) {
                 self.forget_removed(parent);
             }
+            self.forget_deleted_parent(parent);
         }
         self.forget_submissions(now);
     }
 
-    /// Jobs for once leave the state in the order in which they ended, once there are too many.
+    /// Ad-hoc jobs leave the state in the order in which they ended, once there are too many.
     fn forget_submissions(&mut self, now: Timestamp) {
         while self.submissions.len() > self.remembered_submissions {
             let Some(oldest) = self.submissions.pop_front() else { return };
@@ -1053,7 +1080,7 @@ impl GroupShard {
                 self.submissions.push_back(oldest);
                 return;
             }
-            self.job_removed(now, oldest);
+            self.job_dropped(now, oldest);
         }
     }
 

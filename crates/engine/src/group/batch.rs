@@ -9,9 +9,9 @@ use tidemill_model::{
 };
 
 use super::counted::Counted;
+use super::external_dependencies::{Need, Needs};
 use super::quality::Gate;
 use super::queue::ReadyKey;
-use super::things::{Need, Needs};
 use super::timeouts::Deadlines;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -139,9 +139,9 @@ impl Batch {
         kept_back.count() as u32 + counted
     }
 
-    /// The things outside that it waits for.
-    pub(crate) fn things(&self) -> &[Need] {
-        self.needs.as_ref().map_or(&[], |needs| &needs.things)
+    /// The external dependencies that it waits for.
+    pub(crate) fn external_dependencies(&self) -> &[Need] {
+        self.needs.as_ref().map_or(&[], |needs| &needs.external_dependencies)
     }
 
     /// Parents' times that it runs without.
@@ -178,13 +178,13 @@ impl Batch {
     }
 
     /// Whether everything outside that it waits for is there, the quality service's word apart.
-    pub(crate) fn has_its_things(&self) -> bool {
-        !self.things().iter().any(|need| need.is_unmet())
+    pub(crate) fn has_its_external_dependencies(&self) -> bool {
+        !self.external_dependencies().iter().any(|need| need.is_unmet())
     }
 
     /// Whether no condition of its own keeps it back.
     pub(crate) fn may_run(&self) -> bool {
-        self.unmet() == 0 && self.has_its_things() && self.gate().is_none_or(Gate::is_open)
+        self.unmet() == 0 && self.has_its_external_dependencies() && self.gate().is_none_or(Gate::is_open)
     }
 
     pub(crate) fn grant(&self) -> Option<&Grant> {
@@ -210,7 +210,7 @@ impl WaitsFor {
         Self { declared, met }
     }
 
-    /// Of a job for once, whose parent had no batch yet: it waits for the first one.
+    /// Of an ad-hoc job, whose parent had no batch yet: it waits for the first one.
     pub(crate) fn is_open(&self) -> bool {
         self.declared.times.is_empty() && self.declared.mapping == Mapping::Any
     }

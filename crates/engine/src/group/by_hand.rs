@@ -140,7 +140,7 @@ impl GroupShard {
         })
     }
 
-    /// Whether this is the id of a job for once, which may be forgotten (ADR 6).
+    /// Whether this is the id of an ad-hoc job, which may be forgotten (ADR 6).
     fn was_submitted(&self, id: JobId) -> bool {
         id.shard() == self.id && id.0 > 0 && id <= JobId::mint(self.jobs_minted, self.id)
     }

@@ -53,7 +53,7 @@ impl Calendars {
 }
 
 impl GroupShard {
-    pub(crate) fn calendar_received(&mut self, calendar: &Calendar) {
+    pub(crate) fn calendar_replicated(&mut self, calendar: &Calendar) {
         let name = &calendar.spec.name;
         match Days::try_from(calendar) {
             Ok(days) => {
@@ -74,14 +74,14 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn calendar_forgotten(&mut self, name: &CalendarName) {
+    pub(crate) fn calendar_dropped(&mut self, name: &CalendarName) {
         self.calendars.known.remove(name);
     }
 
     /// The next fire of a job whose calendar has changed. What is due already is not moved any more.
-    pub(crate) fn fire_moved(&self, id: JobId, now: Timestamp) -> Vec<Event> {
+    pub(crate) fn schedule_rescheduled(&self, id: JobId, now: Timestamp) -> Vec<Event> {
         let Some(job) = self.jobs.get(&id) else { return Vec::new() };
-        vec![Event::FireMoved { job: id, next: anew(job.schedule.as_deref(), job.next, now) }]
+        vec![Event::ScheduleRescheduled { job: id, next: anew(job.schedule.as_deref(), job.next, now) }]
     }
 
     pub(crate) fn apply_fire_moved(&mut self, id: JobId, next: Option<Fire>) {

@@ -17,7 +17,7 @@ impl GroupShard {
     }
 
     /// What is unfinished of the job is to be ended, one batch after another.
-    pub(crate) fn cancel_received(&mut self, id: JobId, by: &Actor) {
+    pub(crate) fn cancellation_replicated(&mut self, id: JobId, by: &Actor) {
         let Some(job) = self.jobs.get(&id) else { return };
         let batches: Vec<BatchId> = job.unfinished().map(|(_, newest)| newest.batch).collect();
         for batch in batches {
@@ -33,9 +33,9 @@ impl GroupShard {
     pub(crate) fn cancel(&self, batch: BatchId) -> Vec<Event> {
         let Some(by) = self.cancelling.get(&batch) else { return Vec::new() };
         let killed = self.kill_batch(batch, by, "its job was deleted");
-        match killed.map(|decision| decision.verdict) {
-            Ok(crate::decision::Verdict::Accepted { events, .. }) => events,
-            Ok(crate::decision::Verdict::Refused(_)) | Err(_) => Vec::new(),
+        match killed.map(|decision| decision.ruling) {
+            Ok(crate::decision::Ruling::Accepted { events, .. }) => events,
+            Ok(crate::decision::Ruling::Refused(_)) | Err(_) => Vec::new(),
         }
     }
 }

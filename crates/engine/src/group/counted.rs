@@ -3,7 +3,7 @@
 //! lists them: the definition does, and here they are counted.
 //!
 //! What a batch was told of each of them is one bit, which `batch.generated`, `dependency.satisfied` and
-//! `dependency.withdrawn` set; how a parent stands is looked up where it stands, so that whatever makes it stand otherwise is
+//! `dependency.revoked` set; how a parent stands is looked up where it stands, so that whatever makes it stand otherwise is
 //! heard of by [`GroupShard::newest_changed`], as for listed parents.
 //!
 //! *Invariant:* [`GroupShard::counted`] holds the unfinished batches that count parents, by logical time.
@@ -216,7 +216,7 @@ impl GroupShard {
 
     /// Whether some batch counts this parent.
     pub(crate) fn is_counted(&self, parent: JobId) -> bool {
-        // A job for once has no children.
+        // An ad-hoc job has no children.
         if self.counted.is_empty() || self.jobs.get(&parent).is_some_and(|job| job.submitted) {
             return false;
         }

@@ -21,9 +21,18 @@ impl GroupShard {
                     .into()
             }
             Command::KillBatch { batch, reason } => self.kill_batch(*batch, actor, reason).into(),
-            Command::MarkBatch { batch, job, logical_time, result, reason, run } => {
+            Command::OverrideBatchResult { batch, job, logical_time, result, reason, run } => {
                 let (batch, job, logical_time, result, run) = (*batch, *job, *logical_time, *result, *run);
-                self.mark_batch(&Marking { batch, job, logical_time, result, by: actor, reason, run }).into()
+                self.override_batch_result(&Marking {
+                    batch,
+                    job,
+                    logical_time,
+                    result,
+                    by: actor,
+                    reason,
+                    run,
+                })
+                .into()
             }
             Command::KillJob { job } => self.kill_job(*job, actor).into(),
             Command::DrainWorker { worker } => self.drain_worker(worker).into(),
@@ -34,20 +43,20 @@ impl GroupShard {
             Command::RejectAssignment { token, worker, nonce, reason } => {
                 self.reject_assignment(*token, (worker, nonce.as_ref()), reason, now)
             }
-            Command::ReportCode { token, code } => self.report_code(*token, *code).into(),
+            Command::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
             Command::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
             Command::ReportFinished { token, worker, outcome, usage } => {
                 self.report_finished(*token, worker, outcome, usage.as_ref(), now)
             }
             Command::ReportPaths { answers } => self.report_paths(answers).into(),
-            Command::RecheckFailed { token, worker, things } => {
-                self.recheck_failed(*token, worker, things).into()
+            Command::RecheckFailed { token, worker, external_dependencies } => {
+                self.recheck_failed(*token, worker, external_dependencies).into()
             }
             Command::OverrideDependency { batch, what, reason } => {
                 self.override_dependency(*batch, what, reason, actor).into()
             }
-            Command::CheckNow { batch } => self.check_now(*batch, actor).into(),
-            Command::TakeQuality { batch, number, by } => self.take_quality(*batch, *number, by).into(),
+            Command::ProbeNow { batch } => self.probe_now(*batch, actor).into(),
+            Command::SendQuality { batch, number, by } => self.send_quality(*batch, *number, by).into(),
             Command::AnswerQuality { batch, allowed, reason } => {
                 self.answer_quality(*batch, *allowed, reason, actor).into()
             }
@@ -66,21 +75,21 @@ impl GroupShard {
             | Command::DefineGroup { .. }
             | Command::DefineKey { .. }
             | Command::Freeze { .. }
-            | Command::Thaw { .. }
+            | Command::LiftFreeze { .. }
             | Command::RevokeKey { .. }
             | Command::ApplyJobs { .. }
             | Command::StageJobs { .. }
             | Command::CommitApply { .. }
             | Command::DefineJob { .. }
             | Command::DefineTemplate { .. }
-            | Command::RemoveTemplate { .. }
+            | Command::DeleteTemplate { .. }
             | Command::AssignUsers { .. }
             | Command::MoveUser { .. }
-            | Command::RemoveUser { .. }
+            | Command::DeleteUser { .. }
             | Command::DefinePool { .. }
-            | Command::RemovePool { .. }
+            | Command::DeletePool { .. }
             | Command::DefineCalendar { .. }
-            | Command::RemoveCalendar { .. }
+            | Command::DeleteCalendar { .. }
             | Command::PlanRerun(_)
             | Command::ApproveRerun { .. }
             | Command::RequestBulk { .. }
@@ -92,7 +101,7 @@ impl GroupShard {
             | Command::MoveJob { .. }
             | Command::SwitchJob { .. }
             | Command::ReportThirdParty(_)
-            | Command::ReportChecks(_)
+            | Command::ReportProbes(_)
             | Command::DeleteJob { .. } => {
                 let what = "a command of the catalogue".to_owned();
                 Rejection::WrongShard { what, shard: self.id.0 }.into()

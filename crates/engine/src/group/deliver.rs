@@ -17,7 +17,7 @@ impl GroupShard {
         message: &ShardMessage,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let expected = self.post.received(from) + 1;
+        let expected = self.mailbox.received(from) + 1;
         if number < expected {
             // The acknowledgement may have been lost.
             let command = Command::Acknowledge { from: self.id, upto: expected - 1 };
@@ -40,84 +40,93 @@ impl GroupShard {
         now: Timestamp,
     ) -> Result<Vec<Event>, Rejection> {
         Ok(vec![match message {
-            ShardMessage::Parents { parents } => Event::ParentsReceived { parents: parents.clone() },
-            ShardMessage::Follow { job, what } => Event::ParentFollowed { job: *job, by: from, what: *what },
+            ShardMessage::Parents { parents } => Event::ParentsReplicated { parents: parents.clone() },
+            ShardMessage::Subscription { job, what } => {
+                Event::ParentSubscribed { job: *job, by: from, what: *what }
+            }
             ShardMessage::Watch { job, times } => {
-                Event::ParentWatched { job: *job, by: from, times: times.clone() }
+                Event::ParentTimesSubscribed { job: *job, by: from, times: times.clone() }
             }
             ShardMessage::Unwatch { job, times } => {
-                Event::ParentUnwatched { job: *job, by: from, times: times.clone() }
+                Event::ParentTimesUnsubscribed { job: *job, by: from, times: times.clone() }
             }
             // Of before the job went to another group, which says how it stands now.
             ShardMessage::Stands { job, .. } if !self.may_tell_of(*job, from) => return Ok(Vec::new()),
             ShardMessage::Stands { job, standings } => {
-                Event::StandingsHeard { parent: *job, standings: standings.clone() }
+                Event::ParentStatusUpdated { parent: *job, standings: standings.clone() }
             }
             ShardMessage::Generated { job, times, left_out } => {
-                Event::GenerationsHeard { parent: *job, times: times.clone(), left_out: *left_out }
+                Event::ParentGenerationsReceived { parent: *job, times: times.clone(), left_out: *left_out }
             }
-            ShardMessage::Known { job, times } => Event::TimesHeard { parent: *job, times: times.clone() },
-            ShardMessage::Group { id, name, worker_key, settings } => Event::GroupReceived {
+            ShardMessage::Known { job, times } => {
+                Event::ParentTimesReceived { parent: *job, times: times.clone() }
+            }
+            ShardMessage::Group { id, name, worker_key, settings } => Event::GroupReplicated {
                 group: *id,
                 name: name.clone(),
                 worker_key: worker_key.clone(),
                 settings: settings.clone(),
             },
-            ShardMessage::Job { definition, enabled } => Event::JobReceived {
+            ShardMessage::Job { definition, enabled } => Event::JobReplicated {
                 definition: std::sync::Arc::clone(definition),
                 enabled: *enabled,
                 next: if *enabled { self.next_fire(definition, now) } else { None },
             },
-            ShardMessage::Switch { job, enabled } => Event::JobSwitched {
+            ShardMessage::Switch { job, enabled } => Event::JobSwitchReplicated {
                 job: *job,
                 enabled: *enabled,
                 next: if *enabled { self.next_of(*job, now) } else { None },
             },
             ShardMessage::Calendar { calendar } => {
-                Event::CalendarReceived { calendar: std::sync::Arc::clone(calendar) }
+                Event::CalendarReplicated { calendar: std::sync::Arc::clone(calendar) }
             }
-            ShardMessage::ForgetCalendar { name } => Event::CalendarForgotten { name: name.clone() },
+            ShardMessage::DropCalendar { name } => Event::CalendarDropped { name: name.clone() },
             ShardMessage::Freeze { scope, freeze } => {
-                Event::FreezeReceived { scope: *scope, freeze: freeze.clone() }
+                Event::FreezeReplicated { scope: *scope, freeze: freeze.clone() }
             }
-            ShardMessage::ReleaseJob { job, until } => self.release_job(*job, *until, now),
-            ShardMessage::TakeJob { definition, enabled, moved } => {
-                self.take_job(definition, *enabled, moved, now)
+            ShardMessage::DetachJob { job, until } => self.detach_job(*job, *until, now),
+            ShardMessage::AttachJob { definition, enabled, moved } => {
+                self.attach_job(definition, *enabled, moved, now)
             }
-            ShardMessage::Remove { job } => Event::JobRemoved { job: *job },
-            ShardMessage::AskUnfinished { question, jobs } => {
-                Event::UnfinishedTold { question: *question, jobs: self.unfinished_of(jobs) }
+            ShardMessage::Remove { job, orphaned_in } => {
+                Event::JobDropped { job: *job, orphaned_in: orphaned_in.clone() }
             }
-            ShardMessage::Cancel { job, by } => Event::CancelReceived { job: *job, by: by.clone() },
-            ShardMessage::AskRuns { rerun, part, asked } => {
-                Event::RunsTold { rerun: *rerun, part: *part, runs: self.runs_of(asked) }
+            ShardMessage::ParentDeleted { parent, name, deleted_at, coming } => {
+                self.parent_deletion(*parent, name, *deleted_at, *coming)
+            }
+            ShardMessage::QueryUnfinished { question, jobs } => {
+                Event::UnfinishedReported { question: *question, jobs: self.unfinished_of(jobs) }
+            }
+            ShardMessage::Cancel { job, by } => Event::CancellationReplicated { job: *job, by: by.clone() },
+            ShardMessage::QueryRuns { rerun, part, asked } => {
+                Event::RunsReported { rerun: *rerun, part: *part, runs: self.runs_of(asked) }
             }
             ShardMessage::StartRun(start) => return Ok(self.start_run(start, now)),
             ShardMessage::KillRun { place, by } => return Ok(self.kill_run(*place, by)),
             ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
-            ShardMessage::CheckNow { by } => Event::ChecksRequested { batch: None, by: by.clone() },
+            ShardMessage::ProbeNow { by } => Event::ProbesRequested { batch: None, by: by.clone() },
             ShardMessage::Template { template } => {
-                Event::TemplateReceived { template: std::sync::Arc::clone(template) }
+                Event::TemplateReplicated { template: std::sync::Arc::clone(template) }
             }
-            ShardMessage::ForgetTemplate { name } => Event::TemplateForgotten { name: name.clone() },
-            ShardMessage::Users { users } => Event::UsersReceived { users: users.clone() },
-            ShardMessage::ReleaseUser { user } => self.release_user(user),
-            ShardMessage::ReceiveUser { user, history, tasks } => {
-                Event::UserReceived { user: user.clone(), history: history.clone(), tasks: tasks.clone() }
+            ShardMessage::DropTemplate { name } => Event::TemplateDropped { name: name.clone() },
+            ShardMessage::Users { users } => Event::UsersReplicated { users: users.clone() },
+            ShardMessage::DetachUser { user } => self.detach_user(user),
+            ShardMessage::AttachUser { user, history, tasks } => {
+                Event::UserAttached { user: user.clone(), history: history.clone(), tasks: tasks.clone() }
             }
-            ShardMessage::Pool { pool } => Event::PoolReceived { pool: std::sync::Arc::clone(pool) },
-            ShardMessage::ForgetPool { name } => Event::PoolForgotten { name: name.clone() },
+            ShardMessage::Pool { pool } => Event::PoolReplicated { pool: std::sync::Arc::clone(pool) },
+            ShardMessage::DropPool { name } => Event::PoolDropped { name: name.clone() },
             ShardMessage::GrantPermits { pools, permits } => {
                 Event::PermitsReceived { pools: pools.clone(), permits: *permits }
             }
-            ShardMessage::TellUnfinished { .. }
+            ShardMessage::ReportUnfinished { .. }
             | ShardMessage::ReportPermits { .. }
-            | ShardMessage::TellReleased { .. }
-            | ShardMessage::TellKept { .. }
-            | ShardMessage::TellJobReleased { .. }
-            | ShardMessage::TellJobKept { .. }
-            | ShardMessage::TellRuns { .. }
-            | ShardMessage::TellEnd { .. } => {
+            | ShardMessage::ReportUserDetached { .. }
+            | ShardMessage::ReportUserDetachRejected { .. }
+            | ShardMessage::ReportJobDetached { .. }
+            | ShardMessage::ReportJobDetachRejected { .. }
+            | ShardMessage::ReportRuns { .. }
+            | ShardMessage::ReportRunFinished { .. } => {
                 let what = "an answer to the catalogue".to_owned();
                 return Err(Rejection::WrongShard { what, shard: self.id.0 });
             }

@@ -18,21 +18,21 @@ pub(crate) enum Task {
     Cancel(BatchId),
     Tell(JobId, Timestamp, Waiter),
     /// The calendar of this job has changed.
-    MoveFire(JobId),
+    Reschedule(JobId),
     /// A batch is to be ended for its parents.
     Conclude(BatchId),
     /// A batch is blocked by a failed parent and does not say so, or the reverse.
     Block(BatchId),
     Trigger,
-    /// Nobody waits for some things any more.
-    ForgetThings,
+    /// Nobody waits for some external dependencies any more.
+    ForgetExternalDependencies,
     /// The quality service is to be asked.
     AskQuality(BatchId),
     Timer(Timestamp, Timer),
     Anchor(BatchId),
-    Finale(BatchId),
+    FinalCommands(BatchId),
     /// The final command of a batch that had no attempt goes to this worker, or to none.
-    PlaceFinale(BatchId, Option<WorkerId>),
+    PlaceFinalCommands(BatchId, Option<WorkerId>),
     /// More batches of a pool may start again.
     OpenRate(PoolName),
     Place(BatchId, WorkerId),
@@ -41,7 +41,7 @@ pub(crate) enum Task {
 }
 
 impl GroupShard {
-    /// The next thing to decide; timers only those due by `horizon`.
+    /// The next chore to decide; timers only those due by `horizon`.
     pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<Task> {
         if let Some(worker) = self.unsettled.keys().next() {
             return Some(Task::Settle(worker.clone()));
@@ -55,7 +55,7 @@ impl GroupShard {
             return Some(Task::Tell(*job, *time, waiter));
         }
         if let Some(job) = self.calendars.next_moved() {
-            return Some(Task::MoveFire(job));
+            return Some(Task::Reschedule(job));
         }
         if let Some(batch) = self.next_concluding() {
             return Some(Task::Conclude(batch));
@@ -66,8 +66,8 @@ impl GroupShard {
         if !self.triggers.is_empty() {
             return Some(Task::Trigger);
         }
-        if self.things.has_surplus(horizon) {
-            return Some(Task::ForgetThings);
+        if self.external_dependencies.has_surplus(horizon) {
+            return Some(Task::ForgetExternalDependencies);
         }
         if let Some(batch) = self.quality.next_due() {
             return Some(Task::AskQuality(batch));
@@ -78,10 +78,10 @@ impl GroupShard {
             return Some(Task::Timer(*at, *timer));
         }
         if let Some(batch) = self.finals.next_due() {
-            return Some(Task::Finale(batch));
+            return Some(Task::FinalCommands(batch));
         }
         if let Some((batch, worker)) = self.next_unplaced_final() {
-            return Some(Task::PlaceFinale(batch, worker));
+            return Some(Task::PlaceFinalCommands(batch, worker));
         }
         if let Some((_, pool)) = self.next_opening().filter(|(at, _)| *at <= horizon) {
             return Some(Task::OpenRate(pool));
@@ -104,17 +104,17 @@ impl GroupShard {
             Task::Settle(worker) => self.settle(worker, now),
             Task::Cancel(batch) => self.cancel(*batch),
             Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
-            Task::MoveFire(job) => self.fire_moved(*job, now),
+            Task::Reschedule(job) => self.schedule_rescheduled(*job, now),
             Task::Conclude(batch) => self.conclude(*batch),
             Task::Block(batch) => self.turn_blocked(*batch, now),
             Task::Trigger => self.triggered(now).unwrap_or_default(),
-            Task::ForgetThings => self.things.forget(now),
+            Task::ForgetExternalDependencies => self.external_dependencies.forget(now),
             Task::AskQuality(batch) => self.ask_quality(*batch, now),
             Task::Timer(_, timer) => self.timer(*timer, now),
             Task::Anchor(batch) => vec![self.batch_end(*batch, BatchResult::Success, None, String::new())],
-            Task::Finale(batch) => self.finale(*batch, now),
-            Task::PlaceFinale(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
-            Task::OpenRate(name) => vec![Event::RateOpened { name: name.clone() }],
+            Task::FinalCommands(batch) => self.final_commands(*batch, now),
+            Task::PlaceFinalCommands(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
+            Task::OpenRate(name) => vec![Event::RateLimitReset { name: name.clone() }],
             Task::Report(report) => vec![Event::clone(report)],
             Task::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
         }
@@ -172,7 +172,7 @@ impl GroupShard {
             let left_out = stand == Stand::Skipped;
             return vec![Event::DependencySatisfied { batch: id, parent, logical_time, unmet, left_out }];
         }
-        let mut events = vec![Event::DependencyWithdrawn { batch: id, parent, logical_time, unmet }];
+        let mut events = vec![Event::DependencyRevoked { batch: id, parent, logical_time, unmet }];
         if let Phase::Assigned { token, worker, .. } = &batch.phase
             && unmet > 0
         {

@@ -57,7 +57,16 @@ impl GroupShard {
         match self.foreign.standing(parent, time) {
             Some(standing) if standing.succeeded => Stand::Satisfied,
             Some(standing) if standing.has_ended() => Stand::Failed,
-            Some(standing) if standing.skipped => Stand::Skipped,
+            // Its shard may not know that jobs of this one name it, where these came later.
+            Some(standing)
+                if standing.skipped && (standing.deleted || !self.is_named_though_deleted(parent)) =>
+            {
+                Stand::Skipped
+            }
+            Some(standing) if standing.deleted && standing.run.is_none() && self.is_adopted_from(parent) => {
+                Stand::Skipped
+            }
+            None if self.foreign.get(parent).is_none() && self.is_adopted_from(parent) => Stand::Skipped,
             Some(_) | None => Stand::Open,
         }
     }
@@ -85,7 +94,7 @@ impl GroupShard {
     }
 
     /// How a batch is to be ended for its parents, and why; `None`: it is not.
-    fn verdict(&self, batch: &Batch) -> Option<(BatchResult, String)> {
+    fn outcome_by_parents(&self, batch: &Batch) -> Option<(BatchResult, String)> {
         if !matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }) {
             return None;
         }
@@ -149,14 +158,16 @@ impl GroupShard {
 
     /// The first batch that is to be ended for its parents.
     pub(crate) fn next_concluding(&self) -> Option<BatchId> {
-        let is_due = |id: &&BatchId| self.batches.get(id).is_some_and(|batch| self.verdict(batch).is_some());
+        let is_due = |id: &&BatchId| {
+            self.batches.get(id).is_some_and(|batch| self.outcome_by_parents(batch).is_some())
+        };
         self.concluding.iter().find(is_due).copied()
     }
 
     pub(crate) fn conclude(&self, id: BatchId) -> Vec<Event> {
-        let verdict = self.batches.get(&id).and_then(|batch| self.verdict(batch));
+        let outcome_by_parents = self.batches.get(&id).and_then(|batch| self.outcome_by_parents(batch));
         let finished = |(result, message)| self.batch_end(id, result, None, message);
-        verdict.map(finished).into_iter().collect()
+        outcome_by_parents.map(finished).into_iter().collect()
     }
 
     /// Looks again whether a batch is to be ended for its parents, or blocked by them, or may not run any more.
@@ -180,7 +191,7 @@ impl GroupShard {
             // What runs on failure may have got one without hearing anything new.
             self.make_ready(batch.since, id);
         }
-        let ends = self.batches.get(&id).is_some_and(|batch| self.verdict(batch).is_some());
+        let ends = self.batches.get(&id).is_some_and(|batch| self.outcome_by_parents(batch).is_some());
         if ends {
             self.concluding.insert(id);
         } else {

@@ -10,20 +10,20 @@ const MAX_REASON_CHARS: usize = 255;
 pub(crate) fn heard(known: &Worker, heartbeat: &Heartbeat) -> Vec<Event> {
     let (worker, incarnation) = (heartbeat.worker.clone(), heartbeat.incarnation.clone());
     let reason =
-        heartbeat.unfit.as_ref().map(|reason| reason.chars().take(MAX_REASON_CHARS).collect::<String>());
-    match (&known.unfit, reason) {
+        heartbeat.unready.as_ref().map(|reason| reason.chars().take(MAX_REASON_CHARS).collect::<String>());
+    match (&known.unready, reason) {
         (None, Some(reason)) => {
             let alarm = Event::AlarmRaised {
-                kind: AlarmKind::WorkerUnfit,
+                kind: AlarmKind::WorkerUnready,
                 severity: Severity::Important,
                 job: None,
                 batch: None,
                 worker: Some(worker.clone()),
                 message: format!("worker {worker} ({}) takes no work: {reason}", known.host),
             };
-            vec![Event::WorkerUnfit { worker, incarnation, reason }, alarm]
+            vec![Event::WorkerUnready { worker, incarnation, reason }, alarm]
         }
-        (Some(_), None) => vec![Event::WorkerFit { worker, incarnation }],
+        (Some(_), None) => vec![Event::WorkerReady { worker, incarnation }],
         (Some(_), Some(_)) | (None, None) => Vec::new(),
     }
 }

@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tidemill_model::{BatchResult, Follow, JobId, ShardId, ShardMessage, Standing, Timestamp};
+use tidemill_model::{BatchResult, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp};
 
 use super::GroupShard;
 use super::kept_texts::Kept;
@@ -33,7 +33,7 @@ const KNOWN_TIMES: usize = 64;
 /// What other shards want to hear of this one's jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Followers {
-    follows: BTreeMap<JobId, BTreeMap<ShardId, Follow>>,
+    follows: BTreeMap<JobId, BTreeMap<ShardId, Subscription>>,
     /// Watched times, by whom, and what was said last.
     watches: BTreeMap<(JobId, Timestamp), BTreeMap<ShardId, Option<Standing>>>,
     untold: BTreeMap<ShardId, Untold>,
@@ -78,18 +78,18 @@ impl Followers {
 }
 
 impl GroupShard {
-    pub(crate) fn parent_followed(&mut self, job: JobId, by: ShardId, what: Follow) {
+    pub(crate) fn parent_subscribed(&mut self, job: JobId, by: ShardId, what: Subscription) {
         let follows = self.followers.follows.entry(job).or_default();
         let before = follows.insert(by, what);
-        if what == Follow::Nothing {
+        if what == Subscription::Nothing {
             follows.remove(&by);
             if follows.is_empty() {
                 self.followers.follows.remove(&job);
             }
         }
         let untold = self.followers.untold.entry(by).or_default();
-        if what == Follow::Generations {
-            if before != Some(Follow::Generations) {
+        if what == Subscription::Generations {
+            if before != Some(Subscription::Generations) {
                 untold.known.insert(job);
             }
         } else {
@@ -100,7 +100,7 @@ impl GroupShard {
         self.forget_unfollowed(job);
     }
 
-    pub(crate) fn parent_watched(&mut self, job: JobId, by: ShardId, times: &[Timestamp]) {
+    pub(crate) fn parent_times_subscribed(&mut self, job: JobId, by: ShardId, times: &[Timestamp]) {
         for time in times {
             self.followers.watches.entry((job, *time)).or_default().insert(by, None);
             self.followers.untold.entry(by).or_default().standings.insert((job, *time));
@@ -108,7 +108,7 @@ impl GroupShard {
         self.tell_shard(by);
     }
 
-    pub(crate) fn parent_unwatched(&mut self, job: JobId, by: ShardId, times: &[Timestamp]) {
+    pub(crate) fn parent_times_unsubscribed(&mut self, job: JobId, by: ShardId, times: &[Timestamp]) {
         for time in times {
             if let Some(watches) = self.followers.watches.get_mut(&(job, *time)) {
                 watches.remove(&by);
@@ -142,7 +142,8 @@ impl GroupShard {
     /// The job has come from another group: who asked for it before is told what there is.
     pub(crate) fn tell_of_taken(&mut self, job: JobId) {
         let follows = self.followers.follows.get(&job).into_iter().flatten();
-        let follows = follows.filter(|(_, what)| **what == Follow::Generations).map(|(shard, _)| *shard);
+        let follows =
+            follows.filter(|(_, what)| **what == Subscription::Generations).map(|(shard, _)| *shard);
         for shard in follows.collect::<Vec<_>>() {
             self.followers.untold.entry(shard).or_default().known.insert(job);
             self.tell_shard(shard);
@@ -156,7 +157,7 @@ impl GroupShard {
     /// A batch of the job was generated: other shards that follow it are told.
     pub(crate) fn tell_followers(&mut self, job: JobId, time: Timestamp) {
         let Some(follows) = self.followers.follows.get(&job) else { return };
-        let shards = follows.iter().filter(|(_, what)| **what == Follow::Generations);
+        let shards = follows.iter().filter(|(_, what)| **what == Subscription::Generations);
         let shards: Vec<ShardId> = shards.map(|(shard, _)| *shard).collect();
         for shard in shards {
             let untold = self.followers.untold.entry(shard).or_default();
@@ -173,7 +174,7 @@ impl GroupShard {
     /// Tells another shard what is left to tell, as far as there is room.
     pub(crate) fn tell_shard(&mut self, to: ShardId) {
         let Some(mut untold) = self.followers.untold.remove(&to) else { return };
-        while self.post.room(to) > 0 {
+        while self.mailbox.room(to) > 0 {
             let message = if let Some(job) = untold.known.pop_first() {
                 self.known_times(job)
             } else if let Some((job, generations)) = untold.generations.pop_first() {
@@ -184,7 +185,7 @@ impl GroupShard {
                 return;
             };
             if let Some(message) = message {
-                self.post.send(to, message);
+                self.mailbox.send(to, message);
             }
         }
         if untold != Untold::default() {
@@ -214,7 +215,7 @@ impl GroupShard {
             && of == job
         {
             open.remove(&key);
-            let standing = self.standing(job, time);
+            let standing = self.standing(job, time, to);
             let watch = self.followers.watches.get_mut(&key).and_then(|watches| watches.get_mut(&to));
             if let Some(said) = watch
                 && said.as_ref() != Some(&standing)
@@ -229,7 +230,8 @@ impl GroupShard {
     }
 
     /// How a logical time of a job of this shard stands.
-    fn standing(&self, id: JobId, time: Timestamp) -> Standing {
+    fn standing(&self, id: JobId, time: Timestamp, to: ShardId) -> Standing {
+        let removed = self.jobs.get(&id).filter(|job| job.removed && !planted!(WaitsForSkipped));
         let newest = self.jobs.get(&id).and_then(|job| job.newest_run(time));
         let result = newest.and_then(|newest| newest.result);
         // What it passed on counts once it has ended.
@@ -240,7 +242,8 @@ impl GroupShard {
             run: newest.map(|newest| newest.number),
             batch: newest.and_then(|newest| newest.batch),
             result,
-            skipped: self.is_skipped(id, time),
+            skipped: removed.map_or_else(|| self.is_skipped(id, time), |job| job.was_skipped(time, to)),
+            deleted: removed.is_some_and(|job| job.orphaned_in.contains(&to)),
             blocked: self.is_blocked(id, time),
             values: passed_on.and_then(Kept::texts).cloned().unwrap_or_default(),
             values_dropped: passed_on == Some(Kept::Dropped),

@@ -30,7 +30,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable};
-use tidemill_model::{Dependency, Follow, ForeignParent, JobId, ShardId, ShardMessage, Standing, Timestamp};
+use tidemill_model::{
+    Dependency, ForeignParent, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp,
+};
 
 use super::former::FormerNames;
 use super::{GroupShard, Trigger};
@@ -62,7 +64,7 @@ pub(crate) struct ForeignJob {
     /// Its first child here is on its way.
     expected: bool,
     /// What its shard was told that this one wants to hear.
-    said: Follow,
+    said: Subscription,
     /// Its newest logical times, as far as this shard was told.
     known: BTreeSet<Timestamp>,
 }
@@ -148,7 +150,7 @@ impl Foreign {
     fn went_to(&mut self, parent: JobId, shard: ShardId) -> Option<(ShardId, bool, Vec<Timestamp>)> {
         let known = self.parents.get_mut(&parent).filter(|known| known.shard != shard)?;
         let old = std::mem::replace(&mut known.shard, shard);
-        let was_followed = std::mem::replace(&mut known.said, Follow::Nothing) != Follow::Nothing;
+        let was_followed = std::mem::replace(&mut known.said, Subscription::Nothing) != Subscription::Nothing;
         if let Some(unsaid) = self.unsaid.get_mut(&old) {
             unsaid.forget(parent);
         }
@@ -182,7 +184,7 @@ impl GroupShard {
         local.or_else(|| self.foreign.get(parent).map(|parent| &parent.children))
     }
 
-    pub(crate) fn parents_received(&mut self, parents: &[ForeignParent]) {
+    pub(crate) fn parents_replicated(&mut self, parents: &[ForeignParent]) {
         for told in parents {
             self.parent_went(told.job, told.shard);
             let is_known = self.foreign.get(told.job).is_some() || self.orphans.contains_key(&told.job);
@@ -202,7 +204,7 @@ impl GroupShard {
                     schedule,
                     children: self.orphans.remove(&told.job).unwrap_or_default(),
                     expected: false,
-                    said: Follow::Nothing,
+                    said: Subscription::Nothing,
                     known: BTreeSet::new(),
                 };
                 self.foreign.parents.insert(told.job, new);
@@ -224,10 +226,10 @@ impl GroupShard {
     pub(crate) fn parent_went(&mut self, parent: JobId, shard: ShardId) {
         let Some((old, was_followed, said)) = self.foreign.went_to(parent, shard) else { return };
         for times in said.chunks(MAX_TIMES) {
-            self.post.send(old, ShardMessage::Unwatch { job: parent, times: times.to_vec() });
+            self.mailbox.send(old, ShardMessage::Unwatch { job: parent, times: times.to_vec() });
         }
         if was_followed {
-            self.post.send(old, ShardMessage::Follow { job: parent, what: Follow::Nothing });
+            self.mailbox.send(old, ShardMessage::Subscription { job: parent, what: Subscription::Nothing });
         }
     }
 
@@ -246,7 +248,7 @@ impl GroupShard {
         let Some(known) = self.foreign.get(parent) else { return };
         let shard = known.shard;
         if self.wants_of(parent) == known.said {
-            if known.said == Follow::Nothing {
+            if known.said == Subscription::Nothing {
                 self.foreign.parents.remove(&parent);
             }
             return;
@@ -255,16 +257,16 @@ impl GroupShard {
         self.say(shard);
     }
 
-    fn wants_of(&self, parent: JobId) -> Follow {
-        let Some(known) = self.foreign.get(parent) else { return Follow::Nothing };
+    fn wants_of(&self, parent: JobId) -> Subscription {
+        let Some(known) = self.foreign.get(parent) else { return Subscription::Nothing };
         let mut children = known.children.iter().filter_map(|child| self.jobs.get(child));
         let is_triggering = children.clone().any(|child| !child.removed && child.is_dependency_triggered());
         if is_triggering || known.schedule.is_none() && children.next().is_some() {
-            Follow::Generations
+            Subscription::Generations
         } else if known.expected || !known.children.is_empty() || self.foreign.is_awaited(parent) {
-            Follow::Standings
+            Subscription::Standings
         } else {
-            Follow::Nothing
+            Subscription::Nothing
         }
     }
 
@@ -313,7 +315,7 @@ impl GroupShard {
     /// Says what is left to say to another shard, as far as there is room.
     pub(crate) fn say(&mut self, to: ShardId) {
         let Some(mut unsaid) = self.foreign.unsaid.remove(&to) else { return };
-        while self.post.room(to) > 0 {
+        while self.mailbox.room(to) > 0 {
             if let Some(job) = unsaid.follow.pop_first() {
                 self.say_follow(to, job);
             } else if let Some((job, time)) = unsaid.watch.first().copied() {
@@ -331,9 +333,9 @@ impl GroupShard {
         let what = self.wants_of(job);
         let Some(known) = self.foreign.get_mut(job) else { return };
         if std::mem::replace(&mut known.said, what) != what {
-            self.post.send(to, ShardMessage::Follow { job, what });
+            self.mailbox.send(to, ShardMessage::Subscription { job, what });
         }
-        if what == Follow::Nothing {
+        if what == Subscription::Nothing {
             self.foreign.parents.remove(&job);
         }
     }
@@ -373,7 +375,7 @@ impl GroupShard {
         }
         let message =
             if wanted { ShardMessage::Watch { job, times } } else { ShardMessage::Unwatch { job, times } };
-        self.post.send(to, message);
+        self.mailbox.send(to, message);
     }
 
     /// Whether the shard can say how a job stands: it runs the job, as far as this one was told.
@@ -381,7 +383,7 @@ impl GroupShard {
         self.foreign.shard_of(parent).is_none_or(|shard| shard == from)
     }
 
-    pub(crate) fn standings_heard(&mut self, parent: JobId, standings: &[Standing]) {
+    pub(crate) fn parent_status_updated(&mut self, parent: JobId, standings: &[Standing]) {
         for standing in standings {
             let time = standing.logical_time;
             if let Some(watched) = self.foreign.times.get_mut(&(parent, time)) {
@@ -391,8 +393,8 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn generations_heard(&mut self, parent: JobId, times: &[Timestamp]) {
-        self.times_heard(parent, times);
+    pub(crate) fn parent_generations_received(&mut self, parent: JobId, times: &[Timestamp]) {
+        self.parent_times_received(parent, times);
         for time in times {
             let trigger = Trigger { parent, logical_time: *time, after: None, base: None };
             if self.next_child(&trigger).is_some() {
@@ -401,7 +403,7 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn times_heard(&mut self, parent: JobId, times: &[Timestamp]) {
+    pub(crate) fn parent_times_received(&mut self, parent: JobId, times: &[Timestamp]) {
         if let Some(known) = self.foreign.get_mut(parent) {
             known.note(times);
         }

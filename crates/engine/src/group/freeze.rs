@@ -12,7 +12,7 @@ use super::{GroupShard, Timer};
 
 /// What the catalogue said is frozen.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Frozen {
+pub(crate) struct FreezeSet {
     everything: Option<Since>,
     group: Option<Since>,
 }
@@ -23,7 +23,7 @@ struct Since {
     received_at: Timestamp,
 }
 
-impl Frozen {
+impl FreezeSet {
     /// The latest logical time that may be assigned.
     fn latest(&self) -> Option<Timestamp> {
         self.all().map(|(_, since)| since.freeze.latest).min()
@@ -45,7 +45,7 @@ impl GroupShard {
         beyond || (!self.early.is_empty() && self.early.contains_key(&id))
     }
 
-    pub(crate) fn freeze_received(&mut self, now: Timestamp, scope: FreezeScope, freeze: Option<&Freeze>) {
+    pub(crate) fn freeze_replicated(&mut self, now: Timestamp, scope: FreezeScope, freeze: Option<&Freeze>) {
         let before = self.frozen.latest();
         let since = freeze.map(|freeze| Since { freeze: freeze.clone(), received_at: now });
         match scope {

@@ -127,7 +127,8 @@ impl GroupShard {
         let (dependencies, counted_parents) = self.waits_for(job, &job.definition, logical_time);
         let format = crate::schedule::time_format(&job.definition).unwrap_or_default();
         let facts = Facts::of_batch(self.next_batch_id(), run, logical_time, format.as_ref());
-        let (mut events, things) = self.things_of(&job.definition, &facts, &parameters);
+        let (mut events, external_dependencies) =
+            self.external_dependencies_of(&job.definition, &facts, &parameters);
         let outputs = self.outputs_of(&job.definition, &facts, &parameters);
         events.push(Event::BatchGenerated {
             batch: self.next_batch_id(),
@@ -138,7 +139,7 @@ impl GroupShard {
             origin,
             dependencies,
             counted_parents,
-            things,
+            external_dependencies,
             quality_gate: job.definition.has_quality_gate(),
             earliest_start: self.earliest_start(&job.definition, logical_time),
             parameters,
@@ -211,7 +212,7 @@ impl GroupShard {
         Dependency { parent: parent.job, mapping: parent.mapping, times, met }
     }
 
-    /// API-1: a job for once waits for the newest batch that each of its parents has, whatever its logical time.
+    /// API-1: an ad-hoc job waits for the newest batch that each of its parents has, whatever its logical time.
     /// For a parent that has none yet it waits for the first one: no times, any of which is enough.
     fn resolve_newest(&self, parent: &Parent, logical_time: Timestamp) -> Dependency {
         let Parent { job: id, mapping } = *parent;
@@ -374,7 +375,7 @@ fn left_out(job: &Job, timetable: &Timetable, next: Fire) -> Option<Event> {
     let from = times.next()?;
     let (count, to) = times.fold((1, from), |(count, _), time| (count + 1, time));
     let (job, reason) = (job.definition.id, SkipReason::Calendar);
-    Some(Event::FiresSkipped { job, from, to, count, reason, next: Some(next) })
+    Some(Event::ScheduleSkipped { job, from, to, count, reason, next: Some(next) })
 }
 
 /// One skip of the fires from `next` until before `until`, `next` included in any case.
@@ -387,7 +388,7 @@ fn skip(job: &Job, schedule: &Timetable, next: Fire, until: Timestamp, reason: S
         count += 1;
         following = schedule.next(passed);
     }
-    Event::FiresSkipped {
+    Event::ScheduleSkipped {
         job: job.definition.id,
         from: next.logical_time,
         to: last.logical_time,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
-use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, LISTED_PARENTS, Timestamp};
+use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, LISTED_PARENTS, ShardId, Timestamp};
 
 use super::counted::same_parents;
 use super::evicted::Evicted;
@@ -30,6 +30,10 @@ pub(crate) struct Job {
     pub(crate) submitted: bool,
     /// The definition is gone; what is unfinished of it, or waits for it, is seen through.
     pub(crate) removed: bool,
+    /// Jobs of this shard go on naming it, though it is removed: what it has no batch for is not skipped by that.
+    pub(crate) is_named: bool,
+    /// Other shards with such jobs.
+    pub(crate) orphaned_in: BTreeSet<ShardId>,
     pub(crate) next: Option<Fire>,
     /// The logical time of its schedule up to which all is dealt with, where days of a calendar are left out.
     pub(crate) passed: Option<Timestamp>,
@@ -111,6 +115,8 @@ impl Job {
             skipped_before_off: None,
             submitted,
             removed: false,
+            is_named: false,
+            orphaned_in: BTreeSet::new(),
             next: None,
             passed: None,
             failed: None,
@@ -138,7 +144,9 @@ impl Job {
 
     /// Switches generation and assignment on or off at `now`.
     pub(crate) fn switch(&mut self, enabled: bool, now: Timestamp) {
-        self.skipped_before_off = self.skips_when_off().filter(|_| !enabled);
+        if !self.removed {
+            self.skipped_before_off = self.skips_when_off().filter(|_| !enabled);
+        }
         self.enabled = enabled;
         self.disabled_since = if enabled { None } else { self.disabled_since.or(Some(now)) };
     }

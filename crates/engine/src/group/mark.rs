@@ -1,15 +1,15 @@
 //! BYD-16: a person says how a batch ended.
 //!
 //! ```text
-//!  waits, is assigned   BatchMarked, BatchFinished(result)
-//!  runs                 BatchMarked, KillRequested … AttemptFinished, BatchFinished(result)
-//!  has finished         BatchMarked: the result of this run from now on, which its children hear of
+//!  waits, is assigned   BatchResultOverridden, BatchFinished(result)
+//!  runs                 BatchResultOverridden, KillRequested … AttemptFinished, BatchFinished(result)
+//!  has finished         BatchResultOverridden: the result of this run from now on, which its children hear of
 //! ```
 
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Actor, Answer, BatchId, BatchResult, Event, JobId, MarkedResult, Rejection, Timestamp, bounds,
+    Actor, Answer, BatchId, BatchResult, Event, JobId, OverriddenResult, Rejection, Timestamp, bounds,
 };
 
 use super::GroupShard;
@@ -31,7 +31,7 @@ pub(crate) struct Marking<'a> {
     pub(crate) batch: BatchId,
     pub(crate) job: JobId,
     pub(crate) logical_time: Timestamp,
-    pub(crate) result: MarkedResult,
+    pub(crate) result: OverriddenResult,
     pub(crate) by: &'a Actor,
     pub(crate) reason: &'a str,
     /// Which run of its logical time it is, if whoever asks knows that.
@@ -46,14 +46,14 @@ struct Ended {
 }
 
 impl GroupShard {
-    pub(crate) fn mark_batch(&self, marking: &Marking<'_>) -> Result<Decision, Rejection> {
+    pub(crate) fn override_batch_result(&self, marking: &Marking<'_>) -> Result<Decision, Rejection> {
         let reason = marking.reason.trim();
         if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
             let rule = format!("must be 1 to {} characters: say why", bounds::REASON_CHARS);
             return Err(Rejection::field("reason", reason, rule));
         }
         let (id, result, by) = (marking.batch, BatchResult::from(marking.result), marking.by.clone());
-        let marked = |job, logical_time, run| Event::BatchMarked {
+        let marked = |job, logical_time, run| Event::BatchResultOverridden {
             batch: id,
             job,
             logical_time,
@@ -123,8 +123,10 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn batch_marked(&mut self, event: &Event) {
-        let Event::BatchMarked { batch, job, logical_time, result, by, reason, run } = event else { return };
+    pub(crate) fn batch_result_overridden(&mut self, event: &Event) {
+        let Event::BatchResultOverridden { batch, job, logical_time, result, by, reason, run } = event else {
+            return;
+        };
         let result = BatchResult::from(*result);
         if self.batches.contains_key(batch) {
             self.marks.insert(*batch, Mark { result, by: by.clone(), reason: reason.clone() });

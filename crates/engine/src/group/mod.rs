@@ -3,7 +3,7 @@
 //! ```text
 //!  BatchGenerated        DependencySatisfied (unmet 0)     BatchAssigned       StartGranted
 //! ───────────────► Waiting ───────────────────────► Ready ───────────► Assigned ───────► Granted ─► finished
-//!                     ▲     ◄─── DependencyWithdrawn ──┘ ◄─ AssignmentReturned ┘            │
+//!                     ▲     ◄─── DependencyRevoked ──┘ ◄─ AssignmentReturned ┘            │
 //!                     └──────────────────────── Pausing ◄──── RetryScheduled ───────────────┘
 //! ```
 //!
@@ -20,12 +20,14 @@ mod calendars;
 mod cancel;
 mod counted;
 mod decide;
+mod deleted_parents;
 mod deliver;
 mod due;
 mod evicted;
+pub(crate) mod external_dependencies;
 mod failing;
 mod failure;
-mod finale;
+mod final_commands;
 mod finish;
 mod fitness;
 mod followers;
@@ -38,6 +40,7 @@ mod job;
 mod kept_texts;
 mod lease;
 mod machine;
+mod mailbox;
 mod mark;
 mod moves;
 mod overlap;
@@ -52,10 +55,8 @@ mod retry;
 mod settle;
 mod skipped;
 mod submit;
-pub(crate) mod things;
 mod timeouts;
 mod times;
-mod told;
 mod turns;
 mod unplaced;
 mod user_code;
@@ -78,12 +79,14 @@ pub(crate) use self::batch::Batch;
 use self::batch::{Phase, Waiter};
 use self::blocked::Blocked;
 use self::calendars::Calendars;
+use self::deleted_parents::DeletedParents;
 pub(crate) use self::due::Task;
+use self::external_dependencies::ExternalDependencies;
 use self::failing::Tick;
-use self::finale::Finals;
+use self::final_commands::Finals;
 use self::followers::Followers;
 use self::foreign::Foreign;
-use self::freeze::{Early, Frozen};
+use self::freeze::{Early, FreezeSet};
 use self::job::Job;
 use self::lease::Lease;
 use self::mark::Marks;
@@ -93,17 +96,16 @@ pub(crate) use self::pull::{is_by_state, says_state};
 use self::quality::Quality;
 use self::queue::Queue;
 use self::settle::Unsettled;
-use self::things::Things;
 use self::timeouts::Late;
 use self::worker::{Worker, Workers};
 pub(crate) use self::workers::is_public_key;
-use crate::outbox::Post;
+use crate::outbox::Mailbox;
 
 /// Finished batches that a late command can still be answered about.
 const REMEMBERED_BATCHES: usize = 16_384;
 /// Logical times of a job kept in full beyond what its children's mappings reach.
 const SPARE_HISTORY: usize = 8;
-/// Finished jobs for once that can still be named as parents or run again.
+/// Finished ad-hoc jobs that can still be named as parents or run again.
 const REMEMBERED_SUBMISSIONS: usize = 16_384;
 
 /// The state of a group's shard.
@@ -112,17 +114,19 @@ pub struct GroupShard {
     pub(crate) id: ShardId,
     /// Logical times of a job kept in full beyond what its children's mappings reach.
     pub(crate) spare_history: usize,
-    /// Ended jobs for once that can still be named as parents or run again.
+    /// Ended ad-hoc jobs that can still be named as parents or run again.
     pub(crate) remembered_submissions: usize,
     pub(crate) group: Option<Group>,
     pub(crate) jobs: BTreeMap<JobId, Box<Job>>,
     /// Jobs whose parent is not known here (yet, or any more), by that parent.
     pub(crate) orphans: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Deleted jobs that jobs of this shard name as parent, or named when they were deleted.
+    pub(crate) deleted_parents: DeletedParents,
     pub(crate) batches: FxHashMap<BatchId, Batch>,
     pub(crate) tokens: FxHashMap<Token, BatchId>,
     /// (parent, logical time) → who waits for it.
     pub(crate) waiters: BTreeMap<(JobId, Timestamp), BTreeSet<Waiter>>,
-    /// Jobs that never had a batch → jobs for once that wait for the first one.
+    /// Jobs that never had a batch → ad-hoc jobs that wait for the first one.
     pub(crate) first_waiters: BTreeMap<JobId, BTreeSet<Waiter>>,
     /// Batches that count parents which they do not list, by logical time.
     pub(crate) counted: BTreeMap<Timestamp, BTreeSet<BatchId>>,
@@ -156,13 +160,13 @@ pub struct GroupShard {
     /// Batches that a failed parent blocks.
     pub(crate) blocked: Blocked,
     /// What may not be assigned now.
-    pub(crate) frozen: Frozen,
+    pub(crate) frozen: FreezeSet,
     /// Batches whose earliest start is ahead.
     pub(crate) early: Early,
     /// Batches that end as somebody said, once what runs of them has ended.
     pub(crate) marks: Marks,
     /// What batches wait for outside.
-    pub(crate) things: Things,
+    pub(crate) external_dependencies: ExternalDependencies,
     /// What the quality service is to be asked.
     pub(crate) quality: Quality,
     /// Tasks that clients pull, and who does.
@@ -173,7 +177,7 @@ pub struct GroupShard {
     pub(crate) finals: Finals,
     pub(crate) finished: Remembered<BatchId, BatchResult>,
     pub(crate) submissions: VecDeque<JobId>,
-    pub(crate) post: Post,
+    pub(crate) mailbox: Mailbox,
     pub(crate) jobs_minted: u64,
     pub(crate) batches_minted: u64,
     pub(crate) tokens_minted: u64,
@@ -302,6 +306,7 @@ impl GroupShard {
             group: None,
             jobs: BTreeMap::new(),
             orphans: BTreeMap::new(),
+            deleted_parents: DeletedParents::new(),
             batches: FxHashMap::default(),
             tokens: FxHashMap::default(),
             waiters: BTreeMap::new(),
@@ -323,10 +328,10 @@ impl GroupShard {
             late: Late::default(),
             concluding: BTreeSet::new(),
             blocked: Blocked::default(),
-            frozen: Frozen::default(),
+            frozen: FreezeSet::default(),
             early: Early::new(),
             marks: Marks::default(),
-            things: Things::default(),
+            external_dependencies: ExternalDependencies::default(),
             quality: Quality::default(),
             pull: Pull::default(),
             calendars: Calendars::default(),
@@ -334,7 +339,7 @@ impl GroupShard {
             finals: Finals::default(),
             finished: Remembered::new(),
             submissions: VecDeque::new(),
-            post: Post::default(),
+            mailbox: Mailbox::default(),
             jobs_minted: 0,
             batches_minted: 0,
             tokens_minted: 0,

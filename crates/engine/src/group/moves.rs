@@ -26,11 +26,11 @@ const MAX_MOVED_BYTES: usize = 128 * 1024;
 const MAX_BYTES: usize = MAX_DECISION_WEIGHT - 16 * 1024;
 
 impl GroupShard {
-    /// What the catalogue's wish to let a job go comes to.
-    pub(crate) fn release_job(&self, job: JobId, until: Timestamp, now: Timestamp) -> Event {
+    /// What the catalogue's request to let a job go comes to.
+    pub(crate) fn detach_job(&self, job: JobId, until: Timestamp, now: Timestamp) -> Event {
         match self.let_go(job, until, now) {
-            Ok(moved) => Event::JobReleased { job, moved: Arc::new(moved) },
-            Err(reason) => Event::JobKept { job, reason },
+            Ok(moved) => Event::JobDetached { job, moved: Arc::new(moved) },
+            Err(reason) => Event::JobDetachRejected { job, reason },
         }
     }
 
@@ -38,7 +38,7 @@ impl GroupShard {
         let job = self.defined_job(id)?;
         let stays = |reason: String| Rejection::JobNotMoved { job: job.definition.full_name(), reason };
         if now > until {
-            let reason = "its group has read the wish more than a minute after it was made; repeat it";
+            let reason = "its group has read the request more than a minute after it was made; repeat it";
             return Err(stays(reason.to_owned()));
         }
         let unfinished = self.unfinished_of(&[id]);
@@ -80,18 +80,19 @@ impl GroupShard {
         })
     }
 
-    pub(crate) fn job_released(&mut self, now: Timestamp, job: JobId, moved: &Arc<MovedJob>) {
-        self.job_removed(now, job);
+    pub(crate) fn job_detached(&mut self, now: Timestamp, job: JobId, moved: &Arc<MovedJob>) {
+        self.job_dropped(now, job);
         let moved = Arc::clone(moved);
-        self.post.send(ShardId::CATALOGUE, ShardMessage::TellJobReleased { job, moved });
+        self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportJobDetached { job, moved });
     }
 
-    pub(crate) fn job_kept(&mut self, job: JobId, reason: &Rejection) {
-        self.post.send(ShardId::CATALOGUE, ShardMessage::TellJobKept { job, reason: reason.clone() });
+    pub(crate) fn job_detach_rejected(&mut self, job: JobId, reason: &Rejection) {
+        self.mailbox
+            .send(ShardId::CATALOGUE, ShardMessage::ReportJobDetachRejected { job, reason: reason.clone() });
     }
 
     /// A fire that was due on the way is made up for as after an outage. The calendar may have changed meanwhile.
-    pub(crate) fn take_job(
+    pub(crate) fn attach_job(
         &self,
         definition: &Arc<JobDefinition>,
         enabled: bool,
@@ -102,7 +103,7 @@ impl GroupShard {
         let follows_days = enabled && definition.calendar().is_some();
         let next = if follows_days { self.on_its_days(definition, next, now) } else { next };
         let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
-        Event::JobTaken { definition, enabled, next, moved }
+        Event::JobAttached { definition, enabled, next, moved }
     }
 
     fn on_its_days(&self, definition: &JobDefinition, next: Option<Fire>, now: Timestamp) -> Option<Fire> {
@@ -110,7 +111,7 @@ impl GroupShard {
     }
 
     /// What the old group knew of the job, which is one of this shard by now.
-    pub(crate) fn job_taken(&mut self, id: JobId, enabled: bool, moved: &MovedJob) {
+    pub(crate) fn job_attached(&mut self, id: JobId, enabled: bool, moved: &MovedJob) {
         self.parent_went(id, self.id);
         let children = self.foreign.came_here(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };

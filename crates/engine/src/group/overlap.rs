@@ -4,7 +4,7 @@ use tidemill_model::{Actor, BatchId, Event, Fire, Overlap};
 
 use super::GroupShard;
 use super::job::Job;
-use crate::decision::Verdict;
+use crate::decision::Ruling;
 
 /// Batches that one decision ends.
 const MAX_ENDED: usize = 100;
@@ -33,9 +33,9 @@ impl GroupShard {
         let owner = Actor { app: "owner".into(), user: None };
         let reason = format!("the batch for {} takes its place (overlap: cancel_old)", fire.logical_time);
         let ended = scheduled(job).filter_map(|batch| {
-            match self.kill_batch(batch, &owner, &reason).map(|decision| decision.verdict) {
-                Ok(Verdict::Accepted { events, .. }) if !events.is_empty() => Some(events),
-                Ok(Verdict::Accepted { .. } | Verdict::Refused(_)) | Err(_) => None,
+            match self.kill_batch(batch, &owner, &reason).map(|decision| decision.ruling) {
+                Ok(Ruling::Accepted { events, .. }) if !events.is_empty() => Some(events),
+                Ok(Ruling::Accepted { .. } | Ruling::Refused(_)) | Err(_) => None,
             }
         });
         let events: Vec<Event> = ended.take(MAX_ENDED).flatten().collect();

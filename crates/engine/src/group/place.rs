@@ -155,17 +155,15 @@ impl GroupShard {
             }
             let free = all.get_or_insert_with(|| self.workers.fitting(demand).collect());
             let fresh = free.iter().find(|id| !batch.excluded.contains(id)).copied();
-            let worker = fresh.or_else(|| self.all_have_had(lane, batch).then_some(first))?;
+            let worker = fresh.or_else(|| self.all_have_had(&demand, batch).then_some(first))?;
             Some(Found { turn, batch: key.batch, worker })
         })
     }
 
-    fn all_have_had(&self, lane: &Lane, batch: &Batch) -> bool {
-        self.workers
-            .iter()
-            .filter(|(_, worker)| worker.takes_work() && worker.is_on(lane.host.as_deref()))
-            .filter(|(_, worker)| worker.has_label(lane.label.as_ref()))
-            .filter(|(_, worker)| worker.slots.contains_key(&lane.job_type))
-            .all(|(id, _)| batch.excluded.contains(id))
+    /// Every worker that could take the batch has had it. One whose memory or slots can never hold it does not count:
+    /// the batch would wait for it for ever.
+    fn all_have_had(&self, demand: &Demand<'_>, batch: &Batch) -> bool {
+        let mut able = self.workers.iter().filter(|(_, worker)| worker.could_take(demand));
+        able.all(|(id, _)| batch.excluded.contains(id))
     }
 }

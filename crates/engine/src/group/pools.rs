@@ -236,26 +236,26 @@ impl GroupShard {
     /// What the catalogue does not know yet and should.
     pub(crate) fn permit_report(&self) -> Option<Event> {
         let has_shared = || self.pools.known.values().any(Known::is_shared);
-        if self.pools.permits.is_empty() && !has_shared() || self.post.room(ShardId::CATALOGUE) == 0 {
+        if self.pools.permits.is_empty() && !has_shared() || self.mailbox.room(ShardId::CATALOGUE) == 0 {
             return None;
         }
-        let mut wishes: BTreeMap<Arc<[PoolUse]>, (u32, bool)> =
+        let mut requests: BTreeMap<Arc<[PoolUse]>, (u32, bool)> =
             self.pools.permits.keys().map(|pools| (Arc::clone(pools), (0, false))).collect();
         for (lane, classes) in self.queue.lanes() {
             let Some(pools) = lane.pools.as_deref().and_then(|uses| self.pools.shared_of(uses)) else {
                 continue;
             };
             let (free, is_taken) = self.room_for(lane, classes);
-            let wish = wishes.entry(pools).or_default();
-            wish.0 = wish.0.saturating_add(free);
-            wish.1 |= is_taken;
+            let requested = requests.entry(pools).or_default();
+            requested.0 = requested.0.saturating_add(free);
+            requested.1 |= is_taken;
         }
-        wishes.into_iter().find_map(|(pools, (free, is_taken))| {
+        requests.into_iter().find_map(|(pools, (free, is_taken))| {
             // One also where no slot is free: whoever has it takes its turn when one gets free.
-            let wish = free.max(u32::from(is_taken)).min(self.pools.most(&pools));
+            let requested = free.max(u32::from(is_taken)).min(self.pools.most(&pools));
             let known = self.pools.permits.get(&pools).copied().unwrap_or_default();
-            let is_news = wish > known.wanted || wish <= known.wanted / 2;
-            let wanted = if is_news { wish } else { known.wanted };
+            let is_news = requested > known.wanted || requested <= known.wanted / 2;
+            let wanted = if is_news { requested } else { known.wanted };
             let unused = known.unused + known.fresh.saturating_sub(wanted);
             let Permits { started, ended, .. } = known;
             let changed = wanted != known.wanted || started > 0 || ended > 0 || unused > 0;
@@ -291,6 +291,6 @@ impl GroupShard {
     pub(crate) fn permits_reported(&mut self, report: &PermitReport) {
         self.pools.permits.entry(report.pools[..].into()).or_default();
         self.pools.told(report);
-        self.post.send(ShardId::CATALOGUE, ShardMessage::ReportPermits { report: report.clone() });
+        self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportPermits { report: report.clone() });
     }
 }

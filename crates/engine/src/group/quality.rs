@@ -1,7 +1,7 @@
 //! DQ-1, DQ-2: the quality service is asked once all else is met, and nothing waits for its answer.
 //!
 //! ```text
-//!  all else met ──QualityRequested──► open ──QualityTaken──► sent ──QualityAnswered──► allowed, or refused
+//!  all else met ──QualityRequested──► open ──QualitySent──► sent ──QualityAnswered──► allowed, or refused
 //!                        ▲                                    │
 //!                        └──────── no answer in time ─────────┘   (after n of them people are told)
 //! ```
@@ -14,7 +14,7 @@ use std::ops::Bound;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AlarmKind, BatchId, Condition, Event, Incarnation, LiveAnswer, QualityAsk, Rejection,
+    Actor, AlarmKind, BatchId, Condition, Event, Incarnation, LiveAnswer, QualityQuestion, Rejection,
     ReturnReason, Severity, Timestamp,
 };
 
@@ -96,7 +96,7 @@ impl GroupShard {
         events
     }
 
-    pub(crate) fn take_quality(
+    pub(crate) fn send_quality(
         &self,
         id: BatchId,
         number: u32,
@@ -115,7 +115,7 @@ impl GroupShard {
         if gate.is_none() {
             return Err(Rejection::unknown("open question about batch", id));
         }
-        Ok(Decision::events(vec![Event::QualityTaken { batch: id, number, by: by.clone() }]))
+        Ok(Decision::events(vec![Event::QualitySent { batch: id, number, by: by.clone() }]))
     }
 
     /// DQ-2: the call back.
@@ -156,15 +156,15 @@ impl GroupShard {
         let limit = (limit as usize).clamp(1, MAX_ASKS);
         let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut open = self.quality.open.range((behind, Bound::Unbounded));
-        let asks: Vec<QualityAsk> =
-            open.by_ref().take(limit).filter_map(|id| self.quality_ask(*id)).collect();
+        let asks: Vec<QualityQuestion> =
+            open.by_ref().take(limit).filter_map(|id| self.quality_question(*id)).collect();
         LiveAnswer::WantedQuality { asks, more: open.next().is_some() }
     }
 
-    fn quality_ask(&self, id: BatchId) -> Option<QualityAsk> {
+    fn quality_question(&self, id: BatchId) -> Option<QualityQuestion> {
         let batch = self.batches.get(&id)?;
         let definition = &batch.definition;
-        Some(QualityAsk {
+        Some(QualityQuestion {
             batch: id,
             number: batch.gate()?.number,
             job: definition.id,
@@ -195,7 +195,7 @@ impl GroupShard {
     }
 
     /// A batch for which all but the gate is met.
-    pub(crate) fn knock(&mut self, id: BatchId) {
+    pub(crate) fn request_quality_check(&mut self, id: BatchId) {
         let never_asked =
             |batch: &Batch| batch.gate().is_some_and(|gate| gate.number == 0 && gate.word.is_none());
         if self.batches.get(&id).is_some_and(never_asked) {
@@ -218,7 +218,7 @@ impl GroupShard {
                     gate.asked_since.get_or_insert(now);
                 }
             }
-            Event::QualityTaken { batch, by, .. } => {
+            Event::QualitySent { batch, by, .. } => {
                 self.quality.open.remove(batch);
                 if let Some(gate) = self.gate_mut(*batch) {
                     gate.taken_by = Some(by.clone());

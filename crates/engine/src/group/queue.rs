@@ -51,7 +51,7 @@ impl Lane {
     pub(crate) fn of(definition: &JobDefinition) -> Self {
         let on_worker = !definition.job_type.is_anchor();
         let host = definition.host.as_deref().filter(|_| on_worker);
-        let label = definition.execution.as_ref().and_then(|execution| execution.worker_group.clone());
+        let label = definition.execution.as_ref().and_then(|execution| execution.worker_label.clone());
         let label = label.filter(|_| on_worker);
         Self {
             job_type: definition.job_type.clone(),

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Account, Actor, AskedRuns, Event, JobDefinition, JobId, Origin, RerunDefinition, RerunOnly, RerunPlace,
-    RunSkip, StartRun, Timestamp, ToldRun,
+    Account, Actor, Event, JobDefinition, JobId, Origin, ReportedRun, RerunDefinition, RerunOnly, RerunPlace,
+    RunSkip, RunsQuery, StartRun, Timestamp,
 };
 
 use super::GroupShard;
 use super::job::{Job, NewestRun};
 use super::kept_texts::Kept;
-use crate::decision::Verdict;
+use crate::decision::Ruling;
 use crate::schedule::Facts;
 
 impl GroupShard {
     /// The newest runs of these logical times, as far as there ever was one.
-    pub(crate) fn runs_of(&self, asked: &[AskedRuns]) -> Vec<ToldRun> {
-        let of_job = |asked: &AskedRuns| {
+    pub(crate) fn runs_of(&self, asked: &[RunsQuery]) -> Vec<ReportedRun> {
+        let of_job = |asked: &RunsQuery| {
             let job = self.jobs.get(&asked.job);
-            let told = |time: &Timestamp| job.and_then(|job| told_run(asked.job, job, *time));
+            let told = |time: &Timestamp| job.and_then(|job| reported_run(asked.job, job, *time));
             asked.times.iter().filter_map(told).collect::<Vec<_>>()
         };
         asked.iter().flat_map(of_job).collect()
@@ -84,7 +84,8 @@ impl GroupShard {
         let (batch, run) = (self.next_batch_id(), job.next_run(time));
         let format = crate::schedule::time_format(definition).unwrap_or_default();
         let facts = Facts::of_batch(batch, run, time, format.as_ref());
-        let (mut events, things) = self.things_of(definition, &facts, &parameters);
+        let (mut events, external_dependencies) =
+            self.external_dependencies_of(definition, &facts, &parameters);
         let outputs = self.outputs_of(definition, &facts, &parameters);
         let (dependencies, counted_parents) = self.waits_for(job, definition, time);
         events.push(Event::BatchGenerated {
@@ -96,7 +97,7 @@ impl GroupShard {
             origin: if start.cold_start { Origin::ColdStart } else { Origin::Rerun },
             dependencies,
             counted_parents,
-            things,
+            external_dependencies,
             quality_gate: definition.has_quality_gate(),
             parameters,
             next: None,
@@ -113,9 +114,9 @@ impl GroupShard {
     /// What of a cancelled rerun still runs here is ended.
     pub(crate) fn kill_run(&self, place: RerunPlace, by: &Actor) -> Vec<Event> {
         let Some((batch, _)) = self.reruns.iter().find(|(_, of)| **of == place) else { return Vec::new() };
-        match self.kill_batch(*batch, by, "its rerun was cancelled").map(|decision| decision.verdict) {
-            Ok(Verdict::Accepted { events, .. }) => events,
-            Ok(Verdict::Refused(_)) | Err(_) => Vec::new(),
+        match self.kill_batch(*batch, by, "its rerun was cancelled").map(|decision| decision.ruling) {
+            Ok(Ruling::Accepted { events, .. }) => events,
+            Ok(Ruling::Refused(_)) | Err(_) => Vec::new(),
         }
     }
 }
@@ -140,9 +141,9 @@ fn run_as(definition: &JobDefinition) -> Option<&Account> {
     definition.execution.as_ref()?.run_as.as_ref()
 }
 
-fn told_run(id: JobId, job: &Job, time: Timestamp) -> Option<ToldRun> {
+fn reported_run(id: JobId, job: &Job, time: Timestamp) -> Option<ReportedRun> {
     let newest = job.newest_run(time)?;
-    Some(ToldRun {
+    Some(ReportedRun {
         job: id,
         logical_time: time,
         run: newest.number,

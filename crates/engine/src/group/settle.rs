@@ -15,7 +15,7 @@ const STEP: usize = 64;
 /// A worker whose tokens are to be settled.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Unsettled {
-    pub(crate) because: Because,
+    pub(crate) because: SettleCause,
     /// The next token to look at.
     pub(crate) from: Token,
     /// The last token that is concerned; later ones were assigned afterwards.
@@ -23,7 +23,7 @@ pub(crate) struct Unsettled {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Because {
+pub(crate) enum SettleCause {
     /// What it has not started goes to others; what runs, runs on.
     Lost,
     /// As lost, though it is there again.
@@ -59,8 +59,8 @@ impl GroupShard {
             return self.end_attempt(batch, token, outcome, None, now);
         }
         let reason = match unsettled.because {
-            Because::Lost | Because::Expired => ReturnReason::WorkerLost,
-            Because::Restarted => ReturnReason::WorkerRestarted,
+            SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
+            SettleCause::Restarted => ReturnReason::WorkerRestarted,
         };
         vec![Event::AssignmentReturned { batch, token, worker: worker.clone(), reason }]
     }
@@ -76,12 +76,12 @@ impl GroupShard {
         let tokens = tokens.zip(range).into_iter().flat_map(|(tokens, range)| tokens.range(range));
         tokens.filter_map(|token| {
             let Some(id) = self.tokens.get(token) else {
-                let runs_on = self.finals.is_granted(*token) && unsettled.because != Because::Expired;
+                let runs_on = self.finals.is_granted(*token) && unsettled.because != SettleCause::Expired;
                 return (self.finals.holds(*token) && !runs_on).then_some((*token, None));
             };
             let concerned = match self.batches.get(id)?.phase {
                 Phase::Assigned { .. } => true,
-                Phase::Granted(_) => unsettled.because == Because::Expired,
+                Phase::Granted(_) => unsettled.because == SettleCause::Expired,
                 Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => false,
             };
             concerned.then_some((*token, Some(*id)))
@@ -90,12 +90,12 @@ impl GroupShard {
 
     /// Whether the token was assigned to a life of the worker that has ended, and is still to be taken back.
     pub(crate) fn is_of_earlier_life(&self, worker: &WorkerId, token: Token) -> bool {
-        let ended = self.unsettled.get(worker).filter(|unsettled| unsettled.because != Because::Lost);
+        let ended = self.unsettled.get(worker).filter(|unsettled| unsettled.because != SettleCause::Lost);
         ended.is_some_and(|unsettled| (unsettled.from..=unsettled.upto).contains(&token))
     }
 
     /// From now on the worker's tokens are to be settled, all that there are.
-    pub(crate) fn unsettle(&mut self, worker: &WorkerId, because: Because) {
+    pub(crate) fn unsettle(&mut self, worker: &WorkerId, because: SettleCause) {
         let Some(known) = self.workers.get(worker) else { return };
         let (Some(from), Some(upto)) = (known.tokens.first().copied(), known.tokens.last().copied()) else {
             self.unsettled.remove(worker);
@@ -107,8 +107,9 @@ impl GroupShard {
 
     /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
     pub(crate) fn keep_what_was_lost(&mut self, worker: &WorkerId) {
-        let lost =
-            |unsettled: &Unsettled| unsettled.because == Because::Lost || planted!(RepeatSavesEarlierLife);
+        let lost = |unsettled: &Unsettled| {
+            unsettled.because == SettleCause::Lost || planted!(RepeatSavesEarlierLife)
+        };
         if self.unsettled.get(worker).is_some_and(lost) {
             self.unsettled.remove(worker);
         }

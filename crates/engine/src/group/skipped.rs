@@ -6,6 +6,7 @@
 //!   switched on, no further fire     skipped
 //!   switched off, next fire was T    before T: skipped      from T on: waited for, until it is switched on
 //!   deleted                          skipped
+//!   deleted, and still named         as switched off, where jobs name it (`orphan_children`)
 //! ```
 //!
 //! A schedule goes through its logical times in order, and each of them gets a batch or is passed over: so whatever lies
@@ -13,7 +14,7 @@
 //! switched off, or because it was not defined yet. Of a job that is switched off, what it skipped until then stays
 //! skipped, and the rest is waited for: whoever switches a failing parent off does not let its children go on without its data.
 //! That takes one time of memory, and it is the record that moved the next
-//! fire which makes it true: `fires.skipped`, `job.received`, `job.switched`, `job.removed`, `fire.moved`, `batch.generated`. A job
+//! fire which makes it true: `schedule.skipped`, `job.replicated`, `job.switch_replicated`, `job.dropped`, `schedule.rescheduled`, `batch.generated`. A job
 //! without a schedule skips what all of its parents skipped, and nothing while it is switched off.
 //!
 //! *A batch decides, where there is one.* A skipped time that is run by hand or in a rerun is waited for again by
@@ -24,7 +25,7 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::{JobId, Timestamp};
+use tidemill_model::{JobId, ShardId, Timestamp};
 
 use super::GroupShard;
 use super::job::Job;
@@ -35,11 +36,15 @@ const MAX_ANCESTORS: usize = 256;
 impl Job {
     /// The time before which it makes no batches any more; `None`: that is as its parents have it, or nothing says so.
     fn skips_before(&self) -> Option<Timestamp> {
-        let is_generated = self.definition.schedule.is_some() || self.is_dependency_triggered();
-        if self.submitted || !is_generated {
+        if !self.is_generated() {
             return None;
         }
-        if self.removed {
+        self.skips_before_named(self.is_named)
+    }
+
+    /// The same of a job that is to make batches. `is_named`: where it is removed, who asks has jobs that go on naming it.
+    fn skips_before_named(&self, is_named: bool) -> Option<Timestamp> {
+        if self.removed && !is_named {
             return Some(Timestamp::MAX);
         }
         if !self.enabled {
@@ -48,6 +53,17 @@ impl Job {
         }
         self.schedule.as_ref()?;
         Some(self.next.map_or(Timestamp::MAX, |next| next.logical_time))
+    }
+
+    /// Whether batches of it are made without anybody's asking.
+    fn is_generated(&self) -> bool {
+        !self.submitted && (self.definition.schedule.is_some() || self.is_dependency_triggered())
+    }
+
+    /// Whether a removed job makes no batch for the time, for a shard that asks.
+    pub(crate) fn was_skipped(&self, time: Timestamp, by: ShardId) -> bool {
+        let before = self.skips_before_named(self.orphaned_in.contains(&by));
+        self.is_generated() && !self.has_batch_for(time) && before.is_some_and(|before| time < before)
     }
 
     /// What stays skipped when it is switched off now, or is off already: what was skipped while it was on.

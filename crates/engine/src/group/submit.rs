@@ -1,4 +1,4 @@
-//! A job for once: defined, generated and forgotten by its group's shard alone.
+//! An ad-hoc job: defined, generated and forgotten by its group's shard alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ use tidemill_model::{
 
 use super::batch::{Batch, Phase};
 use super::{GroupShard, Timer};
-use crate::decision::Verdict;
+use crate::decision::Ruling;
 
 /// Batches that ended without success, and are to be marked for that at a time ahead. A newer run of the logical
 /// time has times of its own, and takes its place.
@@ -199,8 +199,8 @@ impl GroupShard {
         let mut events = marked(id, batch.definition.id, (kind, deadline), message.clone());
         if batch.definition.timeouts.as_ref().is_some_and(|timeouts| timeouts.cancel) {
             let owner = Actor { app: "owner".into(), user: None };
-            let killed = self.kill_batch(id, &owner, &message).map(|decision| decision.verdict);
-            if let Ok(Verdict::Accepted { events: killed, .. }) = killed {
+            let killed = self.kill_batch(id, &owner, &message).map(|decision| decision.ruling);
+            if let Ok(Ruling::Accepted { events: killed, .. }) = killed {
                 events.extend(killed);
             }
         }
@@ -215,7 +215,7 @@ impl GroupShard {
         marked(id, late.definition.id, (kind, deadline), message)
     }
 
-    pub(crate) fn timeout_marked(&mut self, id: BatchId, kind: TimeoutKind) {
+    pub(crate) fn timeout_reached(&mut self, id: BatchId, kind: TimeoutKind) {
         let live = self.batches.get_mut(&id).and_then(|batch| batch.deadlines.as_deref_mut());
         let late = self.late.batches.get_mut(&id).map(|late| &mut late.deadlines);
         let Some(deadlines) = live.or(late) else { return };
@@ -245,14 +245,15 @@ fn marked(
         worker: None,
         message,
     };
-    vec![Event::TimeoutMarked { batch: id, kind, deadline }, alarm]
+    vec![Event::TimeoutReached { batch: id, kind, deadline }, alarm]
 }
 
 fn stands(batch: &Batch) -> String {
     match &batch.phase {
         Phase::Waiting if !batch.may_run() => {
-            let things = batch.things().iter().filter(|need| need.is_unmet()).count();
-            match batch.unmet() as usize + things {
+            let external_dependencies =
+                batch.external_dependencies().iter().filter(|need| need.is_unmet()).count();
+            match batch.unmet() as usize + external_dependencies {
                 0 => "waits for the quality service".to_owned(),
                 unmet => format!("waits for {unmet} of its dependencies"),
             }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_model::{BatchId, Event, FinalResult, JobDefinition, Priority, Timestamp, WorkerId};
 
 use super::GroupShard;
-use super::finale::{Ended, alarm, demand};
+use super::final_commands::{Ended, alarm, demand};
 use super::queue::Lane;
 
 /// So many wait at once; of more, the oldest are not run.

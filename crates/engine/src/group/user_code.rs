@@ -17,7 +17,7 @@ fn check_of(batch: &Batch) -> Option<&SuccessCheck> {
 
 impl GroupShard {
     /// While the attempt runs; after its 0 nothing more is to be said.
-    pub(crate) fn report_code(&self, token: Token, code: i32) -> Result<Decision, Rejection> {
+    pub(crate) fn report_user_code(&self, token: Token, code: i32) -> Result<Decision, Rejection> {
         let stale = |reason: &str| Rejection::StaleToken { token: token.0, reason: reason.to_owned() };
         let id = *self.tokens.get(&token).ok_or_else(|| stale("it has ended, or was never issued"))?;
         let batch = self.batches.get(&id).ok_or_else(|| stale("its batch has ended"))?;
@@ -35,11 +35,11 @@ impl GroupShard {
         }
         // The same again is no other fact.
         let said = NonZeroI32::new(code).is_some_and(|code| grant.code == Some(code));
-        let event = Event::CodeReported { batch: id, token, code };
+        let event = Event::UserCodeReported { batch: id, token, code };
         Ok(Decision::events(if said { Vec::new() } else { vec![event] }))
     }
 
-    pub(crate) fn code_reported(&mut self, id: BatchId, code: i32) {
+    pub(crate) fn user_code_reported(&mut self, id: BatchId, code: i32) {
         if let Some(Phase::Granted(grant)) = self.batches.get_mut(&id).map(|batch| &mut batch.phase) {
             grant.codes = grant.codes.saturating_add(1);
             match NonZeroI32::new(code) {

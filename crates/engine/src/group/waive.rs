@@ -1,8 +1,8 @@
 //! DEP-7: a person lets a batch run without some of its conditions, on record with name and reason.
 
 use tidemill_model::{
-    Actor, BatchId, Event, MAX_CODE_BYTES, MAX_PATH_BYTES, Rejection, Thing, ThingId, Timestamp,
-    WaivedParent, Waiver, bounds,
+    Actor, BatchId, Event, ExternalDependency, ExternalDependencyId, MAX_CODE_BYTES, MAX_PATH_BYTES,
+    Rejection, Timestamp, WaivedParent, Waiver, bounds,
 };
 
 use super::GroupShard;
@@ -26,7 +26,7 @@ impl GroupShard {
         if batch.grant().is_some() {
             return Err(Rejection::NotWaitedFor { batch: id.0, reason: "it has started".to_owned() });
         }
-        let things = self.waived_things(batch, what);
+        let external_dependencies = self.waived_external_dependencies(batch, what);
         let mut parents = waived_parents(batch, what);
         let (of_counted, counted_parents) = match what {
             Waiver::All => Self::waivable_counted(batch, None),
@@ -45,7 +45,7 @@ impl GroupShard {
         parents.sort();
         let gated = batch.gate().is_some_and(|gate| !gate.is_open());
         let quality = gated && matches!(what, Waiver::All | Waiver::Quality);
-        if things.is_empty() && parents.is_empty() && !counted_parents && !quality {
+        if external_dependencies.is_empty() && parents.is_empty() && !counted_parents && !quality {
             let reason = match what {
                 Waiver::All => "all its conditions are met".to_owned(),
                 Waiver::Path(path) => format!("it has no unmet path {path}"),
@@ -60,7 +60,7 @@ impl GroupShard {
         let (by, reason) = (by.clone(), reason.to_owned());
         Ok(Decision::events(vec![Event::DependencyOverridden {
             batch: id,
-            things,
+            external_dependencies,
             parents,
             counted_parents,
             quality,
@@ -70,19 +70,31 @@ impl GroupShard {
         }]))
     }
 
-    fn waived_things(&self, batch: &Batch, what: &Waiver) -> Vec<ThingId> {
-        let is_named = |thing: &Thing| match (what, thing) {
+    fn waived_external_dependencies(&self, batch: &Batch, what: &Waiver) -> Vec<ExternalDependencyId> {
+        let is_named = |external_dependency: &ExternalDependency| match (what, external_dependency) {
             (Waiver::All, _) => true,
-            (Waiver::Path(wanted), Thing::Path { path, .. }) => path == wanted,
-            (Waiver::ThirdParty(wanted), Thing::ThirdParty { code, .. }) => code == wanted,
+            (Waiver::Path(wanted), ExternalDependency::Path { path, .. }) => path == wanted,
+            (Waiver::ThirdParty(wanted), ExternalDependency::ThirdParty { code, .. }) => code == wanted,
             (Waiver::Path(_) | Waiver::ThirdParty(_) | Waiver::Parent { .. } | Waiver::Quality, _) => false,
         };
-        let unmet = batch.things().iter().filter(|need| need.is_unmet());
-        unmet.map(|need| need.thing).filter(|thing| self.things.what(*thing).is_some_and(is_named)).collect()
+        let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet());
+        unmet
+            .map(|need| need.external_dependency)
+            .filter(|external_dependency| {
+                self.external_dependencies.what(*external_dependency).is_some_and(is_named)
+            })
+            .collect()
     }
 
     pub(crate) fn dependency_overridden(&mut self, now: Timestamp, event: &Event) {
-        let Event::DependencyOverridden { batch: id, things, parents, counted_parents, quality, .. } = event
+        let Event::DependencyOverridden {
+            batch: id,
+            external_dependencies,
+            parents,
+            counted_parents,
+            quality,
+            ..
+        } = event
         else {
             return;
         };
@@ -92,7 +104,11 @@ impl GroupShard {
         }
         let Some(batch) = self.batches.get_mut(id) else { return };
         let needs = batch.needs.get_or_insert_default();
-        for need in needs.things.iter_mut().filter(|need| things.contains(&need.thing)) {
+        for need in needs
+            .external_dependencies
+            .iter_mut()
+            .filter(|need| external_dependencies.contains(&need.external_dependency))
+        {
             need.waived = true;
         }
         needs.waived.extend(parents);

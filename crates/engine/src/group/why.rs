@@ -23,9 +23,11 @@ impl GroupShard {
     /// Answers a question about the present.
     pub fn answer(&self, query: &LiveQuery) -> LiveAnswer {
         match query {
-            LiveQuery::PlanApply { .. } | LiveQuery::Told { .. } => LiveAnswer::NotFound,
-            LiveQuery::Post { with } => self.post_with(with),
-            LiveQuery::WantedThings { after, limit } => self.wanted_things(*after, *limit),
+            LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } => LiveAnswer::NotFound,
+            LiveQuery::Mailboxes { with } => self.mailbox_state(with),
+            LiveQuery::WantedExternalDependencies { after, limit } => {
+                self.wanted_external_dependencies(*after, *limit)
+            }
             LiveQuery::WantedQuality { after, limit } => self.wanted_quality(*after, *limit),
             LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
             LiveQuery::TaskLedger { task, before, limit } => self.task_ledger(*task, *before, *limit),
@@ -62,7 +64,7 @@ impl GroupShard {
         conditions.extend(self.why_no_failure(batch));
         if batch.grant().is_none() {
             conditions.extend(self.why_counted(batch));
-            conditions.extend(self.unmet_things(batch));
+            conditions.extend(self.unmet_external_dependencies(batch));
             conditions.extend(self.why_gated(batch));
         }
         conditions.extend(self.why_disabled(batch));
@@ -137,6 +139,11 @@ impl GroupShard {
 
     /// What it is waiting to hear of a parent's time.
     fn unmet_time(&self, batch: &Batch, waits: &str, parent: JobId, time: Timestamp) -> Condition {
+        if let Some((deleted, message)) = self.why_parent_deleted(batch, waits, parent, time) {
+            let condition = self.condition("parent_deleted", message, batch);
+            let since = Some(deleted.max(batch.waits_since(parent, time)));
+            return Condition { since, job: Some(parent), logical_time: Some(time), ..condition };
+        }
         let (name, stands) = (self.name_of(parent), self.how_parent_stands(parent, time));
         let message = format!("{waits}{name} of {time}: {stands}");
         let condition = self.condition("dependency", message, batch);
@@ -250,7 +257,7 @@ impl GroupShard {
                 let kind = &definition.job_type;
                 let message = format!("no worker of the group that takes {kind} has label {label}");
                 let since = since(&labelled, gone);
-                return Some(Condition { since, ..self.condition("worker_group", message, batch) });
+                return Some(Condition { since, ..self.condition("worker_label", message, batch) });
             }
         }
         if let Some(host) = &lane.host
@@ -276,10 +283,10 @@ impl GroupShard {
             if let Some(why) = self.why_overloaded(batch, of_type.iter().map(|(_, worker)| *worker)) {
                 return Some(why);
             }
-            let unfit = of_type.iter().find_map(|(id, worker)| Some((*id, worker.unfit.as_deref()?)));
-            let (kind, message) = match unfit {
+            let unready = of_type.iter().find_map(|(id, worker)| Some((*id, worker.unready.as_deref()?)));
+            let (kind, message) = match unready {
                 Some((id, reason)) => {
-                    ("unfit", format!("no worker of its type takes work: {id} says {reason}"))
+                    ("unready", format!("no worker of its type takes work: {id} says {reason}"))
                 }
                 None => ("drained", "every worker of its type is drained or lost".to_owned()),
             };
@@ -436,6 +443,7 @@ impl GroupShard {
         let name = |definition: &JobDefinition| format!("{}/{}", definition.group, definition.name);
         let here = self.jobs.get(&job).map(|job| name(&job.definition));
         let name = here.or_else(|| self.foreign.get(job).map(|job| job.name.clone()));
+        let name = name.or_else(|| self.deleted_parents.get(&job).map(|deleted| deleted.name.clone()));
         name.unwrap_or_else(|| format!("job {job}"))
     }
 

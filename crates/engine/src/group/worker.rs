@@ -18,7 +18,7 @@ pub(crate) struct Worker {
     pub(crate) labels: BTreeSet<WorkerLabel>,
     pub(crate) drained: bool,
     /// Why it can take no work, as it says itself.
-    pub(crate) unfit: Option<Box<str>>,
+    pub(crate) unready: Option<Box<str>>,
     pub(crate) lost: bool,
     /// The lease of this incarnation is over: it must register as another.
     pub(crate) expired: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Turned {
     pub(crate) gone: Option<Timestamp>,
     /// Its machine is over a bound.
     pub(crate) overloaded: Option<Timestamp>,
-    /// It gets no new work, for one of these or because it is drained or unfit.
+    /// It gets no new work, for one of these or because it is drained or unready.
     pub(crate) out: Option<Timestamp>,
     /// It gets new work.
     pub(crate) back: Option<Timestamp>,
@@ -128,7 +128,7 @@ impl<'a> Demand<'a> {
             host: definition.host.as_deref(),
             memory_mb: definition.memory_mb.unwrap_or(0),
             priority: definition.priority,
-            label: definition.execution.as_ref().and_then(|execution| execution.worker_group.as_ref()),
+            label: definition.execution.as_ref().and_then(|execution| execution.worker_label.as_ref()),
         }
     }
 
@@ -149,7 +149,7 @@ impl Worker {
             && !self.lost
             && !self.expired
             && !self.is_overloaded()
-            && self.unfit.is_none()
+            && self.unready.is_none()
     }
 
     pub(crate) fn has_label(&self, label: Option<&WorkerLabel>) -> bool {

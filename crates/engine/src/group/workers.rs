@@ -44,12 +44,12 @@ impl GroupShard {
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
     /// is told to register.
     pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
-        let Heartbeat { worker, incarnation, number: _, measure, unfit: _ } = heartbeat;
+        let Heartbeat { worker, incarnation, number: _, measure, unready: _ } = heartbeat;
         match self.workers.get(worker) {
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
                     let (worker, incarnation) = (worker.clone(), incarnation.clone());
-                    Event::WorkerFound { worker, incarnation }
+                    Event::WorkerRecovered { worker, incarnation }
                 };
                 let measured = measure.and_then(|measure| self.measured(worker, measure, now));
                 let turned = fitness::heard(known, heartbeat);

@@ -304,15 +304,22 @@ fn prune_refuses_parents_and_takes_whole_families() {
 fn a_parent_is_not_deleted() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({})), job("b", json!({"parents": ["a"]}))]);
-    let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false });
-    expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first"]
+    let outcome = world
+        .ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false });
+    expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does"]
         .assert_eq(&rejection(&outcome));
-    world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[1], cancel: false });
+    world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[1], cancel: false, orphan_children: false });
     assert_eq!(
-        world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false }),
+        world.ask(
+            ShardId::CATALOGUE,
+            Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false }
+        ),
         Outcome::Answered(Answer::Done)
     );
-    let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: JobId(ids[0].0), cancel: false });
+    let outcome = world.ask(
+        ShardId::CATALOGUE,
+        Command::DeleteJob { job: JobId(ids[0].0), cancel: false, orphan_children: false },
+    );
     expect!["unknown: there is no job 4096"].assert_eq(&rejection(&outcome));
 }
 
@@ -403,7 +410,7 @@ fn the_last_super_administrator_stays() {
 }
 
 fn delete(job: JobId, cancel: bool) -> Command {
-    Command::DeleteJob { job, cancel }
+    Command::DeleteJob { job, cancel, orphan_children: false }
 }
 
 /// JOB-9: a job of which something is unfinished is not deleted, and the refusal names it; when all has ended,
@@ -451,7 +458,10 @@ fn a_deletion_cancels_what_is_unfinished_if_told_to() {
     world.batch(ids[0], Some("2026-07-01T01:00:00.000Z"));
     world.events();
     let prune = vec![crate::kit::group("g")];
-    let outcome = world.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs: Vec::new(), prune, cancel: true });
+    let outcome = world.ask(
+        ShardId::CATALOGUE,
+        Command::ApplyJobs { jobs: Vec::new(), prune, cancel: true, orphan_children: false },
+    );
     expect![[r#"
         Deleted g/a v1 
     "#]]
@@ -492,7 +502,7 @@ fn a_deletion_cancels_thousands_of_batches() {
 }
 
 /// JOB-9: what is decided when the shards have answered is what holds then: a child that came meanwhile keeps its
-/// parent, a repeat of the wish is answered once, and with the same outcome after.
+/// parent, a repeat of the request is answered once, and with the same outcome after.
 #[test]
 fn a_deletion_is_decided_on_what_holds_when_the_shards_have_answered() {
     let mut world = World::new();
@@ -507,14 +517,14 @@ fn a_deletion_is_decided_on_what_holds_when_the_shards_have_answered() {
     };
     let replies = |world: &World| {
         let is_reply = |effect: &&tidemill_engine::Effect| match effect {
-            tidemill_engine::Effect::Reply { reply, .. } => reply.request.as_str() == "wish",
+            tidemill_engine::Effect::Reply { reply, .. } => reply.request.as_str() == "request",
             _ => false,
         };
         world.outside.iter().filter(is_reply).count()
     };
-    world.send_record(record("wish"));
+    world.send_record(record("request"));
     world.run();
-    world.send_record(record("wish"));
+    world.send_record(record("request"));
     world.run();
     assert_eq!(replies(&world), 0, "nothing is decided yet");
     world.define(vec![job("b", json!({"parents": ["a"]}))]);
@@ -526,8 +536,8 @@ fn a_deletion_is_decided_on_what_holds_when_the_shards_have_answered() {
     world.run();
     assert_eq!(replies(&world), 1);
     let outcome =
-        world.ask_as(ShardId::CATALOGUE, delete(ids[0], false), tidemill_model::RequestId::new("wish"));
-    expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first"]
+        world.ask_as(ShardId::CATALOGUE, delete(ids[0], false), tidemill_model::RequestId::new("request"));
+    expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does"]
         .assert_eq(&rejection(&outcome));
     assert_eq!(world.partition, world.folded());
 }
@@ -561,7 +571,7 @@ fn a_deletion_that_grew_too_large_while_it_waited_is_refused() {
         "max_concurrent": 2, "retries": 2, "retry_interval_s": 7, "missed_runs": "none", "enabled": false
     });
     let outcome = world.apply_pruning(jobs(every_field), &["g"]);
-    assert!(rejection(&outcome).starts_with("quarantined: "), "{}", rejection(&outcome));
+    assert!(rejection(&outcome).starts_with("dead_lettered: "), "{}", rejection(&outcome));
     assert_eq!(world.ask(ShardId::CATALOGUE, delete(ids[0], false)), Outcome::Answered(Answer::Done));
     let is_dead =
         |effect: &tidemill_engine::Effect| matches!(effect, tidemill_engine::Effect::DeadLetter { .. });
@@ -576,7 +586,12 @@ fn a_deletion_that_waited_for_too_long_does_not_undo_a_later_apply() {
         let mut world = World::new();
         world.define(vec![job("a", json!({"owner": "v0"})), job("gone", json!({}))]);
         world.held = Some(Vec::new());
-        let apply = |jobs| Command::ApplyJobs { jobs, prune: vec![crate::kit::group("g")], cancel: false };
+        let apply = |jobs| Command::ApplyJobs {
+            jobs,
+            prune: vec![crate::kit::group("g")],
+            cancel: false,
+            orphan_children: false,
+        };
         world.send(ShardId::CATALOGUE, apply(vec![job("a", json!({"owner": "v1"}))]));
         world.run();
         world.apply(vec![job("a", json!({"owner": "v2"})), job("gone", json!({}))]);
@@ -590,6 +605,7 @@ fn a_deletion_that_waited_for_too_long_does_not_undo_a_later_apply() {
                 jobs: vec![job("a", json!({"owner": wins}))],
                 prune: Vec::new(),
                 by: None,
+                orphan_children: false,
             },
         ) else {
             panic!("an apply is under way")

@@ -189,7 +189,7 @@ fn a_running_batch_is_killed_by_its_worker() {
         world.kill(batch);
         world.kill(batch);
         let kills = world.played(&worker).heard[heard..].len();
-        assert_eq!(kills, 1, "a second wish says nothing new");
+        assert_eq!(kills, 1, "a second request says nothing new");
         let end = world.played(&worker).finished(token, result);
         world.say(end);
         let told = world.told();

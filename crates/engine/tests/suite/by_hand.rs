@@ -3,13 +3,13 @@
 use crate::kit::{GROUP, Script, World, at, job, rejection};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_model::{AttemptResult, BatchId, Command, JobId, MarkedResult, Outcome};
+use tidemill_model::{AttemptResult, BatchId, Command, JobId, Outcome, OverriddenResult};
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
 
-fn mark(world: &mut World, batch: BatchId, job: JobId, result: MarkedResult, reason: &str) -> Outcome {
+fn mark(world: &mut World, batch: BatchId, job: JobId, result: OverriddenResult, reason: &str) -> Outcome {
     let (logical_time, reason) = (at(TEN), reason.to_owned());
-    world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None })
+    world.ask(GROUP, Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None })
 }
 
 /// A parent without a worker, and its child, for 10:00.
@@ -27,7 +27,7 @@ fn pair(more: serde_json::Value) -> (World, Vec<JobId>, BatchId) {
 fn waiting_batch_ends_as_marked_and_its_children_go_on() {
     let (mut world, ids, batch) = pair(json!({}));
     assert_eq!(
-        mark(&mut world, batch, ids[0], MarkedResult::Skipped, "closed"),
+        mark(&mut world, batch, ids[0], OverriddenResult::Skipped, "closed"),
         Outcome::Answered(tidemill_model::Answer::Done)
     );
     expect![[r#"
@@ -44,8 +44,8 @@ fn running_batch_is_killed_and_ends_as_marked() {
     let (mut world, ids, batch) = pair(json!({"retries": 3}));
     let worker = world.worker("w", 1, Script::Run);
     world.events();
-    mark(&mut world, batch, ids[0], MarkedResult::Failed, "wrong input");
-    mark(&mut world, batch, ids[0], MarkedResult::Success, "it was right after all");
+    mark(&mut world, batch, ids[0], OverriddenResult::Failed, "wrong input");
+    mark(&mut world, batch, ids[0], OverriddenResult::Success, "it was right after all");
     expect![[r#"
         b1 marked Failed by ann: wrong input
         b1 kill t1
@@ -75,8 +75,8 @@ fn last_mark_stands_over_an_earlier_kill() {
     world.say(request);
     world.kill(batch);
     world.events();
-    mark(&mut world, batch, ids[0], MarkedResult::Failed, "no");
-    mark(&mut world, batch, ids[0], MarkedResult::Skipped, "not needed");
+    mark(&mut world, batch, ids[0], OverriddenResult::Failed, "no");
+    mark(&mut world, batch, ids[0], OverriddenResult::Skipped, "not needed");
     let finished = world.played(&worker).finished(token, AttemptResult::Success);
     world.say(finished);
     expect![[r#"
@@ -94,10 +94,10 @@ fn last_mark_stands_over_an_earlier_kill() {
 fn finished_batch_is_marked_and_its_children_hear_of_it() {
     let (mut world, ids, batch) = pair(json!({"type": "anchor"}));
     expect![""].assert_eq(&world.told());
-    mark(&mut world, batch, ids[0], MarkedResult::Failed, "the source was broken");
+    mark(&mut world, batch, ids[0], OverriddenResult::Failed, "the source was broken");
     assert_eq!(world.why_kinds(BatchId::mint(2, GROUP)), ["dependency"]);
-    mark(&mut world, batch, ids[0], MarkedResult::Failed, "again");
-    mark(&mut world, batch, ids[0], MarkedResult::Success, "mended");
+    mark(&mut world, batch, ids[0], OverriddenResult::Failed, "again");
+    mark(&mut world, batch, ids[0], OverriddenResult::Success, "mended");
     expect![[r#"
         b1 marked Failed by ann: the source was broken
         b2 withdrawn p 2026-07-01 10:00, unmet 1
@@ -117,13 +117,13 @@ fn mark_without_reason_or_of_an_older_run_is_refused() {
     let long = "x".repeat(501);
     let mut told = String::new();
     for reason in ["", "  ", long.as_str()] {
-        told += &rejection(&mark(&mut world, batch, ids[0], MarkedResult::Failed, reason))
+        told += &rejection(&mark(&mut world, batch, ids[0], OverriddenResult::Failed, reason))
             .replace(&long[..200], "x*");
         told.push('\n');
     }
-    let unknown = mark(&mut world, BatchId::mint(99, GROUP), ids[0], MarkedResult::Failed, "no");
+    let unknown = mark(&mut world, BatchId::mint(99, GROUP), ids[0], OverriddenResult::Failed, "no");
     world.rerun(batch, ids[0], TEN);
-    let older = mark(&mut world, batch, ids[0], MarkedResult::Failed, "no");
+    let older = mark(&mut world, batch, ids[0], OverriddenResult::Failed, "no");
     told += &format!("{}\n{}\n", rejection(&unknown), rejection(&older));
     expect![[r#"
         invalid: reason: "": must be 1 to 500 characters: say why
@@ -139,7 +139,7 @@ fn mark_without_reason_or_of_an_older_run_is_refused() {
 fn skipped_batch_is_not_late() {
     let (mut world, ids, batch) = pair(json!({"output_timeout_s": 60}));
     world.kill(batch);
-    mark(&mut world, batch, ids[0], MarkedResult::Skipped, "holiday");
+    mark(&mut world, batch, ids[0], OverriddenResult::Skipped, "holiday");
     world.events();
     world.pass_minutes(10);
     assert_eq!(world.told(), "");

@@ -32,7 +32,7 @@ const MOST_LISTED: usize = 1_000;
 
 fn listed(answer: &LiveAnswer) -> usize {
     match answer {
-        LiveAnswer::Wanted { things, .. } => things.len(),
+        LiveAnswer::Wanted { external_dependencies, .. } => external_dependencies.len(),
         LiveAnswer::WantedQuality { asks, .. } => asks.len(),
         LiveAnswer::Pool { holders } => holders.len(),
         LiveAnswer::TaskLedger(ledger) => ledger.occurrences.len(),
@@ -41,8 +41,8 @@ fn listed(answer: &LiveAnswer) -> usize {
         | LiveAnswer::User(_)
         | LiveAnswer::Planned(_)
         | LiveAnswer::Refused(_)
-        | LiveAnswer::Told { .. }
-        | LiveAnswer::Post { .. }
+        | LiveAnswer::Notified { .. }
+        | LiveAnswer::Mailboxes { .. }
         | LiveAnswer::NotFound => 0,
     }
 }

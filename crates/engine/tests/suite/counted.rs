@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use crate::kit::{GROUP, START, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use serde_json::{Value, json};
-use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT, Rig};
+use tidemill_engine::{FaultInjection, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
-    BatchId, Command, Event, GroupSettings, JobId, JobSpec, MarkedResult, ShardId, Timestamp, Waiver,
+    BatchId, Command, Event, GroupSettings, JobId, JobSpec, OverriddenResult, ShardId, Timestamp, Waiver,
     WorkerId,
 };
 
 const ELEVEN: &str = "2026-07-01T11:00:00.000Z";
 
 fn listing(listed_parents: usize) -> World {
-    let rig = Rig { listed_parents: Some(listed_parents), ..Rig::default() };
-    World::rigged(START, GroupSettings::default(), rig)
+    let fault_injection =
+        FaultInjection { listed_parents: Some(listed_parents), ..FaultInjection::default() };
+    World::fault_injected(START, GroupSettings::default(), fault_injection)
 }
 
 /// `count` hourly parents p0 … and what waits for all of them.
@@ -63,11 +64,11 @@ fn many_parents_are_counted_and_all_waited_for() {
     for (n, parent) in ids[..100].iter().enumerate() {
         world.ask(
             GROUP,
-            Command::MarkBatch {
+            Command::OverrideBatchResult {
                 batch: BatchId::mint(n as u64 + 1, GROUP),
                 job: *parent,
                 logical_time: at(ELEVEN),
-                result: MarkedResult::Success,
+                result: OverriddenResult::Success,
                 reason: "loaded by hand".to_owned(),
                 run: None,
             },
@@ -180,7 +181,7 @@ impl Random {
     }
 }
 
-/// One history of a seed: the same wishes, whatever is listed.
+/// One history of a seed: the same requests, whatever is listed.
 struct History {
     world: World,
     rng: Random,
@@ -276,11 +277,13 @@ impl History {
                 self.world.ask(GROUP, Command::RerunBatch { batch, job, logical_time, recorded: None });
             }
             7 if !of_far => {
-                let result =
-                    [MarkedResult::Success, MarkedResult::Failed, MarkedResult::Skipped][self.rng.below(3)];
+                let result = [OverriddenResult::Success, OverriddenResult::Failed, OverriddenResult::Skipped]
+                    [self.rng.below(3)];
                 let reason = "so it is".to_owned();
-                self.world
-                    .ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
+                self.world.ask(
+                    GROUP,
+                    Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None },
+                );
             }
             8 if !of_far => {
                 self.world.kill(batch);
@@ -375,10 +378,10 @@ fn listed_and_counted_parents_are_decided_alike() {
     assert!(counted > 1_000 && left_out > 10, "{counted} counted, {left_out} left out");
     for kind in [
         "dependency.satisfied",
-        "dependency.withdrawn",
+        "dependency.revoked",
         "dependency.overridden",
         "assignment.returned",
-        "batch.marked",
+        "batch.result_overridden",
         "history.evicted",
     ] {
         assert!(kinds.contains_key(kind), "no {kind} in {kinds:?}");

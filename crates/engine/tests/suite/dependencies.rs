@@ -345,7 +345,7 @@ fn a_deleted_parent_holds_nothing_else_up() {
     let (mut world, ids) = family(json!("same"));
     world.until("2026-07-01T11:01:00.000Z");
     world.define(vec![job("c", json!({"schedule": every("hour")}))]);
-    let delete = Command::DeleteJob { job: ids[0], cancel: true };
+    let delete = Command::DeleteJob { job: ids[0], cancel: true, orphan_children: false };
     world.ask(tidemill_model::ShardId::CATALOGUE, delete);
     world.events();
     world.worker("w", 4, Script::Succeed);

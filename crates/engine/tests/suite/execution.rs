@@ -38,11 +38,11 @@ fn end(world: &mut World, worker: &WorkerId, token: Token, result: AttemptResult
 #[test]
 fn label_is_wanted_of_the_worker() {
     let mut world = World::new();
-    let ids = world.define(vec![shell("a", json!({"worker_group": "gpu"}))]);
+    let ids = world.define(vec![shell("a", json!({"worker_label": "gpu"}))]);
     world.worker("plain", 4, Script::Succeed);
     let batch = world.batch(ids[0], None);
     let why = world.why(batch);
-    assert_eq!(why[0].kind, "worker_group");
+    assert_eq!(why[0].kind, "worker_label");
     assert_eq!(why[0].message, "no worker of the group that takes shell has label gpu");
     world.events();
     let mut worker = crate::kit::TestWorker::new("w", 1, Script::Succeed);
@@ -338,7 +338,7 @@ fn user_code_decides() {
         let worker = world.worker("w", 1, Script::Run);
         world.batch(ids[0], None);
         let token = world.played(&worker).last_token();
-        let report = |code: &i32| Command::ReportCode { token, code: *code };
+        let report = |code: &i32| Command::ReportUserCode { token, code: *code };
         let answers: Vec<Outcome> = codes.iter().map(|code| world.ask(GROUP, report(code))).collect();
         world.events();
         end(&mut world, &worker, token, result);
@@ -365,10 +365,10 @@ fn codes_that_count_for_nothing_are_refused() {
     let worker = world.worker("w", 1, Script::Run);
     world.batch(ids[0], None);
     let token = world.played(&worker).last_token();
-    let refused = rejection(&world.ask(GROUP, Command::ReportCode { token, code: 0 }));
+    let refused = rejection(&world.ask(GROUP, Command::ReportUserCode { token, code: 0 }));
     assert!(refused.contains("success_check is not user_code"), "{refused}");
     end(&mut world, &worker, token, AttemptResult::Success);
-    let refused = rejection(&world.ask(GROUP, Command::ReportCode { token, code: 0 }));
+    let refused = rejection(&world.ask(GROUP, Command::ReportUserCode { token, code: 0 }));
     assert!(refused.starts_with("stale_token"), "{refused}");
 }
 
@@ -416,14 +416,14 @@ fn long_attempt_is_told_of_once() {
 
 /// MON-7: a worker that says that it can take no work gets none until it says that it can; people are told once.
 #[test]
-fn unfit_worker_gets_no_work() {
+fn unready_worker_gets_no_work() {
     let mut world = World::new();
     let ids = world.define(vec![shell("a", json!({}))]);
     let worker = world.worker("w", 1, Script::Succeed);
     world.events();
-    let beat = |world: &mut World, unfit: Option<&str>| {
+    let beat = |world: &mut World, unready: Option<&str>| {
         let Command::Heartbeat(mut heartbeat) = world.played(&worker).heartbeat() else { unreachable!() };
-        heartbeat.unfit = unfit.map(str::to_owned);
+        heartbeat.unready = unready.map(str::to_owned);
         world.say(Command::Heartbeat(heartbeat));
     };
     beat(&mut world, Some("its disk is full"));
@@ -433,12 +433,12 @@ fn unfit_worker_gets_no_work() {
     beat(&mut world, Some("its disk is full"));
     let batch = world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     let why = world.why(batch);
-    assert_eq!(why[0].kind, "unfit");
+    assert_eq!(why[0].kind, "unready");
     assert_eq!(why[0].message, "no worker of its type takes work: w says its disk is full");
     beat(&mut world, None);
     expect![[r#"
-        w unfit: its disk is full
-        alarm WorkerUnfit, Important
+        w unready: its disk is full
+        alarm WorkerUnready, Important
         w registered 1
         b1 generated a 2026-07-01 10:00 run 0
         w fit
@@ -512,7 +512,7 @@ fn killed_attempt_that_is_given_back_stays_killed() {
 fn bad_fields_of_execution_are_refused_by_name() {
     let table = [
         (json!({"type": "anchor", "final_command": "true"}), "final_command"),
-        (json!({"type": "anchor", "worker_group": "gpu"}), "worker_group"),
+        (json!({"type": "anchor", "worker_label": "gpu"}), "worker_label"),
         (json!({"type": "noop", "run_as": "etl"}), "run_as"),
         (json!({"type": "noop", "success_check": "user_code"}), "success_check"),
         (json!({"type": "noop", "success_check": {"output_path": "/a"}}), "success_check"),

@@ -3,7 +3,7 @@
 use crate::kit::{Script, World, at, every, job, rejection};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use tidemill_engine::Rig;
+use tidemill_engine::FaultInjection;
 use tidemill_model::{AlarmKind, Answer, CalendarSpec, Command, Event, Fire, Outcome, Severity, ShardId};
 
 fn daily(hour: u32) -> Value {
@@ -15,9 +15,9 @@ fn define_calendar(world: &mut World, spec: Value) -> Outcome {
     world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar })
 }
 
-fn remove_calendar(world: &mut World, name: &str) -> Outcome {
+fn delete_calendar(world: &mut World, name: &str) -> Outcome {
     let name = name.try_into().unwrap();
-    world.ask(ShardId::CATALOGUE, Command::RemoveCalendar { name })
+    world.ask(ShardId::CATALOGUE, Command::DeleteCalendar { name })
 }
 
 /// Everything until then, hour by hour, so that nothing is missed.
@@ -240,7 +240,7 @@ fn calendar_days_are_left_out_on_record() {
             Event::BatchGenerated { calendar, logical_time, .. } => {
                 Some((logical_time.to_string(), calendar))
             }
-            Event::FiresSkipped { from, to, count, reason, .. } => {
+            Event::ScheduleSkipped { from, to, count, reason, .. } => {
                 Some((format!("{from} to {to}: {count} {reason:?}"), None))
             }
             _ => None,
@@ -347,14 +347,14 @@ fn used_calendars_are_not_removed() {
     let mut world = World::new();
     define_calendar(&mut world, json!({"name": "cn"}));
     world.define(vec![job("a", json!({"schedule": daily(12), "calendar": {"name": "cn"}}))]);
-    let refused = rejection(&remove_calendar(&mut world, "cn"));
+    let refused = rejection(&delete_calendar(&mut world, "cn"));
     assert_eq!(
         refused,
         "calendar_in_use: calendar cn cannot be removed: g/a use it; let them keep to another one first"
     );
     world.define(vec![job("a", json!({"schedule": daily(12)}))]);
-    assert!(matches!(remove_calendar(&mut world, "cn"), Outcome::Answered(Answer::Done)));
-    let refused = rejection(&remove_calendar(&mut world, "cn"));
+    assert!(matches!(delete_calendar(&mut world, "cn"), Outcome::Answered(Answer::Done)));
+    let refused = rejection(&delete_calendar(&mut world, "cn"));
     assert_eq!(refused, "unknown: there is no calendar cn");
     let text = world.told();
     assert!(text.contains("calendar removed cn") && text.contains("calendar forgotten cn"), "{text}");
@@ -412,7 +412,7 @@ fn fires_of(world: &World, name: &str) -> Vec<Fire> {
     for body in &world.journal {
         for recorded in serde_json::from_slice::<tidemill_model::Envelope>(body).unwrap().events {
             let next = match recorded.event {
-                Event::JobReceived { definition, next, .. } if definition.name.as_str() == name => next,
+                Event::JobReplicated { definition, next, .. } if definition.name.as_str() == name => next,
                 Event::BatchGenerated { next, .. } => next,
                 _ => None,
             };
@@ -480,10 +480,11 @@ fn preview_is_what_fires() {
 }
 
 /// A world in which the schedule of the job `bad` cannot be decided.
-fn rigged() -> World {
+fn fault_injected() -> World {
     let mut world = World::new();
-    let rig = Rig { panicking_schedule: Some("bad".try_into().unwrap()), ..Rig::default() };
-    world.partition = world.partition.clone().rigged(rig);
+    let fault_injection =
+        FaultInjection { panicking_schedule: Some("bad".try_into().unwrap()), ..FaultInjection::default() };
+    world.partition = world.partition.clone().fault_injected(fault_injection);
     world
 }
 
@@ -492,7 +493,7 @@ fn rigged() -> World {
 #[test]
 fn failing_generation_is_retried_and_told() {
     for (priority, severity) in [(4, Severity::Important), (5, Severity::Notice)] {
-        let mut world = rigged();
+        let mut world = fault_injected();
         let ids = world.define(vec![
             job("bad", json!({"schedule": every("hour"), "priority": priority})),
             job("fine", json!({"schedule": every("hour")})),
@@ -529,7 +530,7 @@ fn failing_generation_is_retried_and_told() {
         assert_eq!(tries, [(1, retry(5)), (2, retry(10)), (3, retry(15)), (4, None)]);
         let generated = events.iter().filter(|event| matches!(event, Event::BatchGenerated { .. })).count();
         assert_eq!(generated, 1, "the other job's batch is made in time");
-        world.partition = world.partition.clone().rigged(Rig::default());
+        world.partition = world.partition.clone().fault_injected(FaultInjection::default());
         world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: false });
         world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: true });
         world.until("2026-07-01T12:01:00.000Z");
@@ -541,10 +542,10 @@ fn failing_generation_is_retried_and_told() {
 /// GEN-4: a fire that fails once and then can be decided makes its batch, and nobody is told.
 #[test]
 fn generation_that_recovers_is_not_told() {
-    let mut world = rigged();
+    let mut world = fault_injected();
     world.define(vec![job("bad", json!({"schedule": every("hour")}))]);
     world.until("2026-07-01T11:01:00.000Z");
-    world.partition = world.partition.clone().rigged(Rig::default());
+    world.partition = world.partition.clone().fault_injected(FaultInjection::default());
     world.pass_ms(5_000);
     told(
         &mut world,
@@ -560,8 +561,9 @@ fn generation_that_recovers_is_not_told() {
 fn many_failures_are_told_to_administrators() {
     for (count, critical) in [(10, 0), (11, 1), (25, 1)] {
         let mut world = World::new();
-        let rig = Rig { panicking_schedules: Some("bad-".to_owned()), ..Rig::default() };
-        world.partition = world.partition.clone().rigged(rig);
+        let fault_injection =
+            FaultInjection { panicking_schedules: Some("bad-".to_owned()), ..FaultInjection::default() };
+        world.partition = world.partition.clone().fault_injected(fault_injection);
         let jobs = (0..count).map(|n| job(&format!("bad-{n}"), json!({"schedule": every("hour")})));
         world.define(jobs.collect());
         world.until("2026-07-01T11:01:00.000Z");
@@ -575,6 +577,6 @@ fn many_failures_are_told_to_administrators() {
             events.iter().filter(is).count()
         };
         assert_eq!((of(Severity::Critical), of(Severity::Notice)), (critical, count));
-        assert_eq!(world.folded(), world.partition.clone().rigged(Rig::default()));
+        assert_eq!(world.folded(), world.partition.clone().fault_injected(FaultInjection::default()));
     }
 }

@@ -389,7 +389,7 @@ fn what_an_absent_shard_is_not_told_stays_bounded() {
     let_through(&mut world);
     let events = world.events();
     let heard = events.iter().filter_map(|event| match event {
-        Event::GenerationsHeard { times, left_out, .. } => Some((times.len(), *left_out)),
+        Event::ParentGenerationsReceived { times, left_out, .. } => Some((times.len(), *left_out)),
         _ => None,
     });
     let heard = heard.fold((0, 0), |sum, (times, left_out)| (sum.0 + times, sum.1 + left_out));
@@ -417,7 +417,7 @@ fn what_is_not_asked_yet_is_forgotten_when_nobody_waits() {
     world.events();
     let_through(&mut world);
     let watched = world.events().into_iter().filter_map(|event| match event {
-        Event::ParentWatched { times, .. } => Some(times.len()),
+        Event::ParentTimesSubscribed { times, .. } => Some(times.len()),
         _ => None,
     });
     assert_eq!(watched.sum::<usize>(), 280);
@@ -431,12 +431,14 @@ fn a_parent_is_kept_as_long_as_another_group_waits_for_it() {
     let mut world = two_groups();
     let ids = world.define(vec![job("p", json!({})), child("c", "g/p", json!("same"), json!({}))]);
     let batch = run_in_other(&mut world, ids[1], "2026-07-01T10:00:00.000Z");
-    let refused = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false });
-    expect!["job_in_use: job g/p cannot be deleted: it is a parent of h/c; point them elsewhere first"]
+    let refused = world
+        .ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false });
+    expect!["job_in_use: job g/p cannot be deleted: it is a parent of h/c; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does"]
         .assert_eq(&crate::kit::rejection(&refused));
     world.define(vec![job("c", json!({"group": "h", "type": "anchor"}))]);
     world.events();
-    let deleted = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false });
+    let deleted = world
+        .ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false });
     assert!(matches!(deleted, Outcome::Answered(_)), "{deleted:?}");
     check(
         &mut world,
@@ -519,9 +521,9 @@ fn the_latest_of_a_parent_by_hand_is_known_across_groups() {
     );
 }
 
-/// A child that came before its parent in one wish comes after it in the record.
+/// A child that came before its parent in one request comes after it in the record.
 #[test]
-fn parents_come_first_whatever_the_order_of_the_wish() {
+fn parents_come_first_whatever_the_order_of_the_request() {
     let mut world = two_groups();
     world.define(vec![child("c", "g/p", json!("same"), hourly()), job("p", hourly())]);
     let outcome = world.apply(vec![child("e", "g/q", json!("same"), hourly()), job("q", hourly())]);
@@ -556,7 +558,14 @@ fn edges_that_turn_round_through_an_unchanged_job_are_told_as_they_then_are() {
         let apply = tidemill_model::RequestId::new("staged");
         world.ask(ShardId::CATALOGUE, Command::StageJobs { apply: apply.clone(), part: 0, jobs: turned() });
         let prune = Vec::new();
-        let commit = Command::CommitApply { apply, parts: 1, prune, cancel: false, if_revision: None };
+        let commit = Command::CommitApply {
+            apply,
+            parts: 1,
+            prune,
+            cancel: false,
+            orphan_children: false,
+            if_revision: None,
+        };
         world.ask(ShardId::CATALOGUE, commit);
     };
     for carry_out in [&apply as &dyn Fn(&mut World), &staged] {
@@ -569,7 +578,7 @@ fn edges_that_turn_round_through_an_unchanged_job_are_told_as_they_then_are() {
         world.events();
         carry_out(&mut world);
         let told = world.events().into_iter().filter_map(|event| match event {
-            Event::ParentsReceived { parents } => Some(parents),
+            Event::ParentsReplicated { parents } => Some(parents),
             _ => None,
         });
         let told: Vec<String> =

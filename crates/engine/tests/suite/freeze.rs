@@ -12,8 +12,8 @@ fn freeze(world: &mut World, of: Option<&str>, latest: Option<&str>) -> Outcome 
     world.ask(ShardId::CATALOGUE, Command::Freeze { group, latest, reason: "moved".to_owned() })
 }
 
-fn thaw(world: &mut World, of: Option<&str>) -> Outcome {
-    world.ask(ShardId::CATALOGUE, Command::Thaw { group: of.map(group), reason: String::new() })
+fn lift_freeze(world: &mut World, of: Option<&str>) -> Outcome {
+    world.ask(ShardId::CATALOGUE, Command::LiftFreeze { group: of.map(group), reason: String::new() })
 }
 
 /// One job, two ready batches without a worker: for 09:00 and 10:00.
@@ -28,9 +28,9 @@ fn two() -> (World, Vec<JobId>) {
 }
 
 /// BYD-17, DSP-1: what is beyond the latest allowed logical time is generated and not assigned, and says why; what
-/// is not goes on; thawed, all goes on.
+/// is not goes on; lifted, all goes on.
 #[test]
-fn nothing_beyond_the_freeze_is_assigned_until_it_is_thawed() {
+fn nothing_beyond_the_freeze_is_assigned_until_it_is_lifted() {
     let (mut world, ids) = two();
     freeze(&mut world, Some("g"), Some("2026-07-01T09:00:00.000Z"));
     world.worker("w", 4, Script::Succeed);
@@ -48,9 +48,9 @@ fn nothing_beyond_the_freeze_is_assigned_until_it_is_thawed() {
         b1 finished success
         b3 generated end 2026-07-01 10:00 run 0
     "#]].assert_eq(&format!("{}: {}\n{}", why[0].kind, why[0].message, world.told()));
-    thaw(&mut world, Some("g"));
+    lift_freeze(&mut world, Some("g"));
     expect![[r#"
-        g thawed
+        g lifted
         Group is frozen: false
         b3 finished success
         b2 assigned t2 attempt 1 to w
@@ -74,18 +74,18 @@ fn everything_and_a_group_are_frozen_one_beside_the_other() {
     assert_eq!(world.why_kinds(BatchId::mint(1, GROUP)), ["frozen"]);
     world.define_group("h", GroupSettings::default());
     world.events();
-    thaw(&mut world, Some("g"));
-    thaw(&mut world, Some("g"));
-    thaw(&mut world, None);
+    lift_freeze(&mut world, Some("g"));
+    lift_freeze(&mut world, Some("g"));
+    lift_freeze(&mut world, None);
     expect![[r#"
-        g thawed
+        g lifted
         Group is frozen: false
         b1 assigned t1 attempt 1 to w
         b1 granted t1
         b1 started t1
         b1 attempt 1 Success
         b1 finished success
-        everything thawed
+        everything lifted
         Everything is frozen: false
         Everything is frozen: false
         b2 assigned t2 attempt 1 to w
@@ -106,7 +106,7 @@ fn freeze_without_a_time_is_from_now_on() {
     let told = [
         world.told(),
         rejection(&freeze(&mut world, Some("nobody"), None)) + "\n",
-        rejection(&thaw(&mut world, Some("nobody"))) + "\n",
+        rejection(&lift_freeze(&mut world, Some("nobody"))) + "\n",
         rejection(&world.ask(ShardId::CATALOGUE, empty)) + "\n",
     ]
     .concat();

@@ -128,7 +128,7 @@ fn at_most_a_thousand_missed_fires_make_batches() {
     let skips: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
-            Event::FiresSkipped { count, reason, .. } => Some((*count, *reason)),
+            Event::ScheduleSkipped { count, reason, .. } => Some((*count, *reason)),
             _ => None,
         })
         .collect();
@@ -476,7 +476,7 @@ fn a_deleted_jobs_batches_are_seen_through() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({}))]);
     world.held = Some(Vec::new());
-    world.send(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false });
+    world.send(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false });
     world.run();
     let deliver_held = |world: &mut World| {
         for effect in world.held.replace(Vec::new()).unwrap() {

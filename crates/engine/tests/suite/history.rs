@@ -6,10 +6,10 @@ use crate::kit::{GROUP, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use jiff::SignedDuration;
 use serde_json::json;
-use tidemill_engine::Rig;
+use tidemill_engine::FaultInjection;
 use tidemill_model::{
     Answer, AttemptOutcome, AttemptResult, BatchId, Cascade, Command, Event, GroupSettings, JobId, JobSpec,
-    MarkedResult, Outcome, RecordedBatch, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunWish,
+    Outcome, OverriddenResult, RecordedBatch, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec,
     ShardId, Timestamp,
 };
 
@@ -17,8 +17,12 @@ type Texts = BTreeMap<String, String>;
 
 /// A world whose shards keep as little as they can.
 fn forgetful() -> World {
-    let rig = Rig { spare_history: Some(0), remembered_submissions: Some(2), ..Rig::default() };
-    World::rigged(crate::kit::START, GroupSettings::default(), rig)
+    let fault_injection = FaultInjection {
+        spare_history: Some(0),
+        remembered_submissions: Some(2),
+        ..FaultInjection::default()
+    };
+    World::fault_injected(crate::kit::START, GroupSettings::default(), fault_injection)
 }
 
 fn day(number: i64) -> Timestamp {
@@ -51,15 +55,15 @@ fn mark(
     world: &mut World,
     batch: BatchId,
     (job, logical_time): (JobId, Timestamp),
-    result: MarkedResult,
+    result: OverriddenResult,
     run: Option<u32>,
 ) -> Outcome {
     let reason = "as seen".to_owned();
-    world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run })
+    world.ask(GROUP, Command::OverrideBatchResult { batch, job, logical_time, result, reason, run })
 }
 
 fn plan(world: &mut World, job: JobId, times: (Timestamp, Timestamp), definition: RerunDefinition) {
-    let wish = RerunWish {
+    let request = RerunSpec {
         scope: RerunScope::Rerun { jobs: vec![job], cascade: Cascade::Job },
         from: times.0,
         to: times.1,
@@ -71,7 +75,7 @@ fn plan(world: &mut World, job: JobId, times: (Timestamp, Timestamp), definition
         reason: "late data".to_owned(),
         approve: true,
     };
-    let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
+    let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(request)));
     assert!(matches!(outcome, Outcome::Answered(_)), "{}", rejection(&outcome));
 }
 
@@ -174,9 +178,18 @@ fn evicted_batch_is_marked() {
     run(&mut world, ids[1], day(0), Texts::new());
     world.events();
     let of = (ids[0], day(0));
-    assert_eq!(mark(&mut world, first, of, MarkedResult::Failed, Some(2)), Outcome::Answered(Answer::Done));
-    assert_eq!(mark(&mut world, first, of, MarkedResult::Failed, Some(2)), Outcome::Answered(Answer::Done));
-    assert_eq!(mark(&mut world, first, of, MarkedResult::Skipped, Some(2)), Outcome::Answered(Answer::Done));
+    assert_eq!(
+        mark(&mut world, first, of, OverriddenResult::Failed, Some(2)),
+        Outcome::Answered(Answer::Done)
+    );
+    assert_eq!(
+        mark(&mut world, first, of, OverriddenResult::Failed, Some(2)),
+        Outcome::Answered(Answer::Done)
+    );
+    assert_eq!(
+        mark(&mut world, first, of, OverriddenResult::Skipped, Some(2)),
+        Outcome::Answered(Answer::Done)
+    );
     expect![[r#"
         b2 marked Failed by ann: as seen
         b8 withdrawn p 2026-03-01 00:00, unmet 1
@@ -188,7 +201,7 @@ fn evicted_batch_is_marked() {
     .assert_eq(&world.told());
     let mut told = String::new();
     for (batch, run) in [(old, Some(1)), (first, Some(3)), (first, None)] {
-        told += &rejection(&mark(&mut world, batch, of, MarkedResult::Failed, run));
+        told += &rejection(&mark(&mut world, batch, of, OverriddenResult::Failed, run));
         told.push('\n');
     }
     expect![[r#"
@@ -205,14 +218,14 @@ fn evicted_failure_of_the_own_past_is_waited_for() {
     let mut world = forgetful();
     let ids = world.define(vec![daily("a", json!({"depends_on_past": true}))]);
     let first = run(&mut world, ids[0], day(0), Texts::new());
-    mark(&mut world, first, (ids[0], day(0)), MarkedResult::Failed, None);
+    mark(&mut world, first, (ids[0], day(0)), OverriddenResult::Failed, None);
     for number in 1..6 {
         run(&mut world, ids[0], day(2 * number), Texts::new());
     }
     world.events();
     let next = run(&mut world, ids[0], day(1), Texts::new());
     assert_eq!(world.why_kinds(next), ["dependency"]);
-    mark(&mut world, first, (ids[0], day(0)), MarkedResult::Success, Some(1));
+    mark(&mut world, first, (ids[0], day(0)), OverriddenResult::Success, Some(1));
     expect![[r#"
         evicted a 2026-03-07 00:00
         b7 generated a 2026-03-02 00:00 run 1, of a 0/1
@@ -238,7 +251,7 @@ fn latest_of_a_parent_finds_what_was_evicted() {
         ),
     ]);
     let first = run(&mut world, ids[0], day(0), Texts::new());
-    mark(&mut world, first, (ids[0], day(0)), MarkedResult::Failed, None);
+    mark(&mut world, first, (ids[0], day(0)), OverriddenResult::Failed, None);
     for number in 2..8 {
         run(&mut world, ids[0], day(number), Texts::new());
     }
@@ -295,7 +308,7 @@ fn values_of_evicted_parents_are_known() {
     }
 }
 
-/// GEN-10, ADR 6: a job for once that is forgotten is refused as that; one that is remembered has its parameters.
+/// GEN-10, ADR 6: an ad-hoc job that is forgotten is refused as that; one that is remembered has its parameters.
 #[test]
 fn forgotten_jobs_for_once_are_refused_as_such() {
     let mut world = forgetful();
@@ -390,7 +403,7 @@ fn reruns_and_marks_of_any_batch_use_its_own_facts() {
                 }
                 (5, Some(named)) => {
                     let newest = newest(&shown, named.time).unwrap();
-                    let result = [MarkedResult::Failed, MarkedResult::Success][random.below(2)];
+                    let result = [OverriddenResult::Failed, OverriddenResult::Success][random.below(2)];
                     let outcome = mark(&mut world, newest.batch, (id, newest.time), result, Some(newest.run));
                     assert_eq!(outcome, Outcome::Answered(Answer::Done), "{}", rejection(&outcome));
                     Vec::new()

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use crate::kit::{GROUP, World, at, every, group, job, rejection};
 use expect_test::expect;
 use serde_json::{Value, json};
-use tidemill_engine::{Effect, Rig};
+use tidemill_engine::{Effect, FaultInjection};
 use tidemill_model::{
     Answer, BatchId, Command, CommandRecord, Envelope, Event, GroupSettings, InstanceId, JobId, LiveAnswer,
-    LiveQuery, MarkedResult, Outcome, RecordedBatch, RequestId, RerunDefinition, RerunWish, ShardId,
+    LiveQuery, Outcome, OverriddenResult, RecordedBatch, RequestId, RerunDefinition, RerunSpec, ShardId,
     Timestamp,
 };
 
@@ -129,8 +129,9 @@ fn moved_job_keeps_its_id_its_run_numbers_and_its_fires() {
 /// definition of then was the old group's, and is said to be unknown.
 #[test]
 fn reruns_after_a_move_use_the_parameters_of_then() {
-    let rig = Rig { spare_history: Some(1), ..Rig::default() };
-    let mut world = World::rigged("2026-07-01T10:00:30.000Z", GroupSettings::default(), rig);
+    let fault_injection = FaultInjection { spare_history: Some(1), ..FaultInjection::default() };
+    let mut world =
+        World::fault_injected("2026-07-01T10:00:30.000Z", GroupSettings::default(), fault_injection);
     world.define_group("h", GroupSettings::default());
     let id = world.define(vec![anchor("a", json!({"schedule": every("hour")}))])[0];
     let old = batch(&run(&mut world, GROUP, id, NINE, json!({"day": "1"})));
@@ -162,11 +163,11 @@ fn reruns_after_a_move_use_the_parameters_of_then() {
     batch(&world.ask(OTHER, rerun(old, 3, None)));
     assert_eq!(parameters(&mut world), [(4, Some("1".to_owned()))], "of the newest");
 
-    let wish = |definition: RerunDefinition| RerunWish { definition, ..wish_of(id) };
+    let rerun_spec = |definition: RerunDefinition| RerunSpec { definition, ..rerun_spec_of(id) };
     for (definition, expected) in [(RerunDefinition::Today, 1), (RerunDefinition::Recorded, 0)] {
         moved(&mut world, id, "g");
         moved(&mut world, id, "h");
-        world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish(definition))));
+        world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(rerun_spec(definition))));
         world.pass_minutes(1);
         let made = parameters(&mut world).into_iter().filter(|(_, day)| day.is_some()).count();
         assert_eq!(made, expected, "{definition:?}");
@@ -174,7 +175,7 @@ fn reruns_after_a_move_use_the_parameters_of_then() {
     assert_eq!(world.partition, world.folded());
 }
 
-fn wish_of(id: JobId) -> RerunWish {
+fn rerun_spec_of(id: JobId) -> RerunSpec {
     serde_json::from_value(json!({
         "scope": {"rerun": {"jobs": [id], "cascade": "job"}}, "from": NINE, "to": NINE, "concurrency": 1, "approve": true,
     }))
@@ -288,7 +289,7 @@ fn move_is_refused_by_name() {
             parent,
             "h",
             expect![
-                "job_not_moved: job g/parent cannot be moved: it is a parent of g/child, g/triggered, g/named; point them elsewhere first, and back when it has moved"
+                "job_not_moved: job g/parent cannot be moved: it is a parent of g/child, g/triggered and g/named; point them elsewhere first, and back when it has moved"
             ],
         ),
         (
@@ -331,16 +332,16 @@ fn job_on_its_way_is_not_changed() {
     world.send(ShardId::CATALOGUE, move_to(id, "h"));
     world.run();
     let name = "b".try_into().unwrap();
-    let wishes = [
+    let rerun_specs = [
         Command::RenameJob { job: id, name },
         Command::SwitchJob { job: id, enabled: false },
-        Command::DeleteJob { job: id, cancel: true },
-        Command::PlanRerun(Box::new(wish_of(id))),
+        Command::DeleteJob { job: id, cancel: true, orphan_children: false },
+        Command::PlanRerun(Box::new(rerun_spec_of(id))),
         move_to(id, "i"),
     ];
     let refused = "job_moving: job g/a is being moved to group h; try again in a moment";
-    for wish in wishes {
-        assert_eq!(rejection(&world.ask(ShardId::CATALOGUE, wish)), refused);
+    for rerun_spec in rerun_specs {
+        assert_eq!(rejection(&world.ask(ShardId::CATALOGUE, rerun_spec)), refused);
     }
     let specs = [
         anchor("a", json!({"owner": "bob"})),
@@ -364,9 +365,9 @@ fn job_on_its_way_is_not_changed() {
     assert_eq!(world.partition, world.folded());
 }
 
-/// JOB-9: a wish that its group reads after more than a minute moves nothing: nobody waits for it any more.
+/// JOB-9: a request that its group reads after more than a minute moves nothing: nobody waits for it any more.
 #[test]
-fn late_wish_moves_nothing() {
+fn late_rerun_spec_moves_nothing() {
     let mut world = world();
     let id = world.define(vec![anchor("a", json!({}))])[0];
     world.held = Some(Vec::new());
@@ -380,7 +381,9 @@ fn late_wish_moves_nothing() {
     world.run();
     let told = world.told();
     assert!(
-        told.contains("not moved: job g/a cannot be moved: its group has read the wish more than a minute"),
+        told.contains(
+            "not moved: job g/a cannot be moved: its group has read the request more than a minute"
+        ),
         "{told}"
     );
     batch(&run(&mut world, GROUP, id, NINE, json!({})));
@@ -412,11 +415,11 @@ fn parents_and_children_of_a_moved_job_go_on() {
     for (parent, shard) in parents.iter().zip(1..) {
         let newest = world.partition.answer(ShardId(shard), &LiveQuery::NewestBatch { job: *parent });
         let LiveAnswer::NewestBatch { batch: Some(batch), .. } = newest else { panic!("{newest:?}") };
-        let command = Command::MarkBatch {
+        let command = Command::OverrideBatchResult {
             batch,
             job: *parent,
             logical_time: at(TEN),
-            result: MarkedResult::Success,
+            result: OverriddenResult::Success,
             reason: "as seen".to_owned(),
             run: None,
         };
@@ -474,7 +477,7 @@ fn watch_that_crosses_the_release_is_asked_again() {
     go_on(&mut world, &mut late);
     world.send(ShardId::CATALOGUE, move_to(id, "h"));
     go_on(&mut world, &mut late);
-    assert!(world.events().iter().any(|event| matches!(event, Event::JobTaken { .. })));
+    assert!(world.events().iter().any(|event| matches!(event, Event::JobAttached { .. })));
     world.held = None;
     for (shard, command) in late {
         world.send(shard, command);
@@ -483,11 +486,11 @@ fn watch_that_crosses_the_release_is_asked_again() {
     let unfinished = |world: &World| world.partition.group(third).unwrap().unfinished_batches();
     assert_eq!(unfinished(&world), 1);
     let made = batch(&run(&mut world, OTHER, id, LATER, json!({})));
-    let command = Command::MarkBatch {
+    let command = Command::OverrideBatchResult {
         batch: made,
         job: id,
         logical_time: at(LATER),
-        result: MarkedResult::Success,
+        result: OverriddenResult::Success,
         reason: "as seen".to_owned(),
         run: None,
     };
@@ -529,17 +532,23 @@ fn many_times_are_moved_as_they_were() {
     let time = |n: i64| Timestamp::from_second(1_780_000_000 + n * 3_600).unwrap();
     for n in 0..120 {
         let made = batch(&run(&mut world, GROUP, id, &time(n).to_string(), json!({})));
-        let result = if n % 17 == 5 { MarkedResult::Failed } else { MarkedResult::Success };
+        let result = if n % 17 == 5 { OverriddenResult::Failed } else { OverriddenResult::Success };
         let reason = "as seen".to_owned();
-        let command =
-            Command::MarkBatch { batch: made, job: id, logical_time: time(n), result, reason, run: None };
+        let command = Command::OverrideBatchResult {
+            batch: made,
+            job: id,
+            logical_time: time(n),
+            result,
+            reason,
+            run: None,
+        };
         world.ask(GROUP, command);
     }
     world.events();
     moved(&mut world, id, "h");
     let events = world.events();
     let of = |event: &Event| match event {
-        Event::JobTaken { moved, .. } => Some(std::sync::Arc::clone(moved)),
+        Event::JobAttached { moved, .. } => Some(std::sync::Arc::clone(moved)),
         _ => None,
     };
     let taken = events.iter().find_map(of).unwrap();

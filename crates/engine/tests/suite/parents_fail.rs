@@ -5,8 +5,8 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
     Answer, AttemptResult, BatchId, Cascade, Command, Event, GroupSettings, JobId, JobSpec, LiveAnswer,
-    LiveQuery, MarkedResult, Outcome, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunWish, ShardId,
-    Waiver,
+    LiveQuery, Outcome, OverriddenResult, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec,
+    ShardId, Waiver,
 };
 
 /// The shard of another group, whose jobs no worker takes.
@@ -46,9 +46,9 @@ fn blocked(world: &World, nth: u64) -> Option<tidemill_model::Condition> {
     }
 }
 
-fn mark(world: &mut World, batch: BatchId, job: JobId, result: MarkedResult) {
+fn mark(world: &mut World, batch: BatchId, job: JobId, result: OverriddenResult) {
     let (logical_time, reason) = (at(TEN), "as seen".to_owned());
-    world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
+    world.ask(GROUP, Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None });
 }
 
 /// A parent that failed for good: its children wait, fail, are skipped, run, or run because of it.
@@ -73,7 +73,7 @@ fn children_do_what_their_jobs_say_when_a_parent_failed() {
 #[test]
 fn what_runs_on_failure_is_skipped_after_success() {
     let (mut world, ids, batch) = family();
-    mark(&mut world, batch, ids[0], MarkedResult::Success);
+    mark(&mut world, batch, ids[0], OverriddenResult::Success);
     expect![[r#"
         b1 marked Success by ann: as seen
         b1 finished success by ann
@@ -105,7 +105,7 @@ fn parent_that_runs_again_is_waited_for_again() {
     .assert_eq(&world.told());
     let again = BatchId::mint(7, GROUP);
     world.kill(again);
-    mark(&mut world, again, ids[0], MarkedResult::Success);
+    mark(&mut world, again, ids[0], OverriddenResult::Success);
     expect![[r#"
         b7 finished killed by ann
         b5 satisfied p 2026-07-01 10:00, unmet 0
@@ -150,7 +150,7 @@ fn a_failed_parent_blocks_its_subtree() {
     let message = |world: &World, nth: u64| blocked(world, nth).map(|condition| condition.message);
     expect!["blocked by a failed parent: g/c of 2026-07-01T10:00:00.000Z: it is blocked itself, by g/p of 2026-07-01T10:00:00.000Z: batch 4097 (run 0) killed"].assert_eq(&message(&world, 3).unwrap());
     world.pass_minutes(1);
-    mark(&mut world, parents[0], ids[0], MarkedResult::Success);
+    mark(&mut world, parents[0], ids[0], OverriddenResult::Success);
     expect![[r#"
         b1 marked Success by ann: as seen
         b2 satisfied p 2026-07-01 10:00, unmet 1
@@ -194,7 +194,7 @@ fn what_runs_goes_on_until_it_waits_again() {
     let ids = world.define(vec![job("p", json!({"type": "anchor"})), job("c", child)]);
     let worker = world.worker("w", 1, Script::Run);
     let batch = world.batch(ids[0], Some(TEN));
-    mark(&mut world, batch, ids[0], MarkedResult::Failed);
+    mark(&mut world, batch, ids[0], OverriddenResult::Failed);
     world.events();
     let token = world.played(&worker).last_token();
     let failed = world.played(&worker).finished(token, AttemptResult::Failed);
@@ -250,8 +250,8 @@ fn what_runs_on_failure_is_not_started_once_the_failure_is_gone() {
     ]);
     let worker = world.worker("w", 1, Script::Silent);
     let batch = world.batch(ids[0], Some(TEN));
-    mark(&mut world, batch, ids[0], MarkedResult::Failed);
-    mark(&mut world, batch, ids[0], MarkedResult::Success);
+    mark(&mut world, batch, ids[0], OverriddenResult::Failed);
+    mark(&mut world, batch, ids[0], OverriddenResult::Success);
     world.events();
     let token = world.played(&worker).last_token();
     let asks = world.played(&worker).request(token);
@@ -334,7 +334,7 @@ fn children_of_a_parent_in_another_group_do_what_their_jobs_say() {
         b1 unblocked
     "#]]
     .assert_eq(&world.told());
-    mark(&mut world, BatchId::mint(2, GROUP), ids[0], MarkedResult::Success);
+    mark(&mut world, BatchId::mint(2, GROUP), ids[0], OverriddenResult::Success);
     expect![[r#"
         b2 marked Success by ann: as seen
         b2 finished success by ann
@@ -374,8 +374,11 @@ fn a_failure_that_left_the_history_is_heard_across_groups() {
         let Outcome::Answered(Answer::Generated { batch, .. }) = outcome else { panic!("{outcome:?}") };
         if n == 2 {
             let (logical_time, reason) = (hour(2), "as seen".to_owned());
-            let result = MarkedResult::Failed;
-            world.ask(OTHER, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
+            let result = OverriddenResult::Failed;
+            world.ask(
+                OTHER,
+                Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None },
+            );
         }
     }
     let evicted = |event: &Event| matches!(event, Event::HistoryEvicted { upto, .. } if *upto >= hour(2));
@@ -409,7 +412,7 @@ fn recorded_definition_says_what_a_rerun_waits_for() {
         world.kill(batch);
         world.define(vec![child("wait")]);
         world.events();
-        let wish = RerunWish {
+        let request = RerunSpec {
             scope: RerunScope::Rerun { jobs: vec![ids[1]], cascade: Cascade::Job },
             from: at(DAY),
             to: at("2026-06-29T00:00:00.000Z"),
@@ -421,7 +424,7 @@ fn recorded_definition_says_what_a_rerun_waits_for() {
             reason: "again".to_owned(),
             approve: true,
         };
-        world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
+        world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(request)));
         let generated = world.events().into_iter().find_map(|event| match event {
             Event::BatchGenerated { version, dependencies, .. } => Some((version, dependencies[0].met.len())),
             _ => None,

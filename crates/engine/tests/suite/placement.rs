@@ -259,7 +259,7 @@ fn measured(world: &mut World, worker: &tidemill_model::WorkerId, measure: (u32,
     let (worker, incarnation) = (played.id.clone(), played.incarnation.clone());
     let (memory_total_mb, memory_free_mb, load_percent) = measure;
     let measure = Some(Measure { memory_total_mb, memory_free_mb, load_percent });
-    world.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 7, measure, unfit: None }));
+    world.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 7, measure, unready: None }));
 }
 
 /// DSP-4: memory that a job needs is reserved while a batch of it is assigned or runs, and never more than there is.
@@ -285,6 +285,45 @@ fn memory_is_reserved_and_never_oversold() {
     world.say(end);
     assert_eq!(running(&world), 2, "the third has got the memory of the first");
     assert_eq!(world.why_kinds(second), Vec::<String>::new());
+    assert_eq!(world.partition, world.folded());
+}
+
+/// EXE-1, DSP-4: a batch that a worker gave back goes to that worker again where the others can never hold it: one has
+/// less memory in all than the batch needs, one keeps every slot for other jobs.
+#[test]
+fn a_batch_given_back_does_not_wait_for_a_worker_that_can_never_take_it() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({"memory_mb": 1_100}))]);
+    let able = world.worker("w", 1, Script::Reject);
+    let small = world.worker("small", 1, Script::Run);
+    let keeping = world.worker("keeping", 1, Script::Run);
+    world.played(&keeping).reserved = Some(Reserved { slots: 1, priority: None });
+    let registration = world.played(&keeping).registration();
+    world.say(Command::RegisterWorker(Box::new(registration)));
+    measured(&mut world, &able, (4_000, 4_000, 10));
+    measured(&mut world, &small, (1_000, 1_000, 10));
+    measured(&mut world, &keeping, (4_000, 4_000, 10));
+    world.events();
+    world.batch(ids[0], None);
+    expect![[r#"
+        b1 generated a 2026-07-01 10:10 run 0
+        b1 assigned t1 attempt 1 to w
+        b1 returned t1: Rejected("busy")
+        b1 assigned t2 attempt 1 to w
+        b1 returned t2: Rejected("busy")
+    "#]]
+    .assert_eq(&world.told());
+    world.played(&able).script = Script::Succeed;
+    world.pass_ms(10_000);
+    expect![[r#"
+        b1 retry due
+        b1 assigned t3 attempt 1 to w
+        b1 granted t3
+        b1 started t3
+        b1 attempt 1 Success
+        b1 finished success
+    "#]]
+    .assert_eq(&world.told());
     assert_eq!(world.partition, world.folded());
 }
 

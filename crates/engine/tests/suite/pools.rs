@@ -26,7 +26,7 @@ fn define(world: &mut World, pool: PoolSpec) -> Outcome {
 }
 
 fn remove(world: &mut World, name: &str) -> Outcome {
-    world.ask(ShardId::CATALOGUE, Command::RemovePool { name: name.try_into().unwrap() })
+    world.ask(ShardId::CATALOGUE, Command::DeletePool { name: name.try_into().unwrap() })
 }
 
 fn many(world: &mut World, shard: ShardId, job: JobId, count: u32) -> Vec<BatchId> {
@@ -103,7 +103,7 @@ fn a_pool_bounds_all_jobs_that_use_it() {
 #[test]
 fn what_no_worker_takes_holds_no_permits() {
     let lacking =
-        [json!({"worker_group": "gpu"}), json!({"host": "elsewhere"}), json!({"memory_mb": 100_000})];
+        [json!({"worker_label": "gpu"}), json!({"host": "elsewhere"}), json!({"memory_mb": 100_000})];
     for lacks in lacking {
         let mut world = World::new();
         define(&mut world, pool("both", 2, None));
@@ -298,14 +298,14 @@ fn pools_that_cannot_be_are_refused() {
     world.define_group("h", GroupSettings::default());
     define(&mut world, pool("mine", 2, Some("g")));
     let mut told = String::new();
-    for wish in [
+    for request in [
         pool("none", 0, None),
         pool("big", 1_000_001, None),
         rated(0, pool("rated", 1, None)),
         pool("mine", 2, None),
         pool("lost", 1, Some("nowhere")),
     ] {
-        told += &(rejection(&define(&mut world, wish)) + "\n");
+        told += &(rejection(&define(&mut world, request)) + "\n");
     }
     let spec = |group: &str, pools: serde_json::Value| job("a", json!({"group": group, "pools": pools}));
     for (group, pools) in [
@@ -426,7 +426,10 @@ impl Story {
             }
             Step::Delete(at) => {
                 let job = self.jobs[at].1;
-                world.send(ShardId::CATALOGUE, Command::DeleteJob { job, cancel: true });
+                world.send(
+                    ShardId::CATALOGUE,
+                    Command::DeleteJob { job, cancel: true, orphan_children: false },
+                );
             }
             Step::Restart(at) => {
                 let (register, shard) = (world.workers[at].restart(), world.workers[at].shard);
@@ -484,7 +487,7 @@ proptest! {
         }
         story.take(Step::LetGo);
         for (_, job, _) in story.jobs.clone() {
-            story.world.send(ShardId::CATALOGUE, Command::DeleteJob { job, cancel: true });
+            story.world.send(ShardId::CATALOGUE, Command::DeleteJob { job, cancel: true, orphan_children: false });
         }
         for _ in 0..20 {
             story.world.run();

@@ -88,11 +88,11 @@ impl Model {
 
     fn event(&mut self, event: &Event) {
         match event {
-            Event::JobReceived { definition, .. } | Event::JobSubmitted { definition } => {
+            Event::JobReplicated { definition, .. } | Event::JobSubmitted { definition } => {
                 self.limits.insert(definition.id, definition.max_concurrent);
                 self.definitions.insert((definition.id, definition.version), definition.clone());
             }
-            Event::JobRemoved { job } => {
+            Event::JobDropped { job, .. } => {
                 self.limits.insert(*job, u32::MAX);
             }
             Event::WorkerRegistered { worker, slots, .. } => {
@@ -135,10 +135,10 @@ impl Model {
                 assert_eq!(live.stage, Stage::Assigned(*token, worker.clone()), "one grant an assignment");
                 live.stage = Stage::Granted(*token, worker.clone());
             }
-            Event::BatchMarked { batch, .. } => {
+            Event::BatchResultOverridden { batch, .. } => {
                 assert!(self.live.contains_key(batch) || self.finished.contains(batch), "a mark of no batch");
             }
-            Event::TimeoutMarked { .. } | Event::AlarmRaised { .. } | Event::CodeReported { .. } => {}
+            Event::TimeoutReached { .. } | Event::AlarmRaised { .. } | Event::UserCodeReported { .. } => {}
             Event::FinalCommandAssigned { batch, token, .. } => {
                 assert!(self.tokens.last().is_none_or(|last| last < token), "tokens grow");
                 self.tokens.insert(*token);
@@ -146,7 +146,7 @@ impl Model {
                 assert!(self.finals.insert(*batch, *token).is_none(), "two final commands of {batch}");
             }
             Event::FinalCommandGranted { batch, token, .. } => assert_eq!(self.finals[batch], *token),
-            Event::FinalCommandEnded { batch, token, .. } => {
+            Event::FinalCommandFinished { batch, token, .. } => {
                 let held = token.and_then(|_| self.finals.get(batch).copied());
                 assert_eq!(held, *token);
                 assert!(self.finals_ended.insert(*batch), "it ends twice");
@@ -175,12 +175,12 @@ impl Model {
                 assert!(self.finished.insert(*batch));
             }
             Event::DependencySatisfied { batch, .. }
-            | Event::DependencyWithdrawn { batch, .. }
+            | Event::DependencyRevoked { batch, .. }
             | Event::BatchBlocked { batch, .. }
             | Event::BatchUnblocked { batch }
             | Event::DependencyOverridden { batch, .. }
             | Event::QualityRequested { batch, .. }
-            | Event::QualityTaken { batch, .. }
+            | Event::QualitySent { batch, .. }
             | Event::QualityAnswered { batch, .. }
             | Event::RetryScheduled { batch, .. }
             | Event::StartDue { batch }
@@ -190,33 +190,33 @@ impl Model {
             Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
-            | Event::Frozen { .. }
-            | Event::Thawed { .. }
-            | Event::FreezeReceived { .. }
+            | Event::FreezeSet { .. }
+            | Event::FreezeLifted { .. }
+            | Event::FreezeReplicated { .. }
             | Event::JobDefined { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
             | Event::JobDeleted { .. }
-            | Event::JobMoveAsked { .. }
+            | Event::JobMoveRequested { .. }
             | Event::JobMoved { .. }
-            | Event::JobMoveRefused { .. }
-            | Event::JobReleased { .. }
-            | Event::JobKept { .. }
-            | Event::JobTaken { .. }
+            | Event::JobMoveRejected { .. }
+            | Event::JobDetached { .. }
+            | Event::JobDetachRejected { .. }
+            | Event::JobAttached { .. }
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
+            | Event::TemplateDeleted { .. }
             | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
+            | Event::UserMoveRequested { .. }
             | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. }
-            | Event::TemplateReceived { .. }
-            | Event::TemplateForgotten { .. }
-            | Event::UsersReceived { .. }
-            | Event::UserReleased { .. }
-            | Event::UserKept { .. }
-            | Event::UserReceived { .. }
+            | Event::UserMoveRejected { .. }
+            | Event::TemplateReplicated { .. }
+            | Event::TemplateDropped { .. }
+            | Event::UsersReplicated { .. }
+            | Event::UserDetached { .. }
+            | Event::UserDetachRejected { .. }
+            | Event::UserAttached { .. }
             | Event::TaskCreated { .. }
             | Event::TaskChanged { .. }
             | Event::TaskDeleted { .. }
@@ -225,80 +225,82 @@ impl Model {
             | Event::GrantReturned { .. }
             | Event::GrantExpired { .. }
             | Event::TasksPurged { .. }
-            | Event::ThingWaited { .. }
-            | Event::ThingSatisfied { .. }
-            | Event::ThingWithdrawn { .. }
-            | Event::ThingsForgotten { .. }
-            | Event::ChecksRequested { .. }
+            | Event::ExternalDependencyRegistered { .. }
+            | Event::ExternalDependencySatisfied { .. }
+            | Event::ExternalDependencyRevoked { .. }
+            | Event::ExternalDependenciesEvicted { .. }
+            | Event::ProbesRequested { .. }
             | Event::ThirdPartyReported { .. }
-            | Event::ThirdPartyForgotten { .. }
-            | Event::ChecksLate { .. }
-            | Event::ChecksRecovered { .. }
-            | Event::GroupReceived { .. }
-            | Event::JobSwitched { .. }
-            | Event::ParentsReceived { .. }
-            | Event::StandingsHeard { .. }
-            | Event::GenerationsHeard { .. }
-            | Event::TimesHeard { .. }
-            | Event::ParentFollowed { .. }
-            | Event::ParentWatched { .. }
-            | Event::ParentUnwatched { .. }
-            | Event::FiresSkipped { .. }
+            | Event::ThirdPartyEvicted { .. }
+            | Event::ProbesLate { .. }
+            | Event::ProbesRecovered { .. }
+            | Event::GroupReplicated { .. }
+            | Event::JobSwitchReplicated { .. }
+            | Event::ParentsReplicated { .. }
+            | Event::ParentStatusUpdated { .. }
+            | Event::ParentGenerationsReceived { .. }
+            | Event::ParentTimesReceived { .. }
+            | Event::ParentSubscribed { .. }
+            | Event::ParentTimesSubscribed { .. }
+            | Event::ParentTimesUnsubscribed { .. }
+            | Event::ScheduleSkipped { .. }
             | Event::HistoryEvicted { .. }
             | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
-            | Event::WorkerFound { .. }
+            | Event::WorkerRecovered { .. }
             | Event::LeaseExpired { .. }
-            | Event::WorkerUnfit { .. }
-            | Event::WorkerFit { .. }
+            | Event::WorkerUnready { .. }
+            | Event::WorkerReady { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. }
-            | Event::UnfinishedAsked { .. }
-            | Event::UnfinishedTold { .. }
-            | Event::UnfinishedHeard { .. }
-            | Event::RemovalDecided { .. }
+            | Event::UnfinishedQueried { .. }
+            | Event::JobParentDeleted { .. }
+            | Event::ParentDeletionReplicated { .. }
+            | Event::UnfinishedReported { .. }
+            | Event::UnfinishedReceived { .. }
+            | Event::DeletionDecided { .. }
             | Event::JobsStaged { .. }
-            | Event::StagingDropped { .. }
+            | Event::StagingDiscarded { .. }
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
             | Event::CalendarDefined { .. }
-            | Event::PoolReceived { .. }
-            | Event::PoolForgotten { .. }
+            | Event::PoolReplicated { .. }
+            | Event::PoolDropped { .. }
             | Event::PermitsReceived { .. }
             | Event::PermitsReported { .. }
             | Event::PoolDefined { .. }
-            | Event::PoolRemoved { .. }
-            | Event::PermitsHeard { .. }
+            | Event::PoolDeleted { .. }
+            | Event::PermitReportReceived { .. }
             | Event::PermitsGranted { .. }
-            | Event::RateOpened { .. }
-            | Event::CalendarRemoved { .. }
-            | Event::CalendarReceived { .. }
-            | Event::CalendarForgotten { .. }
-            | Event::FireMoved { .. }
+            | Event::RateLimitReset { .. }
+            | Event::CalendarDeleted { .. }
+            | Event::CalendarReplicated { .. }
+            | Event::CalendarDropped { .. }
+            | Event::ScheduleRescheduled { .. }
             | Event::RerunRequested { .. }
-            | Event::RunsAsked { .. }
-            | Event::RunsHeard { .. }
+            | Event::RunsQueried { .. }
+            | Event::RunsReceived { .. }
             | Event::JobsSkipped { .. }
             | Event::BatchesPlanned { .. }
             | Event::RerunPlanned { .. }
             | Event::RerunApproved { .. }
-            | Event::RunsOrdered { .. }
-            | Event::RunEnded { .. }
+            | Event::RunsRequested { .. }
+            | Event::RunFinished { .. }
             | Event::RunsBlocked { .. }
             | Event::BulkRequested { .. }
             | Event::BulkAdvanced { .. }
             | Event::RerunPaused { .. }
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }
-            | Event::RerunEnded { .. }
-            | Event::RunsTold { .. }
+            | Event::RerunFinished { .. }
+            | Event::RunsReported { .. }
             | Event::RunSkipped { .. }
             | Event::JobCancelled { .. }
-            | Event::CancelReceived { .. }
-            | Event::TimeSet { .. }
-            | Event::LossAccepted { .. } => {}
-            Event::CommandQuarantined { reason, .. }
+            | Event::CancellationReplicated { .. }
+            | Event::ClockSet { .. }
+            | Event::CommandLossAccepted { .. } => {}
+            Event::CommandDeadLettered { reason, .. }
             | Event::GenerationFailed { reason, .. }
             | Event::TimerSuspended { reason, .. } => {
                 panic!("the rules panicked: {reason}")
@@ -448,9 +450,14 @@ impl Player {
         let (shard, command) = match self.random.below(6) {
             0 => (ShardId::CATALOGUE, Command::SwitchJob { job, enabled: false }),
             1 => (ShardId::CATALOGUE, Command::SwitchJob { job, enabled: true }),
-            2 if self.random.below(4) == 0 => {
-                (ShardId::CATALOGUE, Command::DeleteJob { job, cancel: self.random.below(2) == 0 })
-            }
+            2 if self.random.below(4) == 0 => (
+                ShardId::CATALOGUE,
+                Command::DeleteJob {
+                    job,
+                    cancel: self.random.below(2) == 0,
+                    orphan_children: self.random.below(2) == 0,
+                },
+            ),
             3 => (GROUP, Command::KillJob { job }),
             _ => {
                 let hours = self.random.below(50) as i64 - 25;
@@ -626,9 +633,9 @@ fn random_histories_keep_every_promise() {
     // A property that is never put to the test proves nothing.
     for kind in [
         "batch.generated",
-        "fires.skipped",
+        "schedule.skipped",
         "dependency.satisfied",
-        "dependency.withdrawn",
+        "dependency.revoked",
         "batch.blocked",
         "assignment.returned",
         "start.granted",
@@ -638,11 +645,11 @@ fn random_histories_keep_every_promise() {
         "batch.finished",
         "history.evicted",
         "worker.lost",
-        "worker.found",
+        "worker.recovered",
         "lease.expired",
         "worker.drained",
-        "job.removed",
-        "job.switched",
+        "job.dropped",
+        "job.switch_replicated",
     ] {
         assert!(exercised.get(kind).is_some_and(|count| *count >= 3), "{kind}: {exercised:?}");
     }

@@ -1,10 +1,10 @@
-//! Requests, quarantine, outboxes, time: what holds for every command.
+//! Requests, dead letters, outboxes, time: what holds for every command.
 
 use crate::kit::{GROUP, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use jiff::SignedDuration;
 use serde_json::json;
-use tidemill_engine::{Effect, Rig};
+use tidemill_engine::{Effect, FaultInjection};
 use tidemill_model::{
     Actor, Answer, Command, CommandRecord, Envelope, Event, GroupSettings, Outcome, Rejection, RequestId,
     ShardId, Source,
@@ -96,16 +96,16 @@ fn answers_are_forgotten_after_a_day_of_work() {
 
 /// EVT-9, rule 12: a command on which deciding panics is set aside, and everything else goes on.
 #[test]
-fn a_command_that_panics_is_quarantined() {
+fn a_command_that_panics_is_dead_lettered() {
     let mut world = World::new();
     world.events();
     for shard in [GROUP, ShardId::CATALOGUE] {
         let outcome = world.ask(shard, Command::PlantedPanic {});
-        assert_eq!(outcome, Outcome::Refused(Rejection::Quarantined { reason: "planted".to_owned() }));
+        assert_eq!(outcome, Outcome::Refused(Rejection::DeadLettered { reason: "planted".to_owned() }));
     }
     expect![[r#"
-        quarantined: planted
-        quarantined: planted
+        dead_lettered: planted
+        dead_lettered: planted
     "#]]
     .assert_eq(&world.told());
     let letters = world.outside.iter().filter(|effect| matches!(effect, Effect::DeadLetter { .. })).count();
@@ -118,8 +118,9 @@ fn a_command_that_panics_is_quarantined() {
 /// worker's return, and at a takeover, where it would come again and leave the partition without an owner.
 #[test]
 fn an_effect_that_panics_is_set_aside() {
-    let rig = Rig { panicking_effect: Some("bad".try_into().unwrap()), ..Rig::default() };
-    let mut world = World::rigged(crate::kit::START, GroupSettings::default(), rig);
+    let fault_injection =
+        FaultInjection { panicking_effect: Some("bad".try_into().unwrap()), ..FaultInjection::default() };
+    let mut world = World::fault_injected(crate::kit::START, GroupSettings::default(), fault_injection);
     let jobs = world.define(["bad", "good", "late"].map(|name| job(name, json!({}))).into());
     let worker = world.worker("w1", 4, Script::Run);
     let run = |world: &mut World, job: usize| world.batch(jobs[job], None);
@@ -157,12 +158,12 @@ fn an_effect_that_panics_is_set_aside() {
 
 /// EVT-9: a record that is no command is set aside with its reason.
 #[test]
-fn an_undecodable_record_is_quarantined() {
+fn an_undecodable_record_is_dead_lettered() {
     let mut world = World::new();
     world.events();
     world.undecodable("expected value at line 1");
     expect![[r#"
-        quarantined: expected value at line 1
+        dead_lettered: expected value at line 1
     "#]]
     .assert_eq(&world.told());
     assert!(world.outside.iter().any(|effect| matches!(effect, Effect::DeadLetter { .. })));
@@ -170,7 +171,7 @@ fn an_undecodable_record_is_quarantined() {
 
 /// Rule 1: nothing that anyone sends makes a record that the log cannot take.
 #[test]
-fn oversized_commands_are_quarantined() {
+fn oversized_commands_are_dead_lettered() {
     let mut world = World::new();
     let long = "x".repeat(600_000);
     let plain = CommandRecord {
@@ -196,7 +197,7 @@ fn oversized_commands_are_quarantined() {
         world.send_record(record);
     }
     world.run();
-    assert_eq!(world.told().matches("quarantined").count(), count);
+    assert_eq!(world.told().matches("dead_lettered").count(), count);
     assert_eq!(world.partition, world.folded());
 }
 
@@ -210,7 +211,10 @@ fn commands_of_another_shard_are_refused() {
     };
     let cases = [
         (ShardId::CATALOGUE, submit()),
-        (GROUP, Command::ApplyJobs { jobs: Vec::new(), prune: Vec::new(), cancel: false }),
+        (
+            GROUP,
+            Command::ApplyJobs { jobs: Vec::new(), prune: Vec::new(), cancel: false, orphan_children: false },
+        ),
         (GROUP, lost),
     ];
     for (shard, command) in cases {
@@ -410,7 +414,12 @@ fn causes_account_for_every_event() {
 #[test]
 fn a_repeated_apply_changes_nothing() {
     let mut world = World::new();
-    let apply = || Command::ApplyJobs { jobs: vec![job("a", json!({}))], prune: Vec::new(), cancel: false };
+    let apply = || Command::ApplyJobs {
+        jobs: vec![job("a", json!({}))],
+        prune: Vec::new(),
+        cancel: false,
+        orphan_children: false,
+    };
     let first = world.ask_as(ShardId::CATALOGUE, apply(), RequestId::new("r"));
     assert!(matches!(first, Outcome::Answered(Answer::Applied { .. })));
     assert_eq!(world.ask_as(ShardId::CATALOGUE, apply(), RequestId::new("r")), first);
@@ -426,7 +435,7 @@ fn what_cannot_be_read_in_an_empty_partition_is_set_aside_there() {
         draft.undecodable(0, "hash".to_owned(), "not JSON");
         let envelope = draft.finish(false).envelope.unwrap();
         let [recorded] = &envelope.events[..] else { panic!("{envelope:?}") };
-        assert!(matches!(recorded.event, Event::CommandQuarantined { offset: 0, .. }));
+        assert!(matches!(recorded.event, Event::CommandDeadLettered { offset: 0, .. }));
         assert_eq!(recorded.shard.partition(count), number);
         assert!(partition.shards().all(|(shard, _)| shard.partition(count) == number));
     }

@@ -389,7 +389,7 @@ fn bad_tasks_are_refused_with_every_fault() {
     let template =
         json!({"name": "copy", "fields": {"path": {"type": "string"}, "size": {"type": "number"}}});
     let spec = TemplateSpec::from_value(template).unwrap();
-    world.fact(Event::TemplateReceived { template: std::sync::Arc::new(Template { version: 1, spec }) });
+    world.fact(Event::TemplateReplicated { template: std::sync::Arc::new(Template { version: 1, spec }) });
     let table: [(Value, &[&str]); 12] = [
         (
             json!({"template": "copy", "parameters": {"size": "big", "way": 1}, "dispatch_times": 0}),

@@ -206,8 +206,8 @@ fn a_live_grant_keeps_its_user() {
     create(&mut world, GROUP, own(json!({})));
     let given = pulled(&mut world, GROUP, "ann");
     let since = world.journal.len();
-    for wish in [move_to("ann", "h"), Command::RemoveUser { user: user("ann") }] {
-        let refused = world.ask(ShardId::CATALOGUE, wish);
+    for request in [move_to("ann", "h"), Command::DeleteUser { user: user("ann") }] {
+        let refused = world.ask(ShardId::CATALOGUE, request);
         let rule = format!("grant_live: user ann has grant {}, which is live; it must be", given.grant);
         assert!(rejection(&refused).starts_with(&rule), "{}", rejection(&refused));
     }
@@ -219,7 +219,7 @@ fn a_live_grant_keeps_its_user() {
     complete(&mut world, GROUP, "ann", given.grant);
     assert_eq!(moves(&mut world, "ann", "h"), Outcome::Answered(Answer::Done));
     assert_eq!(moves(&mut world, "ann", "h"), Outcome::Answered(Answer::Done), "it is there already");
-    let removed = world.ask(ShardId::CATALOGUE, Command::RemoveUser { user: user("ann") });
+    let removed = world.ask(ShardId::CATALOGUE, Command::DeleteUser { user: user("ann") });
     assert_eq!(removed, Outcome::Answered(Answer::Done));
     assert_eq!(rejection(&moves(&mut world, "ann", "g")), "unknown: there is no user ann");
     assert_eq!(rejection(&pull(&mut world, OTHER, "ann")).split(':').next(), Some("user_unknown"));
@@ -303,7 +303,7 @@ fn what_is_old_and_not_forgotten_yet_goes_along() {
 /// PUL-5, PUL-7, PUL-13: pulls go on until the old shard has let the user go; then they are refused, *being moved* as far
 /// as that shard can know, until the new one has it, and so are completions and returns. Two moves at once: one.
 #[test]
-fn pulls_and_other_wishes_meanwhile() {
+fn pulls_and_other_requests_meanwhile() {
     let mut world = world();
     create(&mut world, GROUP, own(json!({})));
     let code = |outcome: Outcome| rejection(&outcome).split(':').next().unwrap().to_owned();
@@ -325,13 +325,13 @@ fn pulls_and_other_wishes_meanwhile() {
     };
     world.held = Some(Vec::new());
     assert_eq!(in_flight(&mut world, move_to("ann", "h"), ShardId::CATALOGUE), None, "not answered yet");
-    for wish in [
+    for request in [
         move_to("ann", "h"),
         move_to("ann", "g"),
-        Command::RemoveUser { user: user("ann") },
+        Command::DeleteUser { user: user("ann") },
         Command::AssignUsers { group: group("g"), users: vec![user("ann")] },
     ] {
-        let refused = in_flight(&mut world, wish, ShardId::CATALOGUE).unwrap();
+        let refused = in_flight(&mut world, request, ShardId::CATALOGUE).unwrap();
         expect!["already_there: a move or removal of user ann that has not ended is already there"]
             .assert_eq(&rejection(&refused));
     }
@@ -341,7 +341,7 @@ fn pulls_and_other_wishes_meanwhile() {
     let done = Command::CompleteTask { user: user("ann"), grant: given.grant, result: "ok".to_owned() };
     assert!(matches!(in_flight(&mut world, done, GROUP), Some(Outcome::Answered(_))));
     let over = given.grant;
-    let wishes = || {
+    let requests = || {
         [
             pull(),
             Command::CompleteTask { user: user("ann"), grant: over, result: "ok".to_owned() },
@@ -349,12 +349,12 @@ fn pulls_and_other_wishes_meanwhile() {
         ]
     };
     let refused = |world: &mut World, shard: ShardId| {
-        wishes().map(|wish| code(in_flight(world, wish, shard).unwrap())).join(" ")
+        requests().map(|request| code(in_flight(world, request, shard).unwrap())).join(" ")
     };
-    run_until(&mut world, |command| is_message(command, "tell_released"));
+    run_until(&mut world, |command| is_message(command, "report_user_detached"));
     assert_eq!(refused(&mut world, GROUP), "user_moving user_moving unknown");
     assert_eq!(refused(&mut world, OTHER), "user_unknown user_unknown unknown");
-    run_until(&mut world, |command| is_message(command, "receive_user"));
+    run_until(&mut world, |command| is_message(command, "attach_user"));
     assert_eq!(refused(&mut world, GROUP), "user_unknown user_unknown unknown");
     let there = refused(&mut world, OTHER);
     assert_eq!(there, "user_unknown user_unknown unknown", "the API knows better");
@@ -364,7 +364,7 @@ fn pulls_and_other_wishes_meanwhile() {
 }
 
 /// PUL-5, EVT-2: whatever record the owner dies after, with or without what it was about to send, and however often
-/// a message comes: the user arrives once, with all that it had, and the wish has one answer.
+/// a message comes: the user arrives once, with all that it had, and the request has one answer.
 #[test]
 fn a_move_survives_a_crash_after_every_record() {
     for (lost, twice) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -410,7 +410,7 @@ fn a_move_survives_a_crash_after_every_record() {
 /// What the journal alone says of users, apart from the engine.
 #[derive(Debug, Default)]
 struct Model {
-    homes: BTreeMap<UserName, ShardId>,
+    user_groups: BTreeMap<UserName, ShardId>,
     members: BTreeMap<UserName, ShardId>,
     /// Let go, and not arrived: what they carry, and whether the catalogue has recorded it.
     carried: BTreeMap<UserName, (UserHistory, Vec<MovedTask>, bool)>,
@@ -449,13 +449,13 @@ impl Model {
         match event {
             Event::UsersAssigned { shard: home, users, .. } => {
                 for user in users {
-                    assert_eq!(self.homes.insert(user.clone(), *home), None);
+                    assert_eq!(self.user_groups.insert(user.clone(), *home), None);
                 }
             }
-            Event::UsersReceived { users } => users.iter().for_each(|user| self.enters(user, shard)),
-            Event::UserMoveAsked { user, .. } => assert!(self.asked.insert(user.clone())),
-            Event::UserMoveRefused { user, .. } => assert!(self.asked.remove(user)),
-            Event::UserReleased { user, history, tasks } => {
+            Event::UsersReplicated { users } => users.iter().for_each(|user| self.enters(user, shard)),
+            Event::UserMoveRequested { user, .. } => assert!(self.asked.insert(user.clone())),
+            Event::UserMoveRejected { user, .. } => assert!(self.asked.remove(user)),
+            Event::UserDetached { user, history, tasks } => {
                 assert_eq!(self.members.remove(user), Some(shard));
                 assert!(!self.live.contains_key(user), "{user} left with a live grant");
                 let last = history.last.as_ref().map(|last| (last.grant, last.start));
@@ -472,13 +472,13 @@ impl Model {
                 let carried = self.carried.get_mut(user).expect("it was let go");
                 assert_eq!(*carried, (history.clone(), tasks.clone(), false));
                 carried.2 = true;
-                self.homes.remove(user);
+                self.user_groups.remove(user);
                 match home {
-                    Some(home) => self.homes.extend([(user.clone(), *home)]),
+                    Some(home) => self.user_groups.extend([(user.clone(), *home)]),
                     None => self.forgets(user),
                 }
             }
-            Event::UserReceived { user, history, tasks } => {
+            Event::UserAttached { user, history, tasks } => {
                 let carried = self.carried.remove(user).expect("it is on its way");
                 assert_eq!(carried, (history.clone(), tasks.clone(), true));
                 self.enters(user, shard);
@@ -581,7 +581,7 @@ impl Play {
         };
         if who < 4 {
             let name = Self::name(who);
-            let home = self.model.homes.get(&name).copied().unwrap_or(GROUP);
+            let home = self.model.user_groups.get(&name).copied().unwrap_or(GROUP);
             return (home, spec(json!({"user": name}), json!({"when": when})));
         }
         let (group, shard) = Self::group(who - 4);
@@ -600,7 +600,7 @@ impl Play {
                 let to = group(Self::group(*to).0);
                 self.world.send(catalogue, Command::MoveUser { user: Self::name(*who), to });
             }
-            Op::Remove(who) => self.world.send(catalogue, Command::RemoveUser { user: Self::name(*who) }),
+            Op::Remove(who) => self.world.send(catalogue, Command::DeleteUser { user: Self::name(*who) }),
             Op::Create(who, minutes) => {
                 let (shard, spec) = self.task(*who, *minutes);
                 self.world.send(shard, Command::CreateTask { spec });
@@ -655,7 +655,7 @@ impl Play {
         self.world.run();
         self.model.read(&self.world);
         let model = &self.model;
-        assert_eq!(model.members, model.homes, "everybody is at home");
+        assert_eq!(model.members, model.user_groups, "everybody is at home");
         assert!(model.carried.is_empty() && model.asked.is_empty(), "{model:?}");
         for (user, shard) in &model.members {
             for other in [GROUP, OTHER, ShardId(3)] {

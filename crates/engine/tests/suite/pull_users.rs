@@ -59,7 +59,7 @@ fn templates_are_told_to_every_shard() {
     assert_eq!(define(&mut world, one()), Outcome::Answered(Answer::Template { version: 1 }), "the same");
     assert_eq!(define(&mut world, two()), Outcome::Answered(Answer::Template { version: 2 }));
     define(&mut world, template("gone", json!({})));
-    world.ask(ShardId::CATALOGUE, Command::RemoveTemplate { name: "gone".try_into().unwrap() });
+    world.ask(ShardId::CATALOGUE, Command::DeleteTemplate { name: "gone".try_into().unwrap() });
     world.define_group("late", GroupSettings::default());
     expect![[r#"
         [
@@ -109,14 +109,14 @@ fn refusals_of_templates_and_users_name_field_value_and_rule() {
         Command::DefineTemplate { template: template("t", json!({"x".repeat(129): {}})) },
         Command::DefineTemplate { template: template("t", json!({"a\nb": {}})) },
         Command::DefineTemplate { template: long },
-        Command::RemoveTemplate { name: "t".try_into().unwrap() },
+        Command::DeleteTemplate { name: "t".try_into().unwrap() },
         crowd(0),
         crowd(501),
         assign_to("nowhere", &["eve"]),
         assign_to("h", &["eve", "ann"]),
         move_to("eve", "h"),
         move_to("ann", "nowhere"),
-        Command::RemoveUser { user: user("eve") },
+        Command::DeleteUser { user: user("eve") },
     ];
     let answers: Vec<String> = table
         .into_iter()
@@ -202,7 +202,7 @@ fn ten_thousand_users_are_assigned_in_bulk() {
     let received: usize = world
         .events()
         .iter()
-        .map(|event| if let Event::UsersReceived { users } = event { users.len() } else { 0 })
+        .map(|event| if let Event::UsersReplicated { users } = event { users.len() } else { 0 })
         .sum();
     assert_eq!(received, 10_000);
     assert!(world.largest < 64 * 1024, "{}", world.largest);

@@ -79,7 +79,12 @@ fn previous_name_in_a_file_renames_once() {
     let files = || vec![job("b", json!({"previous_name": "a"})), job("c", json!({"parents": ["b"]}))];
     let plan = world.partition.answer(
         ShardId::CATALOGUE,
-        &LiveQuery::PlanApply { jobs: files(), prune: vec!["g".try_into().unwrap()], by: None },
+        &LiveQuery::PlanApply {
+            jobs: files(),
+            prune: vec!["g".try_into().unwrap()],
+            by: None,
+            orphan_children: false,
+        },
     );
     let LiveAnswer::Planned(plan) = plan else { panic!("{plan:?}") };
     let diff = &plan.changes[0].diff[0];
@@ -151,8 +156,14 @@ fn staged_apply_renames() {
         job("b", json!({"previous_name": "a"})),
     ];
     world.ask(ShardId::CATALOGUE, Command::StageJobs { apply: apply.clone(), part: 0, jobs: jobs.clone() });
-    let commit =
-        Command::CommitApply { apply, parts: 1, prune: Vec::new(), cancel: false, if_revision: None };
+    let commit = Command::CommitApply {
+        apply,
+        parts: 1,
+        prune: Vec::new(),
+        cancel: false,
+        orphan_children: false,
+        if_revision: None,
+    };
     world.send(ShardId::CATALOGUE, commit);
     world.run();
     assert_eq!(world.define(jobs), [ids[1], ids[0]]);
@@ -260,7 +271,7 @@ fn shards_of_children_hear_the_new_name() {
         .events()
         .iter()
         .filter_map(|event| match event {
-            Event::ParentsReceived { parents } => Some(parents.iter().map(|parent| parent.name.clone())),
+            Event::ParentsReplicated { parents } => Some(parents.iter().map(|parent| parent.name.clone())),
             _ => None,
         })
         .flatten()

@@ -4,7 +4,7 @@
 use crate::kit::{Script, World, job};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_model::{Event, Thing, WorkMessage};
+use tidemill_model::{Event, ExternalDependency, WorkMessage};
 
 /// As much as a message to a worker may take on the log.
 const MAX_MESSAGE_BYTES: usize = 4_000_000;
@@ -16,7 +16,7 @@ fn named(times: usize) -> String {
 fn ends(world: &mut World) -> Vec<String> {
     let told = |event: &Event| match event {
         Event::BatchFinished { result, message, .. } => Some(format!("{result:?}: {message}")),
-        Event::FinalCommandEnded { result, message, .. } => {
+        Event::FinalCommandFinished { result, message, .. } => {
             Some(format!("final command {result:?}: {message}"))
         }
         _ => None,
@@ -98,7 +98,9 @@ fn path_that_becomes_too_long_stays_as_written() {
         .events()
         .iter()
         .flat_map(|event| match event {
-            Event::ThingWaited { what: Thing::Path { path, .. }, .. } => vec![path.to_string()],
+            Event::ExternalDependencyRegistered { what: ExternalDependency::Path { path, .. }, .. } => {
+                vec![path.to_string()]
+            }
             Event::BatchGenerated { outputs, .. } => {
                 outputs.iter().map(|output| output.path.clone()).collect()
             }

@@ -15,7 +15,7 @@ fn report(code: &str, logical_time: Timestamp) -> Command {
 fn forgotten(world: &mut World) -> Vec<(u32, Timestamp)> {
     let events = world.events().into_iter();
     let forgotten = events.filter_map(|event| match event {
-        Event::ThirdPartyForgotten { upto, count } => Some((count, upto)),
+        Event::ThirdPartyEvicted { upto, count } => Some((count, upto)),
         _ => None,
     });
     forgotten.collect()

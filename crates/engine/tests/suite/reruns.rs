@@ -6,7 +6,7 @@ use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
     AlarmKind, Answer, AttemptResult, CalendarSpec, Cascade, ColdStartOf, Command, Event, JobId, Outcome,
-    Period, RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunScope, RerunWish, ShardId,
+    Period, RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId,
 };
 
 fn daily(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -28,8 +28,8 @@ fn chain() -> (World, Vec<JobId>) {
     (world, ids)
 }
 
-fn wish(jobs: &[JobId], cascade: Cascade, from: &str, to: &str) -> RerunWish {
-    RerunWish {
+fn rerun_spec(jobs: &[JobId], cascade: Cascade, from: &str, to: &str) -> RerunSpec {
+    RerunSpec {
         scope: RerunScope::Rerun { jobs: jobs.to_vec(), cascade },
         from: at(from),
         to: at(to),
@@ -43,8 +43,8 @@ fn wish(jobs: &[JobId], cascade: Cascade, from: &str, to: &str) -> RerunWish {
     }
 }
 
-fn cold(of: ColdStartOf, period: Period, from: &str, to: &str) -> RerunWish {
-    RerunWish { scope: RerunScope::ColdStart { of, period }, ..wish(&[], Cascade::Job, from, to) }
+fn cold(of: ColdStartOf, period: Period, from: &str, to: &str) -> RerunSpec {
+    RerunSpec { scope: RerunScope::ColdStart { of, period }, ..rerun_spec(&[], Cascade::Job, from, to) }
 }
 
 const DAY: [&str; 4] = [
@@ -54,8 +54,8 @@ const DAY: [&str; 4] = [
     "2026-06-30T00:00:00.000Z",
 ];
 
-fn plan(world: &mut World, wish: RerunWish) -> RerunId {
-    match world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish))) {
+fn plan(world: &mut World, rerun_spec: RerunSpec) -> RerunId {
+    match world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(rerun_spec))) {
         Outcome::Answered(Answer::Rerun { rerun, .. }) => rerun,
         other => panic!("{}", rejection(&other)),
     }
@@ -84,7 +84,7 @@ fn what_was_planned_is_what_runs_each_after_what_it_waits_for() {
     world.worker("w", 4, Script::Succeed);
     world.batch(ids[1], Some(DAY[3]));
     world.events();
-    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
+    let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
     expect![[r#"
         rerun requested, 3 jobs
         planned from 1: a 2026-06-29 00:00 first; b 2026-06-29 00:00 first after [1]; c 2026-06-29 00:00 first after [2]; a 2026-06-30 00:00 first; b 2026-06-30 00:00 run 2 after [4]; c 2026-06-30 00:00 first after [5]
@@ -114,7 +114,7 @@ fn what_was_planned_is_what_runs_each_after_what_it_waits_for() {
 fn what_waits_for_a_failed_batch_is_blocked_and_the_rest_goes_on() {
     let (mut world, ids) = chain();
     let worker = world.worker("w", 4, Script::Run);
-    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
+    let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
     approve(&mut world, rerun);
     world.events();
     let tokens: Vec<_> = world.played(&worker).running.keys().copied().collect();
@@ -154,7 +154,7 @@ fn rules_for_failed_parents_hold_within_a_rerun() {
         daily("last", after("waits", json!({"on_parent_failure": "run"}))),
     ]);
     world.worker("w", 4, Script::Fail);
-    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[3], DAY[3]));
+    let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Logic, DAY[3], DAY[3]));
     approve(&mut world, rerun);
     expect![[r#"
         rerun requested, 5 jobs
@@ -178,7 +178,7 @@ fn rules_for_failed_parents_hold_within_a_rerun() {
 fn paused_and_cancelled_reruns_start_nothing() {
     let (mut world, ids) = chain();
     let worker = world.worker("w", 4, Script::Run);
-    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Job, DAY[0], DAY[3]));
+    let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Job, DAY[0], DAY[3]));
     approve(&mut world, rerun);
     ask(&mut world, Command::PauseRerun { rerun });
     world.events();
@@ -206,7 +206,7 @@ fn paused_and_cancelled_reruns_start_nothing() {
 fn cancelled_rerun_stays_until_what_it_sent_is_answered() {
     let (mut world, ids) = chain();
     let worker = world.worker("w", 4, Script::Run);
-    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Job, DAY[0], DAY[3]));
+    let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Job, DAY[0], DAY[3]));
     approve(&mut world, rerun);
     world.events();
     ask(&mut world, Command::CancelRerun { rerun, kill: false });
@@ -222,14 +222,14 @@ fn cancelled_rerun_stays_until_what_it_sent_is_answered() {
 #[test]
 fn changed_definition_makes_a_plan_out_of_date() {
     let (mut world, ids) = chain();
-    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[3], DAY[3]));
+    let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Logic, DAY[3], DAY[3]));
     world.define(vec![daily("b", json!({"parents": ["a"], "comment": "other"}))]);
     let outcome = ask(&mut world, Command::ApproveRerun { rerun });
     expect!["plan_outdated: the plan of rerun 4096 is out of date, for g/b changed since; plan it anew"]
         .assert_eq(&rejection(&outcome));
     ask(&mut world, Command::CancelRerun { rerun, kill: false });
     world.events();
-    let mut changed = wish(&ids[..1], Cascade::Logic, DAY[3], DAY[3]);
+    let mut changed = rerun_spec(&ids[..1], Cascade::Logic, DAY[3], DAY[3]);
     changed.approve = true;
     plan(&mut world, changed);
     assert!(of_rerun(&world.told()).contains("rerun approved"));
@@ -244,9 +244,10 @@ fn only_missing_and_only_failed_leave_the_others_out() {
     world.played(&worker).script = Script::Succeed;
     world.batch(ids[0], Some(DAY[2]));
     world.events();
-    let base = || RerunWish { order: RerunOrder::Newest, ..wish(&ids[..1], Cascade::Job, DAY[0], DAY[3]) };
-    plan(&mut world, RerunWish { only: RerunOnly::Missing, ..base() });
-    plan(&mut world, RerunWish { only: RerunOnly::Failed, ..base() });
+    let base =
+        || RerunSpec { order: RerunOrder::Newest, ..rerun_spec(&ids[..1], Cascade::Job, DAY[0], DAY[3]) };
+    plan(&mut world, RerunSpec { only: RerunOnly::Missing, ..base() });
+    plan(&mut world, RerunSpec { only: RerunOnly::Failed, ..base() });
     expect![[r#"
         rerun requested, 1 jobs
         planned from 1: a 2026-06-30 00:00 first; a 2026-06-27 00:00 first
@@ -267,10 +268,10 @@ fn recorded_definition_is_that_of_the_newest_run() {
     world.batch(ids[0], Some(DAY[3]));
     world.define(vec![daily("a", json!({"type": "shell", "command": "new"}))]);
     world.events();
-    let recorded = RerunWish {
+    let recorded = RerunSpec {
         definition: RerunDefinition::Recorded,
         approve: true,
-        ..wish(&ids, Cascade::Job, DAY[3], DAY[3])
+        ..rerun_spec(&ids, Cascade::Job, DAY[3], DAY[3])
     };
     plan(&mut world, recorded);
     let versions: Vec<u32> = world
@@ -308,7 +309,10 @@ fn recorded_definition_is_followed_with_its_own_schedule() {
         world.define(spec(json!({"cron": "0 0 * * * ?", "zone": "Asia/Tokyo"})));
         world.events();
         let heard_before = world.played(&worker).heard.len();
-        plan(&mut world, RerunWish { definition, approve: true, ..wish(&ids, Cascade::Job, DAY[3], DAY[3]) });
+        plan(
+            &mut world,
+            RerunSpec { definition, approve: true, ..rerun_spec(&ids, Cascade::Job, DAY[3], DAY[3]) },
+        );
         let earliest = world.events().into_iter().find_map(|event| match event {
             Event::BatchGenerated { earliest_start, .. } => earliest_start,
             _ => None,
@@ -343,12 +347,12 @@ fn recorded_definition_waits_by_its_own_grid_and_calendar() {
         world.define(spec("hour", json!(null)));
         if is_gone {
             let name = "days".try_into().unwrap();
-            let outcome = world.ask(ShardId::CATALOGUE, Command::RemoveCalendar { name });
+            let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteCalendar { name });
             assert_eq!(outcome, Outcome::Answered(Answer::Done), "{}", rejection(&outcome));
         }
         world.events();
-        let wish = wish(&ids[1..], Cascade::Job, DAY[3], DAY[3]);
-        plan(&mut world, RerunWish { definition, approve: true, ..wish });
+        let rerun_spec = rerun_spec(&ids[1..], Cascade::Job, DAY[3], DAY[3]);
+        plan(&mut world, RerunSpec { definition, approve: true, ..rerun_spec });
         let generated = world.events().into_iter().find_map(|event| match event {
             Event::BatchGenerated { dependencies, calendar, .. } => {
                 Some((dependencies[0].times.len(), calendar))
@@ -365,10 +369,10 @@ fn recorded_definition_waits_by_its_own_grid_and_calendar() {
 fn overlapping_reruns_never_run_one_logical_time_twice() {
     let (mut world, ids) = chain();
     world.worker("w", 4, Script::Run);
-    let one = wish(&ids[..1], Cascade::Job, DAY[3], DAY[3]);
-    plan(&mut world, RerunWish { approve: true, ..one.clone() });
+    let one = rerun_spec(&ids[..1], Cascade::Job, DAY[3], DAY[3]);
+    plan(&mut world, RerunSpec { approve: true, ..one.clone() });
     world.events();
-    plan(&mut world, RerunWish { approve: true, ..one });
+    plan(&mut world, RerunSpec { approve: true, ..one });
     let told = of_rerun(&world.told());
     assert!(told.contains("ended 1: skipped, Unfinished"), "{told}");
     assert!(told.ends_with("rerun ended done_with_failures\n"), "{told}");
@@ -383,7 +387,7 @@ fn subset_over_two_groups_shares_one_concurrency() {
     let other = |name: &str| daily(name, json!({"group": "h", "type": "anchor"}));
     let ids = world.define(vec![daily("a", json!({})), other("x")]);
     world.worker("w", 4, Script::Succeed);
-    let mut both = wish(&ids[..1], Cascade::Subset(vec![ids[1]]), DAY[0], DAY[3]);
+    let mut both = rerun_spec(&ids[..1], Cascade::Subset(vec![ids[1]]), DAY[0], DAY[3]);
     (both.concurrency, both.approve) = (1, true);
     plan(&mut world, both);
     let told = of_rerun(&world.told());
@@ -403,7 +407,10 @@ fn cascade_reaches_the_logical_times_that_wait_for_the_rerun_ones() {
         daily("e", json!({"parents": [{"job": "d", "mapping": {"offset": 1}}]})),
     ]);
     world.events();
-    plan(&mut world, wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00.000Z", "2026-06-29T01:00:00.000Z"));
+    plan(
+        &mut world,
+        rerun_spec(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00.000Z", "2026-06-29T01:00:00.000Z"),
+    );
     expect![[r#"
         rerun requested, 3 jobs
         planned from 1: h 2026-06-28 22:00 first; h 2026-06-28 23:00 first; h 2026-06-29 00:00 first; d 2026-06-29 00:00 first after [1, 2, 3]; h 2026-06-29 01:00 first; d 2026-06-30 00:00 first after [5]; e 2026-06-30 00:00 first after [4]; e 2026-07-01 00:00 first after [6]
@@ -429,7 +436,7 @@ fn closed_days_take_no_part_in_a_rerun() {
     world.worker("w", 4, Script::Succeed);
     world.events();
     let days = ("2026-07-03T00:00:00.000Z", "2026-07-07T00:00:00.000Z");
-    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, days.0, days.1));
+    let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Logic, days.0, days.1));
     expect![[r#"
         rerun requested, 2 jobs
         skips jobs b from 2026-07-08 00:00 on: OwnPast
@@ -450,7 +457,7 @@ fn closed_days_take_no_part_in_a_rerun() {
     "#]]
     .assert_eq(&of_rerun(&world.told()));
     // Days that are shifted keep their logical times, so they do take part.
-    plan(&mut world, wish(&ids[2..], Cascade::Job, days.0, days.1));
+    plan(&mut world, rerun_spec(&ids[2..], Cascade::Job, days.0, days.1));
     expect![[r#"
         rerun requested, 1 jobs
         planned from 1: moved 2026-07-03 00:00 first; moved 2026-07-04 00:00 first; moved 2026-07-05 00:00 first; moved 2026-07-06 00:00 first; moved 2026-07-07 00:00 first
@@ -459,7 +466,7 @@ fn closed_days_take_no_part_in_a_rerun() {
     assert_eq!(world.folded(), world.partition);
 }
 
-/// GEN-6: what depends on rerun batches follows, whatever its logical time, up to now or as far as the wish says; the plan
+/// GEN-6: what depends on rerun batches follows, whatever its logical time, up to now or as far as the request says; the plan
 /// says from when on it leaves something out, and why.
 #[test]
 fn cascade_follows_what_depends_on_it_up_to_now() {
@@ -471,7 +478,7 @@ fn cascade_follows_what_depends_on_it_up_to_now() {
     ]);
     world.events();
     let planned = |world: &mut World, jobs: &[JobId], reach: Option<&str>, from: &str, to: &str| {
-        plan(world, RerunWish { reach: reach.map(at), ..wish(jobs, Cascade::Logic, from, to) });
+        plan(world, RerunSpec { reach: reach.map(at), ..rerun_spec(jobs, Cascade::Logic, from, to) });
         let told = world.told();
         let of = |word: &'static str| told.lines().filter(move |line| line.starts_with(word));
         let reports =
@@ -527,23 +534,23 @@ fn cascade_that_reaches_too_far_is_refused_by_name() {
     ]);
     world.events();
     let april = "2026-04-01T00:00:00.000Z";
-    let mut planned = |wish: RerunWish| {
-        let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
+    let mut planned = |rerun_spec: RerunSpec| {
+        let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(rerun_spec)));
         let told = world.told();
         let Outcome::Answered(Answer::Rerun { .. }) = outcome else { return rejection(&outcome) };
         told.lines().last().unwrap().to_owned()
     };
-    let by_logic = wish(&ids[..1], Cascade::Logic, april, april);
-    let narrow = RerunWish { reach: Some(at("2026-04-01T00:09:00.000Z")), ..by_logic.clone() };
+    let by_logic = rerun_spec(&ids[..1], Cascade::Logic, april, april);
+    let narrow = RerunSpec { reach: Some(at("2026-04-01T00:09:00.000Z")), ..by_logic.clone() };
     assert_eq!(planned(narrow), "rerun planned, 11 batches");
     let told = planned(by_logic);
     assert!(told.contains("the number of batches of one plan is at its limit of 100000"), "{told}");
-    let told = planned(wish(&ids[2..3], Cascade::Logic, "2025-04-01T00:00:00.000Z", april));
+    let told = planned(rerun_spec(&ids[2..3], Cascade::Logic, "2025-04-01T00:00:00.000Z", april));
     assert!(told.contains("the number of logical times of g/all that one plan looks at"), "{told}");
-    let told = planned(wish(&ids[..1], Cascade::Data, april, april));
+    let told = planned(rerun_spec(&ids[..1], Cascade::Data, april, april));
     assert!(told.contains("the number of paths that one plan resolves"), "{told}");
-    let one_path = wish(&ids[5..6], Cascade::Data, DAY[2], DAY[3]);
-    let told = planned(RerunWish { reach: Some(at(DAY[3])), ..one_path });
+    let one_path = rerun_spec(&ids[5..6], Cascade::Data, DAY[2], DAY[3]);
+    let told = planned(RerunSpec { reach: Some(at(DAY[3])), ..one_path });
     assert!(told.contains("its batches wait for each other more than 1000000 times"), "{told}");
 }
 
@@ -563,7 +570,7 @@ fn cascade_by_data_matches_resolved_paths() {
         job("hand", reads("/d/${yyyyMMdd}")),
     ]);
     world.events();
-    plan(&mut world, wish(&ids[..1], Cascade::Data, DAY[0], DAY[0]));
+    plan(&mut world, rerun_spec(&ids[..1], Cascade::Data, DAY[0], DAY[0]));
     expect![[r#"
         rerun requested, 4 jobs
         skips jobs month from 2026-07-02 00:00 on: BeyondReach
@@ -571,7 +578,7 @@ fn cascade_by_data_matches_resolved_paths() {
         rerun planned, 4 batches
     "#]]
     .assert_eq(&world.told());
-    plan(&mut world, wish(&ids[4..5], Cascade::Data, DAY[1], DAY[1]));
+    plan(&mut world, rerun_spec(&ids[4..5], Cascade::Data, DAY[1], DAY[1]));
     expect![[r#"
         rerun requested, 1 jobs
         skips jobs sum from 2026-07-02 00:00 on: BeyondReach
@@ -595,7 +602,7 @@ fn cascade_by_data_goes_round_through_other_days_only() {
         ]);
         world.worker("w", 4, Script::Succeed);
         world.events();
-        plan(&mut world, wish(&ids[..1], Cascade::Data, DAY[2], DAY[2]));
+        plan(&mut world, rerun_spec(&ids[..1], Cascade::Data, DAY[2], DAY[2]));
         let told = world.told();
         let days = "a 2026-06-29 00:00 first; b 2026-06-29 00:00 first after [1]; a 2026-06-30 00:00 first after [2]";
         assert_eq!(told.contains(days), planned, "{told}");
@@ -615,7 +622,7 @@ fn batch_that_reads_of_too_many_is_refused() {
             daily("r", json!({"inputs": ["/data/latest"]})),
         ]);
         world.events();
-        plan(&mut world, wish(&ids[..1], Cascade::Data, from, "2026-06-30T00:00:00.000Z"));
+        plan(&mut world, rerun_spec(&ids[..1], Cascade::Data, from, "2026-06-30T00:00:00.000Z"));
         let told = world.told();
         assert_eq!(told.contains("rerun planned"), is_planned, "from {from}");
         assert_eq!(told.contains("rerun ended refused"), !is_planned, "from {from}");
@@ -634,7 +641,7 @@ fn cascade_by_data_follows_paths() {
         daily("d", json!({"inputs": ["/other"], "parents": ["c"]})),
     ]);
     world.events();
-    plan(&mut world, wish(&ids[..1], Cascade::Data, DAY[3], DAY[3]));
+    plan(&mut world, rerun_spec(&ids[..1], Cascade::Data, DAY[3], DAY[3]));
     expect![[r#"
         rerun requested, 3 jobs
         planned from 1: a 2026-06-30 00:00 first; b 2026-06-30 00:00 first after [1]; c 2026-06-30 00:00 first after [2]
@@ -653,8 +660,8 @@ fn reach_goes_on_behind_the_span() {
         daily("e", json!({"parents": [{"job": "d", "mapping": {"offset": 1}}]})),
     ]);
     world.events();
-    let one = wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00.000Z", "2026-06-28T22:00:00.000Z");
-    plan(&mut world, RerunWish { reach: Some(at("2026-07-01T10:10:00.000Z")), ..one });
+    let one = rerun_spec(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00.000Z", "2026-06-28T22:00:00.000Z");
+    plan(&mut world, RerunSpec { reach: Some(at("2026-07-01T10:10:00.000Z")), ..one });
     expect![[r#"
         rerun requested, 3 jobs
         planned from 1: h 2026-06-28 22:00 first; d 2026-06-29 00:00 first after [1]; e 2026-06-30 00:00 first after [2]
@@ -720,33 +727,36 @@ fn cold_start_triggers_nothing_beyond_its_plan() {
     assert!(!told.contains("generated b"), "{told}");
 }
 
-/// What cannot be wished is refused with its field, and changes nothing.
+/// What cannot be requested is refused with its field, and changes nothing.
 #[test]
-fn impossible_wishes_are_refused_by_name() {
+fn impossible_rerun_specs_are_refused_by_name() {
     let (mut world, ids) = chain();
     world.define(vec![daily("off", json!({"enabled": false})), job("hand", json!({}))]);
     let (off, hand) = (JobId::mint(4, ShardId::CATALOGUE), JobId::mint(5, ShardId::CATALOGUE));
     world.events();
-    let base = wish(&ids[..1], Cascade::Job, DAY[0], DAY[3]);
+    let base = rerun_spec(&ids[..1], Cascade::Job, DAY[0], DAY[3]);
     let minutely =
         world.define(vec![job("m", json!({"schedule": {"cron": "0/10 * * * * ?", "zone": "UTC"}}))]);
     world.events();
-    for (wish, refusal) in [
-        (RerunWish { to: at("2027-01-01T00:00:00.000Z"), ..base.clone() }, "to: "),
-        (RerunWish { from: at(DAY[3]), to: at(DAY[0]), ..base.clone() }, "from: "),
-        (RerunWish { concurrency: 0, ..base.clone() }, "concurrency: "),
-        (RerunWish { reason: "x".repeat(501), ..base.clone() }, "reason: "),
-        (self::wish(&[], Cascade::Job, DAY[0], DAY[3]), "jobs: \"0\": must name"),
-        (self::wish(&[JobId(7)], Cascade::Job, DAY[0], DAY[3]), "there is no job 7"),
+    for (rerun_spec, refusal) in [
+        (RerunSpec { to: at("2027-01-01T00:00:00.000Z"), ..base.clone() }, "to: "),
+        (RerunSpec { from: at(DAY[3]), to: at(DAY[0]), ..base.clone() }, "from: "),
+        (RerunSpec { concurrency: 0, ..base.clone() }, "concurrency: "),
+        (RerunSpec { reason: "x".repeat(501), ..base.clone() }, "reason: "),
+        (self::rerun_spec(&[], Cascade::Job, DAY[0], DAY[3]), "jobs: \"0\": must name"),
+        (self::rerun_spec(&[JobId(7)], Cascade::Job, DAY[0], DAY[3]), "there is no job 7"),
         (cold(ColdStartOf::Jobs(vec![off]), Period::Day, DAY[0], DAY[3]), "is disabled"),
-        (self::wish(&[hand], Cascade::Job, DAY[0], DAY[3]), "has no schedule"),
-        (self::wish(&minutely, Cascade::Job, "2026-06-01T00:00:00.000Z", DAY[3]), "at its limit of 100000"),
+        (self::rerun_spec(&[hand], Cascade::Job, DAY[0], DAY[3]), "has no schedule"),
+        (
+            self::rerun_spec(&minutely, Cascade::Job, "2026-06-01T00:00:00.000Z", DAY[3]),
+            "at its limit of 100000",
+        ),
         (
             cold(ColdStartOf::Jobs(minutely.clone()), Period::Day, DAY[0], DAY[3]),
             "is not a job of period day",
         ),
     ] {
-        let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
+        let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(rerun_spec)));
         assert!(rejection(&outcome).contains(refusal), "{refusal}: {}", rejection(&outcome));
     }
     assert_eq!(world.told(), "");
@@ -763,7 +773,7 @@ fn disabled_job_is_rerun_where_it_is_named() {
         ask(&mut world, Command::SwitchJob { job: *job, enabled: false });
     }
     world.events();
-    let cascade = RerunWish { approve: true, ..wish(&ids[..1], Cascade::Logic, DAY[3], DAY[3]) };
+    let cascade = RerunSpec { approve: true, ..rerun_spec(&ids[..1], Cascade::Logic, DAY[3], DAY[3]) };
     let outcome = ask(&mut world, Command::PlanRerun(Box::new(cascade)));
     let Outcome::Answered(Answer::Rerun { disabled, .. }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(disabled, ids[..1]);
@@ -779,7 +789,7 @@ fn disabled_job_is_rerun_where_it_is_named() {
         rerun ended done
     "#]]
     .assert_eq(&of_rerun(&world.told()));
-    let start = RerunWish { approve: true, ..cold(ColdStartOf::All, Period::Day, DAY[2], DAY[2]) };
+    let start = RerunSpec { approve: true, ..cold(ColdStartOf::All, Period::Day, DAY[2], DAY[2]) };
     plan(&mut world, start);
     assert!(of_rerun(&world.told()).contains("planned from 1: c 2026-06-29 00:00 first\n"));
     assert_eq!(world.folded(), world.partition);
@@ -795,7 +805,7 @@ fn large_plan_is_made_in_bounded_steps() {
         job("b", json!({"schedule": cron, "parents": ["a"]})),
     ]);
     world.events();
-    plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
+    plan(&mut world, rerun_spec(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
     let told = world.told();
     assert!(told.ends_with("rerun planned, 2882 batches\n"), "{}", &told[told.len() - 200..]);
     assert!(told.lines().filter(|line| line.starts_with("planned from")).count() >= 6);

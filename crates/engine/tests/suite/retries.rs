@@ -118,7 +118,7 @@ fn meaningless_codes_and_factors_are_refused() {
     .concat();
     expect![[r#"
         invalid: jobs[0].exit_codes.skip: "0": must be 1 to 255; 0 is success
-        invalid: jobs[0].exit_codes.skip: "3": stands in no_retry as well; it can mean one thing
+        invalid: jobs[0].exit_codes.skip: "3": stands in no_retry as well; it can only mean one
         invalid: jobs[0].exit_codes.skip: "65": at most 64 codes
         invalid: jobs[0].retry_backoff.factor: "0.5": must be 1 to 10, with at most two decimals
         invalid: jobs[0].retry_backoff.factor: "1.005": must be 1 to 10, with at most two decimals

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
     Actor, Answer, Cascade, Command, CommandRecord, Event, GroupSettings, InstanceId, JobSpec, LiveAnswer,
-    LiveQuery, Outcome, RequestId, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunWish, Role,
+    LiveQuery, Outcome, RequestId, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role,
     ShardId, WorkMessage,
 };
 
@@ -54,7 +54,7 @@ fn key(app: &str, role: Role, groups: &[&str], accounts: &[&str]) -> Command {
 }
 
 fn apply(jobs: Vec<JobSpec>) -> Command {
-    Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false }
+    Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false, orphan_children: false }
 }
 
 fn with_keys() -> World {
@@ -121,19 +121,30 @@ fn job_with_an_account_is_changed_by_keys_that_have_it() {
     assert_eq!(renamed, Outcome::Answered(Answer::Done));
 }
 
-/// JOB-5: a staged wish is judged by the key that commits it, whoever staged it; and a plan says the same before.
+/// JOB-5: a staged request is judged by the key that commits it, whoever staged it; and a plan says the same before.
 #[test]
-fn staged_wish_is_judged_by_the_key_that_commits_it() {
+fn staged_request_is_judged_by_the_key_that_commits_it() {
     let mut world = with_keys();
     let name = RequestId::new("s");
     let stage = Command::StageJobs { apply: name.clone(), part: 0, jobs: vec![runs_as("etl", json!({}))] };
     assert_eq!(ask(&mut world, "etl-team", stage), Outcome::Answered(Answer::Done));
-    let commit =
-        Command::CommitApply { apply: name, parts: 1, prune: Vec::new(), cancel: false, if_revision: None };
+    let commit = Command::CommitApply {
+        apply: name,
+        parts: 1,
+        prune: Vec::new(),
+        cancel: false,
+        orphan_children: false,
+        if_revision: None,
+    };
     assert!(rejection(&ask(&mut world, "other", commit.clone())).contains("key other"));
     for (app, fits) in [("other", false), ("etl-team", true)] {
         let by = Some(Actor { app: app.into(), user: None });
-        let plan = LiveQuery::PlanApply { jobs: vec![runs_as("etl", json!({}))], prune: Vec::new(), by };
+        let plan = LiveQuery::PlanApply {
+            jobs: vec![runs_as("etl", json!({}))],
+            prune: Vec::new(),
+            by,
+            orphan_children: false,
+        };
         let planned = world.partition.answer(ShardId::CATALOGUE, &plan);
         assert_eq!(matches!(planned, LiveAnswer::Planned(_)), fits, "{app}: {planned:?}");
     }
@@ -229,7 +240,7 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
     world.ask(GROUP, Command::KillBatch { batch: own, reason: String::new() });
     world.events();
     let plan = |world: &mut World, day: &str| {
-        let wish = RerunWish {
+        let request = RerunSpec {
             scope: RerunScope::Rerun { jobs: vec![id], cascade: Cascade::Job },
             from: at(day),
             to: at(day),
@@ -242,7 +253,7 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
             approve: true,
         };
         assert!(matches!(
-            world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish))),
+            world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(request))),
             Outcome::Answered(_)
         ));
         let of = |event| match event {

@@ -17,12 +17,19 @@ fn stage(apply: &str, part: u32, jobs: Vec<JobSpec>) -> Command {
 }
 
 fn commit(apply: &str, parts: u32) -> Command {
-    Command::CommitApply { apply: id(apply), parts, prune: Vec::new(), cancel: false, if_revision: None }
+    Command::CommitApply {
+        apply: id(apply),
+        parts,
+        prune: Vec::new(),
+        cancel: false,
+        orphan_children: false,
+        if_revision: None,
+    }
 }
 
 fn pruning(apply: &str, parts: u32, cancel: bool) -> Command {
     let prune = vec![group("g")];
-    Command::CommitApply { apply: id(apply), parts, prune, cancel, if_revision: None }
+    Command::CommitApply { apply: id(apply), parts, prune, cancel, orphan_children: false, if_revision: None }
 }
 
 fn ask(world: &mut World, command: Command) -> Outcome {
@@ -55,7 +62,9 @@ fn defined(world: &World) -> usize {
 
 fn plan(world: &World, jobs: Vec<JobSpec>, prune: &[&str]) -> LiveAnswer {
     let prune = prune.iter().map(|name| group(name)).collect();
-    world.partition.answer(ShardId::CATALOGUE, &LiveQuery::PlanApply { jobs, prune, by: None })
+    world
+        .partition
+        .answer(ShardId::CATALOGUE, &LiveQuery::PlanApply { jobs, prune, by: None, orphan_children: false })
 }
 
 /// JOB-5: what is staged has no effect; committed, all of it has, jobs, changes and deletions.
@@ -116,7 +125,12 @@ fn a_committed_apply_is_carried_out_to_its_end() {
     world.send_record(record("commit", commit("big", parts)));
     world.step(1);
     assert!(matches!(plan(&world, Vec::new(), &[]), LiveAnswer::Refused(Rejection::ApplyRunning { .. })));
-    let apply = || Command::ApplyJobs { jobs: vec![job("x", json!({}))], prune: Vec::new(), cancel: false };
+    let apply = || Command::ApplyJobs {
+        jobs: vec![job("x", json!({}))],
+        prune: Vec::new(),
+        cancel: false,
+        orphan_children: false,
+    };
     world.send_record(record("other", apply()));
     assert_eq!(replies(&world, "commit"), [""; 0], "it is not done yet");
     let mut steps = 0;
@@ -155,6 +169,7 @@ fn a_refused_commit_changes_nothing() {
         parts: 1,
         prune: Vec::new(),
         cancel: false,
+        orphan_children: false,
         if_revision: Some(0),
     };
     let told: Vec<String> =
@@ -226,7 +241,7 @@ fn a_staged_apply_asks_before_it_deletes() {
 fn a_plan_says_what_apply_would_do() {
     let mut world = World::new();
     world.define(vec![job("a", json!({})), job("b", json!({"parents": ["a"]})), job("gone", json!({}))]);
-    let wish = || {
+    let request = || {
         vec![
             job("a", json!({})),
             job(
@@ -237,7 +252,7 @@ fn a_plan_says_what_apply_would_do() {
         ]
     };
     let before = world.partition.clone();
-    let LiveAnswer::Planned(plan_of) = plan(&world, wish(), &["g"]) else { panic!() };
+    let LiveAnswer::Planned(plan_of) = plan(&world, request(), &["g"]) else { panic!() };
     assert_eq!(before, world.partition);
     let told: Vec<String> = plan_of
         .changes
@@ -257,12 +272,12 @@ fn a_plan_says_what_apply_would_do() {
         Deleted g/gone
     "#]]
     .assert_eq(&told.concat());
-    let Outcome::Answered(Answer::Applied { changes, .. }) = world.apply_pruning(wish(), &["g"]) else {
+    let Outcome::Answered(Answer::Applied { changes, .. }) = world.apply_pruning(request(), &["g"]) else {
         panic!()
     };
     let planned: Vec<_> = plan_of.changes.into_iter().map(|planned| planned.change).collect();
     assert_eq!(changes, planned, "the decision does what the plan said");
-    let LiveAnswer::Planned(again) = plan(&world, wish(), &["g"]) else { panic!() };
+    let LiveAnswer::Planned(again) = plan(&world, request(), &["g"]) else { panic!() };
     assert!(again.revision > plan_of.revision && again.changes.iter().all(|planned| planned.diff.is_empty()));
     let LiveAnswer::Refused(refused) = plan(&world, vec![job("a", json!({"parents": ["b"]}))], &["g"]) else {
         panic!()
@@ -306,7 +321,14 @@ fn a_commit_that_waits_for_answers_is_of_the_revision_that_it_names() {
     let LiveAnswer::Planned(planned) = plan(&world, Vec::new(), &[]) else { panic!() };
     let (prune, if_revision) = (vec![group("g")], Some(planned.revision));
     world.held = Some(Vec::new());
-    let commit = Command::CommitApply { apply: id("one"), parts: 1, prune, cancel: false, if_revision };
+    let commit = Command::CommitApply {
+        apply: id("one"),
+        parts: 1,
+        prune,
+        cancel: false,
+        orphan_children: false,
+        if_revision,
+    };
     world.send_record(CommandRecord {
         shard: ShardId::CATALOGUE,
         request: Some(id("commit")),

@@ -172,7 +172,7 @@ fn deleted_job_is_not_late() {
     world.worker("w", 0, Script::Silent);
     // One has failed, and one still waits.
     world.batch(ids[0], Some("2026-07-01T09:00:00.000Z"));
-    let delete = Command::DeleteJob { job: ids[0], cancel: true };
+    let delete = Command::DeleteJob { job: ids[0], cancel: true, orphan_children: false };
     world.ask(ShardId::CATALOGUE, delete);
     world.events();
     world.pass_minutes(60);

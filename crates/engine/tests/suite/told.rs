@@ -30,16 +30,18 @@ fn told(world: &World, jobs: &[JobId], groups: &[&str]) -> Vec<(u16, u64, Vec<u1
 }
 
 fn told_of(world: &World, concerned: Concerned) -> Vec<(u16, u64, Vec<u16>)> {
-    let query = LiveQuery::Told { concerned, at_least: 0 };
-    let LiveAnswer::Told { shards } = world.partition.answer(ShardId::CATALOGUE, &query) else { panic!() };
+    let query = LiveQuery::Notified { concerned, at_least: 0 };
+    let LiveAnswer::Notified { shards } = world.partition.answer(ShardId::CATALOGUE, &query) else {
+        panic!()
+    };
     let number = |shards: &[ShardId]| shards.iter().map(|shard| shard.0).collect();
     shards.iter().map(|told| (told.shard.0, told.upto, number(&told.parents))).collect()
 }
 
 /// What the shard has of another one on record, and what it said to it.
-fn post(world: &World, shard: ShardId, with: ShardId) -> (u64, u64) {
-    match world.partition.answer(shard, &LiveQuery::Post { with: vec![with] }) {
-        LiveAnswer::Post { with } => (with[0].received, with[0].sent),
+fn mailbox(world: &World, shard: ShardId, with: ShardId) -> (u64, u64) {
+    match world.partition.answer(shard, &LiveQuery::Mailboxes { with: vec![with] }) {
+        LiveAnswer::Mailboxes { with } => (with[0].received, with[0].sent),
         other => panic!("{other:?}"),
     }
 }
@@ -88,26 +90,26 @@ fn an_apply_concerns_the_shards_of_its_jobs_and_of_all_children() {
 fn numbers_on_record_tell_how_far_definitions_have_come() {
     let mut world = three_groups();
     let root = world.define(vec![of_group("g", "root", &[])])[0];
-    assert_eq!(post(&world, MIDDLE, GROUP), (0, 0));
+    assert_eq!(mailbox(&world, MIDDLE, GROUP), (0, 0));
     world.batch(root, Some("2026-07-01T00:00:00.000Z"));
     world.held = Some(Vec::new());
     let child = world.define(vec![of_group("m", "child", &["g/root"])]);
     let concerned = told(&world, &child, &[]);
     assert_eq!(concerned, [(2, 3, vec![1])]);
-    assert_eq!(post(&world, MIDDLE, ShardId::CATALOGUE).0, 1, "only of its group so far");
+    assert_eq!(mailbox(&world, MIDDLE, ShardId::CATALOGUE).0, 1, "only of its group so far");
 
     let_through(&mut world, MIDDLE);
-    assert_eq!(post(&world, MIDDLE, ShardId::CATALOGUE).0, 3);
-    let (_, said) = post(&world, MIDDLE, GROUP);
+    assert_eq!(mailbox(&world, MIDDLE, ShardId::CATALOGUE).0, 3);
+    let (_, said) = mailbox(&world, MIDDLE, GROUP);
     assert_eq!(said, 2, "that a child is to come, and then that it wants each generation");
-    assert_eq!(post(&world, GROUP, MIDDLE), (0, 0));
+    assert_eq!(mailbox(&world, GROUP, MIDDLE), (0, 0));
 
     let_through(&mut world, GROUP);
-    assert_eq!(post(&world, GROUP, MIDDLE), (2, 1), "heard, and answered with the time that there is");
-    assert_eq!(post(&world, MIDDLE, GROUP).0, 0);
+    assert_eq!(mailbox(&world, GROUP, MIDDLE), (2, 1), "heard, and answered with the time that there is");
+    assert_eq!(mailbox(&world, MIDDLE, GROUP).0, 0);
     let_through(&mut world, MIDDLE);
-    assert_eq!(post(&world, MIDDLE, GROUP).0, 1);
-    assert_eq!(post(&world, LAST, GROUP), (0, 0));
+    assert_eq!(mailbox(&world, MIDDLE, GROUP).0, 1);
+    assert_eq!(mailbox(&world, LAST, GROUP), (0, 0));
 }
 
 /// BYD-17, BYD-2: a freeze of one group concerns that one, of everything all; a calendar those that have jobs by it.
@@ -145,10 +147,10 @@ fn a_freeze_and_a_calendar_concern_whom_they_were_told() {
         let after = told_of(&world, concerned);
         for ((shard, upto, _), (.., earlier, _)) in after.iter().zip(&before) {
             assert_eq!(*upto, earlier + 1);
-            assert!(post(&world, ShardId(*shard), ShardId::CATALOGUE).0 < *upto, "its message is held up");
+            assert!(mailbox(&world, ShardId(*shard), ShardId::CATALOGUE).0 < *upto, "its message is held up");
         }
     }
     let_through(&mut world, MIDDLE);
     let upto = told_of(&world, by_days())[0].1;
-    assert_eq!(post(&world, MIDDLE, ShardId::CATALOGUE).0, upto);
+    assert_eq!(mailbox(&world, MIDDLE, ShardId::CATALOGUE).0, upto);
 }

@@ -6,8 +6,8 @@ use crate::kit::{GROUP, Script, TestWorker, World, at, group, job, rejection, si
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Command, Event, GroupSettings, JobId, MarkedResult, Registration,
-    ShardId, WorkMessage, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, Command, Event, GroupSettings, JobId, OverriddenResult,
+    Registration, ShardId, WorkMessage, WorkerId,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -280,9 +280,10 @@ fn values_of_parents_that_were_marked_or_failed() {
         if let Some(values) = had {
             ends(&mut world, &worker, AttemptResult::Failed, values);
         }
-        let (job, logical_time, result) = (ids[0], at(TEN), MarkedResult::Success);
+        let (job, logical_time, result) = (ids[0], at(TEN), OverriddenResult::Success);
         let reason = "as seen".to_owned();
-        world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
+        world
+            .ask(GROUP, Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None });
         world.events();
         world.granted_command(&worker).unwrap_or_else(|| ends_told(&mut world))
     };

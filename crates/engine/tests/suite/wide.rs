@@ -8,7 +8,12 @@ use tidemill_model::{Command, CommandRecord, Event, ShardId};
 
 fn apply_all(world: &mut World, jobs: Vec<tidemill_model::JobSpec>) {
     for part in jobs.chunks(300) {
-        let command = Command::ApplyJobs { jobs: part.to_vec(), prune: Vec::new(), cancel: false };
+        let command = Command::ApplyJobs {
+            jobs: part.to_vec(),
+            prune: Vec::new(),
+            cancel: false,
+            orphan_children: false,
+        };
         world.send_record(CommandRecord {
             shard: ShardId::CATALOGUE,
             request: None,

@@ -410,7 +410,7 @@ fn a_worker_is_told_what_its_registration_says() {
         Event::WorkerRegistered { settings, .. } => settings.clone(),
         _ => None,
     });
-    assert!(events.iter().any(|event| matches!(event, Event::GroupReceived { .. })));
+    assert!(events.iter().any(|event| matches!(event, Event::GroupReplicated { .. })));
     let told = world.played(&worker).heard.iter().rev().find_map(|message| match message {
         WorkMessage::Registered { settings, .. } => Some(settings.clone()),
         _ => None,

@@ -77,7 +77,7 @@ impl Checks {
 
     /// Asks, where there is something to ask; else gives the record back.
     pub(super) fn begin(&self, token: Token, record: ExitRecord, path: Option<String>) -> Option<ExitRecord> {
-        let ended_by_itself = record.killed_because.is_none() && record.error.is_none();
+        let ended_by_itself = record.kill_cause.is_none() && record.error.is_none();
         let Some(path) = path.filter(|_| ended_by_itself) else { return Some(record) };
         let refused = self.0.send(Check { token, record, path }).err();
         refused.map(|refused| refused.0.record)

@@ -4,9 +4,9 @@
 //! is gone; the worker hears that the job runs and how it ended, and by its end that the shim is gone.
 //! The loop of the worker never waits here.
 
-mod bury;
 mod check;
 mod reap;
+mod reap_orphan;
 mod shims;
 mod spawn;
 mod table;
@@ -23,14 +23,14 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use tidemill_model::{Account, JobType, RunSpec, Token, WorkerId};
 
-pub(crate) use bury::find_earlier;
 pub(crate) use check::Checks;
+pub(crate) use reap_orphan::find_earlier;
 pub use shims::Shims;
 use table::Table;
 
 use crate::data_dir::Attempts;
 use crate::disk::Suspicion;
-use crate::shim::{KilledBecause, Lease, Order};
+use crate::shim::{KillCause, Lease, Order};
 use crate::worker::{Input, ProcessEnd};
 use crate::{Error, TypeConfig};
 
@@ -62,7 +62,7 @@ enum Job {
         grace_ms: u64,
     },
     /// A shim is gone that has not said how it ended.
-    Bury {
+    ReapOrphan {
         token: Token,
     },
     Forget {
@@ -118,7 +118,7 @@ impl Processes {
     }
 
     /// Ends a process, TERM first. One that is gone, or was never started, is left alone.
-    pub(crate) fn kill(&self, token: Token, grace_ms: u64, because: KilledBecause) {
+    pub(crate) fn kill(&self, token: Token, grace_ms: u64, because: KillCause) {
         self.shared.table.order(token, Order::Kill { grace_ms, because });
     }
 
@@ -164,7 +164,7 @@ impl Shared {
     fn work(&self, job: Job) {
         match job {
             Job::Spawn { spec, lease, grace_ms } => self.spawn(&spec, lease, grace_ms),
-            Job::Bury { token } => self.bury(token),
+            Job::ReapOrphan { token } => self.reap_orphan(token),
             Job::Forget { token } => {
                 if let Err(error) = self.setup.attempts.end(token) {
                     tracing::warn!(%token, %error, "cannot move the attempt's directory to those that have ended");
@@ -174,10 +174,10 @@ impl Shared {
     }
 
     /// Its shim is gone, and has not said how it ended.
-    fn bury(&self, token: Token) {
+    fn reap_orphan(&self, token: Token) {
         let dir = self.setup.attempts.open(token);
-        let remains = bury::Remains { dir, worker: self.setup.worker.clone(), token };
-        let end = remains.learn_end(bury::Life::This);
+        let remains = reap_orphan::Remains { dir, worker: self.setup.worker.clone(), token };
+        let end = remains.learn_end(reap_orphan::Life::This);
         if matches!(end, ProcessEnd::NoRoom(_)) {
             self.setup.suspicion.raise();
         }

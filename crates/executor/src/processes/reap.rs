@@ -97,6 +97,6 @@ fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &
     }
     if said.is_gone {
         shared.table.remove(token);
-        let _ = jobs.send(Job::Bury { token });
+        let _ = jobs.send(Job::ReapOrphan { token });
     }
 }

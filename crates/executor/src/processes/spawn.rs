@@ -97,6 +97,6 @@ impl Shared {
         if let Err(error) = closed {
             tracing::warn!(%token, %error, "cannot wait for a shim");
         }
-        self.bury(token);
+        self.reap_orphan(token);
     }
 }

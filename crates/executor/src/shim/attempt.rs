@@ -7,7 +7,7 @@ use std::time::Instant;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signalfd::SignalFd;
 
-use super::{Code, KilledBecause, Lease, News, exec, watch};
+use super::{Code, KillCause, Lease, News, exec, watch};
 use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
 use crate::clock::boottime_ms;
 use crate::values;
@@ -23,7 +23,7 @@ pub(super) fn run(dir: &AttemptDir, worker: &UnixStream, signals: &SignalFd) -> 
     let begun = Instant::now();
     let mut record = if is_over(spec.lease) {
         // The machine or the server was stopped for a while: elsewhere it may run already.
-        ExitRecord { killed_because: Some(KilledBecause::Lease), ..ExitRecord::default() }
+        ExitRecord { kill_cause: Some(KillCause::Lease), ..ExitRecord::default() }
     } else {
         match exec::start(dir, &spec, &stdout) {
             Ok(main) => {

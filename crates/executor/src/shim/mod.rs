@@ -26,7 +26,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 pub use news::News;
 pub(crate) use order::Order;
-pub use order::{KilledBecause, Lease};
+pub use order::{KillCause, Lease};
 pub(crate) use tree::signal_by_environment;
 
 /// What a shim says by its exit code.

@@ -18,7 +18,7 @@ pub struct Lease {
 /// Why an attempt was ended before it ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KilledBecause {
+pub enum KillCause {
     /// The owner asked for it.
     Asked,
     /// The worker, or the machine, is being stopped.
@@ -33,7 +33,7 @@ pub enum KilledBecause {
     TimedOut,
 }
 
-impl KilledBecause {
+impl KillCause {
     const ALL: [Self; 6] =
         [Self::Asked, Self::WorkerStopped, Self::WorkerGone, Self::Lease, Self::Disowned, Self::TimedOut];
 
@@ -56,7 +56,7 @@ pub(crate) enum Order {
     /// `lease TERM_AT KILL_AT`: the attempt may live longer.
     Lease(Lease),
     /// `kill GRACE_MS WHY`: end it, TERM first.
-    Kill { grace_ms: u64, because: KilledBecause },
+    Kill { grace_ms: u64, because: KillCause },
 }
 
 impl fmt::Display for Order {
@@ -79,7 +79,7 @@ impl FromStr for Order {
                 Ok(Order::Lease(Lease { term_at_ms: number(term_at)?, kill_at_ms: number(kill_at)? }))
             }
             ["kill", grace, why] => {
-                let because = KilledBecause::ALL.into_iter().find(|known| known.as_str() == why).ok_or(())?;
+                let because = KillCause::ALL.into_iter().find(|known| known.as_str() == why).ok_or(())?;
                 Ok(Order::Kill { grace_ms: number(grace)?, because })
             }
             _ => Err(()),
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn every_order_reads_back_from_its_line() {
         let lease = Order::Lease(Lease { term_at_ms: 5, kill_at_ms: 7 });
-        let kills = KilledBecause::ALL.map(|because| Order::Kill { grace_ms: 3, because });
+        let kills = KillCause::ALL.map(|because| Order::Kill { grace_ms: 3, because });
         for order in kills.into_iter().chain([lease]) {
             assert_eq!(order.to_string().parse(), Ok(order));
         }

@@ -121,7 +121,7 @@ impl Server {
     fn reap(&mut self) -> io::Result<()> {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => self.bury(pid, status),
+                Ok(Some((pid, status))) => self.reap_orphan(pid, status),
                 Ok(None) | Err(rustix::io::Errno::CHILD) => break,
                 Err(error) => return Err(error.into()),
             }
@@ -133,7 +133,7 @@ impl Server {
     }
 
     /// A shim that ended by itself has left nothing, and its socket is closed here.
-    fn bury(&mut self, pid: Pid, status: WaitStatus) {
+    fn reap_orphan(&mut self, pid: Pid, status: WaitStatus) {
         let clean = [Code::Ended, Code::StartedBefore].map(|code| Some(code as i32));
         if let Some(worker) = self.shims.remove(&pid)
             && !clean.contains(&status.exit_status())

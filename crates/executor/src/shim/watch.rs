@@ -1,6 +1,6 @@
 //! Waits for the end of the attempt, and brings it about where it has to.
 //!
-//! One loop over three things to wait for: the socket from the worker, signals (a child ended, the machine
+//! One loop over three sources: the socket from the worker, signals (a child ended, the machine
 //! stops), and a timer on CLOCK_BOOTTIME for lease and grace, which holds even while the worker is stopped.
 
 #[cfg(test)]
@@ -18,7 +18,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use super::{KilledBecause, Lease, Order, tree};
+use super::{KillCause, Lease, Order, tree};
 use crate::attempt_dir::{ExitRecord, ShimSpec};
 use crate::clock::boottime_ms;
 
@@ -91,7 +91,7 @@ fn set_timer(timer: &OwnedFd, at_ms: Option<u64>) -> io::Result<()> {
 
 /// An end that was begun.
 struct Killing {
-    because: KilledBecause,
+    because: KillCause,
     kill_at_ms: u64,
     has_asked: bool,
 }
@@ -158,7 +158,7 @@ impl Watch {
 
     fn end_with_lease(&mut self, now_ms: u64) {
         if let Some(lease) = self.lease.filter(|lease| lease.term_at_ms <= now_ms) {
-            self.end(KilledBecause::Lease, lease.kill_at_ms);
+            self.end(KillCause::Lease, lease.kill_at_ms);
         }
     }
 
@@ -166,12 +166,12 @@ impl Watch {
     fn end_with_limit(&mut self, now_ms: u64) {
         if let Some(limit_at_ms) = self.limit_at_ms.filter(|limit_at_ms| *limit_at_ms <= now_ms) {
             self.limit_at_ms = None;
-            self.end(KilledBecause::TimedOut, limit_at_ms.saturating_add(self.grace_ms));
+            self.end(KillCause::TimedOut, limit_at_ms.saturating_add(self.grace_ms));
         }
     }
 
     /// The first reason stands; a nearer time counts. After the main process's own end nothing is *killed*.
-    fn end(&mut self, because: KilledBecause, kill_at_ms: u64) {
+    fn end(&mut self, because: KillCause, kill_at_ms: u64) {
         match &mut self.killing {
             Some(killing) => killing.kill_at_ms = killing.kill_at_ms.min(kill_at_ms),
             None if self.status.is_some() => {}
@@ -214,13 +214,13 @@ impl Watch {
 
     fn lose_worker(&mut self) {
         self.worker_lives = false;
-        self.end(KilledBecause::WorkerGone, boottime_ms().saturating_add(self.grace_ms));
+        self.end(KillCause::WorkerGone, boottime_ms().saturating_add(self.grace_ms));
     }
 
     fn read_signals(&mut self, signals: &SignalFd) -> io::Result<()> {
         while let Some(signal) = signals.read_signal()? {
             if signal.ssi_signo != NixSignal::SIGCHLD as u32 {
-                self.end(KilledBecause::WorkerStopped, boottime_ms().saturating_add(self.grace_ms));
+                self.end(KillCause::WorkerStopped, boottime_ms().saturating_add(self.grace_ms));
             }
         }
         Ok(())
@@ -246,7 +246,7 @@ impl Watch {
         ExitRecord {
             exit_code: status.exit_status(),
             signal: status.terminating_signal(),
-            killed_because: self.killing.as_ref().map(|killing| killing.because),
+            kill_cause: self.killing.as_ref().map(|killing| killing.because),
             ..ExitRecord::default()
         }
     }

@@ -25,9 +25,9 @@ impl Worker {
         self.attempts.remove(token);
         match looked {
             Looked::There => self.ask_to_start(token),
-            Looked::Gone(things) => {
+            Looked::Gone(external_dependencies) => {
                 let worker = self.setup.worker.clone();
-                self.append(Tag::Repeated, Command::RecheckFailed { token, worker, things });
+                self.append(Tag::Repeated, Command::RecheckFailed { token, worker, external_dependencies });
             }
             Looked::Unknown(reason) => self.cannot_tell(token, &reason),
         }

@@ -5,7 +5,7 @@ use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token};
 
 use super::attempt::Attempt;
 use super::{Output, Tag, Worker};
-use crate::shim::KilledBecause;
+use crate::shim::KillCause;
 
 /// The first repeat of an unanswered registration; each further one takes twice as long.
 const REGISTER_AGAIN_MS: u64 = 2_000;
@@ -141,13 +141,13 @@ impl Worker {
         let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.heartbeats += 1;
-        let (number, measure, unfit) = (self.heartbeats, self.measure, self.unfit.clone());
-        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation, number, measure, unfit }));
+        let (number, measure, unready) = (self.heartbeats, self.measure, self.unready.clone());
+        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation, number, measure, unready }));
     }
 
     /// Said at once, so that no work comes meanwhile.
-    pub(super) fn turn(&mut self, unfit: Option<String>) {
-        self.unfit = unfit;
+    pub(super) fn turn(&mut self, unready: Option<String>) {
+        self.unready = unready;
         if self.membership.was_ever_known() && self.stopping.is_none() {
             self.heartbeat();
         }
@@ -203,7 +203,7 @@ impl Worker {
         if is_time && !stopping.has_killed {
             stopping.has_killed = true;
             let grace_ms = stopping.grace_ms.unwrap_or(self.settings.kill_grace_ms);
-            let because = KilledBecause::WorkerStopped;
+            let because = KillCause::WorkerStopped;
             let kill = |token| Output::KillProcess { token, grace_ms, because };
             self.outputs.extend(self.attempts.tokens(Attempt::has_process).into_iter().map(kill));
         }

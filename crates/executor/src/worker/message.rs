@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{Command, Measure, PathCheck, RunSpec, ThingId, Token, WorkMessage};
+use tidemill_model::{Command, ExternalDependencyId, Measure, PathCheck, RunSpec, Token, WorkMessage};
 
 use crate::attempt_dir::ExitRecord;
-use crate::shim::{KilledBecause, Lease};
+use crate::shim::{KillCause, Lease};
 
 /// How a process ended, as far as it can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum Looked {
     /// All are there.
     There,
     /// These are not.
-    Gone(Vec<ThingId>),
+    Gone(Vec<ExternalDependencyId>),
     /// Nobody can tell, and why.
     Unknown(String),
 }
@@ -101,7 +101,7 @@ pub enum Input {
     /// Whether work can be taken from now on.
     Fitness {
         /// Why not; absent: it can.
-        unfit: Option<String>,
+        unready: Option<String>,
     },
     /// Messages of owners may have been missed.
     Missed,
@@ -142,7 +142,7 @@ pub enum Output {
         /// From TERM to KILL, milliseconds.
         grace_ms: u64,
         /// Why.
-        because: KilledBecause,
+        because: KillCause,
     },
     /// All processes may live longer.
     RenewLease(Lease),

@@ -43,7 +43,7 @@ pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 #[cfg(test)]
 pub(crate) use outcome::of_process as outcome_of;
 
-use crate::shim::KilledBecause;
+use crate::shim::KillCause;
 
 /// What a worker is, for one life of it.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ pub struct Worker {
     nonces: u64,
     stopping: Option<Stopping>,
     /// Why no work can be taken.
-    unfit: Option<String>,
+    unready: Option<String>,
     outputs: Vec<Output>,
 }
 
@@ -103,7 +103,7 @@ impl Worker {
             attempts: Attempts::default(),
             nonces: 0,
             stopping: None,
-            unfit: None,
+            unready: None,
             outputs: Vec::new(),
         }
     }
@@ -122,7 +122,7 @@ impl Worker {
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
             Input::Found { token, end } => self.find(token, end),
             Input::Looked { token, looked } => self.looked(token, looked),
-            Input::Fitness { unfit } => self.turn(unfit),
+            Input::Fitness { unready } => self.turn(unready),
             Input::Missed => self.register_again(),
             Input::Stop => self.stop(),
         }
@@ -200,7 +200,7 @@ impl Worker {
     fn kill(&mut self, token: Token, grace_ms: u64) {
         match self.attempts.get(token) {
             Some(Attempt::Starting { .. } | Attempt::Running { .. }) => {
-                self.outputs.push(Output::KillProcess { token, grace_ms, because: KilledBecause::Asked });
+                self.outputs.push(Output::KillProcess { token, grace_ms, because: KillCause::Asked });
             }
             Some(Attempt::Ended(_)) => self.report_finished(token),
             Some(Attempt::Looking { .. } | Attempt::Requested { .. } | Attempt::GivenBack { .. }) => {
@@ -225,7 +225,7 @@ impl Worker {
 
     fn disown(&mut self, token: Token) {
         let grace_ms = self.settings.kill_grace_ms;
-        self.outputs.push(Output::KillProcess { token, grace_ms, because: KilledBecause::Disowned });
+        self.outputs.push(Output::KillProcess { token, grace_ms, because: KillCause::Disowned });
     }
 
     fn forget(&mut self, token: Token) {

@@ -6,7 +6,7 @@ use tidemill_model::{AttemptOutcome, AttemptResult, Usage};
 
 use super::ProcessEnd;
 use crate::attempt_dir::ExitRecord;
-use crate::shim::KilledBecause;
+use crate::shim::KillCause;
 
 /// Longest message, characters: the record of an end stands where jobs of the worker's account can write, and a report
 /// that no envelope has room for would be repeated for ever.
@@ -84,8 +84,8 @@ pub(super) fn without_process(result: AttemptResult, message: &str) -> AttemptOu
 
 fn of_record(record: ExitRecord) -> AttemptOutcome {
     let fault = fault(&record);
-    let ExitRecord { exit_code, signal, killed_because, error, values, .. } = record;
-    let (result, message) = match (killed_because, error) {
+    let ExitRecord { exit_code, signal, kill_cause, error, values, .. } = record;
+    let (result, message) = match (kill_cause, error) {
         (Some(because), _) => killed(because),
         (None, Some(error)) => (AttemptResult::Failed, error),
         (None, None) => match (exit_code, signal) {
@@ -99,16 +99,14 @@ fn of_record(record: ExitRecord) -> AttemptOutcome {
 }
 
 /// Only what was asked for is *killed*; otherwise the attempt was lost, and another may follow.
-fn killed(because: KilledBecause) -> (AttemptResult, String) {
+fn killed(because: KillCause) -> (AttemptResult, String) {
     let (result, message) = match because {
-        KilledBecause::Asked => (AttemptResult::Killed, "killed on request"),
-        KilledBecause::WorkerStopped => (AttemptResult::Lost, "killed because the worker was stopped"),
-        KilledBecause::WorkerGone => (AttemptResult::Lost, "killed because the worker process was gone"),
-        KilledBecause::Lease => (AttemptResult::Lost, "killed because the worker's lease ran out"),
-        KilledBecause::TimedOut => {
-            (AttemptResult::TimedOut, "ended because its execution timeout had passed")
-        }
-        KilledBecause::Disowned => (AttemptResult::Lost, "killed because the owner does not know of it"),
+        KillCause::Asked => (AttemptResult::Killed, "killed on request"),
+        KillCause::WorkerStopped => (AttemptResult::Lost, "killed because the worker was stopped"),
+        KillCause::WorkerGone => (AttemptResult::Lost, "killed because the worker process was gone"),
+        KillCause::Lease => (AttemptResult::Lost, "killed because the worker's lease ran out"),
+        KillCause::TimedOut => (AttemptResult::TimedOut, "ended because its execution timeout had passed"),
+        KillCause::Disowned => (AttemptResult::Lost, "killed because the owner does not know of it"),
     };
     (result, message.to_owned())
 }

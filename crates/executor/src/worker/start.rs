@@ -22,7 +22,7 @@ impl Worker {
             let reason = format!("this worker has no slots for type {job_type}");
             return self.reject(token, None, reason);
         }
-        if let Some(reason) = self.unfit.clone() {
+        if let Some(reason) = self.unready.clone() {
             return self.reject(token, None, reason);
         }
         if checks.is_empty() {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use tidemill_model::{
-    BatchId, Command, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, OnSilence,
-    PathCheck, Program, Registration, RunSpec, ShardId, ThingId, Token, WorkMessage, WorkerId,
+    BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
+    Nonce, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId, Token, WorkMessage, WorkerId,
 };
 
 use super::{Input, LOOK_WITHIN_MS, Looked, Output, ProcessEnd, Setup, Worker};
 use crate::attempt_dir::ExitRecord;
-use crate::shim::KilledBecause;
+use crate::shim::KillCause;
 use crate::worker::Tag;
 
 const ME: &str = "w-1";
@@ -100,7 +100,8 @@ fn recorded(token: i64) -> Input {
 }
 
 fn assigned_with_path(token: i64) -> Input {
-    let checks = vec![PathCheck { thing: ThingId(77), path: "/data".into(), mark: None }];
+    let checks =
+        vec![PathCheck { external_dependency: ExternalDependencyId(77), path: "/data".into(), mark: None }];
     let (worker, job_type) = (WorkerId::new(ME), job_type("shell"));
     Input::Work(WorkMessage::Assigned { worker, token: Token(token), job_type, checks })
 }
@@ -122,8 +123,8 @@ fn exited(token: i64, exit_code: i32) -> Input {
     Input::ProcessEnded { token: Token(token), end: ProcessEnd::Recorded(record) }
 }
 
-fn killed(token: i64, because: KilledBecause) -> Input {
-    let record = ExitRecord { signal: Some(15), killed_because: Some(because), ..ExitRecord::default() };
+fn killed(token: i64, because: KillCause) -> Input {
+    let record = ExitRecord { signal: Some(15), kill_cause: Some(because), ..ExitRecord::default() };
     Input::ProcessEnded { token: Token(token), end: ProcessEnd::Recorded(record) }
 }
 
@@ -169,7 +170,9 @@ fn show(output: Output) -> String {
                 };
                 format!("report {token} {:?}: {said}", outcome.result)
             }
-            Command::RecheckFailed { token, things, .. } => format!("{token} lacks {things:?}"),
+            Command::RecheckFailed { token, external_dependencies, .. } => {
+                format!("{token} lacks {external_dependencies:?}")
+            }
             other => panic!("a worker does not send {other:?}"),
         },
         Output::Look { token, checks } => format!("look at {} paths of {token}", checks.len()),
@@ -202,7 +205,7 @@ fn name(input: &Input) -> String {
         Input::ProcessEnded { .. } => "process ended".to_owned(),
         Input::Found { .. } => "found".to_owned(),
         Input::Looked { looked, .. } => format!("looked: {looked:?}"),
-        Input::Fitness { unfit } => unfit.clone().unwrap_or_else(|| "fit".to_owned()),
+        Input::Fitness { unready } => unready.clone().unwrap_or_else(|| "fit".to_owned()),
         Input::Missed => "missed".to_owned(),
         Input::Stop => "stop".to_owned(),
     }
@@ -265,7 +268,7 @@ fn paths_are_looked_at_before_the_start_is_asked_for() {
         assigned_with_path(8),
         looked(8, Looked::There),
         assigned_with_path(9),
-        looked(9, Looked::Gone(vec![ThingId(77)])),
+        looked(9, Looked::Gone(vec![ExternalDependencyId(77)])),
         assigned_with_path(10),
         looked(10, Looked::Unknown("the name node is away".to_owned())),
         assigned_with_path(11),
@@ -289,8 +292,8 @@ fn paths_are_looked_at_before_the_start_is_asked_for() {
             request 8 with i-1-1
             > assigned
             look at 1 paths of 9
-            > looked: Gone([ThingId(77)])
-            9 lacks [ThingId(77)]
+            > looked: Gone([ExternalDependencyId(77)])
+            9 lacks [ExternalDependencyId(77)]
             > assigned
             look at 1 paths of 10
             > looked: Unknown("the name node is away")
@@ -414,7 +417,7 @@ fn what_is_meant_for_an_earlier_life_is_ignored() {
 /// EXE-5
 #[test]
 fn kill_ends_what_runs_and_proves_that_the_rest_never_starts() {
-    let inputs = [kill(8), killed(8, KilledBecause::Asked), kill(8), recorded(8)];
+    let inputs = [kill(8), killed(8, KillCause::Asked), kill(8), recorded(8)];
     check(
         running_worker(),
         inputs,
@@ -518,7 +521,7 @@ fn listed_and_gone_is_reported_and_unlisted_and_there_is_ended() {
         found(12, None),
         tick(1_000),
         registered(&[8, 9, 11, 13]),
-        killed(11, KilledBecause::WorkerGone),
+        killed(11, KillCause::WorkerGone),
         recorded(8),
     ];
     check(
@@ -560,7 +563,7 @@ fn late_answer_to_an_old_registration_ends_nothing() {
 
 #[test]
 fn what_the_owner_gave_up_is_ended() {
-    let inputs = [recorded(8), killed(8, KilledBecause::Disowned), recorded(8)];
+    let inputs = [recorded(8), killed(8, KillCause::Disowned), recorded(8)];
     check(
         running_worker(),
         inputs,
@@ -705,7 +708,7 @@ fn stop_waits_then_kills_then_says_so() {
         granted(9, "shell", "i-1-2"),
         tick(3_999),
         tick(4_000),
-        killed(8, KilledBecause::WorkerStopped),
+        killed(8, KillCause::WorkerStopped),
         tick(5_000),
         recorded(8),
         recorded(9),
@@ -757,7 +760,7 @@ fn stopping_worker_does_not_wait_for_ever_to_be_heard() {
 
 #[test]
 fn second_stop_is_at_once() {
-    let inputs = [Input::Stop, Input::Stop, killed(8, KilledBecause::WorkerStopped), tick(1_100)];
+    let inputs = [Input::Stop, Input::Stop, killed(8, KillCause::WorkerStopped), tick(1_100)];
     check(
         running_worker(),
         inputs,
@@ -909,8 +912,8 @@ fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
 
 /// MON-7: a worker that can take no work says so at once, gives back what it is assigned, and says when it can again.
 #[test]
-fn unfit_worker_says_so_and_takes_nothing() {
-    let turn = |unfit: Option<&str>| Input::Fitness { unfit: unfit.map(str::to_owned) };
+fn unready_worker_says_so_and_takes_nothing() {
+    let turn = |unready: Option<&str>| Input::Fitness { unready: unready.map(str::to_owned) };
     let inputs = [
         tick(1_000),
         registered(&[]),

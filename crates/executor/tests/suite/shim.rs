@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
-use tidemill_executor::{AttemptDir, ExitRecord, KilledBecause, Lease, News, ShimSpec, Shims};
+use tidemill_executor::{AttemptDir, ExitRecord, KillCause, Lease, News, ShimSpec, Shims};
 use tidemill_model::Token;
 
 /// Far above what anything here takes; reached only by a failure.
@@ -37,12 +37,12 @@ fn boottime_ms() -> u64 {
 const TOKEN: Token = Token(4097);
 
 /// The directory of attempts, with the server of their shims.
-struct Site {
+struct Fixture {
     dir: TempDir,
     shims: Shims,
 }
 
-impl Site {
+impl Fixture {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let command = vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()];
@@ -85,15 +85,15 @@ fn script(script: &str) -> ShimSpec {
 
 /// One attempt with a server of its own.
 struct Attempt {
-    site: Site,
+    fixture: Fixture,
     worker: UnixStream,
 }
 
 impl Attempt {
     fn start(spec: &ShimSpec) -> Self {
-        let site = Site::start();
-        let worker = site.begin(TOKEN, spec);
-        Self { site, worker }
+        let fixture = Fixture::start();
+        let worker = fixture.begin(TOKEN, spec);
+        Self { fixture, worker }
     }
 
     fn order(&mut self, line: &str) {
@@ -101,11 +101,11 @@ impl Attempt {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.site.attempt_dir(TOKEN).join(name)
+        self.fixture.attempt_dir(TOKEN).join(name)
     }
 
     fn record(&self) -> Option<ExitRecord> {
-        AttemptDir::new(self.site.attempt_dir(TOKEN)).exit_record().unwrap()
+        AttemptDir::new(self.fixture.attempt_dir(TOKEN)).exit_record().unwrap()
     }
 
     /// As a worker that is gone, except that it still hears.
@@ -169,9 +169,9 @@ fn job_has_its_environment_directory_and_group() {
 #[test]
 fn exit_code_and_signal_are_told_apart() {
     let record = Attempt::start(&script("exit 7")).end();
-    assert_eq!((record.exit_code, record.signal, record.killed_because), (Some(7), None, None));
+    assert_eq!((record.exit_code, record.signal, record.kill_cause), (Some(7), None, None));
     let record = Attempt::start(&script("kill -9 $$")).end();
-    assert_eq!((record.exit_code, record.signal, record.killed_because), (None, Some(9), None));
+    assert_eq!((record.exit_code, record.signal, record.kill_cause), (None, Some(9), None));
 }
 
 /// TMO-5: what runs longer than it may is asked to end, and then made to, with everything that it began; nobody has
@@ -184,7 +184,7 @@ fn attempt_over_its_limit_is_ended_with_its_whole_tree() {
     let mut attempt = Attempt::start(&spec);
     let child = attempt.pid("child");
     let record = attempt.end();
-    assert_eq!((record.killed_because, record.signal), (Some(KilledBecause::TimedOut), Some(9)));
+    assert_eq!((record.kill_cause, record.signal), (Some(KillCause::TimedOut), Some(9)));
     assert!(record.duration_ms >= 3_200, "it had its time and its grace: {record:?}");
     assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "what it began is gone too");
 }
@@ -196,7 +196,7 @@ fn attempt_over_its_limit_may_end_itself() {
     spec.limit_ms = Some(3_000);
     let mut attempt = Attempt::start(&spec);
     let record = attempt.end();
-    assert_eq!((record.killed_because, record.exit_code), (Some(KilledBecause::TimedOut), Some(0)));
+    assert_eq!((record.kill_cause, record.exit_code), (Some(KillCause::TimedOut), Some(0)));
     assert_eq!(attempt.stdout(), "bye\n");
 }
 
@@ -253,7 +253,7 @@ fn daemon_left_behind_is_ended_before_the_end_is_told() {
     let mut attempt = Attempt::start(&script(DAEMON));
     let daemon = attempt.pid("daemon");
     let record = attempt.end();
-    assert_eq!((record.exit_code, record.killed_because), (Some(0), None));
+    assert_eq!((record.exit_code, record.kill_cause), (Some(0), None));
     assert!(!is_alive(daemon));
 }
 
@@ -264,7 +264,7 @@ fn kill_ends_the_whole_tree() {
     let child = attempt.pid("child");
     attempt.order("kill 10000 asked");
     let record = attempt.end();
-    assert_eq!((record.signal, record.killed_because), (Some(15), Some(KilledBecause::Asked)));
+    assert_eq!((record.signal, record.kill_cause), (Some(15), Some(KillCause::Asked)));
     assert!(!is_alive(child));
     assert!(record.duration_ms < 10_000, "TERM was enough: {record:?}");
 }
@@ -275,7 +275,7 @@ fn job_that_ignores_term_is_killed_after_the_grace() {
     attempt.pid("main");
     attempt.order("kill 300 asked");
     let record = attempt.end();
-    assert_eq!((record.signal, record.killed_because), (Some(9), Some(KilledBecause::Asked)));
+    assert_eq!((record.signal, record.kill_cause), (Some(9), Some(KillCause::Asked)));
     assert!(record.duration_ms >= 300, "{record:?}");
 }
 
@@ -288,7 +288,7 @@ fn job_may_clean_up_within_the_grace() {
     attempt.pid("main");
     attempt.order("kill 10000 worker_stopped");
     let record = attempt.end();
-    assert_eq!((record.exit_code, record.killed_because), (Some(5), Some(KilledBecause::WorkerStopped)));
+    assert_eq!((record.exit_code, record.kill_cause), (Some(5), Some(KillCause::WorkerStopped)));
     assert_eq!(attempt.stdout(), "cleaned\n");
 }
 
@@ -312,7 +312,7 @@ fn tree_ends_when_the_worker_is_gone() {
     let daemon = attempt.pid("daemon");
     attempt.leave();
     let record = attempt.end();
-    assert_eq!(record.killed_because, Some(KilledBecause::WorkerGone));
+    assert_eq!(record.kill_cause, Some(KillCause::WorkerGone));
     assert!(!is_alive(daemon));
 }
 
@@ -338,7 +338,7 @@ fn tree_ends_when_the_lease_is_over_and_a_renewal_moves_that() {
     spec.lease = Some(Lease { term_at_ms: boottime_ms() + 3_000, kill_at_ms: boottime_ms() + 3_300 });
     let mut attempt = Attempt::start(&spec);
     let record = attempt.end();
-    assert_eq!((record.signal, record.killed_because), (Some(9), Some(KilledBecause::Lease)));
+    assert_eq!((record.signal, record.kill_cause), (Some(9), Some(KillCause::Lease)));
 }
 
 /// A shim that is told to end, as when the machine stops, ends its job first.
@@ -347,7 +347,7 @@ fn shim_that_gets_term_ends_its_job() {
     let mut attempt = Attempt::start(&script("echo $PPID > shim; echo $$ > main; exec sleep 1000"));
     let main = attempt.pid("main");
     signal(attempt.pid("shim"), Signal::TERM);
-    assert_eq!(attempt.end().killed_because, Some(KilledBecause::WorkerStopped));
+    assert_eq!(attempt.end().kill_cause, Some(KillCause::WorkerStopped));
     assert!(!is_alive(main));
 }
 
@@ -357,7 +357,7 @@ fn second_shim_of_an_attempt_starts_nothing() {
     let spec = script("echo run >> runs");
     let mut attempt = Attempt::start(&spec);
     attempt.end();
-    assert_eq!(hear_all(&attempt.site.shim(TOKEN, &spec)), []);
+    assert_eq!(hear_all(&attempt.fixture.shim(TOKEN, &spec)), []);
     assert_eq!(fs::read_to_string(attempt.path("work/runs")).unwrap(), "run\n");
 }
 
@@ -366,7 +366,7 @@ fn second_shim_beside_a_running_one_starts_nothing() {
     let spec = script("echo run >> runs; echo $$ > main; exec sleep 1000");
     let mut attempt = Attempt::start(&spec);
     attempt.pid("main");
-    assert_eq!(hear_all(&attempt.site.shim(TOKEN, &spec)), []);
+    assert_eq!(hear_all(&attempt.fixture.shim(TOKEN, &spec)), []);
     attempt.order("kill 0 asked");
     attempt.end();
     assert_eq!(fs::read_to_string(attempt.path("work/runs")).unwrap(), "run\n");
@@ -385,33 +385,35 @@ fn lease_that_is_over_starts_nothing() {
     let mut spec = script("echo run >> runs");
     spec.lease = Some(Lease { term_at_ms: boottime_ms(), kill_at_ms: boottime_ms() });
     let mut attempt = Attempt::start(&spec);
-    assert_eq!(attempt.end().killed_because, Some(KilledBecause::Lease));
+    assert_eq!(attempt.end().kill_cause, Some(KillCause::Lease));
     assert!(!attempt.path("work/runs").exists());
 }
 
 #[test]
 fn half_an_order_starts_nothing() {
-    let site = Site::start();
-    fs::create_dir_all(site.attempt_dir(TOKEN).join("work")).unwrap();
-    let mut worker = site.shims.begin(TOKEN).unwrap();
+    let fixture = Fixture::start();
+    fs::create_dir_all(fixture.attempt_dir(TOKEN).join("work")).unwrap();
+    let mut worker = fixture.shims.begin(TOKEN).unwrap();
     let spec = serde_json::to_string(&script("exit 0")).unwrap();
     worker.write_all(spec.as_bytes()).unwrap();
     worker.shutdown(Shutdown::Write).unwrap();
     assert_eq!(hear_all(&worker), []);
-    assert!(!site.attempt_dir(TOKEN).join("stdout").exists());
+    assert!(!fixture.attempt_dir(TOKEN).join("stdout").exists());
 }
 
 /// EXE-5: nothing tells whose it was but that it is nobody's: it is in a session of its own, its parents are
 /// gone, and its environment is empty.
 #[test]
 fn tree_of_a_killed_shim_is_ended_before_its_socket() {
-    let site = Site::start();
-    let other = site.begin(Token(8193), &script("echo $$ > pid; exec sleep 1000"));
-    let file = site.attempt_dir(Token(8193)).join("work").join("pid");
+    let fixture = Fixture::start();
+    let other = fixture.begin(Token(8193), &script("echo $$ > pid; exec sleep 1000"));
+    let file = fixture.attempt_dir(Token(8193)).join("work").join("pid");
     let main = until("the other job", || fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok());
     let bare = DAEMON.replace("exec sleep", "exec env -i sleep");
-    let attempt =
-        Attempt { worker: site.begin(TOKEN, &script(&format!("{bare}; kill -9 $PPID; sleep 1000"))), site };
+    let attempt = Attempt {
+        worker: fixture.begin(TOKEN, &script(&format!("{bare}; kill -9 $PPID; sleep 1000"))),
+        fixture,
+    };
     let daemon = attempt.pid("daemon");
     assert!(!hear_all(&attempt.worker).iter().any(|news| matches!(news, News::Ended(_))));
     assert!(!is_alive(daemon));
@@ -425,15 +427,15 @@ fn tree_of_a_killed_shim_is_ended_before_its_socket() {
 fn killed_server_takes_no_shim_with_it_and_is_replaced() {
     let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
     let main = attempt.pid("main");
-    let server = attempt.site.shims.server_id();
+    let server = attempt.fixture.shims.server_id();
     signal(server, Signal::KILL);
     until("the end of the server", || (!is_alive(server)).then_some(()));
-    let next = attempt.site.begin(Token(8193), &script("exit 0"));
+    let next = attempt.fixture.begin(Token(8193), &script("exit 0"));
     assert!(matches!(hear_all(&next)[..], [News::Started, News::Ended(_)]));
-    assert_ne!(attempt.site.shims.server_id(), server);
+    assert_ne!(attempt.fixture.shims.server_id(), server);
     assert!(is_alive(main));
     attempt.order("kill 10000 asked");
-    assert_eq!(attempt.end().killed_because, Some(KilledBecause::Asked));
+    assert_eq!(attempt.end().kill_cause, Some(KillCause::Asked));
 }
 
 /// What cannot be started is told, and nothing else suffers.
@@ -441,14 +443,14 @@ fn killed_server_takes_no_shim_with_it_and_is_replaced() {
 fn server_without_room_for_another_socket_goes_on() {
     let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
     attempt.pid("main");
-    let server = Pid::from_raw(attempt.site.shims.server_id().try_into().unwrap());
+    let server = Pid::from_raw(attempt.fixture.shims.server_id().try_into().unwrap());
     let limit = Rlimit { current: Some(5), maximum: Some(64) };
     prlimit(server, Resource::Nofile, limit).unwrap();
-    let other = attempt.site.shims.begin(Token(8193)).unwrap();
+    let other = attempt.fixture.shims.begin(Token(8193)).unwrap();
     assert_eq!(hear_all(&other), []);
     let limit = Rlimit { current: Some(64), maximum: Some(64) };
     prlimit(server, Resource::Nofile, limit).unwrap();
-    let next = attempt.site.begin(Token(12289), &script("exit 0"));
+    let next = attempt.fixture.begin(Token(12289), &script("exit 0"));
     assert!(matches!(hear_all(&next)[..], [News::Started, News::Ended(_)]));
     attempt.order("kill 0 asked");
     attempt.end();
@@ -457,13 +459,13 @@ fn server_without_room_for_another_socket_goes_on() {
 /// It waits for its shims, since only it can end what a killed one leaves.
 #[test]
 fn server_ends_after_its_worker_and_its_shims() {
-    let site = Site::start();
-    let server = site.shims.server_id();
-    let worker = site.begin(TOKEN, &script("echo $$ > pid; exec sleep 1000"));
-    let pid = site.attempt_dir(TOKEN).join("work").join("pid");
+    let fixture = Fixture::start();
+    let server = fixture.shims.server_id();
+    let worker = fixture.begin(TOKEN, &script("echo $$ > pid; exec sleep 1000"));
+    let pid = fixture.attempt_dir(TOKEN).join("work").join("pid");
     until("the job", || pid.exists().then_some(()));
     // The directory stays until the end.
-    let Site { dir: _dir, shims } = site;
+    let Fixture { dir: _dir, shims } = fixture;
     drop(shims);
     assert!(is_alive(server));
     worker.shutdown(Shutdown::Write).unwrap();

@@ -15,7 +15,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use super::config::KafkaConfig;
 use super::connection::number;
 use super::context::{complain, log};
-use super::lots::{Left, Lots, Next, Sizeable};
+use super::send_batches::{Left, Next, SendBatches, Sizeable};
 use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
 use crate::{AppendError, Error, Producer, Topic};
@@ -64,7 +64,9 @@ impl ProducerContext for Deliveries {
         let feed = self.feed.get().and_then(Weak::upgrade);
         let outcome = match outcome(result) {
             // Of several in one request, only the first lacks its offset: librdkafka counts on from there.
-            Ok(_) if feed.as_ref().is_some_and(|feed| feed.lots.is_in_doubt(lane)) => Err(follows_unknown()),
+            Ok(_) if feed.as_ref().is_some_and(|feed| feed.send_batches.is_in_doubt(lane)) => {
+                Err(follows_unknown())
+            }
             known => known,
         };
         let left =
@@ -122,7 +124,7 @@ impl Sizeable for Waiting {
 /// The client, and what waits to be handed to it.
 struct Feed {
     client: BaseProducer<Deliveries>,
-    lots: Lots<Waiting>,
+    send_batches: SendBatches<Waiting>,
     names: [String; Topic::ALL.len()],
     counts: [u32; Topic::ALL.len()],
     stop: AtomicBool,
@@ -137,7 +139,7 @@ impl Feed {
                 .map_err(|error| Error::open("make a Kafka producer", error))?;
         let feed = Arc::new(Self {
             client,
-            lots: Lots::new(counts.iter().map(|count| *count as usize).sum()),
+            send_batches: SendBatches::new(counts.iter().map(|count| *count as usize).sum()),
             names: Topic::ALL.map(|topic| config.topic_name(topic)),
             counts,
             stop: AtomicBool::new(false),
@@ -191,15 +193,15 @@ impl Feed {
     }
 
     fn enter(&self, lane: usize, waiting: Waiting) {
-        self.hand_over(lane, self.lots.enter(lane, waiting));
+        self.hand_over(lane, self.send_batches.enter(lane, waiting));
     }
 
     /// One that was handed over has its outcome. Gives those that have to be given up.
     #[must_use]
     fn leave(&self, lane: usize, left: Left) -> Vec<Waiting> {
-        match self.lots.leave(lane, left) {
-            Next::HandOver(lot) => {
-                self.hand_over(lane, lot);
+        match self.send_batches.leave(lane, left) {
+            Next::HandOver(send_batch) => {
+                self.hand_over(lane, send_batch);
                 Vec::new()
             }
             Next::GiveUp(waiting) => waiting,
@@ -207,11 +209,11 @@ impl Feed {
     }
 
     /// Hands a lot to librdkafka, and those that may follow it at once.
-    fn hand_over(&self, lane: usize, mut lot: Vec<Waiting>) {
-        while !lot.is_empty() {
-            for waiting in lot {
+    fn hand_over(&self, lane: usize, mut send_batch: Vec<Waiting>) {
+        while !send_batch.is_empty() {
+            for waiting in send_batch {
                 let Some((refused, pending)) = self.send(lane, waiting) else { continue };
-                match self.lots.leave(lane, Left::Certain) {
+                match self.send_batches.leave(lane, Left::Certain) {
                     Next::HandOver(none) => {
                         assert!(none.is_empty(), "no lot is given while one is handed over")
                     }
@@ -219,7 +221,7 @@ impl Feed {
                 }
                 tell(pending, Err(refused));
             }
-            lot = self.lots.handed_over(lane);
+            send_batch = self.send_batches.handed_over(lane);
         }
     }
 
@@ -262,7 +264,7 @@ impl KafkaProducer {
 impl Drop for KafkaProducer {
     fn drop(&mut self) {
         // First what waits, or it would follow what is purged. Forgotten, each tells that its outcome is unknown.
-        drop(self.feed.lots.give_up());
+        drop(self.feed.send_batches.give_up());
         self.feed.client.purge(PurgeConfig::default().queue().inflight());
         self.feed.stop.store(true, Ordering::Relaxed);
     }

@@ -131,7 +131,7 @@ impl KafkaReader {
         Ok(Self { config, topic, partition, name, next, queue, consumer, signal, early, failed, watch })
     }
 
-    /// A client that fetches no more is made anew.
+    /// A client that fetches no more is rebuilt.
     fn look_after(&mut self) -> Result<(), Error> {
         let (consumer, name, partition) = (&self.consumer, &self.name, self.partition);
         let ask = || consumer.fetch_watermarks(name, number(partition), EVENTS).ok();

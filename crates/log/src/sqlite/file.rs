@@ -13,7 +13,7 @@ use super::{SqliteConfig, is_durable};
 use crate::{Error, Genesis, Head, LogId, Topic, clock};
 
 /// Of the file; a later one brings its own migration.
-pub(crate) const FORMAT_VERSION: i64 = 1;
+pub(crate) const FORMAT_VERSION: i64 = 2;
 const PAGE_BYTES: u64 = 4096;
 
 /// Name of the table of a partition.
@@ -32,16 +32,19 @@ impl File {
         let failed =
             |error: rusqlite::Error| Error::open(format!("open {}", directory.file().display()), error);
         let mut connection = Connection::open(directory.file()).map_err(failed)?;
-        set_up(&connection, config.max_bytes).map_err(failed)?;
+        // Before anything is set: a file of another format is left as it is.
         let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
         let objects: i64 = connection
             .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
             .map_err(failed)?;
-        if (found, objects) == (0, 0) {
+        let is_new = (found, objects) == (0, 0);
+        if !is_new && found != FORMAT_VERSION {
+            return Err(Error::FormatVersion { file: directory.file(), found, wanted: FORMAT_VERSION });
+        }
+        set_up(&connection, config.max_bytes).map_err(failed)?;
+        if is_new {
             make(&mut connection, config.partitions).map_err(failed)?;
             directory.sync().map_err(|error| Error::open("make the new log file durable", error))?;
-        } else if found != FORMAT_VERSION {
-            return Err(Error::FormatVersion { found, wanted: FORMAT_VERSION });
         }
         let (log_id, found): (String, u32) = connection
             .query_row("SELECT log_id, partitions FROM log", [], |row| Ok((row.get(0)?, row.get(1)?)))

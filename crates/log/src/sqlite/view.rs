@@ -41,7 +41,7 @@ impl SqliteView {
         let connection = connect(&path).map_err(failed)?;
         let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
         if found != FORMAT_VERSION {
-            return Err(Error::FormatVersion { found, wanted: FORMAT_VERSION });
+            return Err(Error::FormatVersion { file: path, found, wanted: FORMAT_VERSION });
         }
         let (id, partitions): (String, u32) = connection
             .query_row("SELECT log_id, partitions FROM log", [], |row| Ok((row.get(0)?, row.get(1)?)))

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::conformance::site::{PARTITIONS, PATIENCE, Site, append};
+use crate::conformance::fixture::{Fixture, PARTITIONS, PATIENCE, append};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
@@ -81,10 +81,10 @@ fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-fn kafka(queue: QueueBound) -> Site {
+fn kafka(queue: QueueBound) -> Fixture {
     let topics = Topics::make();
     let config = KafkaConfig { queue, ..topics.0.clone() };
-    Site { log: Arc::new(KafkaLog::open(&config).unwrap()), _ground: Box::new(topics) }
+    Fixture { log: Arc::new(KafkaLog::open(&config).unwrap()), _ground: Box::new(topics) }
 }
 
 suite!(kafka);
@@ -111,8 +111,8 @@ fn log_opened_by_several_at_once_has_one_id() {
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     for partition in 0..PARTITIONS {
         let log = Arc::new(KafkaLog::open(&topics.0).unwrap());
-        let site = Site { log, _ground: Box::new(()) };
-        assert_eq!(site.head(partition).log_id, ids[0]);
+        let fixture = Fixture { log, _ground: Box::new(()) };
+        assert_eq!(fixture.head(partition).log_id, ids[0]);
     }
 }
 

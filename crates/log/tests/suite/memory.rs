@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, mpsc};
 
-use crate::conformance::site::{PARTITIONS, PATIENCE, Site, append};
+use crate::conformance::fixture::{Fixture, PARTITIONS, PATIENCE, append};
 use tidemill_log::memory::{Fault, Gate};
 use tidemill_log::{AppendError, Log, MemoryLog, QueueBound, Readers, Topic};
 
-fn memory(queue: QueueBound) -> Site {
-    Site { log: Arc::new(MemoryLog::with_queue(PARTITIONS, queue)), _ground: Box::new(()) }
+fn memory(queue: QueueBound) -> Fixture {
+    Fixture { log: Arc::new(MemoryLog::with_queue(PARTITIONS, queue)), _ground: Box::new(()) }
 }
 
 suite!(memory);
@@ -71,6 +71,6 @@ fn records_carry_the_time_that_was_given() {
         now_ms
     });
     append(log.producer().unwrap().as_ref(), Topic::Commands, 0, "x").unwrap();
-    let site = Site { log: Arc::new(log), _ground: Box::new(()) };
-    assert_eq!(site.read_all(Topic::Commands, 0)[0].timestamp_ms, 42);
+    let fixture = Fixture { log: Arc::new(log), _ground: Box::new(()) };
+    assert_eq!(fixture.read_all(Topic::Commands, 0)[0].timestamp_ms, 42);
 }

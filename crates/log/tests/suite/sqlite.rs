@@ -1,20 +1,22 @@
 //! The embedded log does what every log does, and keeps it over restarts, damage and full disks.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-use crate::conformance::site::{PARTITIONS, PATIENCE, Site, append, pipeline, read};
+use crate::conformance::fixture::{Fixture, PARTITIONS, PATIENCE, append, pipeline, read};
 use rusqlite::Connection;
 use tidemill_log::{
     AppendError, Error, From, Kind, Log, NewRecord, QueueBound, Readers, SqliteConfig, SqliteLog, SqliteView,
     Topic, VoidReason,
 };
 
-fn sqlite(queue: QueueBound) -> Site {
+fn sqlite(queue: QueueBound) -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let config = SqliteConfig { partitions: PARTITIONS, queue, ..SqliteConfig::new(directory.path()) };
     let log = SqliteLog::open(&config, Box::new(|reason| panic!("{reason}"))).unwrap();
-    Site { log: Arc::new(log), _ground: Box::new(directory) }
+    Fixture { log: Arc::new(log), _ground: Box::new(directory) }
 }
 
 suite!(sqlite);
@@ -23,16 +25,16 @@ fn open(directory: &Path) -> Result<SqliteLog, Error> {
     SqliteLog::open(&SqliteConfig::new(directory), Box::new(|_| {}))
 }
 
-fn on(log: SqliteLog) -> Site {
-    Site { log: Arc::new(log), _ground: Box::new(()) }
+fn on(log: SqliteLog) -> Fixture {
+    Fixture { log: Arc::new(log), _ground: Box::new(()) }
 }
 
 /// A journal with a claim and so many envelopes after it.
-fn write_journal(site: &Site, envelopes: u32) {
-    let producer = site.producer();
-    let claim = site.head(0).claim("a", "").unwrap();
+fn write_journal(fixture: &Fixture, envelopes: u32) {
+    let producer = fixture.producer();
+    let claim = fixture.head(0).claim("a", "").unwrap();
     append(producer.as_ref(), Topic::Journal, 0, claim).unwrap();
-    let mut tip = site.head(0).tip();
+    let mut tip = fixture.head(0).tip();
     let mut records = Vec::new();
     for number in 0..envelopes {
         let (record, next) = tip.next(Kind::Envelope, number.to_string().into()).unwrap();
@@ -52,9 +54,9 @@ fn by_hand(directory: &Path, sql: &str) {
 #[test]
 fn records_appended_together_are_one_commit() {
     let directory = tempfile::tempdir().unwrap();
-    let site = on(open(directory.path()).unwrap());
-    let producer = site.producer();
-    let mut reader = site.reader(Topic::Commands, 0, From::Start);
+    let fixture = on(open(directory.path()).unwrap());
+    let producer = fixture.producer();
+    let mut reader = fixture.reader(Topic::Commands, 0, From::Start);
     for round in 0..50 {
         let record = |number: u8| {
             let (topic, key, value) = (Topic::Commands, Vec::new(), vec![round, number]);
@@ -92,23 +94,23 @@ fn reopened_log_has_everything_durable_and_goes_on() {
 /// On this log a refused record takes no offset: nothing void is ever stored.
 #[test]
 fn refused_record_is_not_stored() {
-    let site = sqlite(QueueBound::default());
-    let outcome = append(site.producer().as_ref(), Topic::Journal, 0, "noise");
+    let fixture = sqlite(QueueBound::default());
+    let outcome = append(fixture.producer().as_ref(), Topic::Journal, 0, "noise");
     assert_eq!(outcome, Err(AppendError::Refused(VoidReason::Garbled.to_string())));
-    assert_eq!(site.log.range(Topic::Journal, 0).unwrap(), 0..1);
+    assert_eq!(fixture.log.range(Topic::Journal, 0).unwrap(), 0..1);
 }
 
 #[test]
 fn records_that_left_memory_are_read_from_disk() {
     let directory = tempfile::tempdir().unwrap();
-    let site = on(open(directory.path()).unwrap());
+    let fixture = on(open(directory.path()).unwrap());
     let values = (0..40_000_u32).map(|number| number.to_be_bytes().to_vec());
-    pipeline(site.producer().as_ref(), Topic::Commands, 0, values);
-    let mut reader = site.reader(Topic::Commands, 0, From::Offset(7));
+    pipeline(fixture.producer().as_ref(), Topic::Commands, 0, values);
+    let mut reader = fixture.reader(Topic::Commands, 0, From::Offset(7));
     for (record, number) in read(reader.as_mut(), 39_993).iter().zip(7_u32..) {
         assert_eq!((record.offset, &record.value[..]), (u64::from(number), &number.to_be_bytes()[..]));
     }
-    append(site.producer().as_ref(), Topic::Commands, 0, "live").unwrap();
+    append(fixture.producer().as_ref(), Topic::Commands, 0, "live").unwrap();
     assert_eq!(&read(reader.as_mut(), 1)[0].value[..], b"live");
 }
 
@@ -117,33 +119,38 @@ fn records_that_left_memory_are_read_from_disk() {
 #[test]
 fn old_commands_that_are_done_with_are_forgotten() {
     let directory = tempfile::tempdir().unwrap();
-    let site = on(open(directory.path()).unwrap());
-    write_journal(&site, 3);
-    pipeline(site.producer().as_ref(), Topic::Commands, 0, (0..10_000_u32).map(|n| n.to_be_bytes().to_vec()));
-    drop(site);
+    let fixture = on(open(directory.path()).unwrap());
+    write_journal(&fixture, 3);
+    pipeline(
+        fixture.producer().as_ref(),
+        Topic::Commands,
+        0,
+        (0..10_000_u32).map(|n| n.to_be_bytes().to_vec()),
+    );
+    drop(fixture);
     by_hand(
         directory.path(),
         "UPDATE commands_0 SET at_ms = 0 WHERE offset < 9000; UPDATE journal_0 SET at_ms = 0;",
     );
-    let site = on(open(directory.path()).unwrap());
-    let mut behind = site.reader(Topic::Commands, 0, From::Start);
-    let producer = site.producer();
+    let fixture = on(open(directory.path()).unwrap());
+    let mut behind = fixture.reader(Topic::Commands, 0, From::Start);
+    let producer = fixture.producer();
     let starts_after = |below: u64| {
-        site.log.trim(Topic::Commands, 0, below).unwrap();
+        fixture.log.trim(Topic::Commands, 0, below).unwrap();
         append(producer.as_ref(), Topic::Commands, 0, "behind it").unwrap();
-        site.log.range(Topic::Commands, 0).unwrap().start
+        fixture.log.range(Topic::Commands, 0).unwrap().start
     };
     let starts = [0, 8_500, 8_500, 8_500, 8_500, 20_000, 20_000].map(starts_after);
     assert_eq!(starts, [0, 4_096, 8_192, 8_500, 8_500, 9_000, 9_000]);
-    site.log.trim(Topic::Journal, 0, 3).unwrap();
-    assert!(site.log.trim(Topic::Commands, 9, 3).is_err());
+    fixture.log.trim(Topic::Journal, 0, 3).unwrap();
+    assert!(fixture.log.trim(Topic::Commands, 9, 3).is_err());
 
     let lost = behind.poll(10, PATIENCE).err();
     assert!(matches!(lost, Some(Error::OffsetOutOfRange { wanted: 0, low: 9_000, .. })), "{lost:?}");
-    let lost = site.log.reader(Topic::Commands, 0, From::Offset(8_999)).err();
+    let lost = fixture.log.reader(Topic::Commands, 0, From::Offset(8_999)).err();
     assert!(matches!(lost, Some(Error::OffsetOutOfRange { wanted: 8_999, low: 9_000, .. })), "{lost:?}");
-    let range = site.log.range(Topic::Commands, 0).unwrap();
-    drop((producer, behind, site));
+    let range = fixture.log.range(Topic::Commands, 0).unwrap();
+    drop((producer, behind, fixture));
 
     let log = open(directory.path()).unwrap();
     assert_eq!(log.verify_all().unwrap().records, 5 + (range.end - range.start));
@@ -158,13 +165,13 @@ fn old_commands_that_are_done_with_are_forgotten() {
 fn last_command_is_never_forgotten() {
     let directory = tempfile::tempdir().unwrap();
     let config = SqliteConfig { keep_commands_ms: 0, ..SqliteConfig::new(directory.path()) };
-    let site = on(SqliteLog::open(&config, Box::new(|_| {})).unwrap());
-    pipeline(site.producer().as_ref(), Topic::Commands, 0, (0..3_u8).map(|number| vec![number]));
-    drop(site);
+    let fixture = on(SqliteLog::open(&config, Box::new(|_| {})).unwrap());
+    pipeline(fixture.producer().as_ref(), Topic::Commands, 0, (0..3_u8).map(|number| vec![number]));
+    drop(fixture);
     by_hand(directory.path(), "UPDATE commands_0 SET at_ms = 0;");
-    let site = on(SqliteLog::open(&config, Box::new(|_| {})).unwrap());
-    site.log.trim(Topic::Commands, 0, 99).unwrap();
-    drop(site);
+    let fixture = on(SqliteLog::open(&config, Box::new(|_| {})).unwrap());
+    fixture.log.trim(Topic::Commands, 0, 99).unwrap();
+    drop(fixture);
     let again = on(open(directory.path()).unwrap());
     assert_eq!(again.log.range(Topic::Commands, 0).unwrap(), 2..3);
 }
@@ -173,9 +180,9 @@ fn last_command_is_never_forgotten() {
 fn reader_that_lags_behind_a_volatile_ring_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let config = SqliteConfig { ring_records: 10, ..SqliteConfig::new(directory.path()) };
-    let site = on(SqliteLog::open(&config, Box::new(|_| {})).unwrap());
-    let mut reader = site.reader(Topic::Work, 0, From::Start);
-    pipeline(site.producer().as_ref(), Topic::Work, 0, (0..30_u8).map(|number| vec![number]));
+    let fixture = on(SqliteLog::open(&config, Box::new(|_| {})).unwrap());
+    let mut reader = fixture.reader(Topic::Work, 0, From::Start);
+    pipeline(fixture.producer().as_ref(), Topic::Work, 0, (0..30_u8).map(|number| vec![number]));
     let error = reader.poll(10, PATIENCE).err();
     assert!(matches!(error, Some(Error::OffsetOutOfRange { wanted: 0, low: 20, high: 30, .. })), "{error:?}");
 }
@@ -200,20 +207,33 @@ fn other_partition_count_is_refused() {
 }
 
 #[test]
-fn other_format_version_is_refused() {
+fn older_format_is_refused_by_name_and_left_untouched() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()).unwrap());
-    by_hand(directory.path(), "PRAGMA user_version = 99");
+    // That of before names and events had their present ones.
+    by_hand(directory.path(), "PRAGMA user_version = 1");
+    let files = || {
+        let files = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().path());
+        let contents = files.filter(|file| file.is_file() && !file.ends_with("lock"));
+        contents.map(|file| (file.clone(), fs::read(file).unwrap())).collect::<BTreeMap<_, _>>()
+    };
+    let before = files();
     let error = open(directory.path()).err();
-    assert!(matches!(error, Some(Error::FormatVersion { found: 99, wanted: 1 })), "{error:?}");
+    assert!(matches!(error, Some(Error::FormatVersion { found: 1, wanted: 2, .. })), "{error:?}");
+    let text = error.unwrap().to_string();
+    assert!(
+        text.contains(directory.path().to_str().unwrap()) && text.contains("nothing was changed"),
+        "{text}"
+    );
+    assert_eq!(files(), before, "an older directory is left untouched");
 }
 
 #[test]
 fn damage_after_the_verified_head_stops_the_opening() {
     let directory = tempfile::tempdir().unwrap();
-    let site = on(open(directory.path()).unwrap());
-    write_journal(&site, 5);
-    drop(site);
+    let fixture = on(open(directory.path()).unwrap());
+    write_journal(&fixture, 5);
+    drop(fixture);
     by_hand(directory.path(), "DELETE FROM head; UPDATE journal_0 SET value = x'00' WHERE offset = 3");
     let error = open(directory.path()).err();
     assert!(
@@ -228,9 +248,9 @@ fn damage_after_the_verified_head_stops_the_opening() {
 #[test]
 fn journal_that_lost_its_verified_head_stops_the_opening() {
     let directory = tempfile::tempdir().unwrap();
-    let site = on(open(directory.path()).unwrap());
-    write_journal(&site, 5);
-    drop(site);
+    let fixture = on(open(directory.path()).unwrap());
+    write_journal(&fixture, 5);
+    drop(fixture);
     by_hand(directory.path(), "UPDATE journal_0 SET value = x'00' WHERE offset = 6");
     let error = open(directory.path()).err();
     assert!(matches!(error, Some(Error::HeadMismatch { partition: 0, offset: 6 })), "{error:?}");
@@ -239,10 +259,10 @@ fn journal_that_lost_its_verified_head_stops_the_opening() {
 #[test]
 fn verify_all_finds_damage_before_the_verified_head() {
     let directory = tempfile::tempdir().unwrap();
-    let site = on(open(directory.path()).unwrap());
-    write_journal(&site, 5);
-    let head = site.head(0);
-    drop(site);
+    let fixture = on(open(directory.path()).unwrap());
+    write_journal(&fixture, 5);
+    let head = fixture.head(0);
+    drop(fixture);
     let log = open(directory.path()).unwrap();
     let verified = log.verify_all().unwrap();
     assert_eq!((verified.records, verified.heads), (7, vec![head]));
@@ -257,15 +277,15 @@ fn verify_all_finds_damage_before_the_verified_head() {
 #[test]
 fn head_is_stored_on_the_way_and_the_rest_is_folded() {
     let directory = tempfile::tempdir().unwrap();
-    let site = on(open(directory.path()).unwrap());
-    write_journal(&site, 5000);
-    write_journal(&site, 1000);
-    let head = site.head(0);
+    let fixture = on(open(directory.path()).unwrap());
+    write_journal(&fixture, 5000);
+    write_journal(&fixture, 1000);
+    let head = fixture.head(0);
     let text: String = Connection::open(directory.path().join("log.db"))
         .unwrap()
         .query_row("SELECT head FROM head", [], |row| row.get(0))
         .unwrap();
-    drop(site);
+    drop(fixture);
     let stored: tidemill_log::Head = serde_json::from_str(&text).unwrap();
     assert!((4096..=5001).contains(&stored.seq), "{}", stored.seq);
     by_hand(directory.path(), &format!("UPDATE head SET head = '{text}'"));
@@ -276,23 +296,23 @@ fn head_is_stored_on_the_way_and_the_rest_is_folded() {
 fn full_disk_takes_nothing_and_room_lets_it_go_on() {
     let directory = tempfile::tempdir().unwrap();
     let config = SqliteConfig { max_bytes: Some(400_000), ..SqliteConfig::new(directory.path()) };
-    let site = on(SqliteLog::open(&config, Box::new(|reason| panic!("{reason}"))).unwrap());
-    write_journal(&site, 3);
-    let producer = site.producer();
+    let fixture = on(SqliteLog::open(&config, Box::new(|reason| panic!("{reason}"))).unwrap());
+    write_journal(&fixture, 3);
+    let producer = fixture.producer();
     let outcomes = pipeline(producer.as_ref(), Topic::Commands, 0, (0..100).map(|_| vec![1; 50_000]));
     let stored = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(_) | Err(AppendError::Full))), "{outcomes:?}");
     assert!(stored < 100);
-    assert_eq!(site.log.range(Topic::Commands, 0).unwrap(), 0..stored);
+    assert_eq!(fixture.log.range(Topic::Commands, 0).unwrap(), 0..stored);
 
-    let record = site.head(0).tip().next(Kind::Envelope, vec![b' '; 500_000]).unwrap().0;
+    let record = fixture.head(0).tip().next(Kind::Envelope, vec![b' '; 500_000]).unwrap().0;
     assert_eq!(append(producer.as_ref(), Topic::Journal, 0, record), Err(AppendError::Full));
-    let record = site.head(0).tip().next(Kind::Envelope, b"small".to_vec()).unwrap().0;
+    let record = fixture.head(0).tip().next(Kind::Envelope, b"small".to_vec()).unwrap().0;
     assert!(
         append(producer.as_ref(), Topic::Journal, 0, record).is_ok(),
         "the chain went back with the file"
     );
-    drop((producer, site));
+    drop((producer, fixture));
     open(directory.path()).unwrap().verify_all().unwrap();
 }
 
@@ -301,9 +321,9 @@ fn failing_file_ends_the_log_and_the_outcome_is_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let (fatal, told) = mpsc::channel();
     let on_fatal = Box::new(move |reason: &str| fatal.send(reason.to_owned()).unwrap());
-    let site = on(SqliteLog::open(&SqliteConfig::new(directory.path()), on_fatal).unwrap());
-    let mut reader = site.reader(Topic::Journal, 0, From::End);
-    let producer = site.producer();
+    let fixture = on(SqliteLog::open(&SqliteConfig::new(directory.path()), on_fatal).unwrap());
+    let mut reader = fixture.reader(Topic::Journal, 0, From::End);
+    let producer = fixture.producer();
     by_hand(directory.path(), "DROP TABLE commands_0");
     let outcome = append(producer.as_ref(), Topic::Commands, 0, "x");
     assert!(matches!(outcome, Err(AppendError::Unknown(_))), "{outcome:?}");
@@ -311,7 +331,7 @@ fn failing_file_ends_the_log_and_the_outcome_is_unknown() {
     let outcome = append(producer.as_ref(), Topic::Commands, 0, "y");
     assert!(matches!(outcome, Err(AppendError::Refused(_))), "nothing more is taken: {outcome:?}");
     assert!(matches!(reader.poll(1, PATIENCE), Err(Error::Poisoned { .. })));
-    assert!(matches!(site.log.range(Topic::Journal, 0), Err(Error::Poisoned { .. })));
+    assert!(matches!(fixture.log.range(Topic::Journal, 0), Err(Error::Poisoned { .. })));
 }
 
 #[test]
@@ -319,8 +339,8 @@ fn panicking_completion_ends_the_log_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let (fatal, told) = mpsc::channel();
     let on_fatal = Box::new(move |reason: &str| fatal.send(reason.to_owned()).unwrap());
-    let site = on(SqliteLog::open(&SqliteConfig::new(directory.path()), on_fatal).unwrap());
-    site.producer().append(Topic::Commands, 0, b"", b"x".to_vec(), Box::new(|_| panic!("planted")));
+    let fixture = on(SqliteLog::open(&SqliteConfig::new(directory.path()), on_fatal).unwrap());
+    fixture.producer().append(Topic::Commands, 0, b"", b"x".to_vec(), Box::new(|_| panic!("planted")));
     assert!(told.recv_timeout(PATIENCE).unwrap().contains("panicked"));
 }
 
@@ -342,10 +362,10 @@ fn closing_stores_what_is_queued() {
 #[test]
 fn view_reads_beside_the_owner_and_what_is_damaged() {
     let directory = tempfile::tempdir().unwrap();
-    let site = on(open(directory.path()).unwrap());
-    write_journal(&site, 3);
+    let fixture = on(open(directory.path()).unwrap());
+    write_journal(&fixture, 3);
     let view = SqliteView::open(directory.path()).unwrap();
-    assert_eq!(view.log_id(), site.log.log_id());
+    assert_eq!(view.log_id(), fixture.log.log_id());
     let mut reader = view.reader(Topic::Journal, 0, From::Start).unwrap();
     let offsets = |records: Vec<tidemill_log::Record>| -> Vec<u64> {
         records.iter().map(|record| record.offset).collect()
@@ -354,12 +374,12 @@ fn view_reads_beside_the_owner_and_what_is_damaged() {
     assert_eq!(offsets(reader.poll(9, PATIENCE).unwrap()), [2, 3, 4]);
     reader.waker().wake();
     assert!(reader.poll(9, PATIENCE).unwrap().is_empty());
-    let producer = site.producer();
+    let producer = fixture.producer();
     append(producer.as_ref(), Topic::Commands, 0, b"more".to_vec()).unwrap();
     assert_eq!(view.range(Topic::Commands, 0).unwrap(), 0..1, "it sees what is written meanwhile");
     assert!(view.producer().is_err() && view.reader(Topic::Work, 0, From::Start).is_err());
 
-    drop((producer, site));
+    drop((producer, fixture));
     by_hand(
         directory.path(),
         "DELETE FROM journal_0 WHERE offset = 2; UPDATE journal_0 SET value = x'00' WHERE offset = 4;",

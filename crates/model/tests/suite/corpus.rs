@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tidemill_corpus::corpus;
 use tidemill_model::{
-    BatchId, CommandRecord, Envelope, GrantId, JobId, LiveAnswer, LiveQuery, Reply, RequestId, ShardId,
-    ThingId, ThirdPartyReport, Token, WorkMessage,
+    BatchId, CommandRecord, Envelope, ExternalDependencyId, GrantId, JobId, LiveAnswer, LiveQuery, Reply,
+    RequestId, ShardId, ThirdPartyReport, Token, WorkMessage,
 };
 
 /// What is decoded is the same after it was written and read again: else a replay would differ.
@@ -77,7 +77,7 @@ fn ids_are_refused_or_kept() {
         kept::<BatchId>(&text);
         kept::<GrantId>(&text);
         kept::<JobId>(&text);
-        kept::<ThingId>(&text);
+        kept::<ExternalDependencyId>(&text);
         kept::<Token>(&text);
     });
 }

@@ -69,7 +69,7 @@ fn build(url: &str, config: &Hdfs) -> Result<Client, HdfsError> {
     let failovers = if name.contains(':') { 0 } else { SERVICE_FAILOVERS };
     settings.insert("dfs.client.failover.max.attempts".to_owned(), failovers.to_string());
     settings.entry("dfs.client.failover.sleep.base.millis".to_owned()).or_insert_with(|| "50".to_owned());
-    // So that a client made anew does not begin with the name node that hung.
+    // So that a client rebuilt does not begin with the name node that hung.
     settings.entry(format!("dfs.client.failover.random.order.{name}")).or_insert_with(|| "true".to_owned());
     let mut builder = ClientBuilder::new().with_url(url).with_config(settings);
     if let Some(directory) = &config.conf_dir {

@@ -123,7 +123,7 @@ impl Backend for S3Backend {
         true
     }
 
-    /// Connections are made anew by themselves: a request that is dropped closes its own.
+    /// Connections are rebuilt by themselves: a request that is dropped closes its own.
     fn renew(&self) {}
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::window::Window;
-use super::{Rhythm, Urgency};
+use super::{PollTimes, Urgency};
 use crate::Question;
 
 /// One question that is waited for.
@@ -67,13 +67,13 @@ struct Neighbours {
 }
 
 impl Lane {
-    pub(super) fn new(rhythm: &Rhythm) -> Self {
+    pub(super) fn new(poll: &PollTimes) -> Self {
         Self {
             sleeping: BTreeSet::new(),
             ready: BTreeSet::new(),
             directories: HashMap::new(),
             asked: 0,
-            window: Window::new(rhythm.window),
+            window: Window::new(poll.window),
             since: BTreeSet::new(),
         }
     }
@@ -146,7 +146,7 @@ impl Lane {
     }
 
     /// Whose turn it is now, as many as the window takes. They are under way from now on.
-    pub(super) fn turn(&mut self, now_ms: u64, rhythm: &Rhythm, items: &[Option<Item>]) -> Vec<usize> {
+    pub(super) fn turn(&mut self, now_ms: u64, poll: &PollTimes, items: &[Option<Item>]) -> Vec<usize> {
         while let Some((due_ms, id)) = self.sleeping.first().copied()
             && due_ms <= now_ms
         {
@@ -161,7 +161,7 @@ impl Lane {
             let directory = &items[id].as_ref().expect("a lane holds only what is there").directory;
             self.ask(id, items, &mut turn);
             while self.has_room()
-                && let Some(neighbour) = self.neighbour(directory, now_ms + rhythm.together_ms)
+                && let Some(neighbour) = self.neighbour(directory, now_ms + poll.batch_window_ms)
             {
                 self.ask(neighbour, items, &mut turn);
             }
@@ -190,8 +190,8 @@ impl Lane {
     }
 
     /// By how much the oldest check is late, and how many are.
-    pub(super) fn late(&self, now_ms: u64, rhythm: &Rhythm) -> Option<(u64, usize)> {
-        let before = now_ms.checked_sub(rhythm.longest_ms)?;
+    pub(super) fn late(&self, now_ms: u64, poll: &PollTimes) -> Option<(u64, usize)> {
+        let before = now_ms.checked_sub(poll.max_interval_ms)?;
         let (oldest, _) = self.since.first()?;
         let late_ms = before.checked_sub(*oldest).filter(|late_ms| *late_ms > 0)?;
         Some((late_ms, self.since.range(..(before, 0)).count()))

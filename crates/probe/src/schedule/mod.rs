@@ -7,7 +7,7 @@
 //!      └───────────────────────────────── answered, and still wanted ───────────────────────┘
 //! ```
 //!
-//! Each path has a *due* time, from which it may be asked, and a *deadline*, `longest_ms` after it was last asked
+//! Each path has a *due* time, from which it may be asked, and a *deadline*, `max_interval_ms` after it was last asked
 //! (DEP-1). Earliest deadline first keeps all deadlines that can be kept, and where they cannot, it goes round
 //! all paths alike. Paths about to matter are due sooner, but have no earlier deadline: they get the capacity
 //! that is left over. Each authority has a window of questions under way, so one that is slow holds up only
@@ -30,31 +30,37 @@ use lane::{Item, Lane, State};
 /// How often paths are asked. Unknown fields are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Rhythm {
+pub struct PollTimes {
     /// The longest time between two probes of a path, milliseconds, 1,000 to 3,600,000; default 30,000. What is
     /// older is late.
-    pub longest_ms: u64,
-    /// When a path is due again after it was asked, milliseconds, 100 to `longest_ms`; default 25,000. The rest
+    pub max_interval_ms: u64,
+    /// When a path is due again after it was asked, milliseconds, 100 to `max_interval_ms`; default 25,000. The rest
     /// is for its turn.
-    pub every_ms: u64,
-    /// The same for a path that is about to matter, and after a failure, milliseconds, 100 to `every_ms`;
+    pub interval_ms: u64,
+    /// The same for a path that is about to matter, and after a failure, milliseconds, 100 to `interval_ms`;
     /// default 3,000.
-    pub soon_ms: u64,
+    pub min_interval_ms: u64,
     /// When a path is asked, paths of the same directory that are due within this time come along, so that one
-    /// listing answers them, milliseconds, 0 to `every_ms`; default 6,000.
-    pub together_ms: u64,
+    /// listing answers them, milliseconds, 0 to `interval_ms`; default 6,000.
+    pub batch_window_ms: u64,
     /// Questions under way to one authority at most, 1 to 1,000,000; default 4,096. Fewer where they come back
     /// slowly: what waits there cannot be overtaken. The prober bounds the calls.
     pub window: usize,
 }
 
-impl Default for Rhythm {
+impl Default for PollTimes {
     fn default() -> Self {
-        Self { longest_ms: 30_000, every_ms: 25_000, soon_ms: 3_000, together_ms: 6_000, window: 4_096 }
+        Self {
+            max_interval_ms: 30_000,
+            interval_ms: 25_000,
+            min_interval_ms: 3_000,
+            batch_window_ms: 6_000,
+            window: 4_096,
+        }
     }
 }
 
-impl Rhythm {
+impl PollTimes {
     /// Checks the ranges.
     ///
     /// # Errors
@@ -64,10 +70,10 @@ impl Rhythm {
             let rule = || format!("has to be {low} to {high}");
             if (low..=high).contains(&value) { Ok(()) } else { Err(FieldError::new(field, value, rule())) }
         };
-        within("longest_ms", self.longest_ms, 1_000, 3_600_000)?;
-        within("every_ms", self.every_ms, 100, self.longest_ms)?;
-        within("soon_ms", self.soon_ms, 100, self.every_ms)?;
-        within("together_ms", self.together_ms, 0, self.every_ms)?;
+        within("max_interval_ms", self.max_interval_ms, 1_000, 3_600_000)?;
+        within("interval_ms", self.interval_ms, 100, self.max_interval_ms)?;
+        within("min_interval_ms", self.min_interval_ms, 100, self.interval_ms)?;
+        within("batch_window_ms", self.batch_window_ms, 0, self.interval_ms)?;
         within("window", self.window as u64, 1, 1_000_000)
     }
 }
@@ -107,7 +113,7 @@ pub struct Step {
     pub wake_at_ms: Option<u64>,
 }
 
-/// An authority whose paths were not checked for longer than [`Rhythm::longest_ms`] (DEP-5).
+/// An authority whose paths were not checked for longer than [`PollTimes::max_interval_ms`] (DEP-5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Late {
     /// Which.
@@ -122,7 +128,7 @@ pub struct Late {
 /// When which path is asked again.
 #[derive(Debug)]
 pub struct Schedule {
-    rhythm: Rhythm,
+    poll: PollTimes,
     items: Vec<Option<Item>>,
     vacant: Vec<usize>,
     ids: HashMap<Question, usize>,
@@ -134,15 +140,9 @@ impl Schedule {
     ///
     /// # Errors
     /// A field of the rhythm that is outside its range.
-    pub fn new(rhythm: Rhythm) -> Result<Self, FieldError> {
-        rhythm.check()?;
-        Ok(Self {
-            rhythm,
-            items: Vec::new(),
-            vacant: Vec::new(),
-            ids: HashMap::new(),
-            lanes: BTreeMap::new(),
-        })
+    pub fn new(poll: PollTimes) -> Result<Self, FieldError> {
+        poll.check()?;
+        Ok(Self { poll, items: Vec::new(), vacant: Vec::new(), ids: HashMap::new(), lanes: BTreeMap::new() })
     }
 
     /// Takes what happened, and says what to ask now. `now_ms` must not go back.
@@ -162,7 +162,7 @@ impl Schedule {
         }
         let mut step = Step::default();
         for lane in self.lanes.values_mut() {
-            for id in lane.turn(now_ms, &self.rhythm, &self.items) {
+            for id in lane.turn(now_ms, &self.poll, &self.items) {
                 let item = self.items[id].as_mut().expect("a lane holds only what is there");
                 item.state = State::Asked { at_ms: now_ms, again: false, unwanted: false };
                 step.ask.push(item.question.clone());
@@ -194,7 +194,7 @@ impl Schedule {
     #[must_use]
     pub fn late(&self, now_ms: u64) -> Vec<Late> {
         let of = |(authority, lane): (&Authority, &Lane)| {
-            let (late_ms, paths) = lane.late(now_ms, &self.rhythm)?;
+            let (late_ms, paths) = lane.late(now_ms, &self.poll)?;
             Some(Late { authority: authority.clone(), late_ms, paths })
         };
         self.lanes.iter().filter_map(of).collect()
@@ -217,7 +217,7 @@ impl Schedule {
             return self.still_wanted(id, urgency, now_ms);
         }
         let authority = question.authority();
-        let lane = self.lanes.entry(authority).or_insert_with(|| Lane::new(&self.rhythm));
+        let lane = self.lanes.entry(authority).or_insert_with(|| Lane::new(&self.poll));
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.items.push(None);
             self.items.len() - 1
@@ -228,7 +228,7 @@ impl Schedule {
             directory: lane.directory(directory),
             urgency,
             state: State::Resting { due_ms: now_ms },
-            deadline_ms: now_ms + self.rhythm.longest_ms,
+            deadline_ms: now_ms + self.poll.max_interval_ms,
             last_ms: None,
             checked_ms: now_ms,
         };
@@ -251,7 +251,7 @@ impl Schedule {
                 }
             }
             State::Resting { .. } if is_nearer => {
-                let due_ms = item.last_ms.map_or(now_ms, |last_ms| last_ms + self.rhythm.soon_ms);
+                let due_ms = item.last_ms.map_or(now_ms, |last_ms| last_ms + self.poll.min_interval_ms);
                 lane.hasten(id, item, due_ms);
             }
             State::Resting { .. } => {}
@@ -303,21 +303,21 @@ impl Schedule {
             lane.since.insert((at_ms, id));
         }
         let interval = match item.urgency {
-            Urgency::Waiting => self.rhythm.every_ms,
-            Urgency::Soon => self.rhythm.soon_ms,
+            Urgency::Waiting => self.poll.interval_ms,
+            Urgency::Soon => self.poll.min_interval_ms,
         };
         let due_ms = match outcome {
             _ if again => now_ms,
             Outcome::Present | Outcome::Absent => at_ms + interval,
-            Outcome::Hung { .. } => now_ms + self.rhythm.soon_ms,
+            Outcome::Hung { .. } => now_ms + self.poll.min_interval_ms,
             Outcome::Failed(failure) => match failure.kind {
                 FailureKind::Refused => at_ms + interval,
-                FailureKind::Unavailable => now_ms + self.rhythm.soon_ms,
+                FailureKind::Unavailable => now_ms + self.poll.min_interval_ms,
                 FailureKind::Paused { for_ms } => now_ms + for_ms,
             },
         };
         item.last_ms = Some(at_ms);
-        item.deadline_ms = at_ms + self.rhythm.longest_ms;
+        item.deadline_ms = at_ms + self.poll.max_interval_ms;
         item.state = State::Resting { due_ms };
         lane.rest(id, item, due_ms);
     }

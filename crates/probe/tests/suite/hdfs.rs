@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::kit::hdfs::{PrivateHdfs, client, fresh_directory, make_files, shared};
 use tidemill_probe::{
-    Answer, Config, Event, FailureKind, Hdfs, Kind, Limits, Mark, Outcome, Path, Prober, Question, Rhythm,
+    Answer, Config, Event, FailureKind, Hdfs, Kind, Limits, Mark, Outcome, Path, PollTimes, Prober, Question,
     Schedule, Urgency,
 };
 
@@ -231,9 +231,14 @@ async fn appearing_paths_are_seen_within_one_round() {
     let client = client(&url);
     let root = fresh_directory(&client, "round").await;
     // A tenth of the real rhythm.
-    let rhythm =
-        Rhythm { longest_ms: 3_000, every_ms: 2_500, soon_ms: 500, together_ms: 600, ..Rhythm::default() };
-    let mut schedule = Schedule::new(rhythm).unwrap();
+    let poll = PollTimes {
+        max_interval_ms: 3_000,
+        interval_ms: 2_500,
+        min_interval_ms: 500,
+        batch_window_ms: 600,
+        ..PollTimes::default()
+    };
+    let mut schedule = Schedule::new(poll).unwrap();
     let prober = Prober::new(config()).unwrap();
     let path = |n: usize| format!("{root}/{}/{n:05}", n % 100);
     let (sender, mut answers) = tokio::sync::mpsc::channel(100);

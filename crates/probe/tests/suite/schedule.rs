@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use proptest::prelude::*;
 use tidemill_probe::{
-    Authority, Event, Failure, FailureKind, Outcome, Path, Question, Rhythm, Schedule, Urgency,
+    Authority, Event, Failure, FailureKind, Outcome, Path, PollTimes, Question, Schedule, Urgency,
 };
 
 fn question(path: &str) -> Question {
@@ -20,7 +20,7 @@ fn answered(path: &str, outcome: Outcome) -> Event {
 }
 
 fn schedule() -> Schedule {
-    Schedule::new(Rhythm::default()).unwrap()
+    Schedule::new(PollTimes::default()).unwrap()
 }
 
 /// One step, and what it asks.
@@ -163,9 +163,9 @@ fn reconciling_brings_the_difference_only() {
 }
 
 #[test]
-fn rhythm_out_of_range_is_refused_by_field() {
-    let bad = Rhythm { every_ms: 30_001, ..Rhythm::default() };
-    assert_eq!(Schedule::new(bad).unwrap_err().field, "every_ms");
+fn poll_times_out_of_range_is_refused_by_field() {
+    let bad = PollTimes { interval_ms: 30_001, ..PollTimes::default() };
+    assert_eq!(Schedule::new(bad).unwrap_err().field, "interval_ms");
 }
 
 /// An authority that answers so many questions in a second, in the order in which they were asked.

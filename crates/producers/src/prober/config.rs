@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::FieldError;
-use tidemill_probe::{Kind, Question, Rhythm};
+use tidemill_probe::{Kind, PollTimes, Question};
 
 /// The role that looks for paths. Unknown fields are refused; everything has a default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,12 +13,12 @@ use tidemill_probe::{Kind, Question, Rhythm};
 pub struct Config {
     /// How often owners are asked what is waited for, milliseconds, 100 to 60,000; default 1,000. Where they
     /// wait for more than 10,000 paths, less often: every 0.1 ms for each.
-    pub look_every_ms: u64,
+    pub poll_interval_ms: u64,
     /// Directories of this host below which paths may be asked for; 0 to 1,000. Default `/`, everything. Others
     /// are not touched, and told as checks that fail.
     pub local_roots: Vec<PathBuf>,
     /// How often a path is asked for.
-    pub rhythm: Rhythm,
+    pub poll: PollTimes,
     /// How name nodes, object stores and this host are asked.
     pub paths: tidemill_probe::Config,
 }
@@ -26,9 +26,9 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            look_every_ms: 1_000,
+            poll_interval_ms: 1_000,
             local_roots: vec![PathBuf::from("/")],
-            rhythm: Rhythm::default(),
+            poll: PollTimes::default(),
             paths: tidemill_probe::Config::default(),
         }
     }
@@ -40,8 +40,8 @@ impl Config {
     /// # Errors
     /// The first field that is outside its range, with its value and the rule.
     pub fn check(&self) -> Result<(), FieldError> {
-        if !(100..=60_000).contains(&self.look_every_ms) {
-            return Err(FieldError::new("look_every_ms", self.look_every_ms, "has to be 100 to 60000"));
+        if !(100..=60_000).contains(&self.poll_interval_ms) {
+            return Err(FieldError::new("poll_interval_ms", self.poll_interval_ms, "has to be 100 to 60000"));
         }
         if self.local_roots.len() > 1_000 {
             let count = self.local_roots.len();
@@ -50,7 +50,7 @@ impl Config {
         if let Some(root) = self.local_roots.iter().find(|root| !root.is_absolute()) {
             return Err(FieldError::new("local_roots", root.display(), "has to begin with /"));
         }
-        self.rhythm.check().map_err(|error| error.within("rhythm"))?;
+        self.poll.check().map_err(|error| error.within("poll"))?;
         self.paths.check().map_err(|error| error.within("paths"))
     }
 
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn values_out_of_range_are_refused_by_field() {
         for (text, field) in [
-            (r#"{"look_every_ms": 99}"#, "look_every_ms"),
+            (r#"{"poll_interval_ms": 99}"#, "poll_interval_ms"),
             (r#"{"local_roots": ["data"]}"#, "local_roots"),
-            (r#"{"rhythm": {"longest_ms": 1}}"#, "rhythm.longest_ms"),
+            (r#"{"poll": {"max_interval_ms": 1}}"#, "poll.max_interval_ms"),
             (r#"{"paths": {"retries": 11}}"#, "paths.retries"),
         ] {
             let config: Config = serde_json::from_str(text).unwrap();

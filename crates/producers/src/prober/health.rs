@@ -109,7 +109,7 @@ impl Watch {
     }
 
     /// What is to be told now, by authority: at once where it begins, gets worse or ends, again and again while
-    /// it lasts. `barred` are the reasons why some things cannot be asked for.
+    /// it lasts. `barred` are the reasons why some external dependencies cannot be asked for.
     pub(super) fn news<'a>(
         &mut self,
         now_ms: u64,

@@ -12,7 +12,7 @@ use super::waiting::{Finding, Waiting, Wanted};
 /// Until what was not taken is told again, milliseconds.
 const TELL_AGAIN_MS: u64 = 1_000;
 /// Above this many things, an owner is asked less often: by so many for each millisecond.
-const THINGS_PER_MS: usize = 10;
+const EXTERNAL_DEPENDENCIES_PER_MS: usize = 10;
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,9 +30,9 @@ pub enum Input {
     Wanted {
         /// Which shard.
         shard: ShardId,
-        /// Each thing once.
-        things: Vec<Wanted>,
-        /// Why some of its things cannot be asked for, one reason for each.
+        /// Each external dependency once.
+        external_dependencies: Vec<Wanted>,
+        /// Why some of its external dependencies cannot be asked for, one reason for each.
         barred: Vec<String>,
     },
     /// A shard's owner did not say what it waits for.
@@ -61,7 +61,7 @@ pub enum Output {
     Look(ShardId),
     /// Ask these. Neighbours stand together.
     Ask(Vec<Question>),
-    /// Tell a shard that these things are there: [`MAX_ANSWERS`] at most, one command at a time for each shard.
+    /// Tell a shard that these external dependencies are there: [`MAX_ANSWERS`] at most, one command at a time for each shard.
     Tell(ShardId, Vec<Finding>),
     /// Tell the catalogue how the check of an authority's paths goes.
     Health(String, Health),
@@ -110,7 +110,7 @@ impl Role {
     pub fn new(config: Config) -> Result<Self, FieldError> {
         config.check()?;
         Ok(Self {
-            schedule: Schedule::new(config.rhythm.clone())?,
+            schedule: Schedule::new(config.poll.clone())?,
             config,
             waiting: Waiting::default(),
             watch: Watch::default(),
@@ -154,10 +154,10 @@ impl Role {
         turn
     }
 
-    /// Distinct paths that this process asks for, and the things that wait for them.
+    /// Distinct paths that this process asks for, and the external dependencies that wait for them.
     #[must_use]
     pub fn waiting(&self) -> (usize, usize) {
-        (self.waiting.len(), self.waiting.things())
+        (self.waiting.len(), self.waiting.external_dependencies())
     }
 
     /// Questions under way.
@@ -182,9 +182,11 @@ impl Role {
         match input {
             Input::Parts { mine, count } => self.divide(now_ms, mine, count, events),
             Input::Shards(shards) => self.know(now_ms, &shards, events),
-            Input::Wanted { shard, things, barred } => self.wanted(now_ms, shard, things, barred, events),
+            Input::Wanted { shard, external_dependencies, barred } => {
+                self.wanted(now_ms, shard, external_dependencies, barred, events)
+            }
             Input::Unknown(shard) => {
-                let next_ms = now_ms + self.config.look_every_ms;
+                let next_ms = now_ms + self.config.poll_interval_ms;
                 if let Some(shard) = self.shards.get_mut(&shard) {
                     (shard.looking, shard.look_at_ms) = (false, next_ms);
                 }
@@ -230,22 +232,22 @@ impl Role {
         &mut self,
         now_ms: u64,
         number: ShardId,
-        mut things: Vec<Wanted>,
+        mut external_dependencies: Vec<Wanted>,
         barred: Vec<String>,
         events: &mut Vec<Event>,
     ) {
         let Some(shard) = self.shards.get_mut(&number) else { return };
-        let pause_ms = (things.len() / THINGS_PER_MS) as u64;
+        let pause_ms = (external_dependencies.len() / EXTERNAL_DEPENDENCIES_PER_MS) as u64;
         shard.looking = false;
-        shard.look_at_ms = now_ms + self.config.look_every_ms.max(pause_ms);
+        shard.look_at_ms = now_ms + self.config.poll_interval_ms.max(pause_ms);
         shard.barred = barred;
-        things.retain(|wanted| {
+        external_dependencies.retain(|wanted| {
             let is_mine = self.mine.contains(&wanted.question.share(self.count));
             let permitted = self.config.permits(&wanted.question);
             shard.barred.extend(permitted.as_ref().err().filter(|_| is_mine).cloned());
             is_mine && permitted.is_ok()
         });
-        events.extend(self.waiting.replace(number, things));
+        events.extend(self.waiting.replace(number, external_dependencies));
     }
 
     fn answered(&mut self, Answer { question, outcome }: Answer, events: &mut Vec<Event>) {

@@ -5,7 +5,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{
-    Actor, CheckReport, Command, LiveAnswer, LiveQuery, Outcome, PathAnswer, ShardId, WantedThing,
+    Actor, Command, LiveAnswer, LiveQuery, Outcome, PathAnswer, ProbeReport, ShardId,
+    WantedExternalDependency,
 };
 use tidemill_probe::{Mark, Question, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -18,15 +19,15 @@ use super::status::Status;
 use super::waiting::{Finding, Wanted};
 use crate::division::{Division, Parts};
 use crate::owners::{AskOwner, all_pages, follow_shards};
-use crate::{Error, Outside, Wish, request_id};
+use crate::{Error, Outside, SubmitRequest, request_id};
 
-/// The role's name among those that divide their work, and in what it wishes.
+/// The role's name among those that divide their work, and in what it requests.
 const ROLE: &str = "prober";
 /// What happened and waits to be taken.
 const INPUTS: usize = 4_096;
 /// Things of one page.
 const PAGE: u32 = 1_000;
-/// How often the status is made anew.
+/// How often the status is rebuilt.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// A running prober. Dropped, it is told to stop.
@@ -202,10 +203,14 @@ impl Loop {
                 });
             }
             Output::Tell(shard, findings) => {
-                let answer = |Finding { thing, generation }| PathAnswer { thing, generation, exists: true };
+                let answer = |Finding { external_dependency, generation }| PathAnswer {
+                    external_dependency,
+                    generation,
+                    exists: true,
+                };
                 let answers = findings.into_iter().map(answer).collect();
-                let wish = self.wish(shard, Command::ReportPaths { answers });
-                self.submit(wish, move |answered| Input::Told(shard, answered));
+                let submit_request = self.submit_request(shard, Command::ReportPaths { answers });
+                self.submit(submit_request, move |answered| Input::Told(shard, answered));
             }
             Output::Health(authority, health) => self.tell_health(authority, health),
         }
@@ -219,25 +224,29 @@ impl Loop {
             let reason = health.failure();
             tracing::warn!(%authority, late_ms, failing, reason, "checks of its paths are late or fail");
         }
-        let report = CheckReport {
+        let report = ProbeReport {
             prober: Arc::clone(&self.outside.instance),
             authority: authority.as_str().into(),
             late_ms,
             failure: health.failure(),
         };
-        let wish = self.wish(ShardId::CATALOGUE, Command::ReportChecks(report));
-        self.submit(wish, move |answered| Input::HealthTold(authority, health, answered));
+        let submit_request = self.submit_request(ShardId::CATALOGUE, Command::ReportProbes(report));
+        self.submit(submit_request, move |answered| Input::HealthTold(authority, health, answered));
     }
 
-    fn wish(&self, shard: ShardId, command: Command) -> Wish {
-        Wish { shard, request: request_id(), actor: Actor { app: ROLE.into(), user: None }, command }
+    fn submit_request(&self, shard: ShardId, command: Command) -> SubmitRequest {
+        SubmitRequest { shard, request: request_id(), actor: Actor { app: ROLE.into(), user: None }, command }
     }
 
-    fn submit(&mut self, wish: Wish, input: impl FnOnce(Answered) -> Input + Send + 'static) {
+    fn submit(
+        &mut self,
+        submit_request: SubmitRequest,
+        input: impl FnOnce(Answered) -> Input + Send + 'static,
+    ) {
         let (submitter, inputs) = (self.outside.submitter.clone(), self.inputs.clone());
         self.tasks.spawn(async move {
-            let shard = wish.shard;
-            let answered = match submitter.submit(wish, None).await {
+            let shard = submit_request.shard;
+            let answered = match submitter.submit(submit_request, None).await {
                 Ok(reply) => {
                     if let Outcome::Refused(rejection) = reply.outcome {
                         tracing::warn!(%shard, %rejection, "what was found is refused");
@@ -256,33 +265,42 @@ impl Loop {
 
 /// All that a shard waits for, as its owner says.
 fn look(ask: &AskOwner, probe: &tidemill_probe::Prober, shard: ShardId) -> Input {
-    let page = |after| match ask(shard, LiveQuery::WantedThings { after, limit: PAGE })? {
-        LiveAnswer::Wanted { things, more } => Ok((things, more)),
+    let page = |after| match ask(shard, LiveQuery::WantedExternalDependencies { after, limit: PAGE })? {
+        LiveAnswer::Wanted { external_dependencies, more } => Ok((external_dependencies, more)),
         // The shard is not there yet, or not any more.
         LiveAnswer::NotFound => Ok((Vec::new(), false)),
         other => Err(format!("an answer to another question: {other:?}")),
     };
-    let all = match all_pages(page, |thing: &WantedThing| thing.id) {
+    let all = match all_pages(page, |external_dependency: &WantedExternalDependency| external_dependency.id) {
         Ok(all) => all,
         Err(reason) => {
             tracing::debug!(%shard, reason, "what is waited for is not known");
             return Input::Unknown(shard);
         }
     };
-    let (mut things, mut barred) = (Vec::with_capacity(all.len()), Vec::new());
-    for thing in all {
-        match wanted(probe, &thing) {
-            Ok(wanted) => things.push(wanted),
+    let (mut external_dependencies, mut barred) = (Vec::with_capacity(all.len()), Vec::new());
+    for external_dependency in all {
+        match wanted(probe, &external_dependency) {
+            Ok(wanted) => external_dependencies.push(wanted),
             Err(reason) => barred.push(reason),
         }
     }
-    Input::Wanted { shard, things, barred }
+    Input::Wanted { shard, external_dependencies, barred }
 }
 
-fn wanted(probe: &tidemill_probe::Prober, thing: &WantedThing) -> Result<Wanted, String> {
-    let path = probe.path("path", &thing.path).map_err(|error| error.to_string())?;
-    let mark = thing.mark.as_ref().map(|mark| Mark::try_from(mark.to_string())).transpose();
+fn wanted(
+    probe: &tidemill_probe::Prober,
+    external_dependency: &WantedExternalDependency,
+) -> Result<Wanted, String> {
+    let path = probe.path("path", &external_dependency.path).map_err(|error| error.to_string())?;
+    let mark = external_dependency.mark.as_ref().map(|mark| Mark::try_from(mark.to_string())).transpose();
     let question = Question { path, mark: mark.map_err(|error| error.to_string())? };
-    let urgency = if thing.urgent { Urgency::Soon } else { Urgency::Waiting };
-    Ok(Wanted { thing: thing.id, generation: thing.generation, question, urgency, nudge: thing.nudge })
+    let urgency = if external_dependency.urgent { Urgency::Soon } else { Urgency::Waiting };
+    Ok(Wanted {
+        external_dependency: external_dependency.id,
+        generation: external_dependency.generation,
+        question,
+        urgency,
+        nudge: external_dependency.nudge,
+    })
 }

@@ -12,7 +12,7 @@ pub struct Status {
     /// Distinct paths that this process asks for.
     pub paths: usize,
     /// What waits for them; one path may be waited for in several groups.
-    pub things: usize,
+    pub external_dependencies: usize,
     /// Paths being asked for.
     pub asking: usize,
     /// Paths whose last check failed after all its tries, or hung.
@@ -47,7 +47,7 @@ pub struct AuthorityStatus {
 
 impl Status {
     pub(super) fn of(role: &Role, now_ms: u64, statistics: &Statistics) -> Self {
-        let (paths, things) = role.waiting();
+        let (paths, external_dependencies) = role.waiting();
         let late = role.late(now_ms);
         let authority = |(name, counts): (&String, &tidemill_probe::Counts)| {
             let late = late.iter().find(|late| covers(late, name));
@@ -65,7 +65,7 @@ impl Status {
         };
         Self {
             paths,
-            things,
+            external_dependencies,
             asking: role.asking(),
             failing: role.failing(),
             authorities: statistics.authorities.iter().map(authority).collect(),

@@ -1,15 +1,15 @@
-//! Who waits for which path: shards know things, probers know questions.
+//! Who waits for which path: shards know external dependencies, probers know questions.
 
 use std::collections::{BTreeMap, HashMap};
 
-use tidemill_model::{ShardId, ThingId};
+use tidemill_model::{ExternalDependencyId, ShardId};
 use tidemill_probe::{Event, Question, Urgency};
 
 /// A path that batches of a shard wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The shard's number for it.
-    pub thing: ThingId,
+    pub external_dependency: ExternalDependencyId,
     /// How often what was known of it has been withdrawn. Answers name it.
     pub generation: u64,
     /// What is asked.
@@ -23,14 +23,14 @@ pub struct Wanted {
 /// What a shard is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Which thing.
-    pub thing: ThingId,
+    /// Which external dependency.
+    pub external_dependency: ExternalDependencyId,
     /// The generation that it had when the path was asked.
     pub generation: u64,
 }
 
 /// Who waits, and since which generation.
-type Waiters = BTreeMap<(ShardId, ThingId), Waiter>;
+type Waiters = BTreeMap<(ShardId, ExternalDependencyId), Waiter>;
 
 #[derive(Debug, Clone, Copy)]
 struct Waiter {
@@ -42,7 +42,7 @@ struct Waiter {
 /// Things by shard, and their waiters by question.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    shards: BTreeMap<ShardId, HashMap<ThingId, Question>>,
+    shards: BTreeMap<ShardId, HashMap<ExternalDependencyId, Question>>,
     questions: HashMap<Question, Waiters>,
 }
 
@@ -52,18 +52,18 @@ impl Waiting {
         let mut before = self.shards.remove(&shard).unwrap_or_default();
         let mut now = HashMap::with_capacity(wanted.len());
         let mut events = Vec::new();
-        for Wanted { thing, generation, question, urgency, nudge } in wanted {
-            match before.remove(&thing) {
-                // A thing is its path; but if it were not, the old one is no longer waited for.
-                Some(old) if old != question => self.leave(shard, thing, &old, &mut events),
+        for Wanted { external_dependency, generation, question, urgency, nudge } in wanted {
+            match before.remove(&external_dependency) {
+                // An external dependency is its path; but if it were not, the old one is no longer waited for.
+                Some(old) if old != question => self.leave(shard, external_dependency, &old, &mut events),
                 Some(_) | None => {}
             }
             let waiter = Waiter { generation, urgency, nudge };
-            self.enter((shard, thing), &question, waiter, &mut events);
-            now.insert(thing, question);
+            self.enter((shard, external_dependency), &question, waiter, &mut events);
+            now.insert(external_dependency, question);
         }
-        for (thing, question) in before {
-            self.leave(shard, thing, &question, &mut events);
+        for (external_dependency, question) in before {
+            self.leave(shard, external_dependency, &question, &mut events);
         }
         if !now.is_empty() {
             self.shards.insert(shard, now);
@@ -81,10 +81,10 @@ impl Waiting {
             }
             stays
         });
-        for things in self.shards.values_mut() {
-            things.retain(|_, question| is_mine(question));
+        for external_dependencies in self.shards.values_mut() {
+            external_dependencies.retain(|_, question| is_mine(question));
         }
-        self.shards.retain(|_, things| !things.is_empty());
+        self.shards.retain(|_, external_dependencies| !external_dependencies.is_empty());
         events
     }
 
@@ -92,14 +92,20 @@ impl Waiting {
     pub(super) fn of(&self, question: &Question) -> Vec<(ShardId, Finding)> {
         let waiters = self.questions.get(question).into_iter().flatten();
         waiters
-            .map(|(&(shard, thing), waiter)| (shard, Finding { thing, generation: waiter.generation }))
+            .map(|(&(shard, external_dependency), waiter)| {
+                (shard, Finding { external_dependency, generation: waiter.generation })
+            })
             .collect()
     }
 
-    /// Whether a shard still waits for this thing in this generation.
+    /// Whether a shard still waits for this external dependency in this generation.
     pub(super) fn still(&self, shard: ShardId, finding: Finding) -> bool {
-        let question = self.shards.get(&shard).and_then(|things| things.get(&finding.thing));
-        let waiter = question.and_then(|question| self.questions.get(question)?.get(&(shard, finding.thing)));
+        let question = self
+            .shards
+            .get(&shard)
+            .and_then(|external_dependencies| external_dependencies.get(&finding.external_dependency));
+        let waiter = question
+            .and_then(|question| self.questions.get(question)?.get(&(shard, finding.external_dependency)));
         waiter.is_some_and(|waiter| waiter.generation == finding.generation)
     }
 
@@ -114,11 +120,17 @@ impl Waiting {
     }
 
     /// How many things shards wait for.
-    pub(super) fn things(&self) -> usize {
+    pub(super) fn external_dependencies(&self) -> usize {
         self.shards.values().map(HashMap::len).sum()
     }
 
-    fn enter(&mut self, key: (ShardId, ThingId), question: &Question, waiter: Waiter, out: &mut Vec<Event>) {
+    fn enter(
+        &mut self,
+        key: (ShardId, ExternalDependencyId),
+        question: &Question,
+        waiter: Waiter,
+        out: &mut Vec<Event>,
+    ) {
         let Some(waiters) = self.questions.get_mut(question) else {
             self.questions.insert(question.clone(), Waiters::from([(key, waiter)]));
             out.push(Event::Wanted(question.clone(), waiter.urgency));
@@ -137,10 +149,16 @@ impl Waiting {
         }
     }
 
-    fn leave(&mut self, shard: ShardId, thing: ThingId, question: &Question, out: &mut Vec<Event>) {
+    fn leave(
+        &mut self,
+        shard: ShardId,
+        external_dependency: ExternalDependencyId,
+        question: &Question,
+        out: &mut Vec<Event>,
+    ) {
         let Some(waiters) = self.questions.get_mut(question) else { return };
         let before = urgency(waiters);
-        waiters.remove(&(shard, thing));
+        waiters.remove(&(shard, external_dependency));
         match urgency(waiters) {
             None => {
                 self.questions.remove(question);

@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
+use backon::ExponentialBuilder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::FieldError;
+
+const SCHEMES: &[&str] = &["http://", "https://"];
 
 /// The quality service. Unknown fields are refused; everything has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where questions are sent by POST, `http://host:port/path`. Default none: then nothing is sent, and batches
-    /// with a quality gate wait until somebody answers for the service.
+    /// Where questions are sent by POST, `http://host:port/path` or `https://host:port/path`; the certificates of
+    /// `tls.ca_file` are trusted, without it those that the machine trusts. Default none: then nothing is sent, and
+    /// batches with a quality gate wait until somebody answers for the service.
     pub url: Option<String>,
     /// The address of the interface as the service sees it, `http://host:port` or `https://host:port`; it stands in each question, with
     /// the path under which to answer. Default none: the path alone.
@@ -30,7 +34,7 @@ pub struct Config {
     /// Questions being taken and sent at once, 1 to 1,000; default 16.
     pub max_in_flight: usize,
     /// How often owners are asked for questions, milliseconds, 100 to 60,000; default 1,000.
-    pub look_every_ms: u64,
+    pub poll_interval_ms: u64,
 }
 
 impl Default for Config {
@@ -43,7 +47,7 @@ impl Default for Config {
             retries: 3,
             retry_pause_ms: 500,
             max_in_flight: 16,
-            look_every_ms: 1_000,
+            poll_interval_ms: 1_000,
         }
     }
 }
@@ -59,27 +63,35 @@ impl Config {
             if (low..=high).contains(&value) { Ok(()) } else { Err(FieldError::new(field, value, rule())) }
         };
         if let Some(url) = &self.url {
-            check_url(url, &["http://"], "has to be http://HOST:PORT/PATH")
+            check_url(url, SCHEMES, "has to be http://HOST:PORT/PATH or https://HOST:PORT/PATH")
                 .map_err(|rule| FieldError::new("url", url, rule))?;
         }
         if let Some(url) = &self.answer_url {
-            check_url(url, &["http://", "https://"], "has to be http://HOST:PORT or https://HOST:PORT")
+            check_url(url, SCHEMES, "has to be http://HOST:PORT or https://HOST:PORT")
                 .map_err(|rule| FieldError::new("answer_url", url, rule))?;
         }
         within("timeout_ms", self.timeout_ms, 100, 60_000)?;
         within("retries", u64::from(self.retries), 0, 10)?;
         within("retry_pause_ms", self.retry_pause_ms, 1, 60_000)?;
         within("max_in_flight", self.max_in_flight as u64, 1, 1_000)?;
-        within("look_every_ms", self.look_every_ms, 100, 60_000)
+        within("poll_interval_ms", self.poll_interval_ms, 100, 60_000)
+    }
+
+    /// Whether questions are sent encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.starts_with("https://"))
     }
 
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
 
-    /// The pause before the try of this number, from 1.
-    pub(super) fn pause(&self, number: u32) -> Duration {
-        Duration::from_millis(self.retry_pause_ms.saturating_mul(1 << (number - 1).min(10)))
+    /// The pauses between tries, each twice the one before.
+    pub(super) fn pauses(&self) -> ExponentialBuilder {
+        let first = Duration::from_millis(self.retry_pause_ms);
+        let retries = usize::try_from(self.retries).unwrap_or(usize::MAX);
+        ExponentialBuilder::default().with_min_delay(first).with_max_times(retries).without_max_delay()
     }
 }
 
@@ -100,13 +112,13 @@ mod tests {
         Config::default().check().unwrap();
         for (text, field) in [
             (r#"{"url": "quality:80/ask"}"#, "url"),
-            (r#"{"url": "https://quality/ask"}"#, "url"),
+            (r#"{"url": "ftp://quality/ask"}"#, "url"),
             (r#"{"url": "http:///ask"}"#, "url"),
             (r#"{"answer_url": "tidemill"}"#, "answer_url"),
             (r#"{"timeout_ms": 1}"#, "timeout_ms"),
             (r#"{"retries": 11}"#, "retries"),
             (r#"{"max_in_flight": 0}"#, "max_in_flight"),
-            (r#"{"look_every_ms": 1}"#, "look_every_ms"),
+            (r#"{"poll_interval_ms": 1}"#, "poll_interval_ms"),
         ] {
             let config: Config = serde_json::from_str(text).unwrap();
             assert_eq!(config.check().unwrap_err().field, field);
@@ -114,6 +126,7 @@ mod tests {
         let config = Config { url: Some("http://quality:8080/ask".to_owned()), ..Config::default() };
         config.check().unwrap();
         // OPS-10: the interface may be encrypted.
-        Config { answer_url: Some("https://tidemill:8780".to_owned()), ..config }.check().unwrap();
+        Config { answer_url: Some("https://tidemill:8780".to_owned()), ..config.clone() }.check().unwrap();
+        Config { url: Some("https://quality/ask".to_owned()), ..config }.check().unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! What a quality service answers that somebody else runs.
 
 use tidemill_corpus::{Peer, corpus};
-use tidemill_model::QualityAsk;
+use tidemill_model::QualityQuestion;
 
 use super::Config;
 use super::service::Service;
@@ -16,8 +16,8 @@ fn a_question_is_delivered_or_told_not_to_be() {
     let peer = Peer::listen();
     let url = Some(format!("http://{}/ask", peer.address()));
     let config = Config { url, retries: 0, timeout_ms: 2_000, ..Config::default() };
-    let service = Service::new(&config).unwrap().expect("it has an address");
-    let ask: QualityAsk = serde_json::from_value(serde_json::json!({
+    let service = Service::new(&config, None).unwrap().expect("it has an address");
+    let ask: QualityQuestion = serde_json::from_value(serde_json::json!({
         "batch": 4097, "number": 1, "job": 4096, "job_name": "j", "group": "g", "logical_time": "2026-01-01T00:00:00Z",
         "run": 0,
     }))

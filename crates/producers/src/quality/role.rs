@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tidemill_model::{BatchId, QualityAsk, ShardId};
+use tidemill_model::{BatchId, QualityQuestion, ShardId};
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,13 +17,13 @@ pub enum Input {
     /// These are all shards there are.
     Shards(Vec<ShardId>),
     /// All questions of a shard that nobody has taken, asked for by [`Output::Look`].
-    Wanted(ShardId, Vec<QualityAsk>),
+    Wanted(ShardId, Vec<QualityQuestion>),
     /// A shard's owner did not say.
     Unknown(ShardId),
     /// What became of an [`Output::Take`].
-    Taken(QualityAsk, Taken),
+    Taken(QualityQuestion, Taken),
     /// An [`Output::Send`] is over, whatever came of it.
-    Sent(QualityAsk),
+    Sent(QualityQuestion),
 }
 
 /// What became of taking a question.
@@ -43,9 +43,9 @@ pub enum Output {
     /// Ask the shard's owner for all its questions.
     Look(ShardId),
     /// Take this question, by a command.
-    Take(QualityAsk),
+    Take(QualityQuestion),
     /// Send it to the service.
-    Send(QualityAsk),
+    Send(QualityQuestion),
 }
 
 #[derive(Debug, Default)]
@@ -60,12 +60,12 @@ type Number = (BatchId, u32);
 /// What is under way. Nothing of it has to survive.
 #[derive(Debug)]
 pub struct Role {
-    look_every_ms: u64,
+    poll_interval_ms: u64,
     max_in_flight: usize,
     shards: BTreeMap<ShardId, Shard>,
     mine: BTreeSet<u32>,
     count: u32,
-    queue: VecDeque<QualityAsk>,
+    queue: VecDeque<QualityQuestion>,
     under_way: BTreeSet<Number>,
     /// Dealt with, and perhaps still named by an owner that was asked before.
     done: BTreeMap<ShardId, BTreeSet<Number>>,
@@ -76,7 +76,7 @@ impl Role {
     #[must_use]
     pub fn new(config: &super::Config) -> Self {
         Self {
-            look_every_ms: config.look_every_ms,
+            poll_interval_ms: config.poll_interval_ms,
             max_in_flight: config.max_in_flight,
             shards: BTreeMap::new(),
             mine: BTreeSet::new(),
@@ -100,7 +100,7 @@ impl Role {
                 outputs.push(Output::Take(ask));
             }
         }
-        let mut wake_at_ms = now_ms + self.look_every_ms;
+        let mut wake_at_ms = now_ms + self.poll_interval_ms;
         for (id, shard) in &mut self.shards {
             if shard.looking {
                 continue;
@@ -134,11 +134,11 @@ impl Role {
 
     fn looked(&mut self, now_ms: u64, shard: ShardId) {
         if let Some(shard) = self.shards.get_mut(&shard) {
-            *shard = Shard { look_at_ms: now_ms + self.look_every_ms, looking: false };
+            *shard = Shard { look_at_ms: now_ms + self.poll_interval_ms, looking: false };
         }
     }
 
-    fn wanted(&mut self, now_ms: u64, shard: ShardId, asks: Vec<QualityAsk>) {
+    fn wanted(&mut self, now_ms: u64, shard: ShardId, asks: Vec<QualityQuestion>) {
         self.looked(now_ms, shard);
         let named: BTreeSet<Number> = asks.iter().map(number).collect();
         let done = self.done.entry(shard).or_default();
@@ -153,13 +153,13 @@ impl Role {
         self.queue.extend(new);
     }
 
-    fn end(&mut self, ask: &QualityAsk) {
+    fn end(&mut self, ask: &QualityQuestion) {
         self.under_way.remove(&number(ask));
         self.done.entry(ask.batch.shard()).or_default().insert(number(ask));
     }
 }
 
-fn number(ask: &QualityAsk) -> Number {
+fn number(ask: &QualityQuestion) -> Number {
     (ask.batch, ask.number)
 }
 

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{
-    Actor, Command, FieldError, Incarnation, LiveAnswer, LiveQuery, Outcome, QualityAsk, ShardId,
+    Actor, Command, FieldError, Incarnation, LiveAnswer, LiveQuery, Outcome, QualityQuestion, ShardId,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -15,9 +15,9 @@ use super::role::{Input, Output, Role, Taken};
 use super::service::Service;
 use crate::division::{Division, Parts};
 use crate::owners::{AskOwner, all_pages, follow_shards};
-use crate::{Error, Outside, Wish, request_id};
+use crate::{Error, Outside, SubmitRequest, request_id};
 
-/// The role's name among those that divide their work, and in what it wishes.
+/// The role's name among those that divide their work, and in what it requests.
 const ROLE: &str = "quality";
 /// What happened and waits to be taken.
 const INPUTS: usize = 1_024;
@@ -31,14 +31,18 @@ pub struct Quality {
     thread: JoinHandle<()>,
 }
 
-/// Starts to send what owners ask; none where no service is configured.
+/// Starts to send what owners ask; none where no service is configured. `tls` says whom to trust at an `https://` address.
 ///
 /// # Errors
 /// The configuration is outside its ranges, or the log or a thread cannot be had.
-pub fn start(config: Config, outside: Outside) -> Result<Option<Quality>, Error> {
+pub fn start(
+    config: Config,
+    outside: Outside,
+    tls: Option<rustls::ClientConfig>,
+) -> Result<Option<Quality>, Error> {
     let refused = |error: FieldError| Error::Quality(error.to_string());
     config.check().map_err(refused)?;
-    let Some(service) = Service::new(&config).map_err(refused)? else { return Ok(None) };
+    let Some(service) = Service::new(&config, tls).map_err(refused)? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name(ROLE)
@@ -166,13 +170,14 @@ impl Loop {
         }
     }
 
-    fn take(&mut self, ask: QualityAsk) {
-        let command = Command::TakeQuality { batch: ask.batch, number: ask.number, by: self.by.clone() };
+    fn take(&mut self, ask: QualityQuestion) {
+        let command = Command::SendQuality { batch: ask.batch, number: ask.number, by: self.by.clone() };
         let actor = Actor { app: ROLE.into(), user: None };
-        let wish = Wish { shard: ask.batch.shard(), request: request_id(), actor, command };
+        let submit_request =
+            SubmitRequest { shard: ask.batch.shard(), request: request_id(), actor, command };
         let (submitter, inputs) = (self.outside.submitter.clone(), self.inputs.clone());
         self.tasks.spawn(async move {
-            let taken = match submitter.submit(wish, None).await.map(|reply| reply.outcome) {
+            let taken = match submitter.submit(submit_request, None).await.map(|reply| reply.outcome) {
                 Ok(Outcome::Done | Outcome::Answered(_)) => Taken::Ours,
                 Ok(Outcome::Refused(_)) => Taken::Refused,
                 Ok(Outcome::Repeated | Outcome::Deferred) => Taken::Unknown,
@@ -194,7 +199,7 @@ fn look(ask: &AskOwner, shard: ShardId) -> Input {
         LiveAnswer::NotFound => Ok((Vec::new(), false)),
         other => Err(format!("an answer to another question: {other:?}")),
     };
-    match all_pages(page, |ask: &QualityAsk| ask.batch) {
+    match all_pages(page, |ask: &QualityQuestion| ask.batch) {
         Ok(asks) => Input::Wanted(shard, asks),
         Err(reason) => {
             tracing::debug!(%shard, reason, "what the quality service is to be asked is not known");

@@ -1,7 +1,8 @@
 //! The service itself, over HTTP.
 
+use backon::Retryable as _;
 use serde::Serialize;
-use tidemill_model::{BatchId, FieldError, QualityAsk};
+use tidemill_model::{BatchId, FieldError, QualityQuestion};
 
 use super::Config;
 
@@ -9,7 +10,7 @@ use super::Config;
 #[derive(Debug, Serialize)]
 struct Question<'a> {
     #[serde(flatten)]
-    ask: &'a QualityAsk,
+    ask: &'a QualityQuestion,
     /// Where to POST `{"allowed": true}` or `{"allowed": false, "reason": "…"}`, with an application key.
     answer_url: String,
 }
@@ -28,19 +29,29 @@ impl Service {
     ///
     /// # Errors
     /// The token is not in the environment, or the client cannot be made.
-    pub(super) fn new(config: &Config) -> Result<Option<Self>, FieldError> {
+    pub(super) fn new(
+        config: &Config,
+        tls: Option<rustls::ClientConfig>,
+    ) -> Result<Option<Self>, FieldError> {
         let Some(url) = config.url.clone() else { return Ok(None) };
         let token = config.token_env.as_ref().map(|name| {
             let rule = "names no environment variable that holds a token";
             std::env::var(name).map_err(|_| FieldError::new("token_env", name, rule))
         });
-        let client = reqwest::Client::builder()
-            .timeout(config.timeout())
-            .no_proxy()
+        if tls.is_none() && config.is_encrypted() {
+            return Err(FieldError::new(
+                "url",
+                &url,
+                "needs TLS, and nothing says whose certificates are trusted",
+            ));
+        }
+        let client = reqwest::Client::builder().timeout(config.timeout()).no_proxy();
+        let client = match tls {
+            Some(tls) => client.tls_backend_preconfigured(tls),
             // It is asked without encryption, so the machine has to trust nobody.
-            .tls_certs_only([])
-            .build();
-        let client = client.map_err(|error| FieldError::new("url", &url, error.to_string()))?;
+            None => client.tls_certs_only([]),
+        };
+        let client = client.build().map_err(|error| FieldError::new("url", &url, error.to_string()))?;
         Ok(Some(Self { config: config.clone(), url, token: token.transpose()?, client }))
     }
 
@@ -48,24 +59,18 @@ impl Service {
     ///
     /// # Errors
     /// Why it could not be delivered, for people.
-    pub(super) async fn send(&self, ask: &QualityAsk) -> Result<(), String> {
-        let mut number = 0;
-        loop {
-            number += 1;
-            match self.send_once(ask).await {
-                Ok(()) => return Ok(()),
-                Err(Failure { reason, is_final }) if is_final || number > self.config.retries => {
-                    return Err(format!("{reason}, tried {number} times"));
-                }
-                Err(Failure { reason, .. }) => {
-                    tracing::debug!(batch = %ask.batch, reason, "the quality service is asked again");
-                    tokio::time::sleep(self.config.pause(number)).await;
-                }
-            }
-        }
+    pub(super) async fn send(&self, ask: &QualityQuestion) -> Result<(), String> {
+        let mut tries = 1;
+        let sent = (|| self.send_once(ask)).retry(self.config.pauses()).when(|failure| !failure.is_final);
+        let sent = sent.notify(|Failure { reason, .. }, _| {
+            tries += 1;
+            tracing::debug!(batch = %ask.batch, reason, "the quality service is asked again");
+        });
+        let sent = sent.await;
+        sent.map_err(|Failure { reason, .. }| format!("{reason}, tried {tries} times"))
     }
 
-    async fn send_once(&self, ask: &QualityAsk) -> Result<(), Failure> {
+    async fn send_once(&self, ask: &QualityQuestion) -> Result<(), Failure> {
         let question = Question { ask, answer_url: self.answer_url(ask.batch) };
         // The same in every try: the service may take it once only.
         let key = format!("{}-{}", ask.batch, ask.number);

@@ -11,9 +11,9 @@ use tidemill_log::{Intake, Producer, Taken, Topic, append_wait};
 use tidemill_model::{Actor, Command, Outcome, RequestId, ShardId, ThirdPartyReport};
 
 use super::Config;
-use crate::{Error, Outside, SubmitError, Wish};
+use crate::{Error, Outside, SubmitError, SubmitRequest};
 
-/// The role's name in what it wishes.
+/// The role's name in what it requests.
 const ROLE: &str = "third-party";
 /// Reports under way at once.
 const AT_ONCE: usize = 100;
@@ -181,7 +181,7 @@ impl Reading {
         let (tell, told) = mpsc::channel();
         for (number, (taken, report)) in run.iter().enumerate() {
             let tell = tell.clone();
-            self.outside.submitter.submit_with(self.wish(taken, report), None, move |result| {
+            self.outside.submitter.submit_with(self.submit_request(taken, report), None, move |result| {
                 // The receiver is there until all have been told.
                 let _ = tell.send((number, result.map(|reply| reply.outcome)));
             });
@@ -195,9 +195,9 @@ impl Reading {
     }
 
     /// The record, not the reading of it, is the request.
-    fn wish(&self, taken: &Taken, report: &ThirdPartyReport) -> Wish {
+    fn submit_request(&self, taken: &Taken, report: &ThirdPartyReport) -> SubmitRequest {
         let id = format!("{ROLE}-{}-{}-{}", self.topic, taken.partition, taken.offset);
-        Wish {
+        SubmitRequest {
             shard: ShardId::CATALOGUE,
             request: RequestId::new(id),
             actor: Actor { app: ROLE.into(), user: None },

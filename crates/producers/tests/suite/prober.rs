@@ -4,31 +4,32 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 
-use crate::kit::{Site, until};
-use tidemill_model::{CheckReport, Command, Outcome, ShardId, ThingId};
-use tidemill_probe::Rhythm;
+use crate::kit::{Fixture, until};
+use tidemill_model::{Command, ExternalDependencyId, Outcome, ProbeReport, ShardId};
+use tidemill_probe::PollTimes;
 use tidemill_producers::prober::{Config, start};
 
 const SHARD: ShardId = ShardId(1);
 
 /// So fast that a test can wait for it.
 fn config() -> Config {
-    let mut config = Config { look_every_ms: 100, ..Config::default() };
-    config.rhythm = Rhythm { longest_ms: 1_000, every_ms: 300, soon_ms: 100, ..Rhythm::default() };
-    config.rhythm.together_ms = 100;
+    let mut config = Config { poll_interval_ms: 100, ..Config::default() };
+    config.poll =
+        PollTimes { max_interval_ms: 1_000, interval_ms: 300, min_interval_ms: 100, ..PollTimes::default() };
+    config.poll.batch_window_ms = 100;
     config
 }
 
 /// Things that were told to be there.
-fn found(site: &Site) -> BTreeSet<ThingId> {
-    let answers = site.heard().into_iter().filter_map(|(shard, command)| match command {
+fn found(fixture: &Fixture) -> BTreeSet<ExternalDependencyId> {
+    let answers = fixture.heard().into_iter().filter_map(|(shard, command)| match command {
         Command::ReportPaths { answers } if shard == SHARD => Some(answers),
         _ => None,
     });
     answers
         .flatten()
         .filter(|answer| answer.exists && answer.generation == 1)
-        .map(|answer| answer.thing)
+        .map(|answer| answer.external_dependency)
         .collect()
 }
 
@@ -37,17 +38,17 @@ fn found(site: &Site) -> BTreeSet<ThingId> {
 fn path_that_comes_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let site = Site::start(|_| Outcome::Done);
-    site.wait_for(SHARD, ["a", "b", "c"].map(path));
-    let prober = start(config(), site.outside("one")).unwrap();
+    let fixture = Fixture::start(|_| Outcome::Done);
+    fixture.wait_for(SHARD, ["a", "b", "c"].map(path));
+    let prober = start(config(), fixture.outside("one")).unwrap();
     until("all are asked for", || (prober.status().paths == 3).then_some(()));
     fs::write(path("b"), "").unwrap();
-    let told = until("b is told", || Some(found(&site)).filter(|found| !found.is_empty()));
-    assert_eq!(told, BTreeSet::from([ThingId::mint(2, SHARD)]));
-    site.wait_for(SHARD, []);
+    let told = until("b is told", || Some(found(&fixture)).filter(|found| !found.is_empty()));
+    assert_eq!(told, BTreeSet::from([ExternalDependencyId::mint(2, SHARD)]));
+    fixture.wait_for(SHARD, []);
     until("nothing is waited for", || (prober.status().paths == 0).then_some(()));
     prober.stop().unwrap();
-    assert!(site.heard().iter().all(|(_, command)| matches!(command, Command::ReportPaths { .. })));
+    assert!(fixture.heard().iter().all(|(_, command)| matches!(command, Command::ReportPaths { .. })));
 }
 
 /// DEP-1: several probers ask each path once between them; when one is gone, the other asks for all.
@@ -56,21 +57,21 @@ fn probers_share_the_paths() {
     let dir = tempfile::tempdir().unwrap();
     let paths: Vec<String> =
         (0..200).map(|n| dir.path().join(format!("{n}/x")).to_str().unwrap().to_owned()).collect();
-    let site = Site::start(|_| Outcome::Done);
-    site.log.suggest("one", vec![0, 3]);
-    site.log.suggest("other", vec![1, 2]);
-    site.wait_for(SHARD, paths.clone());
-    let [one, other] = ["one", "other"].map(|name| start(config(), site.outside(name)).unwrap());
+    let fixture = Fixture::start(|_| Outcome::Done);
+    fixture.log.suggest("one", vec![0, 3]);
+    fixture.log.suggest("other", vec![1, 2]);
+    fixture.wait_for(SHARD, paths.clone());
+    let [one, other] = ["one", "other"].map(|name| start(config(), fixture.outside(name)).unwrap());
     until("they share", || {
         let [ones, others] = [one.status().paths, other.status().paths];
         (ones + others == 200 && ones > 0 && others > 0).then_some(())
     });
     other.stop().unwrap();
-    site.log.suggest("one", (0..4).collect());
+    fixture.log.suggest("one", (0..4).collect());
     until("one asks for all", || (one.status().paths == 200).then_some(()));
     fs::create_dir_all(dir.path().join("77/x")).unwrap();
-    let told = until("it is found", || Some(found(&site)).filter(|found| !found.is_empty()));
-    assert_eq!(told, BTreeSet::from([ThingId::mint(78, SHARD)]));
+    let told = until("it is found", || Some(found(&fixture)).filter(|found| !found.is_empty()));
+    assert_eq!(told, BTreeSet::from([ExternalDependencyId::mint(78, SHARD)]));
     one.stop().unwrap();
 }
 
@@ -83,19 +84,21 @@ fn hung_name_node_is_told_and_holds_up_no_other_path() {
     let dir = tempfile::tempdir().unwrap();
     let local = dir.path().to_str().unwrap().to_owned();
     let name_node = format!("hdfs://{}", hung.local_addr().unwrap());
-    let site = Site::start(|_| Outcome::Done);
-    site.wait_for(SHARD, [format!("{name_node}/a"), local]);
+    let fixture = Fixture::start(|_| Outcome::Done);
+    fixture.wait_for(SHARD, [format!("{name_node}/a"), local]);
     let mut config = config();
     config.paths.retry_pause_ms = 10;
     config.paths.hdfs.limits.timeout_ms = 100;
-    let prober = start(config, site.outside("one")).unwrap();
-    until("the local path is found", || found(&site).contains(&ThingId::mint(2, SHARD)).then_some(()));
-    let reports = || -> Vec<CheckReport> {
+    let prober = start(config, fixture.outside("one")).unwrap();
+    until("the local path is found", || {
+        found(&fixture).contains(&ExternalDependencyId::mint(2, SHARD)).then_some(())
+    });
+    let reports = || -> Vec<ProbeReport> {
         let of = |(shard, command)| match command {
-            Command::ReportChecks(report) if shard == ShardId::CATALOGUE => Some(report),
+            Command::ReportProbes(report) if shard == ShardId::CATALOGUE => Some(report),
             _ => None,
         };
-        site.heard().into_iter().filter_map(of).collect()
+        fixture.heard().into_iter().filter_map(of).collect()
     };
     let report = until("it is told", || reports().into_iter().next());
     assert_eq!((&*report.authority, &*report.prober), (name_node.as_str(), "one"));
@@ -108,7 +111,7 @@ fn hung_name_node_is_told_and_holds_up_no_other_path() {
     assert_eq!(status.0, 1, "{status:?}");
     until("its lateness is told", || reports().iter().any(|report| report.late_ms > 0).then_some(()));
 
-    site.wait_for(SHARD, []);
+    fixture.wait_for(SHARD, []);
     until("it is over", || {
         let last = reports().pop()?;
         (last.failure.is_empty() && last.late_ms == 0).then_some(())
@@ -118,7 +121,8 @@ fn hung_name_node_is_told_and_holds_up_no_other_path() {
 
 #[test]
 fn configuration_out_of_range_is_refused_by_field() {
-    let site = Site::start(|_| Outcome::Done);
-    let refused = start(Config { look_every_ms: 1, ..Config::default() }, site.outside("one")).unwrap_err();
-    assert!(refused.to_string().contains("look_every_ms"), "{refused}");
+    let fixture = Fixture::start(|_| Outcome::Done);
+    let refused =
+        start(Config { poll_interval_ms: 1, ..Config::default() }, fixture.outside("one")).unwrap_err();
+    assert!(refused.to_string().contains("poll_interval_ms"), "{refused}");
 }

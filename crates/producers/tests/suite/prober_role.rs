@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::{ShardId, ThingId};
+use tidemill_model::{ExternalDependencyId, ShardId};
 use tidemill_probe::{Answer, Failure, FailureKind, Outcome, Path, Question, Urgency};
 use tidemill_producers::prober::{Answered, Config, Finding, Health, Input, Output, Role, Wanted};
 
@@ -15,7 +15,7 @@ fn question(path: &str) -> Question {
 
 fn wanted(number: i64, path: &str) -> Wanted {
     Wanted {
-        thing: ThingId(number),
+        external_dependency: ExternalDependencyId(number),
         generation: 1,
         question: question(path),
         urgency: Urgency::Waiting,
@@ -23,8 +23,12 @@ fn wanted(number: i64, path: &str) -> Wanted {
     }
 }
 
-fn all(shard: ShardId, things: impl IntoIterator<Item = Wanted>) -> Input {
-    Input::Wanted { shard, things: things.into_iter().collect(), barred: Vec::new() }
+fn all(shard: ShardId, external_dependencies: impl IntoIterator<Item = Wanted>) -> Input {
+    Input::Wanted {
+        shard,
+        external_dependencies: external_dependencies.into_iter().collect(),
+        barred: Vec::new(),
+    }
 }
 
 fn answer(path: &str, outcome: Outcome) -> Input {
@@ -69,8 +73,9 @@ fn words(output: &Output) -> String {
             format!("ask {}", paths.join(" "))
         }
         Output::Tell(shard, findings) => {
-            let findings =
-                findings.iter().map(|Finding { thing, generation }| format!("{thing}.{generation}"));
+            let findings = findings.iter().map(|Finding { external_dependency, generation }| {
+                format!("{external_dependency}.{generation}")
+            });
             format!("tell {shard}: {}", findings.collect::<Vec<_>>().join(" "))
         }
         Output::Health(authority, health) => {
@@ -171,8 +176,8 @@ fn what_was_not_heard_is_told_again_as_long_as_it_is_waited_for() {
 #[test]
 fn much_is_told_in_commands_of_five_hundred() {
     let mut role = role();
-    let things = || (1..=1_200).map(|n| wanted(n, &format!("/{n}")));
-    let mut told = step(&mut role, 10, [all(ONE, things())]);
+    let external_dependencies = || (1..=1_200).map(|n| wanted(n, &format!("/{n}")));
+    let mut told = step(&mut role, 10, [all(ONE, external_dependencies())]);
     let mut sizes = Vec::new();
     let mut now_ms = 10;
     while sizes.iter().sum::<usize>() < 1_200 {
@@ -181,8 +186,8 @@ fn much_is_told_in_commands_of_five_hundred() {
         for output in told {
             match output.split_once(' ').unwrap() {
                 ("ask", paths) => inputs.extend(paths.split(' ').map(present)),
-                ("tell", things) => {
-                    sizes.push(things.split(' ').count() - 1);
+                ("tell", external_dependencies) => {
+                    sizes.push(external_dependencies.split(' ').count() - 1);
                     inputs.push(Input::Told(ONE, Answered::Decided));
                 }
                 (other, _) => panic!("{other}"),
@@ -197,7 +202,7 @@ fn much_is_told_in_commands_of_five_hundred() {
 #[test]
 fn probers_divide_the_paths_and_one_that_is_gone_leaves_its_part() {
     let paths: Vec<String> = (0..60).map(|n| format!("/{n}/x")).collect();
-    let things = || (1..).zip(&paths).map(|(n, path)| wanted(n, path));
+    let external_dependencies = || (1..).zip(&paths).map(|(n, path)| wanted(n, path));
     let asked = |told: &[String]| -> BTreeSet<String> {
         let ask = told.iter().find_map(|output| output.strip_prefix("ask "));
         ask.into_iter().flat_map(|paths| paths.split(' ')).map(str::to_owned).collect()
@@ -205,7 +210,7 @@ fn probers_divide_the_paths_and_one_that_is_gone_leaves_its_part() {
     let with = |mine: [u32; 2]| {
         let mut role = Role::new(Config::default()).unwrap();
         step(&mut role, 0, [parts(mine), Input::Shards(vec![ONE])]);
-        let asked = asked(&step(&mut role, 10, [all(ONE, things())]));
+        let asked = asked(&step(&mut role, 10, [all(ONE, external_dependencies())]));
         (role, asked)
     };
     let (mut one, ones) = with([0, 1]);
@@ -215,7 +220,7 @@ fn probers_divide_the_paths_and_one_that_is_gone_leaves_its_part() {
 
     assert_eq!(step(&mut one, 20, [parts(0..4)]), ["look 1"], "what is its part now is looked for at once");
     assert_eq!(
-        asked(&step(&mut one, 30, [all(ONE, things())])),
+        asked(&step(&mut one, 30, [all(ONE, external_dependencies())])),
         others,
         "what it asks for already is not asked twice"
     );
@@ -238,8 +243,8 @@ fn shard_that_is_gone_is_neither_asked_nor_told() {
 #[test]
 fn failing_checks_are_told_by_authority() {
     let mut role = role();
-    let things = [wanted(1, "hdfs://a/x"), wanted(2, "hdfs://a/y"), wanted(3, "hdfs://b/x")];
-    let looked = || all(ONE, things.clone());
+    let external_dependencies = [wanted(1, "hdfs://a/x"), wanted(2, "hdfs://a/y"), wanted(3, "hdfs://b/x")];
+    let looked = || all(ONE, external_dependencies.clone());
     step(&mut role, 10, [looked()]);
     let inputs = [failed("hdfs://a/x", FailureKind::Unavailable), answer("hdfs://b/x", Outcome::Absent)];
     step(&mut role, 20, inputs);
@@ -335,10 +340,10 @@ fn news_that_nobody_heard_are_told_again() {
 #[test]
 fn paths_that_may_not_be_asked_for_are_told_as_failing_and_not_touched() {
     let mut role = role_with(Config { local_roots: vec!["/data".into()], ..Config::default() });
-    let things = vec![wanted(1, "/data/a"), wanted(2, "/etc/passwd")];
+    let external_dependencies = vec![wanted(1, "/data/a"), wanted(2, "/etc/passwd")];
     let barred = vec!["path: \"x\": has to begin with hdfs://".to_owned()];
     step(&mut role, 10, []);
-    let told = step(&mut role, 1_020, [Input::Wanted { shard: ONE, things, barred }]);
+    let told = step(&mut role, 1_020, [Input::Wanted { shard: ONE, external_dependencies, barred }]);
     assert_eq!(told[0], "ask /data/a");
     assert!(told[1].starts_with("health nobody: 0 ms, 2 checks fail, as /etc/passwd"), "{told:?}");
 }

@@ -1,14 +1,16 @@
 //! The client of the quality service at work, against a small service and owners of a memory log.
 
 use crate::kit::service::QualityService;
-use crate::kit::{Site, until};
-use tidemill_model::{BatchId, Command, GroupName, JobId, JobName, Outcome, QualityAsk, Rejection, ShardId};
+use crate::kit::{Fixture, until};
+use tidemill_model::{
+    BatchId, Command, GroupName, JobId, JobName, Outcome, QualityQuestion, Rejection, ShardId,
+};
 use tidemill_producers::quality::{Config, Input, Output, Role, Taken, start};
 
 const SHARD: ShardId = ShardId(1);
 
-fn ask(batch: u64, number: u32) -> QualityAsk {
-    QualityAsk {
+fn ask(batch: u64, number: u32) -> QualityQuestion {
+    QualityQuestion {
         batch: BatchId::mint(batch, SHARD),
         number,
         job: JobId::mint(1, SHARD),
@@ -24,17 +26,17 @@ fn config(service: &QualityService) -> Config {
         url: Some(service.url.clone()),
         answer_url: Some("http://tidemill:8780/".to_owned()),
         retry_pause_ms: 1,
-        look_every_ms: 100,
+        poll_interval_ms: 100,
         ..Config::default()
     }
 }
 
-fn taken(site: &Site) -> Vec<(BatchId, u32)> {
+fn taken(fixture: &Fixture) -> Vec<(BatchId, u32)> {
     let of = |(_, command)| match command {
-        Command::TakeQuality { batch, number, .. } => Some((batch, number)),
+        Command::SendQuality { batch, number, .. } => Some((batch, number)),
         _ => None,
     };
-    site.heard().into_iter().filter_map(of).collect()
+    fixture.heard().into_iter().filter_map(of).collect()
 }
 
 /// DQ-1: what an owner asks is taken, then sent, with all that the service needs to answer; once, though the owner
@@ -42,9 +44,9 @@ fn taken(site: &Site) -> Vec<(BatchId, u32)> {
 #[test]
 fn question_is_taken_and_then_sent_once() {
     let service = QualityService::start(&[200]);
-    let site = Site::start(|_| Outcome::Done);
-    site.asks.lock().unwrap().insert(SHARD, (1..=3).map(|batch| ask(batch, 1)).collect());
-    let quality = start(config(&service), site.outside("one")).unwrap().unwrap();
+    let fixture = Fixture::start(|_| Outcome::Done);
+    fixture.asks.lock().unwrap().insert(SHARD, (1..=3).map(|batch| ask(batch, 1)).collect());
+    let quality = start(config(&service), fixture.outside("one"), None).unwrap().unwrap();
     until("three are asked", || (service.asked().len() == 3).then_some(()));
     let mut asked = service.asked();
     asked.sort_by_key(|asked| asked.body["batch"].as_i64());
@@ -56,14 +58,14 @@ fn question_is_taken_and_then_sent_once() {
     });
     assert_eq!(asked[0].body, body);
     assert!(asked[0].headers.contains(&format!("idempotency-key: {batch}-1")), "{:?}", asked[0].headers);
-    assert_eq!(taken(&site).len(), 3);
+    assert_eq!(taken(&fixture).len(), 3);
 
     // No answer came, so the owner asks again.
-    site.asks.lock().unwrap().insert(SHARD, vec![ask(2, 2)]);
+    fixture.asks.lock().unwrap().insert(SHARD, vec![ask(2, 2)]);
     until("it is asked again", || (service.asked().len() == 4).then_some(()));
     assert_eq!(service.asked()[3].body["number"], 2);
     quality.stop().unwrap();
-    assert_eq!(taken(&site).len(), 4);
+    assert_eq!(taken(&fixture).len(), 4);
 }
 
 /// Rule 14 of the protocol: what another process has taken is not sent.
@@ -71,47 +73,47 @@ fn question_is_taken_and_then_sent_once() {
 fn question_of_another_is_not_sent() {
     let service = QualityService::start(&[200]);
     let first = BatchId::mint(1, SHARD);
-    let site = Site::start(move |record| match &record.command {
-        Command::TakeQuality { batch, .. } if *batch == first => {
+    let fixture = Fixture::start(move |record| match &record.command {
+        Command::SendQuality { batch, .. } if *batch == first => {
             Outcome::Refused(Rejection::AlreadyThere { what: format!("question about {batch}") })
         }
         _ => Outcome::Done,
     });
-    site.asks.lock().unwrap().insert(SHARD, vec![ask(1, 1), ask(2, 1)]);
-    let quality = start(config(&service), site.outside("one")).unwrap().unwrap();
+    fixture.asks.lock().unwrap().insert(SHARD, vec![ask(1, 1), ask(2, 1)]);
+    let quality = start(config(&service), fixture.outside("one"), None).unwrap().unwrap();
     until("the second is asked", || (!service.asked().is_empty()).then_some(()));
-    site.asks.lock().unwrap().insert(SHARD, vec![ask(1, 1), ask(3, 1)]);
+    fixture.asks.lock().unwrap().insert(SHARD, vec![ask(1, 1), ask(3, 1)]);
     until("the third is asked", || (service.asked().len() == 2).then_some(()));
     let asked: Vec<_> = service.asked().iter().map(|asked| asked.body["batch"].as_i64().unwrap()).collect();
     assert_eq!(asked, [2, 3].map(|batch| BatchId::mint(batch, SHARD).0));
-    assert_eq!(taken(&site).len(), 3, "and is not taken again");
+    assert_eq!(taken(&fixture).len(), 3, "and is not taken again");
     quality.stop().unwrap();
 }
 
 #[test]
 fn service_that_fails_is_tried_again_and_one_that_refuses_is_not() {
     let service = QualityService::start(&[503, 429, 200, 400, 200]);
-    let site = Site::start(|_| Outcome::Done);
-    site.asks.lock().unwrap().insert(SHARD, vec![ask(1, 1)]);
-    let quality = start(config(&service), site.outside("one")).unwrap().unwrap();
+    let fixture = Fixture::start(|_| Outcome::Done);
+    fixture.asks.lock().unwrap().insert(SHARD, vec![ask(1, 1)]);
+    let quality = start(config(&service), fixture.outside("one"), None).unwrap().unwrap();
     until("it is asked three times", || (service.asked().len() == 3).then_some(()));
-    site.asks.lock().unwrap().insert(SHARD, vec![ask(2, 1)]);
+    fixture.asks.lock().unwrap().insert(SHARD, vec![ask(2, 1)]);
     until("it is asked and refuses", || (service.asked().len() == 4).then_some(()));
-    site.asks.lock().unwrap().insert(SHARD, vec![ask(3, 1)]);
+    fixture.asks.lock().unwrap().insert(SHARD, vec![ask(3, 1)]);
     until("another is asked", || (service.asked().len() == 5).then_some(()));
     quality.stop().unwrap();
     let batches: Vec<_> = service.asked().iter().map(|asked| asked.body["batch"].as_i64().unwrap()).collect();
     assert_eq!(batches, [1, 1, 1, 2, 3].map(|batch| BatchId::mint(batch, SHARD).0));
-    assert_eq!(taken(&site).len(), 3);
+    assert_eq!(taken(&fixture).len(), 3);
 }
 
 #[test]
 fn without_a_service_nothing_is_taken_and_a_missing_token_is_named() {
-    let site = Site::start(|_| Outcome::Done);
-    assert!(start(Config::default(), site.outside("one")).unwrap().is_none());
+    let fixture = Fixture::start(|_| Outcome::Done);
+    assert!(start(Config::default(), fixture.outside("one"), None).unwrap().is_none());
     let service = QualityService::start(&[200]);
     let config = Config { token_env: Some("TIDEMILL_TEST_NO_SUCH_TOKEN".to_owned()), ..config(&service) };
-    let refused = start(config, site.outside("two")).unwrap_err();
+    let refused = start(config, fixture.outside("two"), None).unwrap_err();
     assert!(refused.to_string().contains("TIDEMILL_TEST_NO_SUCH_TOKEN"), "{refused}");
 }
 
@@ -143,7 +145,7 @@ fn so_many_are_under_way_at_once_and_an_unknown_outcome_is_not_sent() {
 
 #[test]
 fn processes_divide_the_batches() {
-    let asks: Vec<QualityAsk> = (1..=10).map(|batch| ask(batch, 1)).collect();
+    let asks: Vec<QualityQuestion> = (1..=10).map(|batch| ask(batch, 1)).collect();
     let of = |mine: &[u32]| {
         let mut role = Role::new(&Config::default());
         let parts = Input::Parts { mine: mine.iter().copied().collect(), count: 4 };

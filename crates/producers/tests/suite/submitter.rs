@@ -7,13 +7,13 @@ use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 use tidemill_model::{
     Actor, Answer, BatchId, Command, CommandRecord, JobId, Outcome, Reply, RequestId, ShardId,
 };
-use tidemill_producers::{Config, SubmitError, Submitter, Wish, instance_id, request_id};
+use tidemill_producers::{Config, SubmitError, SubmitRequest, Submitter, instance_id, request_id};
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn wish(request: RequestId) -> Wish {
+fn submit_request(request: RequestId) -> SubmitRequest {
     let command = Command::KillJob { job: JobId::mint(1, ShardId(2)) };
-    Wish { shard: ShardId(2), request, actor: Actor::default(), command }
+    SubmitRequest { shard: ShardId(2), request, actor: Actor::default(), command }
 }
 
 /// The next `count` commands of the shard's partition, as an owner would read them.
@@ -63,8 +63,10 @@ async fn each_instance_gets_its_own_replies() {
     let log = MemoryLog::new(1);
     let (one, two) = (start(&log, Config::default()), start(&log, Config::default()));
     let owner = owner(&log, [&one, &two], 2);
-    let (first, second) =
-        tokio::join!(one.submit(wish(request_id()), None), two.submit(wish(request_id()), None));
+    let (first, second) = tokio::join!(
+        one.submit(submit_request(request_id()), None),
+        two.submit(submit_request(request_id()), None)
+    );
     let batch = |reply: Reply| match reply.outcome {
         Outcome::Answered(Answer::Generated { batch, .. }) => batch.0,
         other => panic!("{other:?}"),
@@ -77,7 +79,7 @@ async fn each_instance_gets_its_own_replies() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_owner_sees_the_same_request_again_and_its_late_reply_counts() {
     let log = MemoryLog::new(3);
-    let submitter = start(&log, Config { append_again_ms: 20, ..Config::default() });
+    let submitter = start(&log, Config { resend_after_ms: 20, ..Config::default() });
     let owner = {
         let log = log.clone();
         std::thread::spawn(move || {
@@ -86,7 +88,7 @@ async fn a_silent_owner_sees_the_same_request_again_and_its_late_reply_counts() 
             answer(&log, &commands[0], 9);
         })
     };
-    let reply = submitter.submit(wish(RequestId::new("r")), None).await.unwrap();
+    let reply = submitter.submit(submit_request(RequestId::new("r")), None).await.unwrap();
     assert_eq!((reply.request, reply.partition, reply.offset), (RequestId::new("r"), 1, 40));
     owner.join().unwrap();
 }
@@ -95,7 +97,7 @@ async fn a_silent_owner_sees_the_same_request_again_and_its_late_reply_counts() 
 async fn without_an_owner_the_outcome_is_unknown_after_the_deadline() {
     let log = MemoryLog::new(3);
     let submitter = start(&log, Config::default());
-    let result = submitter.submit(wish(request_id()), Some(Duration::from_millis(50))).await;
+    let result = submitter.submit(submit_request(request_id()), Some(Duration::from_millis(50))).await;
     assert!(matches!(result, Err(SubmitError::Unknown { waited_ms: 50.. })), "{result:?}");
     assert_eq!(commands(&log, 1).len(), 1);
 }
@@ -106,10 +108,10 @@ async fn who_still_waits_when_the_submitter_stops_is_told() {
     let submitter = start(&log, Config::default());
     let waiting = tokio::spawn({
         let submitter = submitter.clone();
-        async move { submitter.submit(wish(request_id()), None).await }
+        async move { submitter.submit(submit_request(request_id()), None).await }
     });
     assert_eq!(commands(&log, 1).len(), 1);
     submitter.stop();
     assert_eq!(waiting.await.unwrap(), Err(SubmitError::Stopped));
-    assert_eq!(submitter.submit(wish(request_id()), None).await, Err(SubmitError::Stopped));
+    assert_eq!(submitter.submit(submit_request(request_id()), None).await, Err(SubmitError::Stopped));
 }

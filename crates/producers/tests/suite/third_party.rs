@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::kit::{PATIENCE, Site, until};
+use crate::kit::{Fixture, PATIENCE, until};
 use tidemill_log::{
     Error, From, Intake, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Taken, Topic, Usage,
 };
@@ -77,7 +77,7 @@ impl Intake for Written {
 }
 
 fn config() -> Config {
-    Config { topic: Some("site.ready".to_owned()) }
+    Config { topic: Some("fixture.ready".to_owned()) }
 }
 
 fn record(partition: u32, offset: u64, value: &str) -> Taken {
@@ -88,21 +88,21 @@ fn report(code: &str, ready: bool) -> String {
     format!(r#"{{"code": "{code}", "logical_time": "2026-03-01T00:00:00.000Z", "ready": {ready}}}"#)
 }
 
-fn reports(site: &Site) -> Vec<(String, bool)> {
+fn reports(fixture: &Fixture) -> Vec<(String, bool)> {
     let of = |(shard, command)| match command {
         Command::ReportThirdParty(ThirdPartyReport { code, ready, .. }) if shard == ShardId::CATALOGUE => {
             Some((code.to_string(), ready))
         }
         _ => None,
     };
-    site.heard().into_iter().filter_map(of).collect()
+    fixture.heard().into_iter().filter_map(of).collect()
 }
 
 /// DEP-2, EVT-9: what stands on the topic reaches the catalogue, reports of one code in their order; what cannot
 /// be read or is refused is set aside, and the rest goes on.
 #[test]
 fn reports_of_the_topic_reach_the_catalogue_in_order() {
-    let site = Site::start(|record| match &record.command {
+    let fixture = Fixture::start(|record| match &record.command {
         Command::ReportThirdParty(report) if &*report.code == "unheard" => {
             let fields = vec![FieldError::new("code", &report.code, "is not known")];
             Outcome::Refused(Rejection::Invalid { fields })
@@ -118,24 +118,24 @@ fn reports_of_the_topic_reach_the_catalogue_in_order() {
     ];
     let records = (0..).zip(&values).map(|(offset, value)| record(0, offset, value));
     let beside = Beside {
-        log: site.log.clone(),
+        log: fixture.log.clone(),
         records: Arc::new(Mutex::new(records.chain([record(1, 7, &report("mes", true))]).collect())),
         done: Arc::default(),
     };
     let done = Arc::clone(&beside.done);
-    let mut outside = site.outside("one");
+    let mut outside = fixture.outside("one");
     outside.log = Arc::new(beside);
     let running = start(&config(), outside).unwrap().unwrap();
     until("all is done", || (*done.lock().unwrap() == [(0, 5), (1, 8)]).then_some(()));
     running.stop().unwrap();
-    let told = reports(&site);
+    let told = reports(&fixture);
     let erp: Vec<bool> = told.iter().filter(|(code, _)| code == "erp").map(|(_, ready)| *ready).collect();
     assert_eq!((erp, told.len()), (vec![true, false], 5), "{told:?}");
 
     let mut letters = Vec::new();
-    for partition in 0..site.log.partitions(Topic::DeadLetters) {
-        let mut reader = site.log.reader(Topic::DeadLetters, partition, From::Start).unwrap();
-        let end = site.log.range(Topic::DeadLetters, partition).unwrap().end;
+    for partition in 0..fixture.log.partitions(Topic::DeadLetters) {
+        let mut reader = fixture.log.reader(Topic::DeadLetters, partition, From::Start).unwrap();
+        let end = fixture.log.range(Topic::DeadLetters, partition).unwrap().end;
         while (letters.len() as u64) < end {
             letters.extend(reader.poll(10, PATIENCE).unwrap());
         }
@@ -146,7 +146,7 @@ fn reports_of_the_topic_reach_the_catalogue_in_order() {
     offsets.sort_unstable();
     assert_eq!(offsets, [1, 2]);
     assert!(
-        letters.iter().all(|letter| letter["topic"] == "site.ready" && letter["reason"] != ""),
+        letters.iter().all(|letter| letter["topic"] == "fixture.ready" && letter["reason"] != ""),
         "{letters:?}"
     );
 }
@@ -156,18 +156,18 @@ fn reports_of_the_topic_reach_the_catalogue_in_order() {
 fn record_read_twice_is_one_request() {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&requests);
-    let site = Site::start(move |record| {
+    let fixture = Fixture::start(move |record| {
         heard.lock().unwrap().push(record.request.clone().unwrap());
         Outcome::Done
     });
     let once = record(3, 9, &report("erp", true));
     let beside = Beside {
-        log: site.log.clone(),
+        log: fixture.log.clone(),
         records: Arc::new(Mutex::new([once.clone(), once].into())),
         done: Arc::default(),
     };
     let done = Arc::clone(&beside.done);
-    let mut outside = site.outside("one");
+    let mut outside = fixture.outside("one");
     outside.log = Arc::new(beside);
     let running = start(&config(), outside).unwrap().unwrap();
     until("it is done", || (!done.lock().unwrap().is_empty()).then_some(()));
@@ -175,16 +175,16 @@ fn record_read_twice_is_one_request() {
     let requests = requests.lock().unwrap();
     assert_eq!(
         requests.iter().map(|request| request.as_str()).collect::<Vec<_>>(),
-        ["third-party-site.ready-3-9"; 2]
+        ["third-party-fixture.ready-3-9"; 2]
     );
 }
 
 /// EVT-10: on a log that nobody else writes, third parties report by REST.
 #[test]
 fn without_a_topic_nothing_is_read_and_one_that_cannot_be_is_named() {
-    let site = Site::start(|_| Outcome::Done);
-    assert!(start(&Config::default(), site.outside("one")).unwrap().is_none());
-    let refused = start(&config(), site.outside("two")).unwrap_err();
+    let fixture = Fixture::start(|_| Outcome::Done);
+    assert!(start(&Config::default(), fixture.outside("one")).unwrap().is_none());
+    let refused = start(&config(), fixture.outside("two")).unwrap_err();
     let source = std::error::Error::source(&refused).unwrap();
-    assert_eq!(source.to_string(), "cannot read the topic site.ready");
+    assert_eq!(source.to_string(), "cannot read the topic fixture.ready");
 }

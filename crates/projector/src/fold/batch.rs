@@ -8,7 +8,7 @@ use tidemill_model::{
     JobId, Origin, ReturnReason, TimeoutKind, Token, Usage, WorkerId,
 };
 use tidemill_store::rows::{
-    AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, ReassignRow, UserCodeRow,
+    AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, UserCodeRow,
 };
 
 use super::job::{json, mapping_word, number};
@@ -38,7 +38,7 @@ impl Caches {
                 let key = (batch.0, parent.0, logical_time.as_millisecond());
                 self.depends(at, key, true, *unmet);
             }
-            Event::DependencyWithdrawn { batch, parent, logical_time, unmet } => {
+            Event::DependencyRevoked { batch, parent, logical_time, unmet } => {
                 let key = (batch.0, parent.0, logical_time.as_millisecond());
                 self.depends(at, key, false, *unmet);
             }
@@ -65,12 +65,14 @@ impl Caches {
                 let started = |row: &mut BatchRow| row.started_at = row.started_at.or(Some(at.now));
                 self.batches.change((batch.0,), started);
             }
-            Event::CodeReported { token, code, .. } => self.code_reported(at, *token, i64::from(*code)),
+            Event::UserCodeReported { token, code, .. } => {
+                self.user_code_reported(at, *token, i64::from(*code))
+            }
             Event::FinalCommandAssigned { batch, token, .. } => {
                 self.batches.change((batch.0,), |row| row.final_token = Some(token.0));
             }
             Event::FinalCommandGranted { .. } => {}
-            Event::FinalCommandEnded { batch, result, message, .. } => {
+            Event::FinalCommandFinished { batch, result, message, .. } => {
                 self.batches.change((batch.0,), |row| end_final(row, at, *result, message));
             }
             Event::FinalCommandNotRun { batch, message, .. } => {
@@ -112,23 +114,25 @@ impl Caches {
                     }
                 })
             }
-            Event::BatchMarked { batch, result, by, reason, .. } => self.batches.change((batch.0,), |row| {
-                let result: Arc<str> = BatchResult::from(*result).as_str().into();
-                if row.result.is_some() {
-                    row.result = Some(Arc::clone(&result));
-                }
-                row.marked = Some(result);
-                row.marked_at = Some(at.now);
-                row.marked_by = Some(person(by));
-                row.mark_reason = Some(reason.as_str().into());
-            }),
-            Event::TimeoutMarked { batch, kind, .. } => self.batches.change((batch.0,), |row| {
-                let marked = match kind {
+            Event::BatchResultOverridden { batch, result, by, reason, .. } => {
+                self.batches.change((batch.0,), |row| {
+                    let result: Arc<str> = BatchResult::from(*result).as_str().into();
+                    if row.result.is_some() {
+                        row.result = Some(Arc::clone(&result));
+                    }
+                    row.overridden_result = Some(result);
+                    row.result_overridden_at = Some(at.now);
+                    row.result_overridden_by = Some(person(by));
+                    row.result_override_reason = Some(reason.as_str().into());
+                })
+            }
+            Event::TimeoutReached { batch, kind, .. } => self.batches.change((batch.0,), |row| {
+                let reached_at = match kind {
                     TimeoutKind::Dependency => &mut row.dependency_timeout_at,
                     TimeoutKind::Output => &mut row.output_timeout_at,
                     TimeoutKind::ByTime => &mut row.not_successful_by_at,
                 };
-                *marked = Some(at.now);
+                *reached_at = Some(at.now);
             }),
             Event::BatchBlocked { batch, parent, logical_time, since } => {
                 self.batches.change((batch.0,), |row| {
@@ -154,7 +158,7 @@ impl Caches {
             origin,
             dependencies,
             counted_parents,
-            things,
+            external_dependencies,
             quality_gate,
             earliest_start,
             parameters,
@@ -213,17 +217,17 @@ impl Caches {
             blocked_since: None,
             blocked_by: None,
             blocked_by_time: None,
-            marked: None,
-            marked_at: None,
-            marked_by: None,
-            mark_reason: None,
+            overridden_result: None,
+            result_overridden_at: None,
+            result_overridden_by: None,
+            result_override_reason: None,
             final_token: None,
             final_result: None,
             final_message: None,
             final_ended_at: None,
         });
         self.await_times(at, *batch, dependencies);
-        self.await_things(*batch, things, *quality_gate);
+        self.await_external_dependencies(*batch, external_dependencies, *quality_gate);
         for (position, output) in (1..).zip(outputs) {
             self.batch_outputs.put(BatchOutputRow {
                 batch_id: batch.0,
@@ -289,7 +293,7 @@ impl Caches {
             ReturnReason::WorkerRestarted => ("worker_restarted", ""),
         };
         let Some(row) = self.batches.get(&(batch.0,)) else { return };
-        self.reassign_log.put(ReassignRow {
+        self.assignment_returns.put(AssignmentReturnRow {
             token: token.0,
             batch_id: batch.0,
             job_id: row.job_id,
@@ -331,7 +335,7 @@ impl Caches {
             finished_at: None,
             result: None,
             exit_code: None,
-            signal_no: None,
+            signal_number: None,
             user_code: None,
             message: "".into(),
             passed_values: "{}".into(),
@@ -347,11 +351,11 @@ impl Caches {
     }
 
     /// After a 0 no other code counts.
-    fn code_reported(&mut self, at: Place, token: Token, code: i64) {
+    fn user_code_reported(&mut self, at: Place, token: Token, code: i64) {
         let Some(row) = self.attempts.get(&(token.0,)) else { return };
         let effective_code = if row.user_code == Some(0) { 0 } else { code };
-        self.user_code_log.put(UserCodeRow {
-            partition_no: at.partition,
+        self.user_code_reports.put(UserCodeRow {
+            journal_partition: at.partition,
             journal_offset: at.offset,
             event_index: at.index,
             batch_id: row.batch_id,
@@ -383,7 +387,7 @@ fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Opti
     row.finished_at = Some(at.now);
     row.result = Some(result.into());
     row.exit_code = outcome.exit_code.map(i64::from);
-    row.signal_no = outcome.signal.map(i64::from);
+    row.signal_number = outcome.signal.map(i64::from);
     row.message = outcome.message.as_str().into();
     row.passed_values = json(&outcome.values);
     row.duration_ms = usage.map(|usage| number(usage.duration_ms));

@@ -16,7 +16,7 @@ impl Caches {
                     name: spec.name.as_str().into(),
                     version: i64::from(calendar.version),
                     time_zone: spec.zone.as_deref().map(Into::into),
-                    comment_text: spec.comment.as_str().into(),
+                    comment: spec.comment.as_str().into(),
                     dates: i64::try_from(dates).expect("a calendar is bounded in size"),
                     definition: json(spec),
                     defined_at: at.now,
@@ -26,14 +26,14 @@ impl Caches {
                     name: version.name.clone(),
                     version: version.version,
                     time_zone: version.time_zone.clone(),
-                    comment_text: version.comment_text.clone(),
+                    comment: version.comment.clone(),
                     dates: version.dates,
                     definition: version.definition.clone(),
                     changed_at: at.now,
                 });
                 self.calendar_versions.put(version);
             }
-            Event::CalendarRemoved { name } => self.calendars.remove((name.as_str().into(),)),
+            Event::CalendarDeleted { name } => self.calendars.remove((name.as_str().into(),)),
             other => unreachable!("{} is not about calendars", other.kind()),
         }
     }

@@ -30,20 +30,20 @@ impl Caches {
                 app: app.as_str().into(),
                 hash: hash.as_str().into(),
                 role: role_word(*role).into(),
-                group_names: json(groups),
+                groups: json(groups),
                 accounts: json(run_as),
                 defined_at: at.now,
             }),
             Event::KeyRevoked { app } => self.app_keys.remove((app.as_str().into(),)),
-            Event::Frozen { group, freeze } => self.freezes.put(FreezeRow {
+            Event::FreezeSet { group, freeze } => self.freezes.put(FreezeRow {
                 scope: scope(group.as_ref()),
                 latest: freeze.latest.as_millisecond(),
                 frozen_by: person(&freeze.by),
                 reason: freeze.reason.as_str().into(),
                 frozen_at: at.now,
             }),
-            Event::Thawed { group, .. } => self.freezes.remove((scope(group.as_ref()),)),
-            Event::GroupReceived { group, name, .. } => {
+            Event::FreezeLifted { group, .. } => self.freezes.remove((scope(group.as_ref()),)),
+            Event::GroupReplicated { group, name, .. } => {
                 let pull_horizon = self.shards.get(&(at.shard,)).and_then(|row| row.pull_horizon);
                 self.shards.put(ShardRow {
                     id: at.shard,
@@ -65,7 +65,7 @@ impl Caches {
                 row.state = "lost".into();
                 row.lost_at = Some(at.now);
             }),
-            Event::WorkerFound { worker, .. } => self.worker(at, &worker.0, |row| {
+            Event::WorkerRecovered { worker, .. } => self.worker(at, &worker.0, |row| {
                 row.state = "live".into();
                 row.lost_at = None;
                 row.lease_expired_at = None;
@@ -87,13 +87,13 @@ impl Caches {
                 row.drained_at = None;
                 row.drained_by = None;
             }),
-            Event::WorkerUnfit { worker, reason, .. } => self.worker(at, &worker.0, |row| {
-                row.unfit_reason = Some(reason.as_str().into());
-                row.unfit_at = Some(at.now);
+            Event::WorkerUnready { worker, reason, .. } => self.worker(at, &worker.0, |row| {
+                row.unready_reason = Some(reason.as_str().into());
+                row.unready_since = Some(at.now);
             }),
-            Event::WorkerFit { worker, .. } => self.worker(at, &worker.0, |row| {
-                row.unfit_reason = None;
-                row.unfit_at = None;
+            Event::WorkerReady { worker, .. } => self.worker(at, &worker.0, |row| {
+                row.unready_reason = None;
+                row.unready_since = None;
             }),
             other => unreachable!("{} is not about groups", other.kind()),
         }
@@ -114,8 +114,8 @@ impl Caches {
         let (drained, drained_at) = old.map_or((false, None), |old| (old.drained, old.drained_at));
         let drained_by = old.and_then(|old| old.drained_by.clone());
         let same_life = old.filter(|old| old.incarnation == incarnation.0);
-        let (unfit_reason, unfit_at) =
-            same_life.map_or((None, None), |old| (old.unfit_reason.clone(), old.unfit_at));
+        let (unready_reason, unready_since) =
+            same_life.map_or((None, None), |old| (old.unready_reason.clone(), old.unready_since));
         let old_slots = old.map(|old| Arc::clone(&old.slots));
         let machine = old.map(|old| {
             (old.memory_total_mb, old.memory_free_mb, old.load_percent, old.measured_at, old.overloaded)
@@ -146,8 +146,8 @@ impl Caches {
             load_percent,
             measured_at,
             overloaded,
-            unfit_reason,
-            unfit_at,
+            unready_reason,
+            unready_since,
         });
         let key = |job_type: &JobType| (Arc::clone(id), at.shard, Arc::from(job_type.as_str()));
         // What is no list of slots was changed by hand: the rows left over by it are for `verify` to name.

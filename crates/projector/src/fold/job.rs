@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tidemill_model::{Event, Fire, JobDefinition, Mapping, MissedRuns, Period, ScheduleRule, SkipReason};
-use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
+use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedRunsRow};
 
 use super::sources::is_copy;
 use super::{Caches, Place};
@@ -48,8 +48,8 @@ impl Caches {
             Event::JobMoved { definition, enabled, unnamed, .. } => {
                 self.define(at, definition, *enabled, *unnamed);
             }
-            Event::JobReceived { definition, enabled, next }
-            | Event::JobTaken { definition, enabled, next, .. } => self.shard_jobs.put(ShardJobRow {
+            Event::JobReplicated { definition, enabled, next }
+            | Event::JobAttached { definition, enabled, next, .. } => self.shard_jobs.put(ShardJobRow {
                 job_id: definition.id.0,
                 shard_no: at.shard,
                 version: i64::from(definition.version),
@@ -60,12 +60,12 @@ impl Caches {
                 next_fire_at: next.map(|next| next.at.as_millisecond()),
                 next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
             }),
-            Event::JobSwitched { job, enabled, next } => {
+            Event::JobSwitchReplicated { job, enabled, next } => {
                 self.shard_jobs.change((job.0, at.shard), |row| row.enabled = *enabled);
                 self.fires_next(at, job.0, *next);
             }
-            Event::FireMoved { job, next } => self.fires_next(at, job.0, *next),
-            Event::JobRemoved { job } | Event::JobReleased { job, .. } => {
+            Event::ScheduleRescheduled { job, next } => self.fires_next(at, job.0, *next),
+            Event::JobDropped { job, .. } | Event::JobDetached { job, .. } => {
                 self.shard_jobs.remove((job.0, at.shard));
             }
             Event::JobSubmitted { definition } => {
@@ -78,9 +78,9 @@ impl Caches {
                 self.parents(definition, 0);
                 self.jobs.put(row);
             }
-            Event::FiresSkipped { job, from, to, count, reason, next } => {
-                self.skipped_fires.put(SkippedFiresRow {
-                    partition_no: at.partition,
+            Event::ScheduleSkipped { job, from, to, count, reason, next } => {
+                self.skipped_runs.put(SkippedRunsRow {
+                    journal_partition: at.partition,
                     journal_offset: at.offset,
                     event_index: at.index,
                     job_id: job.0,
@@ -215,7 +215,7 @@ fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
         }
         .into(),
         business_type: definition.business_type.as_str().into(),
-        comment_text: definition.comment.as_str().into(),
+        comment: definition.comment.as_str().into(),
         definition: json(definition),
         enabled,
         defined_at: at.now,

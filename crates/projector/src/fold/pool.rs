@@ -17,11 +17,11 @@ impl Caches {
                     rate_starts: spec.rate.map(|rate| i64::from(rate.starts)),
                     rate_interval_s: spec.rate.map(|rate| i64::from(rate.interval_s)),
                     group_name: spec.group.as_ref().map(|group| group.as_str().into()),
-                    comment_text: spec.comment.as_str().into(),
+                    comment: spec.comment.as_str().into(),
                     changed_at: at.now,
                 });
             }
-            Event::PoolRemoved { name } => self.pools.remove((name.as_str().into(),)),
+            Event::PoolDeleted { name } => self.pools.remove((name.as_str().into(),)),
             other => unreachable!("{} is not about pools", other.kind()),
         }
     }

@@ -23,16 +23,16 @@ fn user_key(user: &UserName) -> (Arc<str>,) {
 /// Which rows such an event changes or reads.
 pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
     match event {
-        Event::TemplateDefined { .. } | Event::TemplateRemoved { .. } | Event::UsersAssigned { .. } => {}
-        Event::UserMoveAsked { user, .. }
+        Event::TemplateDefined { .. } | Event::TemplateDeleted { .. } | Event::UsersAssigned { .. } => {}
+        Event::UserMoveRequested { user, .. }
         | Event::UserMoved { user, .. }
-        | Event::UserMoveRefused { user, .. } => rows.pull_users.need(user_key(user)),
-        Event::UserReleased { tasks, .. } => {
+        | Event::UserMoveRejected { user, .. } => rows.pull_users.need(user_key(user)),
+        Event::UserDetached { tasks, .. } => {
             for moved in tasks {
                 rows.pull_tasks.need((moved.task.0, shard));
             }
         }
-        Event::UserReceived { .. } => rows.shards.need((shard,)),
+        Event::UserAttached { .. } => rows.shards.need((shard,)),
         Event::TaskCreated { task, .. } => {
             rows.shards.need((shard,));
             rows.pull_tasks.expect_new((task.0, shard));
@@ -74,13 +74,13 @@ impl Caches {
     pub(super) fn apply_pull(&mut self, at: Place, event: &Event) {
         match event {
             Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
+            | Event::TemplateDeleted { .. }
             | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
+            | Event::UserMoveRequested { .. }
             | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. } => self.apply_pull_catalogue(at, event),
-            Event::UserReleased { tasks, .. } => tasks.iter().for_each(|moved| self.release(at, moved)),
-            Event::UserReceived { tasks, .. } => tasks.iter().for_each(|moved| self.receive(at, moved)),
+            | Event::UserMoveRejected { .. } => self.apply_pull_catalogue(at, event),
+            Event::UserDetached { tasks, .. } => tasks.iter().for_each(|moved| self.release(at, moved)),
+            Event::UserAttached { tasks, .. } => tasks.iter().for_each(|moved| self.receive(at, moved)),
             Event::TaskCreated { task, spec } => {
                 self.keep_version(at, *task, 1, spec);
                 let row = self.task_row(at, *task, 1, spec);
@@ -134,10 +134,10 @@ impl Caches {
                 name: template.spec.name.as_str().into(),
                 version: i64::from(template.version),
                 fields: json(&template.spec.fields),
-                comment_text: template.spec.comment.as_str().into(),
+                comment: template.spec.comment.as_str().into(),
                 changed_at: at.now,
             }),
-            Event::TemplateRemoved { name } => self.task_templates.remove((name.as_str().into(),)),
+            Event::TemplateDeleted { name } => self.task_templates.remove((name.as_str().into(),)),
             Event::UsersAssigned { group, shard, users } => {
                 for user in users {
                     self.pull_users.put(PullUserRow {
@@ -152,7 +152,7 @@ impl Caches {
                     });
                 }
             }
-            Event::UserMoveAsked { user, to, .. } => self.pull_users.change(user_key(user), |row| {
+            Event::UserMoveRequested { user, to, .. } => self.pull_users.change(user_key(user), |row| {
                 row.moving = true;
                 row.moving_to = to.as_ref().map(|to| to.as_str().into());
                 row.refusal = "".into();
@@ -167,7 +167,7 @@ impl Caches {
                     row.changed_at = at.now;
                 }),
             },
-            Event::UserMoveRefused { user, reason, .. } => self.pull_users.change(user_key(user), |row| {
+            Event::UserMoveRejected { user, reason, .. } => self.pull_users.change(user_key(user), |row| {
                 row.moving = false;
                 row.moving_to = None;
                 row.refusal = reason.to_string().into();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, Event, JobSkip, PlannedBatch, RerunId, RerunScope, RerunWish, RunEnd, RunSkip, SkippedTimes,
+    Actor, Event, JobSkip, PlannedBatch, RerunId, RerunScope, RerunSpec, RunOutcome, RunSkip, SkippedTimes,
     TimesSkip,
 };
 use tidemill_store::rows::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
@@ -44,11 +44,11 @@ pub(super) fn need(rows: &mut Caches, event: &Event) {
                 rows.jobs.need((batch.job.0,));
             }
         }
-        Event::RunsOrdered { rerun, runs } => {
+        Event::RunsRequested { rerun, runs } => {
             rows.reruns.need((rerun.0,));
             runs.iter().for_each(|run| rows.rerun_batches.need(key(*rerun, run.number)));
         }
-        Event::RunEnded { place, .. } => {
+        Event::RunFinished { place, .. } => {
             rows.reruns.need((place.rerun.0,));
             rows.rerun_batches.need(key(place.rerun, place.number));
         }
@@ -61,7 +61,7 @@ pub(super) fn need(rows: &mut Caches, event: &Event) {
         | Event::RerunPaused { rerun, .. }
         | Event::RerunResumed { rerun, .. }
         | Event::RerunCancelled { rerun, .. }
-        | Event::RerunEnded { rerun, .. } => rows.reruns.need((rerun.0,)),
+        | Event::RerunFinished { rerun, .. } => rows.reruns.need((rerun.0,)),
         other => unreachable!("{} changes no row of a rerun", other.kind()),
     }
 }
@@ -94,7 +94,7 @@ impl Caches {
                 row.approved_by = Some(person(by));
                 row.approved_at = Some(at.now);
             }),
-            Event::RunsOrdered { rerun, runs } => {
+            Event::RunsRequested { rerun, runs } => {
                 self.reruns.change((rerun.0,), |row| row.started += count(runs.len()));
                 for run in runs {
                     self.rerun_batches.change(key(*rerun, run.number), |row| {
@@ -103,7 +103,7 @@ impl Caches {
                     });
                 }
             }
-            Event::RunEnded { place, end } => self.end_run(at, key(place.rerun, place.number), end),
+            Event::RunFinished { place, end } => self.end_run(at, key(place.rerun, place.number), end),
             Event::RunsBlocked { rerun, numbers } => {
                 self.reruns.change((rerun.0,), |row| row.blocked += count(numbers.len()));
                 for number in numbers {
@@ -116,7 +116,7 @@ impl Caches {
             Event::RerunPaused { rerun, by } => self.change_rerun(at, *rerun, "paused", by),
             Event::RerunResumed { rerun, by } => self.change_rerun(at, *rerun, "running", by),
             Event::RerunCancelled { rerun, by, .. } => self.change_rerun(at, *rerun, "cancelling", by),
-            Event::RerunEnded { rerun, result, message } => self.reruns.change((rerun.0,), |row| {
+            Event::RerunFinished { rerun, result, message } => self.reruns.change((rerun.0,), |row| {
                 row.state = result.as_str().into();
                 row.message = message.as_str().into();
                 row.ended_at = Some(at.now);
@@ -126,23 +126,24 @@ impl Caches {
     }
 
     fn request(&mut self, at: Place, event: &Event) {
-        let Event::RerunRequested { rerun, wish, by, jobs, groups } = event else {
+        let Event::RerunRequested { rerun, spec, by, jobs, groups, jobs_left_out } = event else {
             unreachable!("called for that event only")
         };
-        let wish: &RerunWish = wish;
+        let spec: &RerunSpec = spec;
         self.reruns.put(RerunRow {
             id: rerun.0,
-            kind: match wish.scope {
+            kind: match spec.scope {
                 RerunScope::Rerun { .. } => "rerun".into(),
                 RerunScope::ColdStart { .. } => "cold_start".into(),
             },
             state: "planning".into(),
-            wish: json(wish),
-            group_names: json(groups),
-            reason: wish.reason.as_str().into(),
-            concurrency: i64::from(wish.concurrency),
+            spec: json(spec),
+            groups: json(groups),
+            reason: spec.reason.as_str().into(),
+            concurrency: i64::from(spec.concurrency),
             jobs: count(jobs.len()),
             jobs_skipped: 0,
+            jobs_left_out: i64::from(*jobs_left_out),
             planned: 0,
             started: 0,
             succeeded: 0,
@@ -217,15 +218,15 @@ impl Caches {
         });
     }
 
-    fn end_run(&mut self, at: Place, key: (i64, i64), end: &RunEnd) {
+    fn end_run(&mut self, at: Place, key: (i64, i64), end: &RunOutcome) {
         let (state, batch, reason) = match end {
-            RunEnd::Finished { batch, result } => (result.as_str(), Some(batch.0), None),
-            RunEnd::Skipped(reason) => ("skipped", None, Some(skip_word(*reason))),
+            RunOutcome::Finished { batch, result } => (result.as_str(), Some(batch.0), None),
+            RunOutcome::Skipped(reason) => ("skipped", None, Some(skip_word(*reason))),
         };
         self.reruns.change((key.0,), |row| match end {
-            RunEnd::Finished { result, .. } if result.satisfies() => row.succeeded += 1,
-            RunEnd::Finished { .. } => row.failed += 1,
-            RunEnd::Skipped(_) => row.skipped += 1,
+            RunOutcome::Finished { result, .. } if result.satisfies() => row.succeeded += 1,
+            RunOutcome::Finished { .. } => row.failed += 1,
+            RunOutcome::Skipped(_) => row.skipped += 1,
         });
         self.rerun_batches.change(key, |row| {
             row.state = state.into();

@@ -11,7 +11,7 @@ pub(super) fn is_copy(job: JobId) -> bool {
 
 pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
     match event {
-        Event::Frozen { group, .. } | Event::Thawed { group, .. } => {
+        Event::FreezeSet { group, .. } | Event::FreezeLifted { group, .. } => {
             rows.freezes.need((super::group::scope(group.as_ref()),));
         }
         Event::GroupDefined { group, .. } => rows.worker_groups.need((i64::from(group.0),)),
@@ -21,15 +21,17 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         Event::JobEnabled { job } | Event::JobDisabled { job } | Event::JobDeleted { job } => {
             rows.jobs.need((job.0,));
         }
-        Event::JobSwitched { job, .. } | Event::FireMoved { job, .. } | Event::FiresSkipped { job, .. } => {
+        Event::JobSwitchReplicated { job, .. }
+        | Event::ScheduleRescheduled { job, .. }
+        | Event::ScheduleSkipped { job, .. } => {
             if is_copy(*job) {
                 rows.shard_jobs.need((job.0, shard));
             }
         }
-        Event::JobReceived { definition, .. } | Event::JobTaken { definition, .. } => {
+        Event::JobReplicated { definition, .. } | Event::JobAttached { definition, .. } => {
             rows.shard_jobs.expect_new((definition.id.0, shard));
         }
-        Event::JobRemoved { job } | Event::JobReleased { job, .. } => {
+        Event::JobDropped { job, .. } | Event::JobDetached { job, .. } => {
             rows.shard_jobs.expect_new((job.0, shard));
         }
         Event::JobSubmitted { definition } => rows.jobs.expect_new((definition.id.0,)),
@@ -42,7 +44,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
             }
         }
         Event::DependencySatisfied { batch, parent, logical_time, .. }
-        | Event::DependencyWithdrawn { batch, parent, logical_time, .. } => {
+        | Event::DependencyRevoked { batch, parent, logical_time, .. } => {
             rows.batches.need((batch.0,));
             rows.batch_dependencies.need((batch.0, parent.0, logical_time.as_millisecond()));
         }
@@ -50,7 +52,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
             rows.batches.need((batch.0,));
             rows.attempts.expect_new((token.0,));
         }
-        Event::CodeReported { token, .. } => rows.attempts.need((token.0,)),
+        Event::UserCodeReported { token, .. } => rows.attempts.need((token.0,)),
         Event::AttemptStarted { batch, token }
         | Event::AttemptFinished { batch, token, .. }
         | Event::AssignmentReturned { batch, token, .. } => {
@@ -59,53 +61,58 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         }
         Event::BatchAssigned { batch, .. }
         | Event::FinalCommandAssigned { batch, .. }
-        | Event::FinalCommandEnded { batch, .. }
+        | Event::FinalCommandFinished { batch, .. }
         | Event::FinalCommandNotRun { batch, .. }
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::StartDue { batch }
         | Event::KillRequested { batch, .. }
-        | Event::BatchMarked { batch, .. }
+        | Event::BatchResultOverridden { batch, .. }
         | Event::BatchBlocked { batch, .. }
         | Event::BatchUnblocked { batch }
-        | Event::TimeoutMarked { batch, .. }
+        | Event::TimeoutReached { batch, .. }
         | Event::BatchFinished { batch, .. } => rows.batches.need((batch.0,)),
-        Event::ThingWaited { thing, .. } => rows.things.expect_new((thing.0,)),
-        Event::ThingSatisfied { thing, .. } | Event::ThingWithdrawn { thing, .. } => {
-            rows.things.need((thing.0,));
+        Event::ExternalDependencyRegistered { external_dependency, .. } => {
+            rows.external_dependencies.expect_new((external_dependency.0,))
         }
-        Event::ThingsForgotten { things } => things.iter().for_each(|thing| rows.things.need((thing.0,))),
+        Event::ExternalDependencySatisfied { external_dependency, .. }
+        | Event::ExternalDependencyRevoked { external_dependency, .. } => {
+            rows.external_dependencies.need((external_dependency.0,));
+        }
+        Event::ExternalDependenciesEvicted { external_dependencies } => external_dependencies
+            .iter()
+            .for_each(|external_dependency| rows.external_dependencies.need((external_dependency.0,))),
         Event::DependencyOverridden { batch, .. } => {
             rows.batches.need((batch.0,));
             rows.batch_quality.need((batch.0,));
         }
         Event::QualityRequested { batch, .. }
-        | Event::QualityTaken { batch, .. }
+        | Event::QualitySent { batch, .. }
         | Event::QualityAnswered { batch, .. } => rows.batch_quality.need((batch.0,)),
-        Event::ChecksLate { report } => {
-            rows.late_checks.need((report.authority.clone(), report.prober.clone()));
+        Event::ProbesLate { report } => {
+            rows.late_probes.need((report.authority.clone(), report.prober.clone()));
         }
-        Event::GroupReceived { .. } => rows.shards.need((shard,)),
+        Event::GroupReplicated { .. } => rows.shards.need((shard,)),
         Event::WorkerRegistered { worker, .. } => {
             rows.shards.need((shard,));
             rows.workers.need((worker.0.clone(), shard));
         }
         Event::WorkerMeasured { worker, .. }
         | Event::WorkerLost { worker, .. }
-        | Event::WorkerFound { worker, .. }
+        | Event::WorkerRecovered { worker, .. }
         | Event::LeaseExpired { worker, .. }
-        | Event::WorkerUnfit { worker, .. }
-        | Event::WorkerFit { worker, .. }
+        | Event::WorkerUnready { worker, .. }
+        | Event::WorkerReady { worker, .. }
         | Event::WorkerDrained { worker }
         | Event::WorkerResumed { worker } => rows.workers.need((worker.0.clone(), shard)),
         Event::TemplateDefined { .. }
-        | Event::TemplateRemoved { .. }
+        | Event::TemplateDeleted { .. }
         | Event::UsersAssigned { .. }
-        | Event::UserMoveAsked { .. }
+        | Event::UserMoveRequested { .. }
         | Event::UserMoved { .. }
-        | Event::UserMoveRefused { .. }
-        | Event::UserReleased { .. }
-        | Event::UserReceived { .. }
+        | Event::UserMoveRejected { .. }
+        | Event::UserDetached { .. }
+        | Event::UserAttached { .. }
         | Event::TaskCreated { .. }
         | Event::TaskChanged { .. }
         | Event::TaskDeleted { .. }
@@ -119,13 +126,13 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::BatchesPlanned { .. }
         | Event::RerunPlanned { .. }
         | Event::RerunApproved { .. }
-        | Event::RunsOrdered { .. }
-        | Event::RunEnded { .. }
+        | Event::RunsRequested { .. }
+        | Event::RunFinished { .. }
         | Event::RunsBlocked { .. }
         | Event::RerunPaused { .. }
         | Event::RerunResumed { .. }
         | Event::RerunCancelled { .. }
-        | Event::RerunEnded { .. } => super::rerun::need(rows, event),
+        | Event::RerunFinished { .. } => super::rerun::need(rows, event),
         Event::BulkRequested { bulk, items, .. } => {
             rows.bulk_operations.expect_new((bulk.0,));
             items.iter().for_each(|item| rows.bulk_items.expect_new((bulk.0, *item)));
@@ -138,60 +145,62 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::KeyRevoked { .. }
         | Event::MessageReceived { .. }
         | Event::OutboxAcknowledged { .. }
-        | Event::ParentsReceived { .. }
-        | Event::StandingsHeard { .. }
-        | Event::GenerationsHeard { .. }
-        | Event::TimesHeard { .. }
-        | Event::ParentFollowed { .. }
-        | Event::ParentWatched { .. }
-        | Event::ParentUnwatched { .. }
-        | Event::FreezeReceived { .. }
+        | Event::ParentsReplicated { .. }
+        | Event::ParentStatusUpdated { .. }
+        | Event::ParentGenerationsReceived { .. }
+        | Event::ParentTimesReceived { .. }
+        | Event::ParentSubscribed { .. }
+        | Event::ParentTimesSubscribed { .. }
+        | Event::ParentTimesUnsubscribed { .. }
+        | Event::FreezeReplicated { .. }
         | Event::HistoryEvicted { .. }
         | Event::AlarmRaised { .. }
-        | Event::ChecksRequested { .. }
+        | Event::ProbesRequested { .. }
         | Event::ThirdPartyReported { .. }
-        | Event::ThirdPartyForgotten { .. }
-        | Event::ChecksRecovered { .. }
+        | Event::ThirdPartyEvicted { .. }
+        | Event::ProbesRecovered { .. }
         | Event::FinalCommandGranted { .. }
-        | Event::JobMoveAsked { .. }
-        | Event::JobMoveRefused { .. }
-        | Event::JobKept { .. }
-        | Event::UnfinishedAsked { .. }
-        | Event::UnfinishedTold { .. }
-        | Event::UnfinishedHeard { .. }
-        | Event::RemovalDecided { .. }
+        | Event::JobMoveRequested { .. }
+        | Event::JobMoveRejected { .. }
+        | Event::JobDetachRejected { .. }
+        | Event::UnfinishedQueried { .. }
+        | Event::JobParentDeleted { .. }
+        | Event::ParentDeletionReplicated { .. }
+        | Event::UnfinishedReported { .. }
+        | Event::UnfinishedReceived { .. }
+        | Event::DeletionDecided { .. }
         | Event::JobsStaged { .. }
-        | Event::StagingDropped { .. }
+        | Event::StagingDiscarded { .. }
         | Event::ApplyCommitted { .. }
         | Event::ApplyAdvanced { .. }
         | Event::ApplyFinished { .. }
         | Event::CalendarDefined { .. }
         | Event::PoolDefined { .. }
-        | Event::PoolRemoved { .. }
-        | Event::TemplateReceived { .. }
-        | Event::TemplateForgotten { .. }
-        | Event::UsersReceived { .. }
-        | Event::UserKept { .. }
-        | Event::PoolReceived { .. }
-        | Event::PoolForgotten { .. }
-        | Event::RateOpened { .. }
-        | Event::PermitsHeard { .. }
+        | Event::PoolDeleted { .. }
+        | Event::TemplateReplicated { .. }
+        | Event::TemplateDropped { .. }
+        | Event::UsersReplicated { .. }
+        | Event::UserDetachRejected { .. }
+        | Event::PoolReplicated { .. }
+        | Event::PoolDropped { .. }
+        | Event::RateLimitReset { .. }
+        | Event::PermitReportReceived { .. }
         | Event::PermitsGranted { .. }
         | Event::PermitsReceived { .. }
         | Event::PermitsReported { .. }
-        | Event::CalendarRemoved { .. }
-        | Event::CalendarReceived { .. }
-        | Event::CalendarForgotten { .. }
+        | Event::CalendarDeleted { .. }
+        | Event::CalendarReplicated { .. }
+        | Event::CalendarDropped { .. }
         | Event::GenerationFailed { .. }
-        | Event::RunsAsked { .. }
-        | Event::RunsHeard { .. }
-        | Event::RunsTold { .. }
+        | Event::RunsQueried { .. }
+        | Event::RunsReceived { .. }
+        | Event::RunsReported { .. }
         | Event::RunSkipped { .. }
         | Event::JobCancelled { .. }
-        | Event::CancelReceived { .. }
-        | Event::CommandQuarantined { .. }
+        | Event::CancellationReplicated { .. }
+        | Event::CommandDeadLettered { .. }
         | Event::TimerSuspended { .. }
-        | Event::TimeSet { .. }
-        | Event::LossAccepted { .. } => {}
+        | Event::ClockSet { .. }
+        | Event::CommandLossAccepted { .. } => {}
     }
 }

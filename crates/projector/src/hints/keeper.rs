@@ -219,7 +219,7 @@ impl Keeper {
                 Ok(true) => living.written(number, &part),
                 Ok(false) => {
                     let partition = self.partition;
-                    tracing::info!(partition, "hints of partition {partition} were lost; they are made anew");
+                    tracing::info!(partition, "hints of partition {partition} were lost; they are rebuilt");
                     *living = living.anew();
                 }
                 Err(error) => {

@@ -29,26 +29,26 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
             tell(Marked::One(Mark::Group { shard }));
             tell(Marked::One(of(shard, user)));
         }
-        Event::UsersReceived { users } => users.iter().for_each(|user| tell(Marked::One(of(shard, user)))),
-        Event::UserReleased { user, .. } | Event::UserReceived { user, .. } => {
+        Event::UsersReplicated { users } => users.iter().for_each(|user| tell(Marked::One(of(shard, user)))),
+        Event::UserDetached { user, .. } | Event::UserAttached { user, .. } => {
             tell(Marked::One(of(shard, user)))
         }
         // Its window may reach further back.
-        Event::GroupReceived { .. } => tell(Marked::One(Mark::Group { shard })),
+        Event::GroupReplicated { .. } => tell(Marked::One(Mark::Group { shard })),
         // The present is another one, or facts are missing.
-        Event::TimeSet { .. } | Event::LossAccepted { .. } => tell(Marked::Everything),
+        Event::ClockSet { .. } | Event::CommandLossAccepted { .. } => tell(Marked::Everything),
         // These take away, or shards that nobody pulls from know of them.
         Event::TaskDeleted { .. }
         | Event::TasksPurged { .. }
         | Event::TemplateDefined { .. }
-        | Event::TemplateRemoved { .. }
-        | Event::TemplateReceived { .. }
-        | Event::TemplateForgotten { .. }
+        | Event::TemplateDeleted { .. }
+        | Event::TemplateReplicated { .. }
+        | Event::TemplateDropped { .. }
         | Event::UsersAssigned { .. }
-        | Event::UserMoveAsked { .. }
+        | Event::UserMoveRequested { .. }
         | Event::UserMoved { .. }
-        | Event::UserMoveRefused { .. }
-        | Event::UserKept { .. } => {}
+        | Event::UserMoveRejected { .. }
+        | Event::UserDetachRejected { .. } => {}
         // These are not about tasks that clients pull.
         Event::GroupDefined { .. }
         | Event::KeyDefined { .. }
@@ -57,120 +57,122 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
         | Event::JobEnabled { .. }
         | Event::JobDisabled { .. }
         | Event::JobDeleted { .. }
-        | Event::UnfinishedAsked { .. }
-        | Event::UnfinishedHeard { .. }
-        | Event::RemovalDecided { .. }
+        | Event::JobParentDeleted { .. }
+        | Event::ParentDeletionReplicated { .. }
+        | Event::UnfinishedQueried { .. }
+        | Event::UnfinishedReceived { .. }
+        | Event::DeletionDecided { .. }
         | Event::JobCancelled { .. }
         | Event::JobsStaged { .. }
-        | Event::StagingDropped { .. }
+        | Event::StagingDiscarded { .. }
         | Event::ApplyCommitted { .. }
         | Event::ApplyAdvanced { .. }
         | Event::ApplyFinished { .. }
         | Event::PoolDefined { .. }
-        | Event::PoolRemoved { .. }
-        | Event::PoolReceived { .. }
-        | Event::PoolForgotten { .. }
-        | Event::RateOpened { .. }
+        | Event::PoolDeleted { .. }
+        | Event::PoolReplicated { .. }
+        | Event::PoolDropped { .. }
+        | Event::RateLimitReset { .. }
         | Event::PermitsReported { .. }
-        | Event::PermitsHeard { .. }
+        | Event::PermitReportReceived { .. }
         | Event::PermitsGranted { .. }
         | Event::PermitsReceived { .. }
         | Event::CalendarDefined { .. }
-        | Event::CalendarRemoved { .. }
-        | Event::CalendarReceived { .. }
-        | Event::CalendarForgotten { .. }
-        | Event::FireMoved { .. }
+        | Event::CalendarDeleted { .. }
+        | Event::CalendarReplicated { .. }
+        | Event::CalendarDropped { .. }
+        | Event::ScheduleRescheduled { .. }
         | Event::GenerationFailed { .. }
-        | Event::Frozen { .. }
-        | Event::Thawed { .. }
-        | Event::FreezeReceived { .. }
+        | Event::FreezeSet { .. }
+        | Event::FreezeLifted { .. }
+        | Event::FreezeReplicated { .. }
         | Event::RerunRequested { .. }
-        | Event::RunsAsked { .. }
-        | Event::RunsHeard { .. }
+        | Event::RunsQueried { .. }
+        | Event::RunsReceived { .. }
         | Event::JobsSkipped { .. }
         | Event::BatchesPlanned { .. }
         | Event::RerunPlanned { .. }
         | Event::RerunApproved { .. }
-        | Event::RunsOrdered { .. }
-        | Event::RunEnded { .. }
+        | Event::RunsRequested { .. }
+        | Event::RunFinished { .. }
         | Event::RunsBlocked { .. }
         | Event::BulkRequested { .. }
         | Event::BulkAdvanced { .. }
         | Event::RerunPaused { .. }
         | Event::RerunResumed { .. }
         | Event::RerunCancelled { .. }
-        | Event::RerunEnded { .. }
+        | Event::RerunFinished { .. }
         | Event::MessageReceived { .. }
         | Event::OutboxAcknowledged { .. }
-        | Event::JobReceived { .. }
-        | Event::JobSwitched { .. }
-        | Event::JobRemoved { .. }
-        | Event::JobMoveAsked { .. }
+        | Event::JobReplicated { .. }
+        | Event::JobSwitchReplicated { .. }
+        | Event::JobDropped { .. }
+        | Event::JobMoveRequested { .. }
         | Event::JobMoved { .. }
-        | Event::JobMoveRefused { .. }
-        | Event::JobReleased { .. }
-        | Event::JobKept { .. }
-        | Event::JobTaken { .. }
-        | Event::UnfinishedTold { .. }
-        | Event::CancelReceived { .. }
-        | Event::RunsTold { .. }
+        | Event::JobMoveRejected { .. }
+        | Event::JobDetached { .. }
+        | Event::JobDetachRejected { .. }
+        | Event::JobAttached { .. }
+        | Event::UnfinishedReported { .. }
+        | Event::CancellationReplicated { .. }
+        | Event::RunsReported { .. }
         | Event::RunSkipped { .. }
         | Event::JobSubmitted { .. }
-        | Event::ParentsReceived { .. }
-        | Event::StandingsHeard { .. }
-        | Event::GenerationsHeard { .. }
-        | Event::TimesHeard { .. }
-        | Event::ParentFollowed { .. }
-        | Event::ParentWatched { .. }
-        | Event::ParentUnwatched { .. }
+        | Event::ParentsReplicated { .. }
+        | Event::ParentStatusUpdated { .. }
+        | Event::ParentGenerationsReceived { .. }
+        | Event::ParentTimesReceived { .. }
+        | Event::ParentSubscribed { .. }
+        | Event::ParentTimesSubscribed { .. }
+        | Event::ParentTimesUnsubscribed { .. }
         | Event::BatchGenerated { .. }
-        | Event::FiresSkipped { .. }
+        | Event::ScheduleSkipped { .. }
         | Event::StartDue { .. }
         | Event::DependencySatisfied { .. }
-        | Event::DependencyWithdrawn { .. }
+        | Event::DependencyRevoked { .. }
         | Event::BatchAssigned { .. }
         | Event::AssignmentReturned { .. }
         | Event::StartGranted { .. }
         | Event::AttemptStarted { .. }
-        | Event::CodeReported { .. }
+        | Event::UserCodeReported { .. }
         | Event::AttemptFinished { .. }
         | Event::RetryScheduled { .. }
         | Event::RetryDue { .. }
         | Event::KillRequested { .. }
         | Event::BatchFinished { .. }
-        | Event::BatchMarked { .. }
+        | Event::BatchResultOverridden { .. }
         | Event::FinalCommandAssigned { .. }
         | Event::FinalCommandGranted { .. }
-        | Event::FinalCommandEnded { .. }
+        | Event::FinalCommandFinished { .. }
         | Event::FinalCommandNotRun { .. }
         | Event::BatchBlocked { .. }
         | Event::BatchUnblocked { .. }
-        | Event::TimeoutMarked { .. }
+        | Event::TimeoutReached { .. }
         | Event::AlarmRaised { .. }
-        | Event::ThingWaited { .. }
-        | Event::ThingSatisfied { .. }
-        | Event::ThingWithdrawn { .. }
-        | Event::ThingsForgotten { .. }
+        | Event::ExternalDependencyRegistered { .. }
+        | Event::ExternalDependencySatisfied { .. }
+        | Event::ExternalDependencyRevoked { .. }
+        | Event::ExternalDependenciesEvicted { .. }
         | Event::DependencyOverridden { .. }
-        | Event::ChecksRequested { .. }
+        | Event::ProbesRequested { .. }
         | Event::QualityRequested { .. }
-        | Event::QualityTaken { .. }
+        | Event::QualitySent { .. }
         | Event::QualityAnswered { .. }
         | Event::ThirdPartyReported { .. }
-        | Event::ThirdPartyForgotten { .. }
-        | Event::ChecksLate { .. }
-        | Event::ChecksRecovered { .. }
+        | Event::ThirdPartyEvicted { .. }
+        | Event::ProbesLate { .. }
+        | Event::ProbesRecovered { .. }
         | Event::HistoryEvicted { .. }
         | Event::WorkerRegistered { .. }
         | Event::WorkerMeasured { .. }
         | Event::WorkerLost { .. }
-        | Event::WorkerFound { .. }
+        | Event::WorkerRecovered { .. }
         | Event::LeaseExpired { .. }
         | Event::WorkerDrained { .. }
         | Event::WorkerResumed { .. }
-        | Event::WorkerUnfit { .. }
-        | Event::WorkerFit { .. }
-        | Event::CommandQuarantined { .. }
+        | Event::WorkerUnready { .. }
+        | Event::WorkerReady { .. }
+        | Event::CommandDeadLettered { .. }
         | Event::TimerSuspended { .. } => {}
     }
 }

@@ -1,21 +1,23 @@
 //! The AsyncAPI 3.0 document: topics, keys, partitions, and what is promised of each.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::{command_path, event_path};
 
 const ABOUT: &str = "Tidemill keeps everything it knows in a log. `events` is the public feed: one CloudEvents 1.0 \
-JSON record per fact, for anyone. `commands` takes wishes from those with the right. The other topics are internal \
+JSON record per public fact, for anyone. `commands` takes requests from those with the right. The other topics are internal \
 and named here so that an operator knows them. Topic names carry the installation's prefix, `tidemill.` by default.";
 
-const EVENTS: &str = "One record per fact. Key: the number of the shard, as text. Partition: the same number as \
-that of the journal which holds the fact. Order: within a partition, that of the journal, by `id` (offset-index); \
-none between partitions. Delivery: every fact at least once; a repeat has the same `source` and `id`. After a lost \
+const EVENTS: &str = "One record per public fact; bookkeeping between shards stays in the journal. Key: the number of the shard, as text. Partition: the same number as \
+that of the journal which holds the fact. Order: within a partition, that of the journal, by `id` (offset-index, with gaps where the \
+journal has internal facts); none between partitions. Delivery: every public fact at least once; a repeat has the same `source` and `id`. After a lost \
 acknowledgement a record may also stand after its successors: who needs the strict order sorts by `id`. Retention: \
 set by the site.";
 
-const COMMANDS: &str = "One record per wish. Key: the number of the shard that decides it, as text. Partition: 0 for \
-shard 0 (the catalogue), else 1 + (shard - 1) mod (partitions - 1); with one partition, 0. Order: a partition's wishes \
+const COMMANDS: &str = "One record per request. Key: the number of the shard that decides it, as text. Partition: 0 for \
+shard 0 (the catalogue), else 1 + (shard - 1) mod (partitions - 1); with one partition, 0. Order: a partition's requests \
 are decided in the order of the topic. Delivery: send again with the same `request` until an outcome is known; a \
 repeat gets the first outcome. Retention: at least 14 days.";
 
@@ -33,13 +35,15 @@ const DEAD_LETTERS: &str = "What could not be decoded or decided: the raw record
 the site.";
 
 pub(super) fn document<'a>(
-    events: impl Iterator<Item = &'a String>,
+    events: &BTreeMap<String, Value>,
     commands: impl Iterator<Item = &'a String>,
 ) -> Value {
     let message = |name: &str, path: String| json!({"name": name, "contentType": "application/json", "payload": {"$ref": format!("./{path}")}});
     let of_events: Map<_, _> = events
-        .map(|kind| {
+        .iter()
+        .map(|(kind, schema)| {
             let mut message = message(&crate::event::type_of(kind), event_path(kind));
+            message["summary"] = schema["description"].clone();
             message["bindings"] = key("The number of the shard, as text.");
             (kind.clone(), message)
         })
@@ -71,7 +75,7 @@ pub(super) fn document<'a>(
             },
             "takeCommands": {
                 "action": "receive", "channel": {"$ref": "#/channels/commands"},
-                "summary": "The owner of the partition decides each wish.",
+                "summary": "The owner of the partition decides each request.",
             },
         },
     })

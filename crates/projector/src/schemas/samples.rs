@@ -15,14 +15,14 @@ pub fn samples() -> Vec<Event> {
     };
     catalogue()
         .into_iter()
-        .chain(wishes())
+        .chain(specs())
         .chain(calendars())
         .chain(pull())
         .chain(reruns())
         .chain(shard())
         .chain(foreign())
         .chain(batch())
-        .chain(things())
+        .chain(external_dependencies())
         .chain(rest())
         .map(decode)
         .collect()
@@ -71,9 +71,12 @@ fn catalogue() -> Vec<Value> {
         json!({"job_enabled": {"job": 4096}}),
         json!({"job_disabled": {"job": 4096}}),
         json!({"job_deleted": {"job": 4096}}),
-        json!({"frozen": {"group": "demo", "freeze": freeze()}}),
-        json!({"thawed": {"group": "demo", "by": {"app": "etl", "user": "ann"}, "reason": "moved"}}),
-        json!({"freeze_received": {"scope": "everything", "freeze": freeze()}}),
+        json!({"job_parent_deleted": {
+            "parent": 4096, "name": "demo/load", "children": [{"shard": 1, "jobs": 2}, {"shard": 2, "jobs": 1}],
+        }}),
+        json!({"freeze_set": {"group": "demo", "freeze": freeze()}}),
+        json!({"freeze_lifted": {"group": "demo", "by": {"app": "etl", "user": "ann"}, "reason": "moved"}}),
+        json!({"freeze_replicated": {"scope": "everything", "freeze": freeze()}}),
         json!({"message_received": {"from": 0, "number": 7}}),
         json!({"outbox_acknowledged": {"to": 1, "upto": 7}}),
     ]
@@ -90,32 +93,32 @@ fn moved_job() -> Value {
     json!({"runs": [hours, again], "next": fire(), "passed": FIRE[1], "catching_up": true})
 }
 
-fn wishes() -> Vec<Value> {
+fn specs() -> Vec<Value> {
     let job = json!({
         "name": "load", "group": "demo", "owner": "ann", "type": "shell", "command": "load ${yyyyMMdd-1d}",
         "priority": 3, "schedule": {"period": "hour", "zone": "Europe/Berlin"}, "parents": ["extract"],
     });
     let by = json!({"app": "etl", "user": "ann"});
     let busy = json!([{"job": 4096, "batches": 2, "newest": 8193}]);
-    let removal = json!({"staged": {"apply": "w-1~7.0", "parts": 1, "prune": ["demo"]}});
+    let deletion = json!({"staged": {"apply": "w-1~7.0", "parts": 1, "prune": ["demo"]}});
     vec![
         json!({"jobs_staged": {"apply": "w-1~7.0", "part": 0, "jobs": [job]}}),
-        json!({"staging_dropped": {"apply": "w-0~3.0"}}),
+        json!({"staging_discarded": {"apply": "w-0~3.0"}}),
         json!({"apply_committed": {
             "apply": "w-1~7.0", "delete": [8192], "cancel": by, "request": "w-1", "reply_to": "api-1",
         }}),
         json!({"apply_advanced": {"apply": "w-1~7.0", "done": 200}}),
         json!({"apply_finished": {"apply": "w-1~7.0", "request": "w-1", "reply_to": "api-1"}}),
-        json!({"unfinished_asked": {
-            "question": 1, "removal": removal, "jobs": [4096], "request": "w-1", "reply_to": "api-1",
+        json!({"unfinished_queried": {
+            "question": 1, "deletion": deletion, "jobs": [4096], "request": "w-1", "reply_to": "api-1",
         }}),
-        json!({"unfinished_told": {"question": 1, "jobs": busy}}),
-        json!({"unfinished_heard": {"question": 1, "from": 1, "jobs": busy}}),
-        json!({"removal_decided": {
+        json!({"unfinished_reported": {"question": 1, "jobs": busy}}),
+        json!({"unfinished_received": {"question": 1, "from": 1, "jobs": busy}}),
+        json!({"deletion_decided": {
             "question": 1, "request": "w-1", "reply_to": "api-1", "outcome": {"answered": "done"},
         }}),
         json!({"job_cancelled": {"job": 4096, "shard": 1, "by": by}}),
-        json!({"job_move_asked": {
+        json!({"job_move_requested": {
             "job": 4096, "from": 1, "to": "other", "until": "2026-03-01T10:02:00Z", "request": "w-1",
             "reply_to": "api-1", "by": by,
         }}),
@@ -123,12 +126,12 @@ fn wishes() -> Vec<Value> {
             "definition": definition(4096, 3), "enabled": true, "previous_group": "lake", "from": 2,
             "moved": moved_job(), "request": "w-1", "reply_to": "api-1", "by": by,
         }}),
-        json!({"job_move_refused": {
+        json!({"job_move_rejected": {
             "job": 4096, "reason": {"job_not_moved": {"job": "demo/load", "reason": "its final command has not ended"}},
             "request": "w-1", "reply_to": "api-1",
         }}),
-        json!({"cancel_received": {"job": 4096, "by": by}}),
-        json!({"loss_accepted": {
+        json!({"cancellation_replicated": {"job": 4096, "by": by}}),
+        json!({"command_loss_accepted": {
             "by": "ann", "reason": "the topic was recreated", "done": 41, "kept_from": 60, "resumed_at": 64,
         }}),
     ]
@@ -142,24 +145,24 @@ fn calendars() -> Vec<Value> {
     vec![
         json!({"calendar_defined": {"calendar": calendar}}),
         json!({"pool_defined": {"pool": {"version": 3, "spec": {"name": "warehouse", "slots": 8}}}}),
-        json!({"pool_removed": {"name": "warehouse"}}),
-        json!({"pool_received": {"pool": {"version": 4, "spec": {
+        json!({"pool_deleted": {"name": "warehouse"}}),
+        json!({"pool_replicated": {"pool": {"version": 4, "spec": {
             "name": "api", "slots": 8, "rate": {"starts": 10, "interval_s": 60}, "group": "demo", "comment": "shared",
         }}}}),
-        json!({"pool_forgotten": {"name": "api"}}),
-        json!({"rate_opened": {"name": "api"}}),
+        json!({"pool_dropped": {"name": "api"}}),
+        json!({"rate_limit_reset": {"name": "api"}}),
         json!({"permits_reported": {"report": {
             "pools": [{"name": "warehouse", "weight": 2}], "started": 1, "ended": 2, "unused": 1, "wanted": 4,
         }}}),
-        json!({"permits_heard": {"from": 1, "report": {
+        json!({"permit_report_received": {"from": 1, "report": {
             "pools": [{"name": "warehouse", "weight": 2}], "started": 1, "ended": 2, "unused": 1, "wanted": 4,
         }}}),
         json!({"permits_granted": {"to": 1, "pools": [{"name": "warehouse", "weight": 2}], "permits": 3}}),
         json!({"permits_received": {"pools": [{"name": "warehouse", "weight": 2}], "permits": 3}}),
-        json!({"calendar_removed": {"name": "cn"}}),
-        json!({"calendar_received": {"calendar": calendar}}),
-        json!({"calendar_forgotten": {"name": "cn"}}),
-        json!({"fire_moved": {"job": 4096, "next": fire()}}),
+        json!({"calendar_deleted": {"name": "cn"}}),
+        json!({"calendar_replicated": {"calendar": calendar}}),
+        json!({"calendar_dropped": {"name": "cn"}}),
+        json!({"schedule_rescheduled": {"job": 4096, "next": fire()}}),
         json!({"generation_failed": {
             "job": 4096, "logical_time": FIRE[1], "failures": 1, "reason": "panicked",
             "retry_at": "2026-03-01T10:01:05Z",
@@ -203,19 +206,19 @@ fn pull() -> Vec<Value> {
     });
     vec![
         json!({"template_defined": {"template": template}}),
-        json!({"template_removed": {"name": "copy"}}),
+        json!({"template_deleted": {"name": "copy"}}),
         json!({"users_assigned": {"group": "demo", "shard": 1, "users": ["ann", "uid_7"]}}),
-        json!({"user_move_asked": with(json!({"user": "ann", "from": 1, "to": "other"}), asker.clone())}),
+        json!({"user_move_requested": with(json!({"user": "ann", "from": 1, "to": "other"}), asker.clone())}),
         json!({"user_moved": with(moved, asker.clone())}),
-        json!({"user_move_refused": with(
+        json!({"user_move_rejected": with(
             json!({"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 4096}}}), asker,
         )}),
-        json!({"template_received": {"template": template}}),
-        json!({"template_forgotten": {"name": "copy"}}),
-        json!({"users_received": {"users": ["ann", "uid_7"]}}),
-        json!({"user_released": {"user": "ann", "history": history, "tasks": tasks}}),
-        json!({"user_kept": {"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 4096}}}}),
-        json!({"user_received": {"user": "ann", "history": history, "tasks": tasks}}),
+        json!({"template_replicated": {"template": template}}),
+        json!({"template_dropped": {"name": "copy"}}),
+        json!({"users_replicated": {"users": ["ann", "uid_7"]}}),
+        json!({"user_detached": {"user": "ann", "history": history, "tasks": tasks}}),
+        json!({"user_detach_rejected": {"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 4096}}}}),
+        json!({"user_attached": {"user": "ann", "history": history, "tasks": tasks}}),
         json!({"task_created": {"task": 4096, "spec": spec}}),
         json!({"task_changed": {"task": 4096, "version": 2, "spec": spec}}),
         json!({"task_deleted": {"task": 4096}}),
@@ -232,7 +235,7 @@ fn pull() -> Vec<Value> {
 fn reruns() -> Vec<Value> {
     let by = json!({"app": "etl", "user": "ann"});
     let by_hand = |name: &str| json!({name: {"rerun": 4096, "by": by}});
-    let wish = json!({
+    let spec = json!({
         "scope": {"rerun": {"jobs": [4096], "cascade": {"subset": [8192]}}}, "from": FIRE[1], "to": FIRE[0],
         "reach": FIRE[0], "only": "failed", "order": "newest", "concurrency": 5, "definition": "recorded", "reason": "late data",
         "approve": true,
@@ -243,24 +246,24 @@ fn reruns() -> Vec<Value> {
     let unfinished = json!({"unfinished": {"batch": 4097, "logical_time": FIRE[1]}});
     vec![
         json!({"rerun_requested": {
-            "rerun": 4096, "wish": wish, "by": by, "groups": ["demo"],
+            "rerun": 4096, "spec": spec, "by": by, "groups": ["demo"],
             "jobs": [{"job": 4096, "version": 2, "touches": 1}, {"job": 8192, "version": 1}],
         }}),
-        json!({"runs_asked": {
+        json!({"runs_queried": {
             "rerun": 4096, "part": 1, "shard": 1, "upto": 2, "asked": [{"job": 4096, "times": [FIRE[1]]}],
         }}),
-        json!({"runs_told": {"rerun": 4096, "part": 1, "runs": told}}),
-        json!({"runs_heard": {"rerun": 4096, "part": 1, "from": 1, "runs": told}}),
+        json!({"runs_reported": {"rerun": 4096, "part": 1, "runs": told}}),
+        json!({"runs_received": {"rerun": 4096, "part": 1, "from": 1, "runs": told}}),
         json!({"jobs_skipped": {"rerun": 4096, "jobs": [{"job": 8192, "reason": unfinished}]}}),
         json!({"batches_planned": {"rerun": 4096, "first": 2, "batches": [
             {"job": 4096, "logical_time": FIRE[1], "run": 1, "after": [1]},
         ]}}),
         json!({"rerun_planned": {"rerun": 4096, "batches": 2}}),
         by_hand("rerun_approved"),
-        json!({"runs_ordered": {"rerun": 4096, "runs": [
+        json!({"runs_requested": {"rerun": 4096, "runs": [
             {"number": 2, "job": 4096, "logical_time": FIRE[1]},
         ]}}),
-        json!({"run_ended": {
+        json!({"run_finished": {
             "rerun": 4096, "number": 2, "end": {"finished": {"batch": 4097, "result": "failed"}},
         }}),
         json!({"run_skipped": {
@@ -277,25 +280,28 @@ fn reruns() -> Vec<Value> {
         by_hand("rerun_paused"),
         by_hand("rerun_resumed"),
         json!({"rerun_cancelled": {"rerun": 4096, "by": by, "kill": true}}),
-        json!({"rerun_ended": {"rerun": 4096, "result": "done_with_failures", "message": "3 of 40"}}),
+        json!({"rerun_finished": {"rerun": 4096, "result": "done_with_failures", "message": "3 of 40"}}),
     ]
 }
 
 fn shard() -> Vec<Value> {
     vec![
-        json!({"group_received": {"group": 1, "name": "demo", "worker_key": "aa11", "settings": settings()}}),
-        json!({"job_received": {"definition": definition(4096, 2), "enabled": true, "next": fire()}}),
-        json!({"job_switched": {"job": 4096, "enabled": true, "next": fire()}}),
-        json!({"job_removed": {"job": 4096}}),
-        json!({"job_released": {"job": 4096, "moved": moved_job()}}),
-        json!({"job_kept": {
+        json!({"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa11", "settings": settings()}}),
+        json!({"job_replicated": {"definition": definition(4096, 2), "enabled": true, "next": fire()}}),
+        json!({"job_switch_replicated": {"job": 4096, "enabled": true, "next": fire()}}),
+        json!({"job_dropped": {"job": 4096, "orphaned_in": [1, 2]}}),
+        json!({"parent_deletion_replicated": {
+            "parent": 4096, "name": "demo/load", "deleted_at": "2026-03-01T10:00:00Z", "jobs": [8192, 12288],
+        }}),
+        json!({"job_detached": {"job": 4096, "moved": moved_job()}}),
+        json!({"job_detach_rejected": {
             "job": 4096, "reason": {"job_not_moved": {"job": "demo/load", "reason": "its final command has not ended"}},
         }}),
-        json!({"job_taken": {
+        json!({"job_attached": {
             "definition": definition(4096, 3), "enabled": true, "next": fire(), "moved": moved_job(),
         }}),
         json!({"job_submitted": {"definition": definition(4097, 1)}}),
-        json!({"fires_skipped": {
+        json!({"schedule_skipped": {
             "job": 4096, "from": "2026-02-01T00:00:00Z", "to": FIRE[1], "count": 682, "reason": "too_old",
             "next": fire(),
         }}),
@@ -308,15 +314,15 @@ fn foreign() -> Vec<Value> {
         "logical_time": FIRE[1], "succeeded": true, "run": 1, "batch": 4097, "result": "success",
     });
     vec![
-        json!({"parents_received": {
+        json!({"parents_replicated": {
             "parents": [{"job": 8192, "name": "lake/extract", "shard": 2, "schedule": schedule}],
         }}),
-        json!({"standings_heard": {"parent": 8192, "standings": [ended]}}),
-        json!({"generations_heard": {"parent": 8192, "times": [FIRE[1]], "left_out": 3}}),
-        json!({"times_heard": {"parent": 8192, "times": [FIRE[1]]}}),
-        json!({"parent_followed": {"job": 4096, "by": 2, "what": "generations"}}),
-        json!({"parent_watched": {"job": 4096, "by": 2, "times": [FIRE[1]]}}),
-        json!({"parent_unwatched": {"job": 4096, "by": 2, "times": [FIRE[1]]}}),
+        json!({"parent_status_updated": {"parent": 8192, "standings": [ended]}}),
+        json!({"parent_generations_received": {"parent": 8192, "times": [FIRE[1]], "left_out": 3}}),
+        json!({"parent_times_received": {"parent": 8192, "times": [FIRE[1]]}}),
+        json!({"parent_subscribed": {"job": 4096, "by": 2, "what": "generations"}}),
+        json!({"parent_times_subscribed": {"job": 4096, "by": 2, "times": [FIRE[1]]}}),
+        json!({"parent_times_unsubscribed": {"job": 4096, "by": 2, "times": [FIRE[1]]}}),
     ]
 }
 
@@ -329,7 +335,7 @@ fn batch() -> Vec<Value> {
             "parameters": {"force": "1"}, "next": fire(),
         }}),
         json!({"dependency_satisfied": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 1}}),
-        json!({"dependency_withdrawn": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 2}}),
+        json!({"dependency_revoked": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 2}}),
         json!({"batch_assigned": {
             "batch": 4097, "attempt": 2, "token": 8193, "worker": "w-1", "start_by": "2026-03-01T10:06:00Z",
         }}),
@@ -345,14 +351,14 @@ fn batch() -> Vec<Value> {
             "outcome": {"result": "failed", "exit_code": 3, "signal": 9, "message": "exit code 3"},
             "usage": {"duration_ms": 1200, "cpu_ms": 800, "peak_memory_kib": 2048},
         }}),
-        json!({"code_reported": {"batch": 4097, "token": 8193, "code": 3}}),
+        json!({"user_code_reported": {"batch": 4097, "token": 8193, "code": 3}}),
         json!({"final_command_assigned": {
             "batch": 4097, "job": 4096, "token": 12289, "worker": "w-1", "start_by": "2026-03-01T10:12:00Z",
         }}),
         json!({"final_command_granted": {
             "batch": 4097, "token": 12289, "worker": "w-1", "incarnation": "i-1", "nonce": "n-2",
         }}),
-        json!({"final_command_ended": {
+        json!({"final_command_finished": {
             "batch": 4097, "job": 4096, "token": 12289, "worker": "w-1", "result": "failed", "exit_code": 2,
             "message": "exit code 2",
         }}),
@@ -373,11 +379,11 @@ fn batch() -> Vec<Value> {
             "batch": 4097, "result": "killed", "by": {"app": "etl", "user": "ann"}, "message": "wrong input",
         }}),
         json!({"start_due": {"batch": 4097}}),
-        json!({"batch_marked": {
+        json!({"batch_result_overridden": {
             "batch": 4097, "job": 4096, "logical_time": FIRE[1], "result": "skipped",
             "by": {"app": "etl", "user": "ann"}, "reason": "the source was closed that day",
         }}),
-        json!({"timeout_marked": {"batch": 4097, "kind": "output", "deadline": "2026-03-01T10:07:00Z"}}),
+        json!({"timeout_reached": {"batch": 4097, "kind": "output", "deadline": "2026-03-01T10:07:00Z"}}),
         json!({"alarm_raised": {
             "kind": "output_timeout", "severity": "important", "job": 4096, "batch": 4097, "worker": "w-1",
             "message": "output timeout: batch 4097 runs",
@@ -386,31 +392,31 @@ fn batch() -> Vec<Value> {
     ]
 }
 
-fn things() -> Vec<Value> {
+fn external_dependencies() -> Vec<Value> {
     let by = json!({"app": "etl", "user": "ann"});
     vec![
-        json!({"thing_waited": {
-            "thing": 4097, "what": {"path": {"path": "hdfs://nn:8020/data/20260301", "mark": "_SUCCESS"}},
+        json!({"external_dependency_registered": {
+            "external_dependency": 4097, "what": {"path": {"path": "hdfs://nn:8020/data/20260301", "mark": "_SUCCESS"}},
         }}),
-        json!({"thing_satisfied": {"thing": 4097, "generation": 1}}),
-        json!({"thing_withdrawn": {"thing": 4097, "generation": 2, "worker": "w-1"}}),
-        json!({"things_forgotten": {"things": [4097, 8193]}}),
+        json!({"external_dependency_satisfied": {"external_dependency": 4097, "generation": 1}}),
+        json!({"external_dependency_revoked": {"external_dependency": 4097, "generation": 2, "worker": "w-1"}}),
+        json!({"external_dependencies_evicted": {"external_dependencies": [4097, 8193]}}),
         json!({"dependency_overridden": {
-            "batch": 4097, "things": [4097], "parents": [{"job": 8192, "logical_time": FIRE[1]}],
+            "batch": 4097, "external_dependencies": [4097], "parents": [{"job": 8192, "logical_time": FIRE[1]}],
             "quality": true, "unmet": 1, "by": by, "reason": "the file came by mail",
         }}),
-        json!({"checks_requested": {"batch": 4097, "by": by}}),
+        json!({"probes_requested": {"batch": 4097, "by": by}}),
         json!({"quality_requested": {"batch": 4097, "number": 1, "again_at": "2026-03-01T10:11:00Z"}}),
-        json!({"quality_taken": {"batch": 4097, "number": 1, "by": "p-1"}}),
+        json!({"quality_sent": {"batch": 4097, "number": 1, "by": "p-1"}}),
         json!({"quality_answered": {"batch": 4097, "allowed": false, "reason": "too few rows", "by": by}}),
         json!({"third_party_reported": {
             "report": {"code": "erp", "logical_time": FIRE[1], "ready": true}, "by": by,
         }}),
-        json!({"third_party_forgotten": {"upto": FIRE[1], "count": 500}}),
-        json!({"checks_late": {"report": {
+        json!({"third_party_evicted": {"upto": FIRE[1], "count": 500}}),
+        json!({"probes_late": {"report": {
             "prober": "p-1", "authority": "hdfs://nn:8020", "late_ms": 301_000, "failure": "connection refused",
         }}}),
-        json!({"checks_recovered": {"prober": "p-1", "authority": "hdfs://nn:8020"}}),
+        json!({"probes_recovered": {"prober": "p-1", "authority": "hdfs://nn:8020"}}),
     ]
 }
 
@@ -426,14 +432,14 @@ fn rest() -> Vec<Value> {
             "overloaded": true,
         }}),
         life("worker_lost"),
-        life("worker_found"),
+        life("worker_recovered"),
         life("lease_expired"),
         json!({"worker_drained": {"worker": "w-1"}}),
         json!({"worker_resumed": {"worker": "w-1"}}),
-        json!({"worker_unfit": {"worker": "w-1", "incarnation": "i-1", "reason": "its disk is full"}}),
-        life("worker_fit"),
-        json!({"command_quarantined": {"offset": 41, "reason": "it is not JSON"}}),
+        json!({"worker_unready": {"worker": "w-1", "incarnation": "i-1", "reason": "its disk is full"}}),
+        life("worker_ready"),
+        json!({"command_dead_lettered": {"offset": 41, "reason": "it is not JSON"}}),
         json!({"timer_suspended": {"entity": "job/4096", "reason": "panicked"}}),
-        json!({"time_set": {"now": FIRE[0]}}),
+        json!({"clock_set": {"now": FIRE[0]}}),
     ]
 }

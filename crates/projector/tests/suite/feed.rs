@@ -7,8 +7,10 @@ use std::time::Duration;
 use crate::support::{Owner, catalogue, lives, log, shard};
 use serde_json::{Value, json};
 use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
-use tidemill_model::Timestamp;
-use tidemill_projector::{Error, FeedCursor, FeedReader, Progress, PublishConfig, Shutdown, publish};
+use tidemill_model::{Audience, Timestamp};
+use tidemill_projector::{
+    Error, FeedCursor, FeedReader, Journal, Progress, PublishConfig, Shutdown, Start, publish,
+};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -22,16 +24,113 @@ fn ids(reader: &mut FeedReader, most: usize) -> Vec<String> {
     ids
 }
 
+/// What only shards tell one another.
+fn internal(number: u64) -> (u16, Value) {
+    (1, json!({"message_received": {"from": 0, "number": number}}))
+}
+
+/// Journals in which every third record has internal events in front, between and behind, and the last ones of each have
+/// nothing else.
 fn journals() -> (MemoryLog, Arc<dyn Log>, Vec<u64>) {
     let (memory, log) = log(2);
-    let mut ends = vec![Owner::claim(&*log, 0).decide(catalogue())];
+    let mut catalogues = Owner::claim(&*log, 0);
+    catalogues.decide(catalogue());
     let mut owner = Owner::claim(&*log, 1);
-    let mut last = owner.decide(shard());
-    for decision in lives(1, 30, 2) {
-        last = owner.decide(decision);
+    owner.decide(shard());
+    for (number, mut decision) in (0..).zip(lives(1, 30, 2)) {
+        if number % 3 == 0 {
+            decision.insert(0, internal(number));
+            decision.insert(decision.len() / 2, internal(number));
+            decision.push(internal(number));
+            owner.decide(vec![internal(number)]);
+        }
+        owner.decide(decision);
     }
-    ends.push(last);
-    (memory, log, ends)
+    let ends = [&mut catalogues, &mut owner].map(|owner| owner.decide_all(vec![vec![internal(99)]; 5]));
+    (memory, log, ends.to_vec())
+}
+
+/// What the feed has to have: every public event of the journals, by source and id, and how many are internal.
+fn public(log: &dyn Log) -> (BTreeSet<String>, usize) {
+    let (mut public, mut internal) = (BTreeSet::new(), 0);
+    for partition in 0..log.partitions(Topic::Journal) {
+        let mut journal = Journal::open(log, partition, "the test", Start::Beginning).unwrap();
+        while let Some(entry) = journal.next(Duration::ZERO).unwrap() {
+            for (index, recorded) in entry.envelope.events.iter().enumerate() {
+                match recorded.event.of_kind().audience {
+                    Audience::Public(_) => {
+                        public.insert(format!(
+                            "tidemill/{}/{partition} {}-{index}",
+                            log.log_id(),
+                            entry.offset
+                        ));
+                    }
+                    Audience::Internal(_) => internal += 1,
+                }
+            }
+        }
+    }
+    (public, internal)
+}
+
+/// EVT-4: the feed and its topic have every public event of the journal, and no internal one.
+#[test]
+fn internal_events_stay_in_the_journal() {
+    let (_, log, ends) = journals();
+    let (public, internal) = public(&*log);
+    assert!(internal > 60, "{internal}");
+    assert_eq!(expected(&*log), public);
+    publish_to(&log, &ends).unwrap();
+    assert_eq!(published(&*log).into_iter().collect::<BTreeSet<_>>(), public);
+}
+
+/// EVT-4: behind the last public event the publisher goes on through internal ones, and says that it has; whoever begins
+/// again there publishes nothing twice and leaves nothing out.
+#[test]
+fn publisher_goes_on_behind_internal_events() {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    let mut seen = 0;
+    // At first there is nothing public; later more records than are read back.
+    for round in 0..4 {
+        let last = owner.decide_all(vec![vec![internal(round)]; 90]);
+        publish_to(&log, &[last]).unwrap();
+        assert_eq!(published(&*log).len(), seen);
+        let drained =
+            vec![internal(round), (1, json!({"worker_drained": {"worker": "w-1"}})), internal(round)];
+        let last = owner.decide(drained);
+        publish_to(&log, &[last]).unwrap();
+        seen += 1;
+        assert_eq!(published(&*log).len(), seen);
+    }
+    assert_eq!(published(&*log).into_iter().collect::<BTreeSet<_>>(), public(&*log).0);
+}
+
+/// EVT-4: the cursor moves on behind internal events; on a long way through them the reader lets go of its caller, and
+/// says that there is more.
+#[test]
+fn cursor_moves_behind_internal_events() {
+    let (_, log) = log(2);
+    let mut owner = Owner::claim(&*log, 1);
+    let last = owner.decide_all((0..3_000).map(|number| vec![internal(number)]).collect());
+    let mut reader = FeedReader::new(&*log, FeedCursor::start(log.log_id())).unwrap();
+    let mut looks = 0;
+    loop {
+        assert!(reader.next(Duration::ZERO).unwrap().is_none());
+        looks += 1;
+        if !reader.is_skipping() {
+            break;
+        }
+    }
+    assert!(looks > 1, "3,000 records were read at once");
+    assert_eq!(*reader.cursor(), FeedCursor::after(log.log_id(), [(1, last)]));
+    let cursor = FeedCursor::parse(&reader.cursor().to_string()).unwrap();
+    let drained = owner.decide(vec![internal(1), (1, json!({"worker_drained": {"worker": "w-1"}}))]);
+    for reader in [&mut reader, &mut FeedReader::new(&*log, cursor).unwrap()] {
+        let (_, event) = reader.next(LONG).unwrap().unwrap();
+        assert_eq!((event.offset, event.index, event.kind), (drained, 1, "worker.drained"));
+        assert!(reader.next(Duration::ZERO).unwrap().is_none());
+    }
 }
 
 /// EVT-4: wherever a reader stops, the next one goes on there: nothing twice, nothing left out.
@@ -62,6 +161,9 @@ fn feed_begins_at_a_time() {
     let drained = |owner: &mut Owner| owner.decide(vec![(1, json!({"worker_drained": {"worker": "w-1"}}))]);
     let last_before = drained(&mut second);
     let since = second.now_ms + 1;
+    // Of that time, and nothing for the feed to begin with.
+    second.now_ms = since + 50;
+    second.decide(vec![internal(1)]);
     first.now_ms = since + 100;
     let defined = first.decide(vec![(0, json!({"key_revoked": {"app": "etl"}}))]);
     let at = Timestamp::from_millisecond(since).unwrap();
@@ -71,6 +173,8 @@ fn feed_begins_at_a_time() {
     let (cursor, event) = reader.next(LONG).unwrap().unwrap();
     assert_eq!((event.offset, event.kind), (defined, "key.revoked"));
     assert!(reader.next(Duration::ZERO).unwrap().is_none(), "{last_before} is earlier");
+    second.now_ms = since - 7 - 2;
+    drained(&mut second);
     second.now_ms = since - 7;
     let on_time = drained(&mut second);
     let cursor = FeedCursor::parse(&cursor.to_string()).unwrap();

@@ -9,7 +9,7 @@ use crate::support::{
 use serde_json::json;
 use tidemill_projector::{Config, Progress, Shutdown, rebuild, run, verify};
 use tidemill_store::rows::BatchRow;
-use tidemill_store::{AttemptFilter, JobFilter, PageRequest, QuarantineFilter, ReadTables, WorkerFilter};
+use tidemill_store::{AttemptFilter, DeadLetterFilter, JobFilter, PageRequest, ReadTables, WorkerFilter};
 
 /// Everything into new tables, in one go.
 fn project(log: &std::sync::Arc<dyn tidemill_log::Log>, database: &Database) {
@@ -44,7 +44,7 @@ fn a_batch_is_shown_in_every_state_of_its_life() {
         json!({"batch": id(1), "token": id(1), "worker": "w-1", "reason": {"rejected": "no memory"}});
     let row = shown(&mut owner, vec![json!({"assignment_returned": returned})]);
     assert_eq!((row.state, row.token, row.returned, &*row.message), (0, None, 1, "no memory"));
-    let log_row = database.tables.reassignments(id(1)).unwrap().remove(0);
+    let log_row = database.tables.assignment_returns(id(1)).unwrap().remove(0);
     assert_eq!((&*log_row.reason, log_row.assigned_at), ("rejected", Some(owner.now_ms - 7)));
     let row = shown(&mut owner, vec![assigned(1, 2, 1), granted(1, 2)]);
     assert_eq!((row.state, row.attempts, row.started_at), (2, 1, None), "granted is not started");
@@ -97,7 +97,7 @@ fn definitions_keys_and_workers_are_shown_as_they_are_now() {
         }})),
         (1, json!({"worker_lost": {"worker": "w-1", "incarnation": "i-2"}})),
         (1, json!({"worker_drained": {"worker": "w-1"}})),
-        (1, json!({"command_quarantined": {"offset": 4, "reason": "not JSON"}})),
+        (1, json!({"command_dead_lettered": {"offset": 4, "reason": "not JSON"}})),
     ]);
     let database = Database::new();
     project(&log, &database);
@@ -118,7 +118,7 @@ fn definitions_keys_and_workers_are_shown_as_they_are_now() {
     let slots: Vec<_> = tables.resources("w-1").unwrap();
     assert_eq!(slots.iter().map(|row| (&*row.job_type, row.slots)).collect::<Vec<_>>(), [("shell", 1)]);
     assert_eq!(
-        &*tables.quarantine(&QuarantineFilter::default(), &PageRequest::first(9)).unwrap().items[0].reason,
+        &*tables.dead_letters(&DeadLetterFilter::default(), &PageRequest::first(9)).unwrap().items[0].reason,
         "not JSON"
     );
 }
@@ -136,7 +136,7 @@ fn rows_do_not_depend_on_how_the_journal_was_cut() {
         for (piece, decisions) in lives(1, 60, seed).chunks(40).enumerate() {
             let config = Config {
                 cached_rows: if piece % 2 == 0 { 0 } else { 1000 },
-                pace_ms: 0,
+                min_write_interval_ms: 0,
                 ..Config::default()
             };
             let (progress, shutdown) = (Progress::new(), Shutdown::new());
@@ -172,7 +172,7 @@ fn tables_say_who_asked() {
         json!({"shard": 0, "event": {"job_defined": {"definition": definition, "enabled": version < 3}}})
     };
     let event = |event: serde_json::Value| json!({"shard": 0, "event": event});
-    let calendar = json!({"version": 4, "spec": {"name": "site", "holidays": ["2026-01-01"]}});
+    let calendar = json!({"version": 4, "spec": {"name": "fixture", "holidays": ["2026-01-01"]}});
     let mut decide = |causes: Vec<serde_json::Value>, events: Vec<serde_json::Value>| {
         owner.now_ms += 5;
         let envelope = json!({"now": time(owner.now_ms), "causes": causes, "events": events});
@@ -191,7 +191,7 @@ fn tables_say_who_asked() {
     let deleted = vec![
         received,
         event(json!({"job_deleted": {"job": job(1)}})),
-        event(json!({"removal_decided": decided})),
+        event(json!({"deletion_decided": decided})),
     ];
     let database = Database::new();
     project(&log, &database);
@@ -201,7 +201,7 @@ fn tables_say_who_asked() {
     let versions = database.tables.job_versions(job(1)).unwrap();
     let by: Vec<_> = versions.iter().map(|row| (row.version, row.defined_by.as_deref().unwrap())).collect();
     assert_eq!(by, [(3, "ops/ann"), (2, "big/ann"), (1, "etl/ann")]);
-    let calendar = database.tables.calendar_version("site", 4).unwrap().unwrap();
+    let calendar = database.tables.calendar_version("fixture", 4).unwrap().unwrap();
     assert_eq!((calendar.defined_at, calendar.defined_by.as_deref()), (first, Some("ops/ann")));
     decide(vec![command(4, "owner", 3)], deleted);
     project(&log, &database);
@@ -218,23 +218,23 @@ fn dead_letters_are_closed_by_what_becomes_of_them() {
     owner.decide(shard());
     let fire = format!("job/{}", job(1));
     owner.decide(vec![
-        (1, json!({"command_quarantined": {"offset": 4, "reason": "bad"}})),
-        (1, json!({"command_quarantined": {"offset": 5, "reason": "bad"}})),
+        (1, json!({"command_dead_lettered": {"offset": 4, "reason": "bad"}})),
+        (1, json!({"command_dead_lettered": {"offset": 5, "reason": "bad"}})),
         (1, json!({"timer_suspended": {"entity": fire, "reason": "panic"}})),
         (1, json!({"timer_suspended": {"entity": "batch/7", "reason": "panic"}})),
     ]);
     let database = Database::new();
     let open = || {
         project(&log, &database);
-        let filter = QuarantineFilter { is_open: Some(true), ..QuarantineFilter::default() };
-        let rows = database.tables.quarantine(&filter, &PageRequest::first(9)).unwrap().items;
+        let filter = DeadLetterFilter { is_open: Some(true), ..DeadLetterFilter::default() };
+        let rows = database.tables.dead_letters(&filter, &PageRequest::first(9)).unwrap().items;
         rows.iter().map(|row| row.subject.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(open(), ["4", "5", fire.as_str(), "batch/7"]);
     let next = json!({"at": time(START_MS), "logical_time": time(START_MS)});
-    owner.decide(vec![(1, json!({"job_switched": {"job": job(1), "enabled": false}}))]);
+    owner.decide(vec![(1, json!({"job_switch_replicated": {"job": job(1), "enabled": false}}))]);
     assert_eq!(open().len(), 4, "switched off, it does not run");
-    owner.decide(vec![(1, json!({"job_switched": {"job": job(1), "enabled": true, "next": next}}))]);
+    owner.decide(vec![(1, json!({"job_switch_replicated": {"job": job(1), "enabled": true, "next": next}}))]);
     let again = |offset: u64, outcome: serde_json::Value| {
         let request = tidemill_model::RequestId::redrive(offset, "ab");
         let source = json!({"command": {"offset": 9, "request": request, "actor": {"app": "ops"}}});
@@ -247,7 +247,7 @@ fn dead_letters_are_closed_by_what_becomes_of_them() {
     owner.write(envelope.to_string().into_bytes());
     assert_eq!(open(), ["batch/7"]);
     let rows =
-        database.tables.quarantine(&QuarantineFilter::default(), &PageRequest::first(9)).unwrap().items;
+        database.tables.dead_letters(&DeadLetterFilter::default(), &PageRequest::first(9)).unwrap().items;
     let told: Vec<_> = rows.iter().map(|row| (row.redriven_by.as_deref(), row.closed_at.is_some())).collect();
     assert_eq!(told, [(Some("ops"), true), (Some("ops"), true), (None, true), (None, false)]);
     assert_eq!(rows[0].redrive_outcome.as_deref(), Some("done"));

@@ -136,9 +136,9 @@ fn facts_end_the_hints_of_those_whom_they_concern() {
         (grant("task_completed", "ann"), true, false),
         (grant("grant_returned", "ann"), true, true),
         (grant("grant_expired", "ann"), true, true),
-        (json!({"users_received": {"users": ["ann"]}}), true, false),
-        (json!({"user_released": {"user": "ann"}}), true, false),
-        (json!({"user_received": {"user": "ann"}}), true, false),
+        (json!({"users_replicated": {"users": ["ann"]}}), true, false),
+        (json!({"user_detached": {"user": "ann"}}), true, false),
+        (json!({"user_attached": {"user": "ann"}}), true, false),
         (json!({"task_deleted": {"task": 4097}}), false, false),
     ] {
         let life = kept.prepared("ann");
@@ -335,8 +335,8 @@ fn verify_names_hints_that_mislead() {
     };
     kept.owner.now_ms = jiff::Timestamp::now().as_millisecond();
     let life = kept.until("ann", "a life holds", |look| look.life.is_some()).life.unwrap();
-    let group = json!({"group_received": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}});
-    let users = json!({"users_received": {"users": ["ann", "bob", "cid", "dan"]}});
+    let group = json!({"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}});
+    let users = json!({"users_replicated": {"users": ["ann", "bob", "cid", "dan"]}});
     let first = kept.owner.decide(vec![(SHARD, group), (SHARD, users), once(json!({"group": "demo"}))]);
     let offset = kept.owner.decide(Vec::new());
     let keep = |user: &str, life: &Life, offset: u64, until: tidemill_model::Timestamp| {

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{Owner, catalogue, id, lives, log, shard};
-use mysql::prelude::Queryable;
-use mysql::{Conn, Opts};
 use tidemill_log::LogId;
 use tidemill_projector::{Config, Progress, Shutdown, rebuild, run, verify};
-use tidemill_store::{MysqlTables, ReadTables, Tables};
+use tidemill_store::{MysqlServer, MysqlTables, ReadTables, Tables};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -30,7 +28,7 @@ impl Database {
     }
 
     fn by_hand(&self, sql: &str) {
-        Conn::new(Opts::from_url(&self.server).unwrap()).unwrap().query_drop(sql).unwrap();
+        MysqlServer::new(&self.server).unwrap().connect().unwrap().run(sql).unwrap();
     }
 
     fn tables(&self) -> Arc<dyn Tables> {
@@ -54,8 +52,11 @@ fn rebuild_swaps_the_tables_under_load() {
     let first = Owner::claim(&*log, 0).decide(catalogue());
     let mut owner = Owner::claim(&*log, 1);
     owner.decide(shard());
-    let (progress, shutdown, config) =
-        (Progress::new(), Shutdown::new(), Config { pace_ms: 1, cached_rows: 50, ..Config::default() });
+    let (progress, shutdown, config) = (
+        Progress::new(),
+        Shutdown::new(),
+        Config { min_write_interval_ms: 1, cached_rows: 50, ..Config::default() },
+    );
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run(&config, &log, &tables, &progress, &shutdown));
         assert!(progress.wait_until(0, first, LONG));

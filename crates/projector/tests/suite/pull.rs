@@ -112,7 +112,7 @@ fn a_task_goes_with_its_user() {
     first.decide(vec![
         (0, json!({"group_defined": {"group": 2, "name": "other", "shard": 2, "worker_key": "aa", "settings": {}}})),
         (0, json!({"users_assigned": {"group": "demo", "shard": 1, "users": ["ann", "bob"]}})),
-        (2, json!({"group_received": {"group": 2, "name": "other", "worker_key": "aa", "settings": {}}})),
+        (2, json!({"group_replicated": {"group": 2, "name": "other", "worker_key": "aa", "settings": {}}})),
     ]);
     second.decide(shard());
     let own = spec(json!({"user": "ann"}), 2);
@@ -127,8 +127,8 @@ fn a_task_goes_with_its_user() {
     let kept =
         json!({"start": time(START_MS), "taken": 1, "live": 0, "completed": 1, "returned": 0, "expired": 0});
     let tasks = json!([{"task": id(1), "version": 1, "spec": own, "totals": totals, "occurrences": [kept]}]);
-    first.decide(vec![(0, json!({"user_move_asked": {"user": "ann", "from": 1, "to": "other"}}))]);
-    second.decide(vec![(1, json!({"user_released": {"user": "ann", "tasks": tasks}}))]);
+    first.decide(vec![(0, json!({"user_move_requested": {"user": "ann", "from": 1, "to": "other"}}))]);
+    second.decide(vec![(1, json!({"user_detached": {"user": "ann", "tasks": tasks}}))]);
     let database = Database::new();
     project(&log, &database);
     assert!(database.tables.pull_user("ann").unwrap().unwrap().moving);
@@ -136,7 +136,7 @@ fn a_task_goes_with_its_user() {
 
     first.decide(vec![
         (0, json!({"user_moved": {"user": "ann", "from": 1, "to": "other", "shard": 2, "tasks": tasks}})),
-        (2, json!({"user_received": {"user": "ann", "tasks": tasks}})),
+        (2, json!({"user_attached": {"user": "ann", "tasks": tasks}})),
     ]);
     project(&log, &database);
     let user = database.tables.pull_user("ann").unwrap().unwrap();
@@ -191,7 +191,7 @@ fn ledgers_do_not_depend_on_how_the_journal_was_cut() {
         for (piece, decisions) in lives(80, seed).chunks(8).enumerate() {
             let config = Config {
                 cached_rows: if piece % 2 == 0 { 0 } else { 1000 },
-                pace_ms: 0,
+                min_write_interval_ms: 0,
                 ..Config::default()
             };
             let (progress, shutdown) = (Progress::new(), Shutdown::new());
@@ -218,7 +218,7 @@ fn ledgers_do_not_depend_on_how_the_journal_was_cut() {
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// PUL-14: what is old and over leaves the tables; what somebody has, what its owner has not forgotten, and totals
-/// stay. Tables that are made anew have the same rows, and both are what the journal says.
+/// stay. Tables that are rebuilt have the same rows, and both are what the journal says.
 #[test]
 fn what_is_old_and_over_leaves_the_tables() {
     let (_, log) = log(1);
@@ -281,7 +281,7 @@ fn what_is_old_and_over_leaves_the_tables() {
         json!({"tasks_purged": {"before": time(START_MS + DAY_MS), "tasks": [id(1), id(2), id(3)]}});
     owner.decide(vec![(1, forgotten)]);
     project(&log, &database);
-    assert_eq!(purged(), 0, "tables that are made anew lack the same");
+    assert_eq!(purged(), 0, "tables that are rebuilt lack the same");
     let left = (vec![16, 15, 13], vec![(2, 0), (3, 300_000)], vec![2, 3]);
     assert_eq!(shown(), left);
     assert_eq!(counted(&task_row(&database, 3)), [2, 1, 0, 0, 1]);

@@ -9,7 +9,7 @@ use tidemill_store::{ReadTables, rows};
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// EVT-7, EVT-2: under load the tables are made anew while the old ones serve, then swapped; after that the
+/// EVT-7, EVT-2: under load the tables are rebuilt while the old ones serve, then swapped; after that the
 /// projector keeps the new ones, and they are what the journal says.
 #[test]
 fn rebuild_swaps_the_tables_under_load() {
@@ -19,8 +19,11 @@ fn rebuild_swaps_the_tables_under_load() {
     Owner::claim(&*log, 0).decide(catalogue());
     let mut owner = Owner::claim(&*log, 1);
     let first = owner.decide(shard());
-    let (progress, shutdown, config) =
-        (Progress::new(), Shutdown::new(), Config { pace_ms: 1, cached_rows: 100, ..Config::default() });
+    let (progress, shutdown, config) = (
+        Progress::new(),
+        Shutdown::new(),
+        Config { min_write_interval_ms: 1, cached_rows: 100, ..Config::default() },
+    );
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run(&config, &log, tables, &progress, &shutdown));
         assert!(progress.wait_until(1, first, LONG));

@@ -12,12 +12,14 @@ mod trouble;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use rustls::ClientConfig;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
+use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio_rustls::TlsAcceptor;
 
 pub use files::{FileError, Files, Which, certificates};
@@ -111,6 +113,29 @@ impl std::fmt::Debug for Roles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Roles")
     }
+}
+
+/// For a client of servers that show a certificate and ask for none: it trusts the authorities of the file and no others,
+/// without a file those that the machine trusts.
+///
+/// # Errors
+/// The file cannot be used, or the machine does not say whom it trusts.
+pub fn trusts(ca_file: Option<&Path>) -> Result<ClientConfig, FileError> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .expect("the provider has what both versions need");
+    let mut config = match ca_file {
+        Some(file) => builder.with_root_certificates(files::authorities(file)?).with_no_client_auth(),
+        None => builder
+            .with_platform_verifier()
+            .map_err(|error| {
+                let rule = format!("is not set, and whom the machine trusts cannot be found out: {error}");
+                FileError::new(Which::Authorities, Path::new(""), rule)
+            })?
+            .with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
 }
 
 /// For a client that makes no encrypted connection: it trusts nobody, and needs nothing of the machine.

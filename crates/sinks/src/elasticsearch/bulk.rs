@@ -132,7 +132,7 @@ fn unfinished(sent: Vec<Item>, answer: &str, server: &Server) -> Result<Vec<Item
             status => {
                 let said: String = error.unwrap_or_default().to_string().chars().take(SHOWN).collect();
                 let source = format!(
-                    "grant {}, status {status}: {said}; mend the index's mapping (or delete index and positions), \
+                    "grant {}, status {status}: {said}; fix the index's mapping (or delete index and positions), \
                      then start the sink again",
                     item.grant
                 );

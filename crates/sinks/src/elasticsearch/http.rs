@@ -1,10 +1,12 @@
 //! Requests to the server.
 
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
+use reqwest::blocking::{Client, RequestBuilder};
 use serde_json::Value;
-use ureq::http::Response;
-use ureq::{Agent, Body};
+use tidemill_serving::tls;
 
 use crate::Error;
 use crate::config::ElasticsearchConfig;
@@ -23,7 +25,7 @@ pub(super) struct Answer {
 /// The server. A clone shares its connections.
 #[derive(Clone)]
 pub(crate) struct Server {
-    agent: Agent,
+    http: Client,
     url: String,
     authorization: Option<String>,
 }
@@ -34,18 +36,21 @@ impl Server {
     /// # Errors
     /// [`Error::Refused`] where the file of certificates is of no use.
     pub(crate) fn new(config: &ElasticsearchConfig) -> Result<Self, Error> {
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_millis(config.timeout_ms)));
-        #[cfg(feature = "tls")]
-        let agent = agent.tls_config(super::tls::config(config.ca_file.as_deref())?);
-        let agent = agent.build();
+        let http = Client::builder()
+            .tls_backend_preconfigured(whom_to_trust(config)?)
+            .timeout(Duration::from_millis(config.timeout_ms))
+            .build()
+            .map_err(|source| Error::Refused {
+                what: "be asked",
+                place: "sinks.elasticsearch.url".to_owned(),
+                source: source.into(),
+            })?;
         let basic = config.user.as_ref().zip(config.password.as_ref());
         let basic = basic
             .map(|(user, password)| format!("Basic {}", base64(format!("{user}:{password}").as_bytes())));
         let url = config.url.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
         let key = config.api_key.as_ref().map(|key| format!("ApiKey {key}"));
-        Ok(Self { agent: agent.into(), url, authorization: key.or(basic) })
+        Ok(Self { http, url, authorization: key.or(basic) })
     }
 
     /// For people.
@@ -53,28 +58,25 @@ impl Server {
         &self.url
     }
 
-    fn signed<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
-        match &self.authorization {
-            Some(authorization) => request.header("Authorization", authorization),
-            None => request,
-        }
-    }
-
     fn path(&self, path: &str) -> String {
         format!("{}/{path}", self.url)
     }
 
-    fn answer(&self, what: &'static str, sent: Result<Response<Body>, ureq::Error>) -> Result<Answer, Error> {
-        let failed =
-            |source: ureq::Error| Error::Outage { what, place: self.url.clone(), source: source.into() };
-        let mut response = sent.map_err(failed)?;
-        let text = response.body_mut().with_config().limit(MAX_ANSWER).read_to_string().map_err(failed)?;
-        Ok(Answer { status: response.status().as_u16(), text })
+    fn answer(&self, what: &'static str, request: RequestBuilder) -> Result<Answer, Error> {
+        let failed = |source| Error::Outage { what, place: self.url.clone(), source };
+        let request = match &self.authorization {
+            Some(authorization) => request.header("Authorization", authorization),
+            None => request,
+        };
+        let response = request.send().map_err(|error| failed(error.without_url().into()))?;
+        let (status, mut text) = (response.status().as_u16(), String::new());
+        response.take(MAX_ANSWER).read_to_string(&mut text).map_err(|error| failed(error.into()))?;
+        Ok(Answer { status, text })
     }
 
     /// Whether there is something.
     pub(super) fn has(&self, what: &'static str, path: &str) -> Result<bool, Error> {
-        let answer = self.answer(what, self.signed(self.agent.head(self.path(path))).call())?;
+        let answer = self.answer(what, self.http.head(self.path(path)))?;
         if answer.status == 404 {
             return Ok(false);
         }
@@ -82,17 +84,17 @@ impl Server {
     }
 
     pub(super) fn get(&self, what: &'static str, path: &str) -> Result<Answer, Error> {
-        self.answer(what, self.signed(self.agent.get(self.path(path))).call())
+        self.answer(what, self.http.get(self.path(path)))
     }
 
     pub(super) fn put(&self, what: &'static str, path: &str, body: &Value) -> Result<Answer, Error> {
-        self.answer(what, self.signed(self.agent.put(self.path(path))).send_json(body))
+        self.answer(what, self.http.put(self.path(path)).json(body))
     }
 
     /// Lines of JSON.
     pub(super) fn post_lines(&self, what: &'static str, path: &str, body: &[u8]) -> Result<Answer, Error> {
-        let request = self.agent.post(self.path(path)).header("Content-Type", "application/x-ndjson");
-        self.answer(what, self.signed(request).send(body))
+        let request = self.http.post(self.path(path)).header("Content-Type", "application/x-ndjson");
+        self.answer(what, request.body(body.to_vec()))
     }
 
     /// An error unless the answer is a good one: an outage where the server has no room or is not well.
@@ -108,6 +110,18 @@ impl Server {
         }
         Err(Error::Refused { what, place, source })
     }
+}
+
+/// The authorities of the configured file; without one, those that the machine trusts.
+fn whom_to_trust(config: &ElasticsearchConfig) -> Result<tls::ClientConfig, Error> {
+    if !config.is_encrypted() {
+        return Ok(tls::trusts_nobody());
+    }
+    tls::trusts(config.ca_file.as_deref().map(Path::new)).map_err(|source| Error::Refused {
+        what: "be the file of trusted certificates (sinks.elasticsearch.ca_file)",
+        place: source.file.display().to_string(),
+        source: source.rule.into(),
+    })
 }
 
 /// What is wrong with an answer; the error quotes as much of it as there is.

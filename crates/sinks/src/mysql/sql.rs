@@ -1,8 +1,8 @@
 //! The statements. The table's name comes from the configuration, which allows nothing but letters, digits and `_`.
 
 use jiff::tz::TimeZone;
-use mysql::{Params, Value};
 use tidemill_model::Timestamp;
+use tidemill_store::Value;
 
 use crate::Change;
 
@@ -23,7 +23,7 @@ const COLUMNS: &[&str] = &[
     "result",
     "returned_by",
     "reason",
-    "partition_no",
+    "journal_partition",
     "journal_offset",
     "event_index",
 ];
@@ -43,21 +43,21 @@ pub(super) fn make(table: &str) -> [String; 2] {
                start_at DATETIME(3) NOT NULL, granted_at DATETIME(3) NOT NULL, expires_at DATETIME(3) NULL,
                state VARCHAR(16) NOT NULL, ended_at DATETIME(3) NULL,
                result TEXT NULL, returned_by TEXT NULL, reason TEXT NULL,
-               partition_no INT NOT NULL, journal_offset BIGINT NOT NULL, event_index INT NOT NULL,
+               journal_partition INT NOT NULL, journal_offset BIGINT NOT NULL, event_index INT NOT NULL,
                KEY by_user (user_name, granted_at), KEY by_task (task_id, start_at), KEY by_time (granted_at)
              ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
         ),
         format!(
             "CREATE TABLE IF NOT EXISTS {table}_positions (
-               partition_no INT NOT NULL PRIMARY KEY, journal_offset BIGINT NOT NULL, head TEXT NOT NULL
+               journal_partition INT NOT NULL PRIMARY KEY, journal_offset BIGINT NOT NULL, head TEXT NOT NULL
              ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
         ),
     ]
 }
 
 /// Asks for the position of a partition.
-pub(super) fn position(table: &str) -> String {
-    format!("SELECT head FROM {table}_positions WHERE partition_no = ?")
+pub(super) fn ask_position(table: &str) -> String {
+    format!("SELECT head FROM {table}_positions WHERE journal_partition = ?")
 }
 
 /// Moves the position from where it has to be. Nothing is affected, or the key is taken (1062), where it is elsewhere.
@@ -67,23 +67,25 @@ pub(super) fn advance(
     offset: u64,
     from: Option<&str>,
     to: &str,
-) -> (String, Params) {
+) -> (String, Vec<Value>) {
     match from {
         None => (
-            format!("INSERT INTO {table}_positions (partition_no, journal_offset, head) VALUES (?, ?, ?)"),
-            Params::from((partition, offset, to)),
+            format!(
+                "INSERT INTO {table}_positions (journal_partition, journal_offset, head) VALUES (?, ?, ?)"
+            ),
+            vec![number(partition), position(offset), to.into()],
         ),
         Some(from) => (
             format!(
-                "UPDATE {table}_positions SET journal_offset = ?, head = ? WHERE partition_no = ? AND head = ?"
+                "UPDATE {table}_positions SET journal_offset = ?, head = ? WHERE journal_partition = ? AND head = ?"
             ),
-            Params::from((offset, to, partition, from)),
+            vec![position(offset), to.into(), number(partition), from.into()],
         ),
     }
 }
 
 /// Writes rows, whether they are there or not.
-pub(super) fn upsert(table: &str, partition: u32, changes: &[&Change]) -> (String, Params) {
+pub(super) fn upsert(table: &str, partition: u32, changes: &[&Change]) -> (String, Vec<Value>) {
     let row = format!("({})", vec!["?"; COLUMNS.len()].join(", "));
     let rows = vec![row; changes.len()].join(", ");
     let updates: Vec<_> = CHANGING.iter().map(|column| format!("{column} = VALUES({column})")).collect();
@@ -93,7 +95,7 @@ pub(super) fn upsert(table: &str, partition: u32, changes: &[&Change]) -> (Strin
         updates.join(", "),
     );
     let values = changes.iter().flat_map(|change| row_of(change, partition)).collect();
-    (statement, Params::Positional(values))
+    (statement, values)
 }
 
 /// In the order of [`COLUMNS`].
@@ -116,29 +118,28 @@ fn row_of(change: &Change, partition: u32) -> [Value; 19] {
         text(state.result()),
         text(state.returned_by()),
         text(state.reason()),
-        partition.into(),
-        change.offset.into(),
-        change.index.into(),
+        number(partition),
+        position(change.offset),
+        number(change.index),
     ]
 }
 
-fn text(text: Option<&str>) -> Value {
-    text.map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().to_vec()))
+fn number(number: u32) -> Value {
+    i64::from(number).into()
 }
 
-/// In UTC, to the millisecond.
+fn position(offset: u64) -> Value {
+    offset.cast_signed().into()
+}
+
+fn text(text: Option<&str>) -> Value {
+    text.map_or(Value::Null, Value::from)
+}
+
+/// In UTC, to the millisecond, as the database reads it.
 fn time(millis: Option<i64>) -> Value {
-    let Some(at) = millis.and_then(|millis| Timestamp::from_millisecond(millis).ok()) else {
-        return Value::NULL;
-    };
-    let at = at.to_zoned(TimeZone::UTC);
-    Value::Date(
-        u16::try_from(at.year()).unwrap_or_default(),
-        at.month().unsigned_abs(),
-        at.day().unsigned_abs(),
-        at.hour().unsigned_abs(),
-        at.minute().unsigned_abs(),
-        at.second().unsigned_abs(),
-        u32::from(at.millisecond().unsigned_abs()) * 1_000,
-    )
+    let at = millis.and_then(|millis| Timestamp::from_millisecond(millis).ok());
+    at.map_or(Value::Null, |at| {
+        at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S.%3f").to_string().as_str().into()
+    })
 }

@@ -43,7 +43,7 @@ const COLUMNS: &[(&str, Column)] = &[
     ("result", Column::OptionalText(|change| change.state.result())),
     ("returned_by", Column::OptionalText(|change| change.state.returned_by())),
     ("reason", Column::OptionalText(|change| change.state.reason())),
-    ("partition_no", Column::Int(|_, partition| partition.into())),
+    ("journal_partition", Column::Int(|_, partition| partition.into())),
     ("journal_offset", Column::Int(|change, _| change.offset.cast_signed())),
     ("event_index", Column::Int(|change, _| change.index.into())),
 ];

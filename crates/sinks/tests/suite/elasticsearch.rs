@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::Ordering;
 
-use crate::kit::{Crowded, Cut, Site, dying, parameters};
+use crate::kit::{Crowded, Cut, Fixture, dying, parameters};
 use serde_json::{Value, json};
 use tidemill_log::LogId;
 use tidemill_sinks::{Config, Opener, openers};
@@ -59,8 +59,8 @@ impl Index {
     }
 
     /// Every grant is there once, as the read tables have it.
-    fn agrees_with(&self, site: &Site) {
-        let (grants, hits) = (site.grants(), self.documents());
+    fn agrees_with(&self, fixture: &Fixture) {
+        let (grants, hits) = (fixture.grants(), self.documents());
         assert!(grants.len() > 100);
         assert_eq!(hits.len(), grants.len());
         for (hit, grant) in hits.iter().zip(grants.values()) {
@@ -106,70 +106,70 @@ impl Drop for Index {
 /// PUL-12: a sink that is killed again and again, before and after it has written, loses and doubles nothing.
 #[test]
 fn killed_sink_loses_and_doubles_nothing() {
-    let (mut site, index) = (Site::new(21), Index::new());
-    site.works(40);
+    let (mut fixture, index) = (Fixture::new(21), Index::new());
+    fixture.works(40);
     let (sink, died) = dying(index.sink(), 16);
-    let running = site.start(vec![sink]);
-    running.stores_until(&mut site, (25, 3), "sinks died often", || died.load(Ordering::SeqCst) >= 16);
-    running.catch_up(&site);
+    let running = fixture.start(vec![sink]);
+    running.stores_until(&mut fixture, (25, 3), "sinks died often", || died.load(Ordering::SeqCst) >= 16);
+    running.catch_up(&fixture);
     running.stop().unwrap();
-    index.agrees_with(&site);
+    index.agrees_with(&fixture);
     // Another life goes on where the last one ended.
-    let running = site.start(vec![index.sink()]);
-    site.works(10);
-    running.catch_up(&site);
+    let running = fixture.start(vec![index.sink()]);
+    fixture.works(10);
+    running.catch_up(&fixture);
     let stored: u64 = running.partitions().iter().map(|it| it.changes).sum();
     assert!(stored < 200, "{stored} changes were stored for 20 decisions");
     running.stop().unwrap();
-    index.agrees_with(&site);
+    index.agrees_with(&fixture);
 }
 
 /// PUL-12: connections that break in the middle of a request, or between documents and position, lose and double
 /// nothing; and what is done again does not go back.
 #[test]
 fn broken_connections_lose_and_double_nothing() {
-    let (mut site, index) = (Site::new(22), Index::new());
+    let (mut fixture, index) = (Fixture::new(22), Index::new());
     let cut = Cut::open(index.address(), 12, 6_000);
-    let running = site.start(vec![index.sink_at(&format!("http://{}", cut.address))]);
-    running.stores_until(&mut site, (40, 4), "connections broke often", || cut.broken() >= 8);
-    running.catch_up(&site);
+    let running = fixture.start(vec![index.sink_at(&format!("http://{}", cut.address))]);
+    running.stores_until(&mut fixture, (40, 4), "connections broke often", || cut.broken() >= 8);
+    running.catch_up(&fixture);
     running.stop().unwrap();
-    index.agrees_with(&site);
+    index.agrees_with(&fixture);
     // Without its positions everything is sent again: each document is there already, as it is or newer.
     index.delete("-positions");
     let before = index.documents();
-    let running = site.start(vec![index.sink()]);
-    running.catch_up(&site);
+    let running = fixture.start(vec![index.sink()]);
+    running.catch_up(&fixture);
     running.stop().unwrap();
     assert_eq!(index.documents(), before);
 }
 
-/// PUL-12: a document that the mapping does not take stops that partition, with the grant and the reason; mended, it
+/// PUL-12: a document that the mapping does not take stops that partition, with the grant and the reason; fixed, it
 /// goes on, and nothing is skipped.
 #[test]
 fn mapping_that_does_not_fit_is_told_and_stops_the_sink() {
-    let (mut site, index) = (Site::new(23), Index::new());
+    let (mut fixture, index) = (Fixture::new(23), Index::new());
     let mappings = json!({"mappings": {"properties": {"user": {"type": "integer"}}}});
     ureq::put(index.path("")).send_json(mappings).unwrap();
-    site.works(60);
-    let running = site.start(vec![index.sink()]);
+    fixture.works(60);
+    let running = fixture.start(vec![index.sink()]);
     let told = running.stops();
     for part in ["refuses to store task logs", "grant ", "status 400", "mapper_parsing_exception", "user"] {
         assert!(told.contains(part), "{part}: {told}");
     }
     running.stop().unwrap_err();
     index.delete("");
-    let running = site.start(vec![index.sink()]);
-    running.catch_up(&site);
+    let running = fixture.start(vec![index.sink()]);
+    running.catch_up(&fixture);
     running.stop().unwrap();
-    index.agrees_with(&site);
+    index.agrees_with(&fixture);
 }
 
 /// PUL-12: documents for which there is no room are sent again, only they, and so are whole requests; a body that is
 /// too large is cut; bodies keep to their bound.
 #[test]
 fn server_without_room_is_asked_again_for_what_is_open() {
-    let mut site = Site::new(24);
+    let mut fixture = Fixture::new(24);
     let crowded = Crowded::open();
     let mut config = Config::default();
     config.elasticsearch.url = Some(format!("http://{}", crowded.address));
@@ -177,15 +177,15 @@ fn server_without_room_is_asked_again_for_what_is_open() {
     config.elasticsearch.password = Some("secret".to_owned());
     config.elasticsearch.bulk_kb = 64;
     config.elasticsearch.retry_pause_ms = 1;
-    site.works(300);
+    fixture.works(300);
     // Known to the tables, so that it is read in few batches.
-    site.grants();
-    let running = site.start(openers(&config).unwrap());
+    fixture.grants();
+    let running = fixture.start(openers(&config).unwrap());
     // More requests, whatever was read at once.
-    (0..10).for_each(|_| running.stores(&mut site, 5));
-    running.catch_up(&site);
+    (0..10).for_each(|_| running.stores(&mut fixture, 5));
+    running.catch_up(&fixture);
     running.stop().unwrap();
-    let (grants, told) = (site.grants(), crowded.told());
+    let (grants, told) = (fixture.grants(), crowded.told());
     assert!(told.documents.keys().copied().eq(grants.keys().copied()));
     for (id, grant) in &grants {
         assert_eq!(told.documents[id]["state"], Value::from(&*grant.state));

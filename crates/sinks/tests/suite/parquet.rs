@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kit::{Site, dying, parameters, until};
+use crate::kit::{Fixture, dying, parameters, until};
 use serde_json::Value;
 use tidemill_sinks::{Config, Error, Files, LocalFiles, Opener, ParquetConfig, ParquetSink, Sink, openers};
 
@@ -15,7 +15,7 @@ const READ: &str = r#"
 import duckdb, json, sys
 root = sys.argv[1] + "/*/*.parquet"
 query = f"select * from read_parquet('{root}', hive_partitioning = true, hive_types_autocast = false)"
-cursor = duckdb.connect().execute(query + " order by partition_no, journal_offset, event_index")
+cursor = duckdb.connect().execute(query + " order by journal_partition, journal_offset, event_index")
 names = [column[0] for column in cursor.description]
 for row in cursor.fetchall():
     print(json.dumps(dict(zip(names, row))))
@@ -51,8 +51,8 @@ fn sink(root: &Path) -> Opener {
 }
 
 /// Every fact about every grant is there once, in its day, as the read tables have it.
-fn agrees(root: &Path, site: &Site) {
-    let (grants, rows) = (site.grants(), read(root));
+fn agrees(root: &Path, fixture: &Fixture) {
+    let (grants, rows) = (fixture.grants(), read(root));
     let mut facts = BTreeMap::<i64, Vec<&Value>>::new();
     for row in &rows {
         facts.entry(row["grant_id"].as_i64().unwrap()).or_default().push(row);
@@ -93,24 +93,24 @@ fn agrees(root: &Path, site: &Site) {
 /// PUL-12: a sink that is killed again and again, before and after it has written a file, loses and doubles nothing.
 #[test]
 fn killed_sink_loses_and_doubles_nothing() {
-    let (mut site, directory) = (Site::new(11), tempfile::tempdir().unwrap());
-    site.works(40);
+    let (mut fixture, directory) = (Fixture::new(11), tempfile::tempdir().unwrap());
+    fixture.works(40);
     let (dies, died) = dying(sink(directory.path()), 30);
-    let running = site.start(vec![dies]);
-    (0..10).for_each(|_| running.stores(&mut site, 4));
-    site.sleeps();
-    running.stores_until(&mut site, (10, 4), "sinks died often", || died.load(Ordering::SeqCst) >= 20);
-    running.catch_up(&site);
+    let running = fixture.start(vec![dies]);
+    (0..10).for_each(|_| running.stores(&mut fixture, 4));
+    fixture.sleeps();
+    running.stores_until(&mut fixture, (10, 4), "sinks died often", || died.load(Ordering::SeqCst) >= 20);
+    running.catch_up(&fixture);
     running.stop().unwrap();
-    agrees(directory.path(), &site);
+    agrees(directory.path(), &fixture);
     // Another life goes on where the last one ended.
-    let running = site.start(vec![sink(directory.path())]);
-    site.works(10);
-    running.catch_up(&site);
+    let running = fixture.start(vec![sink(directory.path())]);
+    fixture.works(10);
+    running.catch_up(&fixture);
     let stored: u64 = running.partitions().iter().map(|it| it.changes).sum();
     assert!(stored < 200, "{stored} changes were stored for 20 decisions");
     running.stop().unwrap();
-    agrees(directory.path(), &site);
+    agrees(directory.path(), &fixture);
     let left = std::fs::read_dir(directory.path().join("_tmp")).unwrap();
     let left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert!(left.iter().all(|name| name.starts_with("lock-")), "{left:?}");
@@ -156,37 +156,37 @@ impl Files for Torn {
 /// PUL-12: a death in the middle of a file, or between the file and anything after it, loses and doubles nothing.
 #[test]
 fn death_in_the_middle_of_a_file_loses_and_doubles_nothing() {
-    let (mut site, directory) = (Site::new(12), tempfile::tempdir().unwrap());
+    let (mut fixture, directory) = (Fixture::new(12), tempfile::tempdir().unwrap());
     let (root, puts) = (directory.path().to_owned(), Arc::new(AtomicU64::new(0)));
     let counted = Arc::clone(&puts);
     let open = move |partition| {
         let files = Torn { files: LocalFiles::new(&root), root: root.clone(), puts: Arc::clone(&counted) };
         Ok(Box::new(ParquetSink::new(&config(&root), Box::new(files), partition)) as Box<dyn Sink>)
     };
-    let running = site.start(vec![Opener { name: "parquet", open: Box::new(open) }]);
-    running.stores_until(&mut site, (30, 5), "files were torn", || puts.load(Ordering::SeqCst) >= 40);
-    running.catch_up(&site);
+    let running = fixture.start(vec![Opener { name: "parquet", open: Box::new(open) }]);
+    running.stores_until(&mut fixture, (30, 5), "files were torn", || puts.load(Ordering::SeqCst) >= 40);
+    running.catch_up(&fixture);
     running.stop().unwrap();
-    agrees(directory.path(), &site);
+    agrees(directory.path(), &fixture);
 }
 
 /// PUL-12: two sinks on the same directory do not write the same rows: the second waits, and says why.
 #[test]
 fn second_sink_on_the_same_directory_waits() {
-    let (mut site, directory) = (Site::new(13), tempfile::tempdir().unwrap());
-    let first = site.start(vec![sink(directory.path())]);
-    site.works(40);
-    first.catch_up(&site);
-    let second = site.start(vec![sink(directory.path())]);
-    let told = |it: &tidemill_sinks::PartitionStatus| {
+    let (mut fixture, directory) = (Fixture::new(13), tempfile::tempdir().unwrap());
+    let first = fixture.start(vec![sink(directory.path())]);
+    fixture.works(40);
+    first.catch_up(&fixture);
+    let second = fixture.start(vec![sink(directory.path())]);
+    let told = |it: &tidemill_sinks::SinkPartitionStatus| {
         it.error.as_ref().is_some_and(|it| it.contains("another sink"))
     };
     until("the second tells why it waits", || second.partitions().iter().any(told));
     first.stop().unwrap();
-    site.works(20);
-    second.catch_up(&site);
+    fixture.works(20);
+    second.catch_up(&fixture);
     second.stop().unwrap();
-    agrees(directory.path(), &site);
+    agrees(directory.path(), &fixture);
 }
 
 /// PUL-12: the same in a bucket, on the server that `TIDEMILL_TEST_S3` names.
@@ -208,17 +208,17 @@ fn killed_sink_loses_and_doubles_nothing_in_a_bucket() {
     (config.parquet.s3.access_key_id, config.parquet.s3.secret_access_key) = (key.clone(), key);
     config.check().unwrap();
     let sink = || openers(&config).unwrap().remove(0);
-    let mut site = Site::new(14);
+    let mut fixture = Fixture::new(14);
     let (dies, died) = dying(sink(), 12);
-    let running = site.start(vec![dies]);
-    (0..20).for_each(|_| running.stores(&mut site, 3));
-    site.sleeps();
-    running.stores_until(&mut site, (1, 10), "sinks died often", || died.load(Ordering::SeqCst) >= 8);
-    running.catch_up(&site);
+    let running = fixture.start(vec![dies]);
+    (0..20).for_each(|_| running.stores(&mut fixture, 3));
+    fixture.sleeps();
+    running.stores_until(&mut fixture, (1, 10), "sinks died often", || died.load(Ordering::SeqCst) >= 8);
+    running.catch_up(&fixture);
     running.stop().unwrap();
-    let running = site.start(vec![sink()]);
-    running.stores(&mut site, 5);
-    running.catch_up(&site);
+    let running = fixture.start(vec![sink()]);
+    running.stores(&mut fixture, 5);
+    running.catch_up(&fixture);
     running.stop().unwrap();
     // DuckDB reads a copy: its way to S3 is not part of it.
     let (files, copy) = (S3Files::new(&root, &config.parquet.s3).unwrap(), tempfile::tempdir().unwrap());
@@ -229,5 +229,5 @@ fn killed_sink_loses_and_doubles_nothing_in_a_bucket() {
             std::fs::write(copy.path().join(day).join(name), bytes).unwrap();
         }
     }
-    agrees(copy.path(), &site);
+    agrees(copy.path(), &fixture);
 }

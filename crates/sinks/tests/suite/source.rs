@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use crate::kit::{Running, Site, until};
+use crate::kit::{Fixture, Running, until};
 use tidemill_log::Head;
 use tidemill_projector::{Config, Shutdown, purge, rebuild};
 use tidemill_sinks::{Batch, Error, Opener, Sink, Stored};
@@ -59,45 +59,45 @@ fn stopped(running: &Running, partition: u32) -> String {
 }
 
 /// PUL-12, PUL-14: what has left the tables by age is passed over; a younger grant that is missing stops its partition,
-/// however far it has ended, and is named. Tables that are made anew have it again.
+/// however far it has ended, and is named. Tables that are rebuilt have it again.
 #[test]
 fn younger_grant_that_is_missing_stops_the_partition() {
-    let mut site = Site::new(41);
-    site.works(40);
-    let whole = site.grants();
+    let mut fixture = Fixture::new(41);
+    fixture.works(40);
+    let whole = fixture.grants();
     let middle = {
         let mut times: Vec<_> = whole.values().map(|grant| grant.granted_at).collect();
         times.sort_unstable();
         times[times.len() / 2]
     };
-    let tables = Arc::clone(&site.database.tables);
+    let tables = Arc::clone(&fixture.database.tables);
     let tables = &*tables;
     let before = tidemill_model::Timestamp::from_millisecond(middle).unwrap();
     let purged = purge(tables, before, &Shutdown::new()).unwrap();
-    let kept = site.grants();
+    let kept = fixture.grants();
     assert!(purged > 0 && kept.len() < whole.len());
     let seen = Seen::default();
-    let running = site.start(vec![seen.opener()]);
-    running.catch_up(&site);
+    let running = fixture.start(vec![seen.opener()]);
+    running.catch_up(&fixture);
     running.stop().unwrap();
     assert!(seen.all().iter().eq(kept.keys()));
 
     // Not older than the horizon, and live as far as the sink has read: its end finds no row, which is not by age.
     let young = |grant: &&PullGrantRow| grant.granted_at >= middle && &*grant.state == "live";
     let lost = kept.values().find(young).unwrap();
-    while &*site.grants()[&lost.id].state == "live" {
-        site.works(1);
+    while &*fixture.grants()[&lost.id].state == "live" {
+        fixture.works(1);
     }
     let generation = tables.active().unwrap().unwrap().number;
-    site.database.by_hand(&format!("DELETE FROM g{generation}_pull_grants WHERE id = {}", lost.id));
-    let running = site.start(vec![seen.opener()]);
+    fixture.database.by_hand(&format!("DELETE FROM g{generation}_pull_grants WHERE id = {}", lost.id));
+    let running = fixture.start(vec![seen.opener()]);
     let told = stopped(&running, u32::try_from(lost.shard).unwrap() - 1);
     assert!(told.contains(&format!("lack grant {}", lost.id)) && told.contains("tidemill rebuild"), "{told}");
     running.stop().unwrap_err();
-    rebuild(&Config::default(), &*site.log, tables, &Shutdown::new(), &mut |_| {}).unwrap();
-    let running = site.start(vec![seen.opener()]);
-    running.catch_up(&site);
+    rebuild(&Config::default(), &*fixture.log, tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    let running = fixture.start(vec![seen.opener()]);
+    running.catch_up(&fixture);
     running.stop().unwrap();
-    assert!(site.grants().contains_key(&lost.id));
-    assert!(site.grants().into_keys().all(|grant| seen.all().contains(&grant)));
+    assert!(fixture.grants().contains_key(&lost.id));
+    assert!(fixture.grants().into_keys().all(|grant| seen.all().contains(&grant)));
 }

@@ -58,9 +58,7 @@ impl Life {
     /// The system has no random bytes.
     #[must_use]
     pub fn draw() -> Self {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).expect("the system has random bytes");
-        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+        Self(uuid::Uuid::new_v4().simple().to_string().into())
     }
 
     /// As it is written down.

@@ -94,7 +94,7 @@ impl RedisHints {
     ///
     /// # Errors
     /// [`Error::Hints`] where the address or the file cannot be used, the thread that talks to the server cannot be
-    /// had, or the server answers and waiting would not mend what it says.
+    /// had, or the server answers and waiting would not fix what it says.
     pub fn open(url: &str, ca_file: Option<&Path>, log_id: &str) -> Result<Self, Error> {
         let place = place_of(url);
         let failed = |source: crate::Source| Error::Hints { what: USE, place: place.clone(), source };

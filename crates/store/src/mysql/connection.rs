@@ -1,108 +1,207 @@
-//! Connections that are kept, and made anew when the server went away.
+//! One connection: statements in, rows out, each waited for.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use mysql::{Conn, Opts, OptsBuilder};
+use sqlx::mysql::{MySqlArguments, MySqlConnection, MySqlDatabaseError, MySqlRow};
+use sqlx::pool::PoolConnection;
+use sqlx::{Arguments, AssertSqlSafe, Connection, FromRow, MySql, Row};
 
-use super::refusal;
-use crate::Error;
+use super::waiting::{inside, leave, wait, within};
+use crate::Value;
 
-/// Connections kept for the next user.
-const IDLE: usize = 16;
-const CONNECT: Duration = Duration::from_secs(5);
 /// Longer than the server waits for a lock, so that it is the server that gives up.
 const ANSWER: Duration = Duration::from_secs(120);
 
-/// A database of a server, and how everybody who writes to one speaks to it: READ COMMITTED, strict about values, every
-/// wait bounded.
-#[derive(Clone)]
-pub struct MysqlServer {
-    opts: Opts,
-    place: String,
+/// `max_prepared_stmt_count` of the server: those of a connection go with it.
+pub(super) const TOO_MANY_STATEMENTS: u16 = 1461;
+
+/// Why a statement failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct MysqlError(
+    // Its text has its source's in it, so it is not told as another cause.
+    sqlx::Error,
+);
+
+impl From<sqlx::Error> for MysqlError {
+    fn from(error: sqlx::Error) -> Self {
+        Self(error)
+    }
 }
 
-impl MysqlServer {
-    /// Of `mysql://user:password@host:port/database`. Nothing is connected yet.
-    ///
-    /// # Errors
-    /// [`Error::Open`].
-    pub fn new(url: &str) -> Result<Self, Error> {
-        let opts = Opts::from_url(url).map_err(|source| Error::Open {
-            // Not the text itself: it may hold a password.
-            place: "the configured address".to_owned(),
-            source: source.into(),
-        })?;
-        let database = opts.get_db_name().unwrap_or("(no database)");
-        let place = format!("{}:{}/{database}", opts.get_ip_or_hostname(), opts.get_tcp_port());
-        let init = [
-            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
-            "SET SESSION innodb_lock_wait_timeout = 20",
-        ];
-        let opts = OptsBuilder::from_opts(opts)
-            .init(init.map(ToOwned::to_owned).to_vec())
-            .prefer_socket(false)
-            .stmt_cache_size(256)
-            .tcp_connect_timeout(Some(CONNECT))
-            .read_timeout(Some(ANSWER))
-            .write_timeout(Some(ANSWER));
-        Ok(Self { opts: opts.into(), place })
+impl MysqlError {
+    fn refusal(&self) -> Option<&MySqlDatabaseError> {
+        self.0.as_database_error()?.try_downcast_ref()
     }
 
-    /// For people: never a password.
+    /// Nothing is known of what stands on the wire, or the server wants fewer statements.
+    fn ends_connection(&self) -> bool {
+        self.number().is_none_or(|number| number == TOO_MANY_STATEMENTS)
+    }
+
+    /// The server's error number, where the server refused.
     #[must_use]
-    pub fn place(&self) -> &str {
-        &self.place
+    pub fn number(&self) -> Option<u16> {
+        self.refusal().map(MySqlDatabaseError::number)
     }
 
-    /// A new connection.
+    /// The SQLSTATE, where the server refused.
+    #[must_use]
+    pub fn state(&self) -> Option<&str> {
+        self.refusal()?.code()
+    }
+}
+
+enum Link {
+    Lent(PoolConnection<MySql>),
+    Own(MySqlConnection),
+}
+
+/// A connection to a MySQL or MariaDB server. Calls block; so they must not be made by a task of an async runtime.
+pub struct MysqlConnection {
+    /// There until it is dropped.
+    link: Option<Link>,
+    /// What stands on the wire is not known any more.
+    is_broken: bool,
+}
+
+impl MysqlConnection {
+    pub(super) fn own(connection: MySqlConnection) -> Self {
+        Self { link: Some(Link::Own(connection)), is_broken: false }
+    }
+
+    pub(super) fn lent(connection: PoolConnection<MySql>) -> Self {
+        Self { link: Some(Link::Lent(connection)), is_broken: false }
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Nobody uses it any more; the server rolls back what was begun.
+    pub(super) fn give_up(&mut self) {
+        self.is_broken = true;
+    }
+
+    fn wait<T>(
+        &mut self,
+        statement: impl AsyncFnOnce(&mut MySqlConnection) -> sqlx::Result<T>,
+    ) -> Result<T, MysqlError> {
+        let connection: &mut MySqlConnection =
+            match self.link.as_mut().expect("it is there until it is dropped") {
+                Link::Lent(lent) => lent,
+                Link::Own(own) => own,
+            };
+        let outcome = wait(within(ANSWER, statement(connection)));
+        let outcome = outcome.map_err(MysqlError::from);
+        self.is_broken |= outcome.as_ref().is_err_and(MysqlError::ends_connection);
+        outcome
+    }
+
+    /// Runs statements that have no values and whose rows nobody wants.
     ///
     /// # Errors
     /// The server.
-    pub fn connect(&self) -> mysql::Result<Conn> {
-        Conn::new(self.opts.clone())
+    pub fn run(&mut self, sql: impl Into<String>) -> Result<(), MysqlError> {
+        let sql = AssertSqlSafe(sql.into());
+        self.wait(async |connection| sqlx::raw_sql(sql).execute(connection).await.map(drop))
+    }
+
+    /// The rows of a question without values, each value as the server writes it for people.
+    ///
+    /// # Errors
+    /// The server.
+    pub fn ask(&mut self, sql: impl Into<String>) -> Result<Vec<Vec<Option<String>>>, MysqlError> {
+        let sql = AssertSqlSafe(sql.into());
+        let rows = self.wait(async |connection| sqlx::raw_sql(sql).fetch_all(connection).await)?;
+        let text = |row: &MySqlRow| (0..row.len()).map(|column| row.try_get_unchecked(column)).collect();
+        Ok(rows.iter().map(text).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// Runs a prepared statement; how many rows it found to change.
+    ///
+    /// # Errors
+    /// The server.
+    pub fn execute<'a>(
+        &mut self,
+        sql: impl Into<String>,
+        values: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<u64, MysqlError> {
+        let (sql, values) = (AssertSqlSafe(sql.into()), arguments(values)?);
+        let done = self.wait(async |connection| sqlx::query_with(sql, values).execute(connection).await)?;
+        Ok(done.rows_affected())
+    }
+
+    /// The rows of a prepared question.
+    pub(super) fn fetch<'a>(
+        &mut self,
+        sql: impl Into<String>,
+        values: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<Vec<MySqlRow>, MysqlError> {
+        let (sql, values) = (AssertSqlSafe(sql.into()), arguments(values)?);
+        self.wait(async |connection| sqlx::query_with(sql, values).fetch_all(connection).await)
+    }
+
+    /// The same, of columns whose types are known.
+    pub(super) fn rows<'a, T: for<'r> FromRow<'r, MySqlRow>>(
+        &mut self,
+        sql: impl Into<String>,
+        values: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<Vec<T>, MysqlError> {
+        let rows = self.fetch(sql, values)?;
+        Ok(rows.iter().map(T::from_row).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// The first column of the first row of a prepared question.
+    ///
+    /// # Errors
+    /// The server.
+    pub fn number<'a>(
+        &mut self,
+        sql: impl Into<String>,
+        values: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<Option<i64>, MysqlError> {
+        Ok(self.rows(sql, values)?.into_iter().next().and_then(|(number,): (Option<i64>,)| number))
+    }
+
+    /// The first column of the first row of a prepared question.
+    ///
+    /// # Errors
+    /// The server.
+    pub fn text<'a>(
+        &mut self,
+        sql: impl Into<String>,
+        values: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<Option<String>, MysqlError> {
+        Ok(self.rows(sql, values)?.into_iter().next().and_then(|(text,): (Option<String>,)| text))
     }
 }
 
-pub(super) struct Connections {
-    server: MysqlServer,
-    idle: Mutex<Vec<Conn>>,
-}
-
-impl Connections {
-    pub(super) fn new(url: &str) -> Result<Self, Error> {
-        Ok(Self { server: MysqlServer::new(url)?, idle: Mutex::default() })
-    }
-
-    pub(super) fn open(&self) -> Result<Conn, Error> {
-        let failed = |source: mysql::Error| {
-            let place = self.server.place.clone();
-            Error::Open { place, source: source.into() }
-        };
-        self.server.connect().map_err(failed)
-    }
-
-    /// Lends a connection. It is kept after, unless it broke; then all kept ones are closed, for the server
-    /// was away.
-    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Conn) -> Result<T, Error>) -> Result<T, Error> {
-        // A list of idle connections is never half changed.
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = idle().pop();
-        let mut connection = match kept {
-            Some(connection) => connection,
-            None => self.open()?,
-        };
-        let outcome = act(&mut connection);
-        match &outcome {
-            Err(error) if error.is_outage() && refusal(error).is_none() => idle().clear(),
-            _ => {
-                let mut idle = idle();
-                if idle.len() < IDLE {
-                    idle.push(connection);
-                }
-            }
+impl Drop for MysqlConnection {
+    fn drop(&mut self) {
+        match self.link.take() {
+            Some(Link::Lent(lent)) if self.is_broken => inside(|| drop(lent.detach())),
+            // The pool looks at it before it lends it again.
+            Some(Link::Lent(lent)) => inside(|| drop(lent)),
+            Some(Link::Own(own)) if self.is_broken => inside(|| drop(own)),
+            Some(Link::Own(own)) => leave(async {
+                // The server notices in any case.
+                let _ = within(ANSWER, own.close()).await;
+            }),
+            None => {}
         }
-        outcome
     }
+}
+
+fn arguments<'a>(values: impl IntoIterator<Item = &'a Value>) -> sqlx::Result<MySqlArguments> {
+    let mut arguments = MySqlArguments::default();
+    for value in values {
+        match value {
+            Value::Null => arguments.add(None::<&str>),
+            Value::Int(number) => arguments.add(*number),
+            Value::Text(text) => arguments.add(&**text),
+        }
+        .map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
 }

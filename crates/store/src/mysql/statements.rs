@@ -1,51 +1,45 @@
 //! Rows in, rows out.
 
-use mysql::prelude::Queryable;
-use mysql::{Conn, Params};
+use std::sync::Arc;
 
+use sqlx::mysql::MySqlRow;
+use sqlx::{Column as _, MySql, Row, Type};
+
+use super::connection::MysqlConnection;
 use super::{DIALECT, failed};
-use crate::{Error, Filter, Table, TableChanges, Value, sql};
-
-pub(super) fn bound(value: &Value) -> mysql::Value {
-    match value {
-        Value::Null => mysql::Value::NULL,
-        Value::Int(number) => mysql::Value::Int(*number),
-        Value::Text(text) => mysql::Value::Bytes(text.as_bytes().to_vec()),
-    }
-}
-
-fn params<'a>(values: impl Iterator<Item = &'a Value>) -> Params {
-    let values: Vec<_> = values.map(bound).collect();
-    if values.is_empty() { Params::Empty } else { Params::Positional(values) }
-}
+use crate::{Column, Error, Filter, Kind, Table, TableChanges, Value, sql};
 
 /// Writes the changes of one table.
-pub(super) fn write(connection: &mut Conn, generation: u32, changes: &TableChanges) -> Result<(), Error> {
+pub(super) fn write(
+    connection: &mut MysqlConnection,
+    generation: u32,
+    changes: &TableChanges,
+) -> Result<(), Error> {
     let table = changes.table;
     for piece in sql::pieces(&changes.upserts, sql::MAX_ROWS) {
         let sql = DIALECT.upsert(generation, table, piece.len());
-        connection.exec_drop(sql, params(piece.iter().flatten())).map_err(failed("write rows"))?;
+        connection.execute(sql, piece.iter().flatten()).map_err(failed("write rows"))?;
     }
     delete(connection, generation, table, &changes.deletes)
 }
 
 /// Deletes the rows with these keys.
-pub(super) fn delete(
-    connection: &mut Conn,
+fn delete(
+    connection: &mut MysqlConnection,
     generation: u32,
     table: &Table,
     keys: &[Vec<Value>],
 ) -> Result<(), Error> {
     for piece in sql::pieces(keys, sql::MAX_ROWS) {
         let sql = sql::delete(generation, table, piece.len());
-        connection.exec_drop(sql, params(piece.iter().flatten())).map_err(failed("delete rows"))?;
+        connection.execute(sql, piece.iter().flatten()).map_err(failed("delete rows"))?;
     }
     Ok(())
 }
 
 /// Deletes those of the rows that these still hold for.
 pub(super) fn delete_where(
-    connection: &mut Conn,
+    connection: &mut MysqlConnection,
     generation: u32,
     table: &Table,
     keys: &[Vec<Value>],
@@ -53,44 +47,59 @@ pub(super) fn delete_where(
 ) -> Result<(), Error> {
     for piece in sql::pieces(keys, sql::MAX_ROWS) {
         let (sql, values) = sql::delete_where(generation, table, piece.len(), filters);
-        let values = params(piece.iter().flatten().chain(&values));
-        connection.exec_drop(sql, values).map_err(failed("delete rows"))?;
+        let values = piece.iter().flatten().chain(&values);
+        connection.execute(sql, values).map_err(failed("delete rows"))?;
     }
     Ok(())
 }
 
 /// The rows of a query that asks for all columns of a table.
 pub(super) fn query<'a>(
-    connection: &mut Conn,
+    connection: &mut MysqlConnection,
     table: &'static Table,
     sql: &str,
-    values: impl Iterator<Item = &'a Value>,
+    values: impl IntoIterator<Item = &'a Value>,
 ) -> Result<Vec<Vec<Value>>, Error> {
-    let what = || format!("read {}", table.name);
-    let rows: Vec<mysql::Row> =
-        connection.exec(sql, params(values)).map_err(|source| Error::database(what(), source))?;
-    let row = |row: mysql::Row| {
-        row.unwrap()
-            .into_iter()
-            .zip(table.columns)
-            .map(|(value, column)| owned(value, table, column.name))
-            .collect()
+    let rows = connection
+        .fetch(sql, values)
+        .map_err(|source| Error::database(format!("read {}", table.name), source))?;
+    let wrong = |column: &Column| Error::Column { table: table.name, column: column.name };
+    // All rows have the columns of the first one, so their kinds are looked at once.
+    if let Some(row) = rows.first() {
+        let other = table.columns.iter().enumerate().find(|(index, column)| !holds(row, *index, column.kind));
+        if let Some((_, column)) = other {
+            return Err(wrong(column));
+        }
+    }
+    let row = |row: &MySqlRow| {
+        let columns = table.columns.iter().enumerate();
+        columns.map(|(index, column)| value(row, index, column.kind).ok_or_else(|| wrong(column))).collect()
     };
-    rows.into_iter().map(row).collect()
+    rows.iter().map(row).collect()
 }
 
-fn owned(value: mysql::Value, table: &'static Table, column: &'static str) -> Result<Value, Error> {
-    let wrong = || Error::Column { table: table.name, column };
-    match value {
-        mysql::Value::NULL => Ok(Value::Null),
-        mysql::Value::Int(number) => Ok(Value::Int(number)),
-        mysql::Value::UInt(number) => i64::try_from(number).map(Value::Int).map_err(|_| wrong()),
-        mysql::Value::Bytes(bytes) => {
-            String::from_utf8(bytes).map(|text| Value::Text(text.into())).map_err(|_| wrong())
-        }
-        mysql::Value::Float(_)
-        | mysql::Value::Double(_)
-        | mysql::Value::Date(..)
-        | mysql::Value::Time(..) => Err(wrong()),
+fn is_number(kind: Kind) -> bool {
+    match kind {
+        Kind::Int | Kind::Bool | Kind::Time => true,
+        Kind::Name(_) | Kind::Text | Kind::Json => false,
     }
+}
+
+/// Whether there is a column of this kind.
+fn holds(row: &MySqlRow, index: usize, kind: Kind) -> bool {
+    row.columns().get(index).is_some_and(|column| match is_number(kind) {
+        true => <i64 as Type<MySql>>::compatible(column.type_info()),
+        false => <str as Type<MySql>>::compatible(column.type_info()),
+    })
+}
+
+/// None where it cannot be read. The column's kind is right.
+fn value(row: &MySqlRow, index: usize, kind: Kind) -> Option<Value> {
+    let value = match is_number(kind) {
+        true => row.try_get_unchecked::<Option<i64>, _>(index).ok()?.map(Value::Int),
+        false => {
+            row.try_get_unchecked::<Option<&str>, _>(index).ok()?.map(|text| Value::Text(Arc::from(text)))
+        }
+    };
+    Some(value.unwrap_or(Value::Null))
 }

@@ -90,13 +90,13 @@ row! {
         /// For this logical time.
         blocked_by_time: Option<i64> = Time,
         /// How a person says that it ended: `success`, `failed` or `skipped`.
-        marked: Option<Arc<str>> = Name(16),
+        overridden_result: Option<Arc<str>> = Name(16),
         /// When they said so.
-        marked_at: Option<i64> = Time,
+        result_overridden_at: Option<i64> = Time,
         /// Who: application, or application/person.
-        marked_by: Option<Arc<str>> = Text,
+        result_overridden_by: Option<Arc<str>> = Text,
         /// Why.
-        mark_reason: Option<Arc<str>> = Text,
+        result_override_reason: Option<Arc<str>> = Text,
         /// The token of its final command, while a worker has it and after.
         final_token: Option<i64> = Int,
         /// How that ended: `success`, `failed`, `timed_out`, `lost` or `not_run`.
@@ -170,7 +170,7 @@ row! {
         /// Exit code, where there was one.
         exit_code: Option<i64> = Int,
         /// Signal, where one ended it.
-        signal_no: Option<i64> = Int,
+        signal_number: Option<i64> = Int,
         /// The code that its program reported: 0 if it ever did, else the last one.
         user_code: Option<i64> = Int,
         /// For people.
@@ -187,8 +187,8 @@ row! {
 }
 
 row! {
-    /// The reassign log: an assignment that ended without an attempt.
-    ReassignRow in "reassign_log", key (token: i64),
+    /// An assignment that ended without an attempt.
+    AssignmentReturnRow in "assignment_returns", key (token: i64),
     fixed (batch_id, job_id, attempt, worker_id, assigned_at, returned_at, reason, message), indexes [[batch_id]] {
         /// The assignment.
         token: i64 = Int,
@@ -213,10 +213,10 @@ row! {
 
 row! {
     /// The user-code log: a code that the program of an attempt reported. Codes that were refused are not in it.
-    UserCodeRow in "user_code_log", key (partition_no: i64, journal_offset: i64, event_index: i64),
+    UserCodeRow in "user_code_reports", key (journal_partition: i64, journal_offset: i64, event_index: i64),
     fixed (batch_id, job_id, attempt_id, attempt, code, effective_code, reported_at), indexes [[batch_id], [job_id]] {
         /// Partition of the journal that holds the fact.
-        partition_no: i64 = Int,
+        journal_partition: i64 = Int,
         /// Its offset there.
         journal_offset: i64 = Int,
         /// Its place in that record, from 0.

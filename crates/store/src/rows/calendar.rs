@@ -16,7 +16,7 @@ row! {
         /// IANA zone in which its days begin and end; empty: the zone of each job's schedule.
         time_zone: Option<Arc<str>> = Text,
         /// Free text.
-        comment_text: Arc<str> = Text,
+        comment: Arc<str> = Text,
         /// How many dates differ from its weekly pattern.
         dates: i64 = Int,
         /// The whole calendar as written, as JSON.
@@ -29,7 +29,7 @@ row! {
 row! {
     /// A version of a calendar, in use or not. Batches name the version that they were generated with.
     CalendarVersionRow in "calendar_versions", key (name: Arc<str>, version: i64),
-    fixed (time_zone, comment_text, dates, definition, defined_at, defined_by), indexes [] {
+    fixed (time_zone, comment, dates, definition, defined_at, defined_by), indexes [] {
         /// Its name.
         name: Arc<str> = Name(64),
         /// Numbers its content; every change of any calendar gets the next one.
@@ -37,7 +37,7 @@ row! {
         /// IANA zone in which its days begin and end; empty: the zone of each job's schedule.
         time_zone: Option<Arc<str>> = Text,
         /// Free text.
-        comment_text: Arc<str> = Text,
+        comment: Arc<str> = Text,
         /// How many dates differ from its weekly pattern.
         dates: i64 = Int,
         /// The whole calendar as written, as JSON.

@@ -6,7 +6,7 @@ use crate::Kind::{Name, Text, Time};
 use crate::table::row;
 
 row! {
-    /// A freeze: batches for later logical times are generated, and not assigned. Gone when it is thawed.
+    /// A freeze: batches for later logical times are generated, and not assigned. Gone when it is lifted.
     FreezeRow in "freezes", key (scope: Arc<str>),
     fixed (), indexes [] {
         /// Name of the group, or `*` for every group.

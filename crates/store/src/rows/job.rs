@@ -56,7 +56,7 @@ row! {
         /// Free classification.
         business_type: Arc<str> = Text,
         /// Free text.
-        comment_text: Arc<str> = Text,
+        comment: Arc<str> = Text,
         /// The whole definition, as JSON.
         definition: Arc<str> = Json,
         /// 1: it generates batches.
@@ -137,10 +137,10 @@ row! {
 
 row! {
     /// Fires that made no batch: a run of them, and why.
-    SkippedFiresRow in "skipped_fires", key (partition_no: i64, journal_offset: i64, event_index: i64),
+    SkippedRunsRow in "skipped_runs", key (journal_partition: i64, journal_offset: i64, event_index: i64),
     fixed (job_id, from_time, to_time, fires, reason, skipped_at), indexes [[job_id]] {
         /// Partition of the journal that holds the fact.
-        partition_no: i64 = Int,
+        journal_partition: i64 = Int,
         /// Its offset there.
         journal_offset: i64 = Int,
         /// Its place in that record, from 0.

@@ -33,7 +33,7 @@ row! {
         /// `viewer`, `user`, `administrator` or `super_administrator`.
         role: Arc<str> = Name(32),
         /// The groups that it is bound to, as JSON; an empty list: all.
-        group_names: Arc<str> = Json,
+        groups: Arc<str> = Json,
         /// The accounts that jobs may run as which it applies, as JSON.
         accounts: Arc<str> = Json,
         /// When it was defined, the last time.
@@ -44,10 +44,10 @@ row! {
 row! {
     /// A dead letter: a command that could not be decoded or decided, or what a timer belongs to that could not be
     /// decided.
-    QuarantineRow in "quarantine", key (partition_no: i64, kind: Arc<str>, subject: Arc<str>),
-    fixed (), indexes [[partition_no, journal_offset, event_index], [is_open]] {
+    DeadLetterRow in "dead_letters", key (journal_partition: i64, kind: Arc<str>, subject: Arc<str>),
+    fixed (), indexes [[journal_partition, journal_offset, event_index], [is_open]] {
         /// Partition of the journal that holds the fact.
-        partition_no: i64 = Int,
+        journal_partition: i64 = Int,
         /// `command` or `timer`.
         kind: Arc<str> = Name(16),
         /// The command's offset in the commands, or what the timer belongs to, as `job/4096`.

@@ -22,7 +22,7 @@ row! {
         /// The group whose jobs may use it; empty: groups share it.
         group_name: Option<Arc<str>> = Name(64),
         /// Free text.
-        comment_text: Arc<str> = Text,
+        comment: Arc<str> = Text,
         /// When it was last changed.
         changed_at: i64 = Time,
     }

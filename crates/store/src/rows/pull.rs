@@ -17,7 +17,7 @@ row! {
         /// The parameters that there may be, as JSON.
         fields: Arc<str> = Json,
         /// Free text.
-        comment_text: Arc<str> = Text,
+        comment: Arc<str> = Text,
         /// When it was last changed.
         changed_at: i64 = Time,
     }

@@ -8,17 +8,17 @@ use crate::table::row;
 row! {
     /// A rerun or a cold start.
     RerunRow in "reruns", key (id: i64),
-    fixed (kind, wish, group_names, reason, concurrency, jobs, requested_by, requested_at), indexes [[requested_at]] {
+    fixed (kind, spec, groups, reason, concurrency, jobs, requested_by, requested_at), indexes [[requested_at]] {
         /// Its id.
         id: i64 = Int,
         /// `rerun` or `cold_start`.
         kind: Arc<str> = Name(16),
         /// `planning`, `planned`, `running`, `paused`, `cancelling`; once over `done`, `done_with_failures`, `cancelled` or `refused`.
         state: Arc<str> = Name(32),
-        /// What was wished, as JSON.
-        wish: Arc<str> = Json,
+        /// What was requested, as JSON.
+        spec: Arc<str> = Json,
         /// The groups that it concerns, as JSON.
-        group_names: Arc<str> = Json,
+        groups: Arc<str> = Json,
         /// Why, for people.
         reason: Arc<str> = Text,
         /// Batches that are started and have not ended, at most.
@@ -27,6 +27,8 @@ row! {
         jobs: i64 = Int,
         /// Jobs that it leaves out.
         jobs_skipped: i64 = Int,
+        /// Jobs downstream that are none of it, because the key that requested it does not reach their groups.
+        jobs_left_out: i64 = Int,
         /// Batches that are planned.
         planned: i64 = Int,
         /// Batches that shards were told to start.
@@ -41,7 +43,7 @@ row! {
         blocked: i64 = Int,
         /// For people: why it was refused.
         message: Arc<str> = Text,
-        /// Who wished it: application, or application/person.
+        /// Who requested it: application, or application/person.
         requested_by: Arc<str> = Text,
         /// When.
         requested_at: i64 = Time,
@@ -70,7 +72,7 @@ row! {
         position: i64 = Int,
         /// The job.
         job_id: i64 = Int,
-        /// Its version when the plan was wished.
+        /// Its version when the plan was requested.
         job_version: i64 = Int,
         /// Jobs of the plan that come after it, directly or not.
         touches: i64 = Int,

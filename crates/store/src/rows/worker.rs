@@ -52,9 +52,9 @@ row! {
         /// 1: it is beyond a bound of its group, and gets no work until it has recovered.
         overloaded: bool = Bool,
         /// Why it takes no work at present, as it says itself.
-        unfit_reason: Option<Arc<str>> = Text,
+        unready_reason: Option<Arc<str>> = Text,
         /// Since when.
-        unfit_at: Option<i64> = Time,
+        unready_since: Option<i64> = Time,
     }
 }
 

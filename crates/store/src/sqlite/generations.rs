@@ -14,11 +14,11 @@ pub(super) const META: &str = "
 CREATE TABLE IF NOT EXISTS tidemill_meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tidemill_generations (number INTEGER PRIMARY KEY, format INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS tidemill_positions (
-  generation INTEGER NOT NULL, partition_no INTEGER NOT NULL, journal_offset INTEGER NOT NULL,
-  head TEXT NOT NULL, PRIMARY KEY (generation, partition_no)) STRICT, WITHOUT ROWID;
+  generation INTEGER NOT NULL, journal_partition INTEGER NOT NULL, journal_offset INTEGER NOT NULL,
+  head TEXT NOT NULL, PRIMARY KEY (generation, journal_partition)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tidemill_sinks (
-  sink TEXT NOT NULL, partition_no INTEGER NOT NULL, stored INTEGER, changes INTEGER NOT NULL, error TEXT,
-  stopped INTEGER NOT NULL, noted_at INTEGER NOT NULL, PRIMARY KEY (sink, partition_no)) STRICT, WITHOUT ROWID;
+  sink TEXT NOT NULL, journal_partition INTEGER NOT NULL, stored INTEGER, changes INTEGER NOT NULL, error TEXT,
+  stopped INTEGER NOT NULL, noted_at INTEGER NOT NULL, PRIMARY KEY (sink, journal_partition)) STRICT, WITHOUT ROWID;
 ";
 
 pub(super) fn active(connection: &Connection) -> Result<Option<u32>, Error> {
@@ -147,7 +147,8 @@ pub(super) fn drop(connection: &Connection, generation: u32) -> Result<(), Error
 
 pub(super) fn positions(connection: &Connection, generation: u32) -> Result<BTreeMap<u32, Position>, Error> {
     let read = || -> rusqlite::Result<BTreeMap<u32, Position>> {
-        let sql = "SELECT partition_no, journal_offset, head FROM tidemill_positions WHERE generation = ?";
+        let sql =
+            "SELECT journal_partition, journal_offset, head FROM tidemill_positions WHERE generation = ?";
         let mut statement = connection.prepare_cached(sql)?;
         let position = |row: &rusqlite::Row<'_>| {
             let (offset, head): (i64, Arc<str>) = (row.get(1)?, row.get(2)?);
@@ -166,7 +167,7 @@ pub(super) fn advance(connection: &Connection, generation: u32, batch: &RowBatch
     }
     let (partition, to) = (batch.partition, &batch.to);
     let move_it = || -> rusqlite::Result<Option<Option<Arc<str>>>> {
-        let sql = "SELECT head FROM tidemill_positions WHERE generation = ? AND partition_no = ?";
+        let sql = "SELECT head FROM tidemill_positions WHERE generation = ? AND journal_partition = ?";
         let mut statement = connection.prepare_cached(sql)?;
         let found: Option<Arc<str>> =
             statement.query_row(params![generation, partition], |row| row.get(0)).optional()?;

@@ -22,8 +22,8 @@ pub(super) fn note(connection: &Connection, notes: &[SinkNote], forget_before_ms
 
 pub(super) fn read(connection: &Connection) -> Result<Vec<SinkNote>, Error> {
     let read = || -> rusqlite::Result<Vec<SinkNote>> {
-        let sql = "SELECT sink, partition_no, stored, changes, error, stopped, noted_at FROM tidemill_sinks \
-                   ORDER BY sink, partition_no";
+        let sql = "SELECT sink, journal_partition, stored, changes, error, stopped, noted_at FROM tidemill_sinks \
+                   ORDER BY sink, journal_partition";
         let mut statement = connection.prepare_cached(sql)?;
         let note = |row: &rusqlite::Row<'_>| {
             Ok(SinkNote {

@@ -64,6 +64,8 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::CommandSkippedAtTakeover, &["every_command_decided_once"], FEW),
     bug(Bug::LeaseCutShort, &["no_attempt_before_lease_over"], SOME),
     with(&[Fault::LostEffects], bug(Bug::OutboxGapSkipped, &["messages_between_shards_once_in_order"], SOME)),
+    bug(Bug::OrphansNotRecorded, &["deleted_parents_on_record"], SOME),
+    bug(Bug::DeletedParentNotWaitedFor, &["deleted_parents_waited_for"], MANY),
     bug(Bug::TokensEqual, &["minted_ids_grow"], FEW),
     bug(Bug::DoubleGrant, &["start_granted_only_to_assigned"], SOME),
     bug(Bug::RetryCountOff, &["attempt_numbers_without_gaps"], FEW),

@@ -47,7 +47,7 @@ pub(crate) enum BatchCommand {
         as_of: Option<String>,
     },
     /// List the assignments of a batch that ended without an attempt, and why
-    Reassignments {
+    Returns {
         /// Its id
         batch: i64,
     },
@@ -112,9 +112,9 @@ pub(crate) enum BatchCommand {
         /// Wait for the end; the exit code says how it ended
         #[arg(long)]
         wait: bool,
-        /// Name this wish, so that repeating it does it once
+        /// Name this request, so that repeating it does it once
         #[arg(long, value_name = "ID")]
-        request_id: Option<String>,
+        idempotency_key: Option<String>,
     },
     /// Write what a batch printed
     Logs {

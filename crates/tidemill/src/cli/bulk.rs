@@ -96,7 +96,7 @@ pub(crate) struct JobsArgs {
     pub(crate) limit: usize,
     /// Name this request, so that repeating it does it once
     #[arg(long, value_name = "ID")]
-    pub(crate) request_id: Option<String>,
+    pub(crate) idempotency_key: Option<String>,
     /// Wait for the end
     #[arg(long)]
     pub(crate) wait: bool,

@@ -14,7 +14,7 @@ pub(crate) enum CalendarCommand {
         file: PathBuf,
     },
     /// Write one calendar as YAML that `apply` takes back unchanged
-    Get {
+    Show {
         /// Its name
         name: String,
         /// As it was in this version [default: the newest]
@@ -29,9 +29,8 @@ pub(crate) enum CalendarCommand {
     /// Write all calendars as YAML that `apply` takes back unchanged
     Export,
     /// List calendars
-    #[command(visible_alias = "ls")]
-    List,
-    /// Remove a calendar that no job uses
+    Ls,
+    /// Delete a calendar that no job uses
     Delete {
         /// Its name
         name: String,

@@ -27,6 +27,9 @@ pub(crate) enum JobCommand {
         /// End what is unfinished of jobs that are deleted
         #[arg(long, requires = "prune")]
         cancel: bool,
+        /// Delete jobs that others name as parent, too; the batches of these go on waiting until somebody acts
+        #[arg(long, requires = "prune")]
+        orphan_children: bool,
         /// Only show what would change
         #[arg(long)]
         dry_run: bool,
@@ -112,9 +115,9 @@ pub(crate) enum JobCommand {
         /// Wait for the end; the exit code says how it ended
         #[arg(long)]
         wait: bool,
-        /// Name this wish, so that repeating it does it once
+        /// Name this request, so that repeating it does it once
         #[arg(long, value_name = "ID")]
-        request_id: Option<String>,
+        idempotency_key: Option<String>,
     },
     /// Generate batches from now on
     Enable {
@@ -174,6 +177,9 @@ pub(crate) enum JobCommand {
         /// End what is unfinished of it; else it is not deleted while something is
         #[arg(long)]
         cancel: bool,
+        /// Delete it though other jobs name it as parent; their batches go on waiting until somebody acts
+        #[arg(long)]
+        orphan_children: bool,
     },
 }
 

@@ -1,34 +1,36 @@
 //! The command line: names, arguments and help. No behaviour; that is in [`crate::commands`].
 
+mod admin;
 mod batch;
 mod bulk;
 mod calendar;
 mod dead_letter;
+mod external_dependencies;
 mod job;
 mod journal;
-mod operate;
+#[cfg(test)]
+mod names;
 mod pool;
 mod pull;
 mod rerun;
 mod suggestions;
-mod things;
 
+pub(crate) use admin::{
+    AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, FreezeCommand, GroupCommand,
+    KeyCommand, PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
+};
 pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
 pub(crate) use bulk::{BatchesArgs, BulkCommand, JobsArgs};
 pub(crate) use calendar::CalendarCommand;
 pub(crate) use dead_letter::DeadLetterCommand;
+pub(crate) use external_dependencies::{ProbeCommand, ThirdPartyCommand};
 pub(crate) use job::{JobCommand, Parameter};
 pub(crate) use journal::{JournalCommand, VerifyArgs};
-pub(crate) use operate::{
-    AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, FreezeCommand, GroupCommand,
-    KeyCommand, PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
-};
 pub(crate) use pool::PoolCommand;
 pub(crate) use pull::{
     PullCommand, PullGrantsArgs, PullTaskCommand, PullTaskLsArgs, PullTemplateCommand, PullUserCommand,
     TaskKind,
 };
-pub(crate) use things::{CheckArgs, ThirdPartyCommand};
 
 pub(crate) use rerun::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs};
 
@@ -123,8 +125,9 @@ pub(crate) enum Command {
     /// Report what outside systems have ready, and list the reports
     #[command(subcommand)]
     ThirdParty(ThirdPartyCommand),
-    /// Probe the paths that batches wait for at once
-    Check(CheckArgs),
+    /// Probe the paths that batches wait for at once, and list probes that are late
+    #[command(subcommand)]
+    Probe(ProbeCommand),
     /// Plan, approve and watch reruns of many batches
     #[command(subcommand, visible_alias = "reruns")]
     Rerun(RerunCommand),
@@ -138,7 +141,7 @@ pub(crate) enum Command {
     /// Look at and define worker groups
     #[command(subcommand, visible_alias = "groups")]
     Group(GroupCommand),
-    /// Freeze and thaw a group or everything
+    /// Freeze a group or everything, and lift freezes
     #[command(subcommand, visible_alias = "freezes")]
     Freeze(FreezeCommand),
     /// Define, revoke and list application keys
@@ -174,7 +177,7 @@ pub(crate) enum Command {
     Producers,
     /// Define the administrator and a worker group of a new cluster
     Bootstrap,
-    /// Make the read tables anew from the journal, beside those in use
+    /// Rebuild the read tables from the journal, beside those in use
     ///
     /// Nothing has to be stopped: a process that serves the data directory does it itself.
     Rebuild,
@@ -186,7 +189,7 @@ pub(crate) enum Command {
     /// Copy the journal into a file
     #[command(subcommand)]
     Journal(JournalCommand),
-    /// Mend a partition after something went wrong outside
+    /// Fix a partition after something went wrong outside
     #[command(subcommand)]
     Partition(PartitionCommand),
     /// Write or check the files that are generated from the code
@@ -259,7 +262,7 @@ mod tests {
             "batch why 4097",
             "batch why 4097 --as-of 2026-01-01T00:00:00Z",
             "batch why 4097 --as-of 3:41",
-            "batch reassignments 4097",
+            "batch returns 4097",
             "batch kill 4097 --reason enough",
             "batch rerun 4097 --wait",
             "batch override 4097 --all --reason late",
@@ -268,52 +271,52 @@ mod tests {
             "batch quality 4097 refuse --reason rows",
             "third-party report erp --logical-time 2026-01-01T00:00:00Z --not-ready",
             "third-party ls --code erp",
-            "check",
-            "check --batch 4097",
-            "check --late",
+            "probe run",
+            "probe run --batch 4097",
+            "probe late",
             "batch logs 4097 -f --stderr",
             "job skipped demo/load-1",
             "pool apply -f pools.yaml",
             "pool ls",
             "pool show api",
             "pool export",
-            "pool rm api",
+            "pool delete api",
             "pull template apply -f templates.yaml",
             "pull template show copy",
             "pull user assign demo ann uid_7",
             "pull user assign demo -f users.yaml",
             "pull user ls --group demo",
             "pull user move ann other",
-            "pull user rm ann",
-            "pull task add -f tasks.yaml",
+            "pull user delete ann",
+            "pull task create -f tasks.yaml",
             "pull task ls --executor user:ann --kind once --from 2026-01-01T00:00:00Z",
             "pull task change 4097 -f task.yaml",
             "pull task ledger 4097 --live",
-            "pull task rm 4097",
+            "pull task delete 4097",
             "pull grants --user ann --state live",
             "pull next ann --wait 30",
             "pull complete ann 4097 --result done",
             "pull return ann 4097 --reason away",
             "calendar apply -f calendars.yaml",
-            "calendar get cn",
-            "calendar get cn --at-version 3",
+            "calendar show cn",
+            "calendar show cn --at-version 3",
             "calendar versions cn",
-            "calendar list",
+            "calendar ls",
             "calendar export",
             "calendar delete cn",
             "worker ls",
             "worker drain w1",
             "worker resume w1",
             "group ls",
-            "group define etl --worker-key abcd",
-            "group define etl",
+            "group apply etl --worker-key abcd",
+            "group apply etl",
             "freeze set --group etl --latest 2026-01-01T00:00:00Z --reason moved",
-            "freeze thaw",
+            "freeze lift",
             "batch mark 4097 skipped --reason closed",
             "bulk kill --group etl --state running --reason late --wait",
             "bulk mark skipped --job load-* --from 2026-01-01T00:00:00Z --reason closed",
             "bulk clear --result failed --dry-run",
-            "bulk disable --owner eve --reason left --limit 10 --request-id r1",
+            "bulk disable --owner eve --reason left --limit 10 --idempotency-key r1",
             "bulk items 4096 --outcome refused",
             "bulk ls",
             "executor --config t.toml",
@@ -335,8 +338,8 @@ mod tests {
             "demo --break message-words",
             "demo --fix",
             "topics create",
-            "key define app --role viewer --group demo",
-            "key revoke app",
+            "key apply app --role viewer --group demo",
+            "key delete app",
             "key ls",
             "events tail --from start --type batch.finished --limit 3",
             "events tail --cursor abc",
@@ -359,7 +362,7 @@ mod tests {
             "batch show abc",
             "batch ls --state nowhere",
             "job run demo/a --logical-time yesterday",
-            "key define app --role king",
+            "key apply app --role king",
             "events tail --from start --cursor abc",
             "events tail --from yesterday",
             "job diff demo/a 1",

@@ -14,7 +14,6 @@ pub(crate) enum PoolCommand {
         file: PathBuf,
     },
     /// List pools
-    #[command(visible_alias = "list")]
     Ls,
     /// Show a pool and who has slots of it now
     Show {
@@ -23,9 +22,8 @@ pub(crate) enum PoolCommand {
     },
     /// Write all pools as YAML that `apply` takes back unchanged
     Export,
-    /// Remove a pool that no job uses
-    #[command(visible_alias = "delete")]
-    Rm {
+    /// Delete a pool that no job uses
+    Delete {
         /// Its name
         name: String,
     },

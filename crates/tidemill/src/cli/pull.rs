@@ -59,16 +59,14 @@ pub(crate) enum PullTemplateCommand {
         file: PathBuf,
     },
     /// List templates
-    #[command(visible_alias = "list")]
     Ls,
     /// Show a template and its fields
     Show {
         /// Its name
         name: String,
     },
-    /// Remove a template; tasks that were checked against it stay
-    #[command(visible_alias = "delete")]
-    Rm {
+    /// Delete a template; tasks that were checked against it stay
+    Delete {
         /// Its name
         name: String,
     },
@@ -89,7 +87,6 @@ pub(crate) enum PullUserCommand {
         file: Option<PathBuf>,
     },
     /// List users
-    #[command(visible_alias = "list")]
     Ls {
         /// Only of this group
         #[arg(long)]
@@ -111,8 +108,7 @@ pub(crate) enum PullUserCommand {
         to: String,
     },
     /// Take a user and its own tasks out of its group; not while it has a live grant
-    #[command(visible_alias = "delete")]
-    Rm {
+    Delete {
         /// Who
         user: String,
     },
@@ -156,14 +152,13 @@ pub(crate) struct PullTaskLsArgs {
 /// What to do with tasks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PullTaskCommand {
-    /// Add the tasks of a YAML file
-    Add {
+    /// Create the tasks of a YAML file
+    Create {
         /// File with a list `tasks`
         #[arg(short, long, value_name = "PATH")]
         file: PathBuf,
     },
     /// List tasks, those with the latest start first
-    #[command(visible_alias = "list")]
     Ls(PullTaskLsArgs),
     /// Show a task
     Show {
@@ -179,8 +174,7 @@ pub(crate) enum PullTaskCommand {
         file: PathBuf,
     },
     /// Delete a task; what somebody has of it can still be completed
-    #[command(visible_alias = "delete")]
-    Rm {
+    Delete {
         /// Its id
         task: i64,
     },

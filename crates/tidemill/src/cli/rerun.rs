@@ -19,8 +19,7 @@ pub(crate) enum RerunCommand {
         wait: bool,
     },
     /// List reruns and cold starts, newest first
-    #[command(visible_alias = "ls")]
-    List {
+    Ls {
         /// Only in this state
         #[arg(long)]
         state: Option<String>,
@@ -125,9 +124,9 @@ pub(crate) struct HowArgs {
     /// Show its progress to the end; the exit code says how it ended
     #[arg(long, requires = "yes")]
     pub(crate) wait: bool,
-    /// Name this wish, so that repeating it does it once
+    /// Name this request, so that repeating it does it once
     #[arg(long, value_name = "ID")]
-    pub(crate) request_id: Option<String>,
+    pub(crate) idempotency_key: Option<String>,
 }
 
 /// Which jobs to run for the first time.

@@ -10,12 +10,12 @@ mod tls;
 pub(crate) use sse::{Message, Messages};
 pub(crate) use target::{KEY_FILE, OPERATOR_FILE, Target};
 
-use std::io::BufReader;
+use std::error::Error;
+use std::io::{BufReader, Read as _};
 use std::time::Duration;
 
+use reqwest::blocking::{Client as Http, RequestBuilder, Response};
 use serde_json::Value;
-use ureq::http::Response;
-use ureq::{Agent, Body};
 
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -25,6 +25,8 @@ pub(crate) const OTHER_SERVER: &str = "start one with `tidemill standalone`; nam
                             --data, or by its address with --server";
 /// Until lists have to show what was written.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);
+/// Until a server answers, and between two pieces of an answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Largest answer that is read into memory.
 const MAX_ANSWER_BYTES: u64 = 256 << 20;
 /// Most items that one call returns.
@@ -44,21 +46,20 @@ pub(crate) enum Method {
 /// A server and the right to speak to it.
 #[derive(Debug)]
 pub(crate) struct Client {
-    agent: Agent,
+    http: Http,
     target: Target,
 }
 
 impl Client {
     pub(crate) fn new(target: Target) -> Done<Self> {
-        let agent = Agent::config_builder()
-            .tls_config(tls::config(&target)?)
-            .http_status_as_error(false)
-            .timeout_connect(Some(Duration::from_secs(5)))
-            .timeout_recv_response(Some(Duration::from_secs(60)))
+        let http = Http::builder()
+            .tls_backend_preconfigured(tls::config(&target)?)
+            .connect_timeout(Duration::from_secs(5))
+            .timeout(ANSWERS_WITHIN)
             .user_agent(concat!("tidemill/", env!("CARGO_PKG_VERSION")))
             .build()
-            .into();
-        Ok(Self { agent, target })
+            .map_err(|error| Failure::caused("cannot make an HTTP client", &error))?;
+        Ok(Self { http, target })
     }
 
     /// Reads one answer.
@@ -87,7 +88,7 @@ impl Client {
         }
     }
 
-    /// Wishes something. `request` names the wish, so that a repeat of it is answered, not done again.
+    /// Requests something. `request` names the request, so that a repeat of it is answered, not done again.
     pub(crate) fn write(
         &self,
         method: Method,
@@ -98,18 +99,17 @@ impl Client {
         let request = request.map_or_else(draw_request, str::to_owned);
         let url = self.url(path);
         let key = ("Idempotency-Key", request.as_str());
-        let sent = match (method, body) {
-            (Method::Post, Some(body)) => {
-                self.signed(self.agent.post(&url)).header(key.0, key.1).send_json(body)
-            }
-            (Method::Post, None) => self.signed(self.agent.post(&url)).header(key.0, key.1).send_empty(),
-            (Method::Put, body) => {
-                let body = body.unwrap_or(&Value::Null);
-                self.signed(self.agent.put(&url)).header(key.0, key.1).send_json(body)
-            }
-            (Method::Delete, _) => self.signed(self.agent.delete(&url)).header(key.0, key.1).call(),
+        let call = match (method, body) {
+            (Method::Post, Some(body)) => self.http.post(&url).json(body),
+            (Method::Post, None) => self.http.post(&url),
+            (Method::Put, body) => self.http.put(&url).json(body.unwrap_or(&Value::Null)),
+            (Method::Delete, _) => self.http.delete(&url),
         };
-        let response = sent.map_err(|error| self.transport(&error, Kind::Write, Some(&request)))?;
+        let response = self
+            .signed(call)
+            .header(key.0, key.1)
+            .send()
+            .map_err(|error| self.transport(&error, Kind::Write, Some(&request)))?;
         let answer =
             self.answer(response, Kind::Write).map_err(|failure| unknown_outcome(failure, &request))?;
         if let Some(position) = answer["position"].as_str() {
@@ -121,24 +121,21 @@ impl Client {
     /// Waits until the read tables show a write, so that whoever looks next sees it. It is done either way.
     fn see(&self, position: &str) {
         let seen = self
-            .signed(self.agent.get(self.url("/api/jobs")))
-            .query("limit", "1")
-            .query("at_least", position)
-            .config()
-            .timeout_global(Some(SEEN_WITHIN))
-            .build()
-            .call();
+            .signed(self.http.get(self.url("/api/jobs")))
+            .query(&[("limit", "1"), ("at_least", position)])
+            .timeout(SEEN_WITHIN)
+            .send();
         let why = match seen {
             Ok(response) if response.status().is_success() => return,
             Ok(response) => response.status().to_string(),
-            Err(error) => error.to_string(),
+            Err(error) => cause(&error),
         };
         crate::output::note(format!(
             "warning: it is done, but the lists do not show it yet (position {position}): {why}"
         ));
     }
 
-    /// Wishes something that needs no body and no name.
+    /// Requests something that needs no body and no name.
     pub(crate) fn post(&self, path: &str, body: Option<&Value>) -> Done<Value> {
         self.write(Method::Post, path, body, None)
     }
@@ -150,20 +147,17 @@ impl Client {
         if status >= 400 {
             return Err(problem::failure(status, &read_json(&mut response)?, Kind::Read));
         }
-        Ok(Messages::new(Box::new(BufReader::new(response.into_body().into_reader()))))
+        Ok(Messages::new(Box::new(BufReader::new(response))))
     }
 
-    fn call_get(&self, path: &str, query: &[(&str, String)]) -> Done<Response<Body>> {
-        let mut request = self.signed(self.agent.get(self.url(path)));
-        for (name, value) in query {
-            request = request.query(name, value);
-        }
-        request.call().map_err(|error| self.transport(&error, Kind::Read, None))
+    fn call_get(&self, path: &str, query: &[(&str, String)]) -> Done<Response> {
+        let request = self.signed(self.http.get(self.url(path))).query(query);
+        request.send().map_err(|error| self.transport(&error, Kind::Read, None))
     }
 
-    fn signed<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+    fn signed(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.target.key {
-            Some(key) => request.header("Authorization", format!("Bearer {key}")),
+            Some(key) => request.bearer_auth(key),
             None => request,
         }
     }
@@ -172,7 +166,7 @@ impl Client {
         format!("{}{path}", self.target.server)
     }
 
-    fn answer(&self, mut response: Response<Body>, kind: Kind) -> Done<Value> {
+    fn answer(&self, mut response: Response, kind: Kind) -> Done<Value> {
         let status = response.status().as_u16();
         let value = read_json(&mut response)?;
         if status < 400 {
@@ -193,20 +187,15 @@ impl Client {
         })
     }
 
-    fn transport(&self, error: &ureq::Error, kind: Kind, request: Option<&str>) -> Failure {
-        if let Some(trouble) = tls::trouble(error) {
+    fn transport(&self, error: &reqwest::Error, kind: Kind, request: Option<&str>) -> Failure {
+        if let Some(trouble) = tidemill_serving::tls::trouble(error) {
             let Target { server, server_from, .. } = &self.target;
             let message = format!("cannot speak encrypted with {server} ({server_from}): {}", trouble.what);
             return Failure::new(Exit::Unreachable, message).hint(trouble.remedy);
         }
-        let before_sending = matches!(
-            error,
-            ureq::Error::HostNotFound
-                | ureq::Error::ConnectionFailed
-                | ureq::Error::BadUri(_)
-                | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve)
-        ) || matches!(error, ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused);
-        let message = format!("no answer from {} ({}): {error}", self.target.server, self.target.server_from);
+        let before_sending = error.is_connect() || error.is_builder();
+        let Target { server, server_from, .. } = &self.target;
+        let message = format!("no answer from {server} ({server_from}): {}", cause(error));
         match (before_sending, kind, request) {
             (false, Kind::Write, Some(request)) => {
                 unknown_outcome(Failure::new(Exit::OutcomeUnknown, message), request)
@@ -216,32 +205,41 @@ impl Client {
     }
 }
 
-/// Whether a call only asks, or wishes something.
+/// Whether a call only asks, or requests something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
     Write,
 }
 
-/// Tells how to repeat a wish safely when it is not known what became of it.
+/// Tells how to repeat a request safely when it is not known what became of it.
 fn unknown_outcome(failure: Failure, request: &str) -> Failure {
     if failure.exit != Exit::OutcomeUnknown {
         return failure;
     }
     failure.hint(format!(
-        "it may have been done; look, or repeat it with --request-id {request} where the command takes it, \
+        "it may have been done; look, or repeat it with --idempotency-key {request} where the command takes it, \
          which does it at most once"
     ))
 }
 
-fn read_json(response: &mut Response<Body>) -> Done<Value> {
+/// The first cause of an error: the others say only in which part of the library it came up.
+fn cause(error: &dyn Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.last().unwrap_or(error).to_string()
+}
+
+fn read_json(response: &mut Response) -> Done<Value> {
     let status = response.status();
-    let body = response
-        .body_mut()
-        .with_config()
-        .limit(MAX_ANSWER_BYTES)
-        .read_to_vec()
-        .map_err(|error| Failure::caused("the answer broke off", &error))?;
+    let mut body = Vec::new();
+    let read = response.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut body);
+    let read = read.map_err(|error| Failure::caused("the answer broke off", &error))?;
+    if read as u64 > MAX_ANSWER_BYTES {
+        return Err(Failure::new(
+            Exit::Unreachable,
+            format!("the answer is longer than {MAX_ANSWER_BYTES} bytes"),
+        ));
+    }
     if body.is_empty() {
         return Ok(Value::Null);
     }
@@ -255,9 +253,9 @@ fn read_json(response: &mut Response<Body>) -> Done<Value> {
     }
 }
 
-/// Draws the name of a wish.
+/// Draws the name of a request.
 fn draw_request() -> String {
-    format!("cli-{}", crate::keys::draw::<16>())
+    format!("cli-{}", tidemill_producers::request_id())
 }
 
 /// Bytes in hexadecimal digits.
@@ -311,7 +309,7 @@ mod tests {
             Client::new(Target { server, server_from: "--server", key: None, ca_file: None }).unwrap();
         let failure = client.write(Method::Post, "/x", None, Some("req-7")).unwrap_err();
         assert_eq!(failure.exit, Exit::OutcomeUnknown);
-        assert!(failure.hint.unwrap().contains("--request-id req-7"));
+        assert!(failure.hint.unwrap().contains("--idempotency-key req-7"));
         assert_eq!(client.get("/x", &[]).unwrap_err().exit, Exit::Unreachable);
         closer.join().unwrap();
     }

@@ -69,7 +69,9 @@ fn hint(status: u16, code: Option<&str>, field: Option<&str>, kind: Kind) -> Opt
         (_, Some("batch_unfinished")) => Some("wait for it, or end it with `tidemill batch kill`"),
         (_, Some("batch_already_finished")) => Some("run it once more with `tidemill batch rerun`"),
         (_, Some("job_disabled")) => Some("switch it on with `tidemill job enable`"),
-        (_, Some("job_in_use")) => Some("change or delete the jobs that need it first"),
+        (_, Some("job_in_use")) => Some(
+            "change or delete what needs it first; of a job that others name as parent: `tidemill job delete --orphan-children`",
+        ),
         (_, Some("user_unknown")) => Some("give it a group with `tidemill pull user assign GROUP USER`"),
         (_, Some("user_elsewhere")) => {
             Some("`tidemill pull user move USER GROUP` takes its history and tasks with it")
@@ -79,7 +81,7 @@ fn hint(status: u16, code: Option<&str>, field: Option<&str>, kind: Kind) -> Opt
             Some("let its client complete it, or give it back with `tidemill pull return`")
         }
         (_, Some("tables_unavailable")) => {
-            Some("`tidemill rebuild` makes the tables anew where they were lost; the journal has everything")
+            Some("`tidemill rebuild` rebuilds the tables where they were lost; the journal has everything")
         }
         (_, Some("invalid" | "cycle")) => match kind {
             Kind::Write => Some("nothing was changed; correct it and repeat"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Session, job, rerun, things, wait, why};
+use super::{Session, external_dependencies, job, rerun, wait, why};
 use crate::cli::{BatchCommand, OutputFormat, word};
 use crate::client::{Method, Query};
 use crate::exit::Exit;
@@ -52,8 +52,8 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             output::line(why::told(&answer, &shown, &advice));
             Ok(Exit::Success)
         }
-        BatchCommand::Reassignments { batch } => {
-            let answer = session.client.get(&format!("/api/batches/{batch}/reassignments"), &[])?;
+        BatchCommand::Returns { batch } => {
+            let answer = session.client.get(&format!("/api/batches/{batch}/assignment-returns"), &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, RETURNED, "No assignment came back.")))
         }
         BatchCommand::Kill { batch, reason } => {
@@ -67,14 +67,17 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             Ok(session.show(&answer, |_| format!("Batch {batch} is marked {}.", word(&result))))
         }
         BatchCommand::Override { batch, what, logical_time, reason } => {
-            let wish = things::Override { batch, what: &what, logical_time, reason: &reason };
-            things::waive(session, &wish)
+            let request =
+                external_dependencies::Override { batch, what: &what, logical_time, reason: &reason };
+            external_dependencies::waive(session, &request)
         }
-        BatchCommand::Quality { batch, word, reason } => things::quality(session, batch, word, &reason),
+        BatchCommand::Quality { batch, word, reason } => {
+            external_dependencies::quality(session, batch, word, &reason)
+        }
         BatchCommand::Clear { batch, how } => rerun::clear(session, batch, &how),
-        BatchCommand::Rerun { batch, wait, request_id } => {
+        BatchCommand::Rerun { batch, wait, idempotency_key } => {
             let path = format!("/api/batches/{batch}/rerun");
-            let answer = session.client.write(Method::Post, &path, None, request_id.as_deref())?;
+            let answer = session.client.write(Method::Post, &path, None, idempotency_key.as_deref())?;
             wait::show_batch(session, &answer, wait)
         }
         BatchCommand::Logs { batch, follow, stderr, attempt } => {
@@ -102,13 +105,13 @@ const DEPENDENCIES: &[Column] = &[
     Column("LOGICAL TIME", &["/logical_time"]),
     Column("SATISFIED", &["/met"]),
 ];
-const THINGS: &[Column] = &[
-    Column("THING", &["/path", "/code"]),
+const EXTERNAL_DEPENDENCIES: &[Column] = &[
+    Column("EXTERNAL_DEPENDENCY", &["/path", "/code"]),
     Column("MARK", &["/mark"]),
     Column("LOGICAL TIME", &["/logical_time"]),
     Column("SATISFIED", &["/satisfied"]),
     Column("CAME", &["/satisfied_at"]),
-    Column("WENT", &["/withdrawn_at"]),
+    Column("WENT", &["/revoked_at"]),
     Column("OVERRIDDEN", &["/overridden_at"]),
 ];
 const OUTPUTS: &[Column] = &[Column("PATH", &["/path"]), Column("MARK", &["/mark"])];
@@ -134,13 +137,15 @@ const RETURNED: &[Column] = &[
 ];
 /// Fields of the batch, then its dependencies and attempts.
 fn one(batch: &Value) -> String {
-    let mut text =
-        render::fields(batch, &["dependencies", "things", "outputs", "overrides", "attempts", "returned"]);
+    let mut text = render::fields(
+        batch,
+        &["dependencies", "external_dependencies", "outputs", "dependency_overrides", "attempts", "returned"],
+    );
     let lists = [
         ("dependencies", DEPENDENCIES),
-        ("things", THINGS),
+        ("external_dependencies", EXTERNAL_DEPENDENCIES),
         ("outputs", OUTPUTS),
-        ("overrides", OVERRIDES),
+        ("dependency_overrides", OVERRIDES),
         ("attempts", ATTEMPTS),
         ("returned", RETURNED),
     ];

@@ -92,7 +92,8 @@ fn begin(session: &Session, mut body: Value, mut filter: Value, args: &JobsArgs)
     body["reason"] = json!(args.reason.as_deref().unwrap_or_default());
     body["dry_run"] = json!(args.dry_run);
     body["limit"] = json!(args.limit);
-    let answer = session.client.write(Method::Post, "/api/bulk", Some(&body), args.request_id.as_deref())?;
+    let answer =
+        session.client.write(Method::Post, "/api/bulk", Some(&body), args.idempotency_key.as_deref())?;
     if args.dry_run {
         return Ok(session.show(&answer, |answer| render::list(answer, MATCHES, "Nothing fits.")));
     }

@@ -37,7 +37,7 @@ pub(super) fn run(session: &Session, command: CalendarCommand) -> Done<Exit> {
         CalendarCommand::Apply { file } => {
             write::define(session, "/api/calendars", "calendar", &yaml::calendars(&file)?, &file)
         }
-        CalendarCommand::Get { name, at_version } => write(session, vec![one(session, &name, at_version)?]),
+        CalendarCommand::Show { name, at_version } => write(session, vec![one(session, &name, at_version)?]),
         CalendarCommand::Versions { name } => {
             let path = format!("/api/calendars/{}/versions", segment(&name));
             let answer = session.client.list(&path, &Query::new(), LIMIT)?;
@@ -50,7 +50,7 @@ pub(super) fn run(session: &Session, command: CalendarCommand) -> Done<Exit> {
             let calendars = names.map(|name| one(session, name, None)).collect::<Done<Vec<Value>>>()?;
             write(session, calendars)
         }
-        CalendarCommand::List => {
+        CalendarCommand::Ls => {
             let answer = session.client.list("/api/calendars", &Query::new(), LIMIT)?;
             let nothing = "No calendars. Add some with `tidemill calendar apply -f FILE`.";
             Ok(session.show(&answer, |answer| render::list(answer, CALENDARS, nothing)))

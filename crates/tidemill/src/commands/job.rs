@@ -17,10 +17,23 @@ use crate::yaml::{self, JobFiles};
 pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
     match command {
         JobCommand::Validate { paths } => validate(session.format, &paths),
-        JobCommand::Apply { file, prune, cancel, dry_run, allow_unknown_type, parameters } => {
+        JobCommand::Apply {
+            file,
+            prune,
+            cancel,
+            orphan_children,
+            dry_run,
+            allow_unknown_type,
+            parameters,
+        } => {
             let mut files = JobFiles::read(&file)?;
             files.set_parameters(&parameters);
-            let terms = json!({ "prune": prune, "cancel": cancel, "allow_unknown_type": allow_unknown_type });
+            let terms = json!({
+                "prune": prune,
+                "cancel": cancel,
+                "orphan_children": orphan_children,
+                "allow_unknown_type": allow_unknown_type,
+            });
             if dry_run {
                 let answer = ask_to_apply(&session.client, &files, terms, "?dry_run=true")?;
                 return Ok(session.show(&answer, |answer| changes(answer, "would change")));
@@ -69,13 +82,14 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             let answer = session.client.list(&path, &Query::new(), limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, CHILDREN, "No job names it as a parent.")))
         }
-        JobCommand::Run { job, logical_time, parameters, concurrent, wait, request_id } => {
+        JobCommand::Run { job, logical_time, parameters, concurrent, wait, idempotency_key } => {
             let mut body = json!({ "parameters": object(&parameters), "concurrent": concurrent });
             if let Some(time) = logical_time {
                 body["logical_time"] = json!(time);
             }
             let path = format!("/api/jobs/{}/run", id_of(session, &job)?);
-            let answer = session.client.write(Method::Post, &path, Some(&body), request_id.as_deref())?;
+            let answer =
+                session.client.write(Method::Post, &path, Some(&body), idempotency_key.as_deref())?;
             wait::show_batch(session, &answer, wait)
         }
         JobCommand::Enable { job } => act(session, &job, "enable", "enabled"),
@@ -103,13 +117,15 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             Ok(session.show(&answer, preview))
         }
         JobCommand::Skipped { job } => {
-            let path = format!("/api/jobs/{}/skipped", id_of(session, &job)?);
+            let path = format!("/api/jobs/{}/skipped-runs", id_of(session, &job)?);
             let answer = session.client.get(&path, &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, SKIPPED, "No fire was skipped.")))
         }
-        JobCommand::Delete { job, cancel } => {
-            let cancel = if cancel { "?cancel=true" } else { "" };
-            let path = format!("/api/jobs/{}{cancel}", id_of(session, &job)?);
+        JobCommand::Delete { job, cancel, orphan_children } => {
+            let path = format!(
+                "/api/jobs/{}?cancel={cancel}&orphan_children={orphan_children}",
+                id_of(session, &job)?
+            );
             let answer = session.client.write(Method::Delete, &path, None, None)?;
             Ok(write::show(session, &answer, |_| format!("Job {job} deleted.")))
         }
@@ -322,7 +338,7 @@ fn object(parameters: &[Parameter]) -> Value {
 
 fn path_of(job: &str) -> String {
     match job.split_once('/') {
-        Some((group, name)) => format!("/api/jobs/{}/{}", segment(group), segment(name)),
+        Some((group, name)) => format!("/api/groups/{}/jobs/{}", segment(group), segment(name)),
         None => format!("/api/jobs/{}", segment(job)),
     }
 }
@@ -426,8 +442,8 @@ mod tests {
     #[test]
     fn jobs_are_found_by_id_or_by_group_and_name() {
         assert_eq!(path_of("4097"), "/api/jobs/4097");
-        assert_eq!(path_of("demo/load-1"), "/api/jobs/demo/load-1");
-        assert_eq!(path_of("demo/报"), "/api/jobs/demo/%E6%8A%A5");
+        assert_eq!(path_of("demo/load-1"), "/api/groups/demo/jobs/load-1");
+        assert_eq!(path_of("demo/报"), "/api/groups/demo/jobs/%E6%8A%A5");
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! What each command does. Client commands make public calls and show the answers.
 
+mod admin;
 mod batch;
 mod bulk;
 mod calendar;
 mod dead_letter;
 mod events;
+mod external_dependencies;
 mod job;
-mod operate;
 mod pool;
 mod pull;
 mod rerun;
 mod schemas;
-mod things;
 mod wait;
 mod why;
 mod write;
@@ -43,17 +43,17 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Pool(command) => pool::run(&Session::new(&global)?, command),
         Command::Pull(command) => pull::run(&Session::new(&global)?, command),
         Command::Calendar(command) => calendar::run(&Session::new(&global)?, command),
-        Command::ThirdParty(command) => things::third_party(&Session::new(&global)?, command),
-        Command::Check(args) => things::check(&Session::new(&global)?, &args),
+        Command::ThirdParty(command) => external_dependencies::third_party(&Session::new(&global)?, command),
+        Command::Probe(command) => external_dependencies::probe(&Session::new(&global)?, &command),
         Command::Rerun(command) => rerun::run(&Session::new(&global)?, command),
         Command::ColdStart(args) => rerun::cold_start(&Session::new(&global)?, &args),
-        Command::Worker(command) => operate::worker(&Session::new(&global)?, command),
-        Command::Group(command) => operate::group(&Session::new(&global)?, command),
-        Command::Freeze(command) => operate::freeze(&Session::new(&global)?, command),
-        Command::Key(command) => operate::key(&Session::new(&global)?, command),
+        Command::Worker(command) => admin::worker(&Session::new(&global)?, command),
+        Command::Group(command) => admin::group(&Session::new(&global)?, command),
+        Command::Freeze(command) => admin::freeze(&Session::new(&global)?, command),
+        Command::Key(command) => admin::key(&Session::new(&global)?, command),
         Command::Events(EventsCommand::Tail(args)) => events::tail(&Session::new(&global)?, &args),
         Command::DeadLetters(command) => dead_letter::run(&Session::new(&global)?, command),
-        Command::Status => operate::status(&Session::new(&global)?),
+        Command::Status => admin::status(&Session::new(&global)?),
         Command::Standalone { listen } => roles::standalone(&global, listen.as_deref()),
         Command::Demo(args) => demo::run(&global, &args),
         Command::Api => roles::api(&global),
@@ -66,7 +66,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Verify(args) => roles::verify(&global, &args),
         Command::Journal(command) => roles::journal(&global, &command),
         Command::Partition(PartitionCommand::SetTime { partition, at }) => {
-            operate::set_time(&Session::new(&global)?, partition, at)
+            admin::set_time(&Session::new(&global)?, partition, at)
         }
         Command::Partition(PartitionCommand::AcceptLoss(args)) => roles::accept_loss(&global, args),
         Command::Schemas(command) => schemas::run(&command),

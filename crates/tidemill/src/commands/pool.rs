@@ -58,7 +58,7 @@ pub(super) fn run(session: &Session, command: PoolCommand) -> Done<Exit> {
             }
             Ok(Exit::Success)
         }
-        PoolCommand::Rm { name } => {
+        PoolCommand::Delete { name } => {
             let path = format!("/api/pools/{}", segment(&name));
             let answer = session.client.write(Method::Delete, &path, None, None)?;
             Ok(session.show(&answer, |_| format!("Pool {name} removed.")))

@@ -118,7 +118,7 @@ fn template(session: &Session, command: PullTemplateCommand) -> Done<Exit> {
                 format!("{}\n{fields}", render::fields(answer, &["fields"]))
             }))
         }
-        PullTemplateCommand::Rm { name } => {
+        PullTemplateCommand::Delete { name } => {
             let answer = session.client.write(Method::Delete, &path(&name), None, None)?;
             Ok(session.show(&answer, |_| format!("Template {name} removed.")))
         }
@@ -137,7 +137,7 @@ fn fields_of(template: &Value) -> Value {
 
 fn task(session: &Session, command: PullTaskCommand) -> Done<Exit> {
     match command {
-        PullTaskCommand::Add { file } => {
+        PullTaskCommand::Create { file } => {
             let answer = write::all(session, "/api/pull/tasks", "task", &yaml::tasks(&file)?, &file)?;
             Ok(session.show(&answer, |answer| {
                 let columns = &[Column("TASK", &["/task"]), Column("VERSION", &["/version"])];
@@ -165,7 +165,7 @@ fn task(session: &Session, command: PullTaskCommand) -> Done<Exit> {
             let answer = session.client.write(Method::Put, &path, Some(spec), None)?;
             Ok(session.show(&answer, |answer| format!("Task {task} has version {}.", answer["version"])))
         }
-        PullTaskCommand::Rm { task } => {
+        PullTaskCommand::Delete { task } => {
             let path = format!("/api/pull/tasks/{task}");
             let answer = session.client.write(Method::Delete, &path, None, None)?;
             Ok(session.show(&answer, |_| format!("Task {task} is deleted.")))

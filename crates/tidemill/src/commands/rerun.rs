@@ -26,7 +26,7 @@ const RERUNS: &[Column] = &[
     Column("STARTED", &["/started"]),
     Column("SUCCEEDED", &["/succeeded"]),
     Column("FAILED", &["/failed"]),
-    Column("SKIPPED", &["/skipped"]),
+    Column("SKIPPED", &["/skipped-runs"]),
     Column("BLOCKED", &["/blocked"]),
     Column("REQUESTED", &["/requested_at"]),
     Column("BY", &["/requested_by"]),
@@ -66,7 +66,7 @@ pub(super) fn run(session: &Session, command: RerunCommand) -> Done<Exit> {
                 format!("Rerun {rerun} runs. Watch it with `tidemill rerun watch {rerun}`.")
             }))
         }
-        RerunCommand::List { state, limit } => {
+        RerunCommand::Ls { state, limit } => {
             let query: Query = state.map(|state| ("state", state)).into_iter().collect();
             let answer = session.client.list("/api/reruns", &query, limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, RERUNS, "No reruns.")))
@@ -130,7 +130,7 @@ fn plan(session: &Session, args: PlanArgs) -> Done<Exit> {
         body["reach"] = json!(reach);
     }
     span(&mut body, &args.span);
-    wish(session, "/api/reruns", &body, &args.span.how)
+    spec(session, "/api/reruns", &body, &args.span.how)
 }
 
 pub(super) fn cold_start(session: &Session, args: &ColdStartArgs) -> Done<Exit> {
@@ -142,18 +142,18 @@ pub(super) fn cold_start(session: &Session, args: &ColdStartArgs) -> Done<Exit> 
         body["jobs"] = refs(&args.jobs);
     }
     span(&mut body, &args.span);
-    wish(session, "/api/cold-starts", &body, &args.span.how)
+    spec(session, "/api/cold-starts", &body, &args.span.how)
 }
 
 pub(super) fn clear(session: &Session, batch: i64, args: &HowArgs) -> Done<Exit> {
     let mut body = json!({});
     how(&mut body, args);
-    wish(session, &format!("/api/batches/{batch}/clear"), &body, args)
+    spec(session, &format!("/api/batches/{batch}/clear"), &body, args)
 }
 
-/// Wishes it, waits for its plan, and shows that or, on request, its progress to the end.
-fn wish(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exit> {
-    let answer = session.client.write(Method::Post, path, Some(body), args.request_id.as_deref())?;
+/// Requests it, waits for its plan, and shows that or, on request, its progress to the end.
+fn spec(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exit> {
+    let answer = session.client.write(Method::Post, path, Some(body), args.idempotency_key.as_deref())?;
     let Some(rerun) = answer["rerun"].as_i64() else {
         return Err(Failure::new(Exit::Failure, format!("the server's answer names no rerun: {answer}")));
     };
@@ -180,11 +180,13 @@ fn wish(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exi
     }
     Ok(session.show(&shown, |shown| {
         format!(
-            "Rerun {rerun}: {} batches of {} jobs are planned, {} jobs left out. See them with `tidemill rerun \
+            "Rerun {rerun}: {} batches of {} jobs are planned, {} jobs left out, and {} \
+             downstream that the key does not reach. See them with `tidemill rerun \
              batches {rerun}`, what is left out with `tidemill rerun show {rerun}`, then `tidemill rerun {next} {rerun}`.{}",
             shown["planned"],
             shown["jobs"],
             shown["jobs_skipped"],
+            shown["jobs_left_out"],
             wait::warnings(shown)
         )
     }))
@@ -196,8 +198,8 @@ fn look(session: &Session, rerun: i64) -> Done<Value> {
 
 /// Fields, then jobs.
 fn one(rerun: &Value) -> String {
-    let mut text = render::fields(rerun, &["plan", "left_out", "wish"]);
-    text.push_str(&format!("wish  {}\n", rerun["wish"]));
+    let mut text = render::fields(rerun, &["plan", "left_out", "spec"]);
+    text.push_str(&format!("request  {}\n", rerun["spec"]));
     for (field, columns) in [("plan", PLAN), ("left_out", LEFT_OUT)] {
         let items = json!({ "items": rerun[field] });
         if rerun[field].as_array().is_some_and(|items| !items.is_empty()) {

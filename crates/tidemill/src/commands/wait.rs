@@ -16,7 +16,7 @@ use crate::render;
 const FIRST_PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Shows the batch that a wish made, and with `to_the_end` how it ended.
+/// Shows the batch that a request made, and with `to_the_end` how it ended.
 pub(super) fn show_batch(session: &Session, answer: &Value, to_the_end: bool) -> Done<Exit> {
     let Some(id) = answer["batch"].as_i64() else {
         return Err(Failure::new(Exit::Failure, format!("the server's answer names no batch: {answer}")));

@@ -67,7 +67,7 @@ pub(super) fn advice(session: &Session, answer: &Value, batch: &Value) -> Done<V
 }
 
 fn of_ended(id: &str, result: &str, batch: &Value) -> Vec<String> {
-    let again = format!("tidemill batch rerun {id} --wait     once it is mended");
+    let again = format!("tidemill batch rerun {id} --wait     once it is fixed");
     if batch["attempt_count"] == 0 {
         return vec![format!("tidemill batch show {id}    its message, as it had no attempt"), again];
     }
@@ -142,7 +142,7 @@ mod tests {
 
             What to do:
               tidemill batch logs 20481 --stderr    why it failed
-              tidemill batch rerun 20481 --wait     once it is mended"#]]
+              tidemill batch rerun 20481 --wait     once it is fixed"#]]
         .assert_eq(&told(&answer, &batch, &of_ended("20481", "failed", &batch)));
     }
 

@@ -1,4 +1,4 @@
-//! Writes that answer once they are in force in every group: one, or all of a file.
+//! Writes that answer once they are in effect in every group: one, or all of a file.
 
 use std::collections::BTreeSet;
 use std::iter::once;
@@ -11,13 +11,13 @@ use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::render::{self, Column};
 
-/// Shows what was done, and where it is not in force yet. Then the exit code says so, too, for scripts must not go on as
+/// Shows what was done, and where it is not in effect yet. Then the exit code says so, too, for scripts must not go on as
 /// if it were.
 pub(super) fn show(session: &Session, answer: &Value, done: impl FnOnce(&Value) -> String) -> Exit {
-    let late = not_yet_in(answer);
+    let late = pending_groups(answer);
     session.show(answer, |answer| match done(answer) {
         done if late.is_empty() => done,
-        done => format!("{done}\nwarning: it is recorded, and not yet in force in {}", late.join(", ")),
+        done => format!("{done}\nwarning: it is recorded, and not yet in effect in {}", late.join(", ")),
     });
     exit(&late)
 }
@@ -25,7 +25,7 @@ pub(super) fn show(session: &Session, answer: &Value, done: impl FnOnce(&Value) 
 /// As [`show`], of an answer with warnings of its own.
 pub(super) fn show_warned(session: &Session, answer: &Value, done: impl FnOnce(&Value) -> String) -> Exit {
     session.show(answer, done);
-    exit(&not_yet_in(answer))
+    exit(&pending_groups(answer))
 }
 
 fn exit(late: &[&str]) -> Exit {
@@ -33,9 +33,9 @@ fn exit(late: &[&str]) -> Exit {
 }
 
 /// Groups, of one answer or of a list of them.
-fn not_yet_in(answer: &Value) -> Vec<&str> {
+fn pending_groups(answer: &Value) -> Vec<&str> {
     let items = answer["items"].as_array().into_iter().flatten();
-    let groups = items.chain(once(answer)).filter_map(|answer| answer["not_yet_in"].as_array());
+    let groups = items.chain(once(answer)).filter_map(|answer| answer["pending_groups"].as_array());
     let groups: BTreeSet<&str> = groups.flatten().filter_map(Value::as_str).collect();
     groups.into_iter().collect()
 }
@@ -70,9 +70,12 @@ mod tests {
 
     #[test]
     fn groups_of_one_answer_and_of_several_are_told_once() {
-        let of = |groups: &[&str]| json!({"version": 1, "not_yet_in": groups});
-        assert!(not_yet_in(&json!({"position": "0:1"})).is_empty());
-        assert_eq!(not_yet_in(&of(&["b"])), ["b"]);
-        assert_eq!(not_yet_in(&json!({"items": [of(&["b"]), {"version": 2}, of(&["a", "b"])]})), ["a", "b"]);
+        let of = |groups: &[&str]| json!({"version": 1, "pending_groups": groups});
+        assert!(pending_groups(&json!({"position": "0:1"})).is_empty());
+        assert_eq!(pending_groups(&of(&["b"])), ["b"]);
+        assert_eq!(
+            pending_groups(&json!({"items": [of(&["b"]), {"version": 2}, of(&["a", "b"])]})),
+            ["a", "b"]
+        );
     }
 }

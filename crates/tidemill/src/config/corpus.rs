@@ -6,7 +6,7 @@ use tidemill_corpus::corpus;
 
 use super::{Loaded, Settings, as_json, as_table, load, settings};
 
-/// The settings are in force as they are told, and survive being written; of secrets nothing is shown.
+/// The settings are in effect as they are told, and survive being written; of secrets nothing is shown.
 fn is_sound(loaded: &Loaded) {
     let written = serde_json::to_value(&loaded.settings).unwrap();
     assert_eq!(serde_json::from_value::<Settings>(written).unwrap(), loaded.settings);
@@ -20,7 +20,7 @@ fn is_sound(loaded: &Loaded) {
     }
 }
 
-/// OPS-1: a file is refused by its name, or every setting of it is in force.
+/// OPS-1: a file is refused by its name, or every setting of it is in effect.
 #[test]
 fn configuration_files_are_refused_by_name_or_in_force() {
     corpus!("config").fuzz(150, |input| {

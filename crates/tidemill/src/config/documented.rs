@@ -67,7 +67,7 @@ fn sample(path: &str, default: &Value) -> Value {
     };
     match default {
         _ if !odd.is_null() => odd,
-        Value::Bool(truth) => json!(!truth),
+        Value::Bool(oracle) => json!(!oracle),
         Value::Number(number) => json!(number.as_u64().unwrap() + 1),
         Value::Null | Value::String(_) => json!("other"),
         Value::Array(_) => json!(["one", "two"]),
@@ -171,6 +171,8 @@ fn settings_in_the_documentation_exist() {
         .flat_map(|dir| fs::read_dir(root.join(dir)).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|file| file.extension().is_some_and(|extension| extension == "md"))
+        // Its kinds of events look like settings.
+        .filter(|file| !file.ends_with("reference/events.md"))
         .collect();
     files.push(root.join("README.md"));
     let known = known();

@@ -274,7 +274,10 @@ mod tests {
                 "error: log.kafka: …: sasl.password has a setting of its own: remove it here and set log.security",
             ),
             ("[redis]\nca_file = \"/ca\"\n", "error: redis.ca_file: \"/ca\": goes with a url of rediss://"),
-            ("[log]\nkeep_commands_days = 0\n", "error: log.keep_commands_days: 0: must be 1 to 36500"),
+            (
+                "[log]\ncommand_retention_days = 0\n",
+                "error: log.command_retention_days: 0: must be 1 to 36500",
+            ),
         ] {
             let told = origin_and_value(Some(file), &[], &[], "");
             assert!(told.starts_with(start), "{file}: {told}");

@@ -52,7 +52,7 @@ pub(crate) struct Settings {
     /// executors serve and nothing else. Default: the file `logs.key` among the keys, drawn where there is none.
     pub(crate) logs_key: Option<String>,
     /// Secret of those who operate while the read tables, and with them all application keys, are lost, at least 16
-    /// characters: it opens `/api/operate` and nothing else. Empty: off. Default: off, but `standalone` draws the file
+    /// characters: it opens `/api/admin` and nothing else. Empty: off. Default: off, but `standalone` draws the file
     /// `operator.key` among the keys.
     pub(crate) operator_key: Option<String>,
     /// Which log lines are written: a level, or targets with levels as in `info,tidemill_log=debug`.
@@ -147,7 +147,7 @@ pub(crate) struct LogSettings {
     pub(crate) kafka: BTreeMap<String, String>,
     /// Embedded: how many days commands are kept, once they are decided; the journal is kept for ever. Default
     /// 14; 1 to 36500. On Kafka the settings of the topic say it.
-    pub(crate) keep_commands_days: u32,
+    pub(crate) command_retention_days: u32,
 }
 
 impl Default for LogSettings {
@@ -160,7 +160,7 @@ impl Default for LogSettings {
             single_broker: false,
             security: SecuritySettings::default(),
             kafka: BTreeMap::new(),
-            keep_commands_days: 14,
+            command_retention_days: 14,
         }
     }
 }
@@ -169,8 +169,8 @@ impl Default for LogSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoreSettings {
-    /// MySQL or MariaDB, `mysql://user:password@host:port/database`. Default: an SQLite file in the data
-    /// directory.
+    /// MySQL or MariaDB, `mysql://user:password@host:port/database`, with `?ssl-mode=VERIFY_IDENTITY&ssl-ca=FILE` where
+    /// its certificate is to be verified. Default: an SQLite file in the data directory.
     pub(crate) url: Option<String>,
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct ExecutorSettings {
     pub(crate) reserved: BTreeMap<JobType, Reserved>,
     /// Memory that jobs may have of this machine's, MiB. Default: all of it; 1 to 16,777,216.
     pub(crate) memory_mb: Option<u32>,
-    /// What jobs can ask for it by, as their `worker_group`. Default none; at most 64.
+    /// What jobs can ask for it by, as their `worker_label`. Default none; at most 64.
     pub(crate) labels: BTreeSet<WorkerLabel>,
     /// Where its logs are served, `ip:port`; port 0 takes a free one. Default `127.0.0.1:0`.
     pub(crate) listen: String,
@@ -238,7 +238,7 @@ pub(crate) struct ExecutorSettings {
     /// Default 30,000; 0 to 86,400,000.
     pub(crate) stop_grace_ms: u64,
     /// How long output of attempts is kept after their end is on record, days. Default 7; 0 to 36,500.
-    pub(crate) keep_logs_days: u32,
+    pub(crate) log_retention_days: u32,
     /// Free space below which it takes no work, MiB. Default 4; 0 to 1,000,000.
     pub(crate) disk_reserve_mb: u64,
     /// Address of the API that jobs see as `TIDEMILL_API`. Default empty; `standalone` gives its own.
@@ -262,7 +262,7 @@ impl Default for ExecutorSettings {
             default_run_as: None,
             heartbeat_ms: 3_000,
             stop_grace_ms: 30_000,
-            keep_logs_days: 7,
+            log_retention_days: 7,
             disk_reserve_mb: 4,
             api_url: String::new(),
         }
@@ -277,17 +277,17 @@ pub(crate) struct ProjectorSettings {
     pub(crate) cached_rows: usize,
     /// Under load, transactions of one partition begin at least this far apart, milliseconds. Default 10;
     /// 0 to 500.
-    pub(crate) pace_ms: u64,
+    pub(crate) min_write_interval_ms: u64,
     /// How long the tables keep what became of pull tasks, days: grants since they were given, occurrences and tasks
     /// for once since their start. Default 400; 0 to 36,500; 0: for ever. What its owner has not forgotten stays.
-    pub(crate) keep_pulled_days: u32,
+    pub(crate) pull_retention_days: u32,
 }
 
 impl Default for ProjectorSettings {
     fn default() -> Self {
-        let tidemill_projector::Config { cached_rows, pace_ms, keep_pulled_days } =
+        let tidemill_projector::Config { cached_rows, min_write_interval_ms, pull_retention_days } =
             tidemill_projector::Config::default();
-        Self { cached_rows, pace_ms, keep_pulled_days }
+        Self { cached_rows, min_write_interval_ms, pull_retention_days }
     }
 }
 
@@ -320,8 +320,8 @@ impl Settings {
 
     /// The projector's configuration.
     pub(crate) fn projector_config(&self) -> tidemill_projector::Config {
-        let ProjectorSettings { cached_rows, pace_ms, keep_pulled_days } = self.projector;
-        tidemill_projector::Config { cached_rows, pace_ms, keep_pulled_days }
+        let ProjectorSettings { cached_rows, min_write_interval_ms, pull_retention_days } = self.projector;
+        tidemill_projector::Config { cached_rows, min_write_interval_ms, pull_retention_days }
     }
 
     /// What is put aside while tables are compared lies in the data directory.
@@ -373,8 +373,8 @@ impl Settings {
         if !(1..=4096).contains(&self.log.partitions) {
             return Err(("log.partitions".to_owned(), "must be 1 to 4096".to_owned()));
         }
-        if !(1..=36_500).contains(&self.log.keep_commands_days) {
-            return Err(("log.keep_commands_days".to_owned(), "must be 1 to 36500".to_owned()));
+        if !(1..=36_500).contains(&self.log.command_retention_days) {
+            return Err(("log.command_retention_days".to_owned(), "must be 1 to 36500".to_owned()));
         }
         if self.log.backend == LogBackend::Kafka && self.log.brokers.is_empty() {
             return Err((
@@ -389,11 +389,11 @@ impl Settings {
         if self.executor.listen.parse::<std::net::SocketAddr>().is_err() {
             return Err(("executor.listen".to_owned(), "must be ip:port, as in 0.0.0.0:8790".to_owned()));
         }
-        if self.projector.pace_ms > 500 {
-            return Err(("projector.pace_ms".to_owned(), "must be 0 to 500".to_owned()));
+        if self.projector.min_write_interval_ms > 500 {
+            return Err(("projector.min_write_interval_ms".to_owned(), "must be 0 to 500".to_owned()));
         }
-        if self.projector.keep_pulled_days > 36_500 {
-            return Err(("projector.keep_pulled_days".to_owned(), "must be 0 to 36500".to_owned()));
+        if self.projector.pull_retention_days > 36_500 {
+            return Err(("projector.pull_retention_days".to_owned(), "must be 0 to 36500".to_owned()));
         }
         let section = |name: &str| {
             let name = name.to_owned();
@@ -427,9 +427,9 @@ impl Settings {
 mod tests {
     use super::*;
 
-    /// API-5, OPS-3: a secret that opens two things is refused, and an empty one is none.
+    /// API-5, OPS-3: a secret that opens two ports is refused, and an empty one is none.
     #[test]
-    fn each_secret_opens_one_thing() {
+    fn each_secret_opens_one_external_dependency() {
         let with = |internal: &str, logs: &str, operator: &str| {
             let some = |key: &str| Some(key.to_owned());
             let settings = Settings {

@@ -141,7 +141,7 @@ impl Demo {
     /// Runs the first job by hand; the others follow it. Where this hour has its batches already, nothing is
     /// left to do, or with `another` the newest hour before it that has none is taken.
     fn run_first(&self, position: &str, another: bool) -> Done<Timestamp> {
-        let path = format!("/api/jobs/{GROUP}/{FIRST}");
+        let path = format!("/api/groups/{GROUP}/jobs/{FIRST}");
         let job = self.client.get(&path, &[("at_least", position.to_owned())])?;
         let batches = self.batches()?;
         let mut hour = this_hour();
@@ -167,7 +167,7 @@ impl Demo {
                 let answer = self.client.post(&format!("/api/batches/{}/rerun", batch.id), None)?;
                 self.await_sight(&answer)?;
                 output::line(format!(
-                    "{BREAKABLE} is mended, and its failed batch {} runs again.\n",
+                    "{BREAKABLE} is fixed, and its failed batch {} runs again.\n",
                     batch.id
                 ));
                 Ok(batch.logical_time)

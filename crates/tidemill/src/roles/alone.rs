@@ -206,7 +206,7 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         hints,
         partitions,
         roles,
-        operate: Arc::new(operator.clone()),
+        admin: Arc::new(operator.clone()),
         tables: Arc::clone(&tables),
         submitter: submitter.clone(),
         live: Arc::new(live),

@@ -27,7 +27,7 @@ pub(crate) fn run(settings: &Settings, tls: &Tls, log: Arc<dyn Log>, shutdown: R
     let private = keys.existing_group_private(name.as_str())?;
     let group = groups::find(&*log, &name)?.ok_or_else(|| {
         Failure::new(Exit::NotFound, format!("the catalogue has no group {name}")).hint(format!(
-            "define it with `tidemill group define {name}`, or name another with executor.group"
+            "define it with `tidemill group apply {name}`, or name another with executor.group"
         ))
     })?;
     let group = first_start::same_key(group, &name, &crate::keys::public_half(&private)?)?;
@@ -66,7 +66,7 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.memory_mb = executor.memory_mb;
     config.stop_grace_ms = executor.stop_grace_ms;
     config.heartbeat_ms = executor.heartbeat_ms;
-    config.keep_logs_days = executor.keep_logs_days;
+    config.log_retention_days = executor.log_retention_days;
     config.labels.clone_from(&executor.labels);
     config.disk_reserve_mb = executor.disk_reserve_mb;
     config.default_run_as.clone_from(&executor.default_run_as);

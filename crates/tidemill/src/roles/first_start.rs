@@ -10,7 +10,7 @@ use tidemill_log::Log;
 use tidemill_model::{
     Actor, Answer, Command, GroupName, GroupSettings, Outcome, Rejection, Reply, Role, ShardId,
 };
-use tidemill_producers::{Submitter, Wish, request_id};
+use tidemill_producers::{SubmitRequest, Submitter, request_id};
 
 use super::groups::{self, Group};
 use crate::exit::Exit;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// What is said where the administrator's key is not among the keys, and is on record.
 const LOST_ADMIN: &str = "warning: admin.key is not among the keys, and the log has an administrator already, whose secret \
                           nobody can draw again. Copy the file back, or define a key anew with the operator's secret: \
-                          `tidemill key define admin --role super_administrator --operator`";
+                          `tidemill key apply admin --role super_administrator --operator`";
 
 /// What the first start found or made.
 #[derive(Debug)]
@@ -97,8 +97,8 @@ pub(crate) fn same_key(group: Group, name: &GroupName, worker_key: &str) -> Done
 fn decide(submitter: &Submitter, command: Command, goes_on: &dyn Fn() -> Done) -> Done<Reply> {
     let (tell, told) = mpsc::sync_channel(1);
     let actor = Actor { app: "first-start".into(), user: None };
-    let wish = Wish { shard: ShardId::CATALOGUE, request: request_id(), actor, command };
-    submitter.submit_with(wish, Some(PATIENCE), move |result| {
+    let submit_request = SubmitRequest { shard: ShardId::CATALOGUE, request: request_id(), actor, command };
+    submitter.submit_with(submit_request, Some(PATIENCE), move |result| {
         // The receiver is there until the outcome is.
         let _ = tell.send(result);
     });

@@ -35,7 +35,7 @@ pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<Sql
     let directory = directory(&settings.data_dir);
     let mut config = SqliteConfig::new(&directory);
     config.partitions = EMBEDDED_PARTITIONS;
-    config.keep_commands_ms = u64::from(settings.log.keep_commands_days) * DAY_MS;
+    config.keep_commands_ms = u64::from(settings.log.command_retention_days) * DAY_MS;
     let on_fatal = Box::new(|reason: &str| {
         tracing::error!(reason, "the log has failed; the process ends, and the next start verifies the log");
         std::process::exit(1);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use tidemill_api::ports::{Operate, Operation, OperationState, OperationStatus};
+use tidemill_api::ports::{Admin, Operation, OperationState, OperationStatus};
 use tidemill_log::Log;
 use tidemill_projector::{Config, Shutdown, VerifyConfig};
 use tidemill_store::Tables;
@@ -99,7 +99,7 @@ impl Drop for End<'_> {
     }
 }
 
-impl Operate for Operator {
+impl Admin for Operator {
     fn begin(&self, operation: Operation) -> Result<OperationStatus, Box<OperationStatus>> {
         let mut present = self.present();
         if let Some(running) = present.status.as_ref().filter(|it| it.state == OperationState::Running) {

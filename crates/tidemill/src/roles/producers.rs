@@ -10,6 +10,7 @@ use tidemill_producers::third_party::{self, ThirdParties};
 use tidemill_producers::{AskOwner, GroupShards, Outside, Submitter};
 use tidemill_store::{ReadTables, Tables};
 
+use super::tls;
 use crate::config::Settings;
 use crate::failure::{Done, Failure};
 
@@ -30,8 +31,9 @@ impl Producers {
         let prober = prober::start(settings.prober.clone(), outside.clone()).map_err(cannot("the prober"))?;
         let mut config = settings.quality.clone();
         config.answer_url = config.answer_url.or(api);
-        let quality =
-            quality::start(config, outside.clone()).map_err(cannot("to ask the quality service"))?;
+        let tls = config.is_encrypted().then(|| tls::for_clients(settings)).transpose()?;
+        let quality = quality::start(config, outside.clone(), tls);
+        let quality = quality.map_err(cannot("to ask the quality service"))?;
         let third_parties = third_party::start(&settings.third_party, outside.clone());
         let third_parties = third_parties.map_err(cannot("to read reports of third parties"))?;
         Ok(Self { prober, quality, third_parties })

@@ -99,11 +99,11 @@ fn there(
     }
     let client = Client::new(target)?;
     let name = operation.as_str();
-    let begun = client.post(&format!("/api/operate/{name}"), None)?;
+    let begun = client.post(&format!("/api/admin/{name}"), None)?;
     let interrupted =
         || Failure::new(Exit::Failure, format!("no longer follows the {name}; the server goes on with it"));
     loop {
-        let mut now = client.get("/api/operate", &[])?;
+        let mut now = client.get("/api/admin", &[])?;
         if now["number"] != begun["number"] {
             return Err(Failure::new(Exit::OutcomeUnknown, format!("the server has forgotten the {name}"))
                 .hint("it was started again meanwhile; repeat the command"));
@@ -224,7 +224,7 @@ fn told(operation: Operation, report: &Value) -> String {
         Some(0) => text.push_str("No differences up to where the tables stand."),
         _ => {
             let count = number("difference_count");
-            text.push_str(&format!("Differences: {count}. `tidemill rebuild` makes the tables anew."));
+            text.push_str(&format!("Differences: {count}. `tidemill rebuild` rebuilds the tables."));
             let is_hint = |difference: &Value| difference["table"] == "hints";
             if report["differences"].as_array().is_some_and(|all| all.iter().any(is_hint)) {
                 text.push_str(
@@ -332,7 +332,7 @@ mod tests {
         expect_test::expect![[r#"
             Tables 1: 5 rows, 10 journal records, 0 of them void.
               batches.state of (4097): the journal says 3, the table has 2
-            Differences: 1. `tidemill rebuild` makes the tables anew."#]]
+            Differences: 1. `tidemill rebuild` rebuilds the tables."#]]
         .assert_eq(&told(Operation::Verify, &report_json(&report)));
     }
 

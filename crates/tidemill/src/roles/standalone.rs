@@ -170,7 +170,7 @@ impl Standalone {
         Ok(Exit::Success)
     }
 
-    /// Whether a role has ended by itself. A sink that somebody has to mend is none of the others' business.
+    /// Whether a role has ended by itself. A sink that somebody has to fix is none of the others' business.
     pub(crate) fn has_ended(&self) -> bool {
         self.interface.has_ended()
             || self.executor.thread.is_finished()
@@ -227,7 +227,7 @@ fn deps(
         freshness: Arc::new(cluster.progress.clone()),
         feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),
         cluster: Arc::new(cluster.clone()),
-        operate: Arc::new(operator.clone()),
+        admin: Arc::new(operator.clone()),
         roles,
         hints: Arc::clone(hints),
         partitions,

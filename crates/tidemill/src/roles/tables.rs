@@ -36,7 +36,7 @@ pub(crate) fn why_behind(settings: &Settings) -> String {
             free >> 10
         ),
         Ok(_) | Err(_) => {
-            "see the log lines of the projector; `tidemill rebuild` makes the tables anew where they are damaged"
+            "see the log lines of the projector; `tidemill rebuild` rebuilds the tables where they are damaged"
                 .to_owned()
         }
     }

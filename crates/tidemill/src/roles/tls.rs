@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tidemill_serving::tls::{FileError, Files, Identity, Roles, ServerSide, Which};
+use tidemill_serving::tls::{ClientConfig, FileError, Files, Identity, Roles, ServerSide, Which};
 
 use crate::config::Settings;
 use crate::failure::{Done, Failure};
@@ -33,6 +33,11 @@ impl Tls {
     pub(crate) fn for_roles(&self) -> Option<ServerSide> {
         self.roles.as_ref().map(Roles::server)
     }
+}
+
+/// Whom this process trusts where it asks servers that are no roles of the cluster.
+pub(crate) fn for_clients(settings: &Settings) -> Done<ClientConfig> {
+    tidemill_serving::tls::trusts(settings.tls.ca_file.as_deref()).map_err(|error| bad("tls", &error))
 }
 
 fn identity(

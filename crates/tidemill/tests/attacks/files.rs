@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::server::{Server, TIDEMILL, code, run_job, text, tidemill, until};
 
 /// A site: what others may pass through, as the place of a data directory is.
-struct Site {
+struct Fixture {
     dir: tempfile::TempDir,
 }
 
-impl Site {
+impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         set_mode(dir.path(), 0o755);
@@ -106,8 +106,8 @@ fn open_to_others(dir: &Path, found: &mut Vec<String>) {
 /// neither while the server runs nor after; jobs have the umask that the server was started with.
 #[test]
 fn other_accounts_read_nothing_of_the_data_directory() {
-    let site = Site::new();
-    let server = site.start("$T", &[("EXECUTOR__DEFAULT_RUN_AS", "daemon")]);
+    let fixture = Fixture::new();
+    let server = fixture.start("$T", &[("EXECUTOR__DEFAULT_RUN_AS", "daemon")]);
     run_script(&server, "secret", "echo a secret; echo {} > $TIDEMILL_VALUES; touch made");
     let spy = format!(
         "id -un; umask; for each in {data}/* {data}/log/* {data}/tables.sqlite {data}/tables.sqlite-wal \
@@ -115,34 +115,34 @@ fn other_accounts_read_nothing_of_the_data_directory() {
          head -c 1 $each > /dev/null && echo read $each; done; \
          ls {data} {data}/worker {data}/worker/attempts {data}/worker/ended {data}/log .. && echo listed; \
          touch ../made && echo wrote; touch here && cat \"$0\" > copy && echo own; exit 0",
-        data = site.data().display()
+        data = fixture.data().display()
     );
     let said = run_script(&server, "spy", &spy);
     let mask = text(&Command::new("sh").args(["-c", "umask"]).output().unwrap().stdout);
     assert_eq!(said, format!("daemon\n{mask}own\n"));
     let mut open = Vec::new();
-    open_to_others(&site.data(), &mut open);
+    open_to_others(&fixture.data(), &mut open);
     // What the job itself made has the modes that it wanted.
     open.retain(|path| !path.contains("/work/"));
     assert_eq!(open, Vec::<String>::new());
-    assert!(site.data().join("tables.sqlite-wal").exists(), "looked at while it is written");
+    assert!(fixture.data().join("tables.sqlite-wal").exists(), "looked at while it is written");
     assert_eq!(server.stop(), Some(0));
 }
 
 /// OPS-10: a data directory that an earlier version left open is closed at the start, and that is said once.
 #[test]
 fn open_data_directory_is_closed_and_that_is_said_once() {
-    let site = Site::new();
-    assert_eq!(site.start("$T", &[]).stop(), Some(0));
+    let fixture = Fixture::new();
+    assert_eq!(fixture.start("$T", &[]).stop(), Some(0));
     let word = "other accounts of this host could read these";
-    assert!(!site.said().contains(word), "{}", site.said());
-    let data = site.data();
+    assert!(!fixture.said().contains(word), "{}", fixture.said());
+    let data = fixture.data();
     for (name, mode) in [("", 0o755), ("log", 0o755), ("admin.key", 0o644), ("tables.sqlite", 0o644)] {
         set_mode(&data.join(name), mode);
     }
-    assert_eq!(site.start("$T", &[]).stop(), Some(0));
-    assert_eq!(site.start("$T", &[]).stop(), Some(0));
-    assert_eq!(site.said().matches(word).count(), 1, "{}", site.said());
+    assert_eq!(fixture.start("$T", &[]).stop(), Some(0));
+    assert_eq!(fixture.start("$T", &[]).stop(), Some(0));
+    assert_eq!(fixture.said().matches(word).count(), 1, "{}", fixture.said());
     let mut open = Vec::new();
     open_to_others(&data, &mut open);
     assert_eq!(open, Vec::<String>::new());
@@ -153,14 +153,14 @@ fn open_data_directory_is_closed_and_that_is_said_once() {
 /// a job. What does not hold is said at the start.
 #[test]
 fn job_of_the_same_account_learns_nothing_through_proc() {
-    let site = Site::new();
-    let secret = site.dir.path().join("secret");
+    let fixture = Fixture::new();
+    let secret = fixture.dir.path().join("secret");
     fs::write(&secret, "open by mistake").unwrap();
-    set_mode(site.dir.path(), 0o777);
-    fs::create_dir_all(site.data()).unwrap();
-    chown(site.data(), Some(1), Some(1)).unwrap();
+    set_mode(fixture.dir.path(), 0o777);
+    fs::create_dir_all(fixture.data()).unwrap();
+    chown(fixture.data(), Some(1), Some(1)).unwrap();
     let line = format!("setpriv --reuid=daemon --regid=daemon --clear-groups $T 7<{}", secret.display());
-    let server = site.start(&line, &[("INTERNAL_KEY", "sesame-sesame-sesame")]);
+    let server = fixture.start(&line, &[("INTERNAL_KEY", "sesame-sesame-sesame")]);
     let spy = "id -un; pid=$PPID; while [ $pid -gt 1 ]; do parent=$(sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f2); \
          case \"$(cat /proc/$pid/comm)\" in tidemill*) echo above; \
          cat /proc/$pid/environ > /dev/null && echo environ; ls /proc/$pid/fd > /dev/null && echo fd; \
@@ -168,7 +168,7 @@ fn job_of_the_same_account_learns_nothing_through_proc() {
          pid=$parent; done; ls -l /proc/$$/fd | grep -c secret; tr '\\0' '\\n' < /proc/$$/environ | grep -c sesame; exit 0";
     // Its shim, the server of shims and the server.
     assert_eq!(run_script(&server, "spy", spy), "daemon\nabove\nabove\nabove\n0\n0\n");
-    let said = site.said();
+    let said = fixture.said();
     assert!(said.contains("jobs run as daemon (uid 1), the account of this process"), "{said}");
     assert_eq!(server.stop(), Some(0));
 }
@@ -177,22 +177,22 @@ fn job_of_the_same_account_learns_nothing_through_proc() {
 /// one that cannot be theirs is refused.
 #[test]
 fn jobs_of_root_run_as_the_default_account() {
-    let site = Site::new();
-    let server = site.start("$T", &[]);
+    let fixture = Fixture::new();
+    let server = fixture.start("$T", &[]);
     assert_eq!(run_script(&server, "who", "id -un"), "root\n");
     assert_eq!(server.stop(), Some(0));
     let word = "jobs without run_as run as root";
-    assert_eq!(site.said().matches(word).count(), 1, "{}", site.said());
+    assert_eq!(fixture.said().matches(word).count(), 1, "{}", fixture.said());
 
-    let server = site.start("$T", &[("EXECUTOR__DEFAULT_RUN_AS", "daemon")]);
+    let server = fixture.start("$T", &[("EXECUTOR__DEFAULT_RUN_AS", "daemon")]);
     assert_eq!(run_script(&server, "who", "id -un; echo $HOME"), "daemon\n/usr/sbin\n");
     assert_eq!(server.stop(), Some(0));
-    assert_eq!(site.said().matches(word).count(), 1, "{}", site.said());
+    assert_eq!(fixture.said().matches(word).count(), 1, "{}", fixture.said());
 
     for (account, rule) in [("root", "another account than root"), ("nobody-at-all", "no such account")] {
         let refused = Command::new(TIDEMILL)
             .args(["standalone", "--listen", "127.0.0.1:0", "--data"])
-            .arg(site.data())
+            .arg(fixture.data())
             .env("TIDEMILL__EXECUTOR__DEFAULT_RUN_AS", account)
             .output()
             .unwrap();
@@ -206,9 +206,9 @@ fn jobs_of_root_run_as_the_default_account() {
 /// neither the server of logs nor the worker's stop waits for anybody; nothing is read or written through a link.
 #[test]
 fn what_a_job_puts_in_place_of_its_files_hangs_nothing() {
-    let site = Site::new();
-    let mut server = site.start("$T", &[]);
-    let key = site.data().join("admin.key");
+    let fixture = Fixture::new();
+    let mut server = fixture.start("$T", &[]);
+    let key = fixture.data().join("admin.key");
     let before = fs::read_to_string(&key).unwrap();
     let fifos = "cd ..; rm stdout stderr; mkfifo stdout stderr exit.json exit.json.new values.json";
     let links = format!(
@@ -216,7 +216,7 @@ fn what_a_job_puts_in_place_of_its_files_hangs_nothing() {
          ln -s {} $each; done",
         key.display()
     );
-    let ready = |name: &str| site.dir.path().join(name);
+    let ready = |name: &str| fixture.dir.path().join(name);
     for (name, script) in [("fifos", fifos), ("links", links.as_str())] {
         let script = format!("{script}; touch {}; while :; do sleep 1; done", ready(name).display());
         let job = json!({"name": name, "group": "default", "type": "shell", "command": script});
@@ -260,8 +260,8 @@ for _ in range(2):
     }
     urllib.request.urlopen(urllib.request.Request(url, json.dumps({"code": 0}).encode(), headers))
 "#;
-    let site = Site::new();
-    let server = site.start("$T", &[]);
+    let fixture = Fixture::new();
+    let server = fixture.start("$T", &[]);
     let job = json!({
         "name": "done", "group": "default", "type": "python", "command": REPORTER, "success_check": "user_code",
     });
@@ -276,8 +276,8 @@ for _ in range(2):
 /// own parameters.
 #[test]
 fn fields_that_can_never_run_are_refused() {
-    let site = Site::new();
-    let server = site.start("$T", &[]);
+    let fixture = Fixture::new();
+    let server = fixture.start("$T", &[]);
     let of = |fields: Value| {
         let mut job = json!({"name": "bad", "group": "default", "type": "shell"});
         job.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -352,9 +352,9 @@ fn fields_that_can_never_run_are_refused() {
 /// API-6: where the server of a data directory was killed, whoever listens at its address by now gets no key.
 #[test]
 fn key_goes_to_the_server_of_the_data_directory_alone() {
-    let site = Site::new();
-    let server = site.start("$T", &[]);
-    let data = site.data();
+    let fixture = Fixture::new();
+    let server = fixture.start("$T", &[]);
+    let data = fixture.data();
     let address = fs::read_to_string(data.join("api.address")).unwrap();
     server.signal("-KILL");
     drop(server);
@@ -371,11 +371,11 @@ fn key_goes_to_the_server_of_the_data_directory_alone() {
 /// batch that had no attempt, no log is recommended.
 #[test]
 fn commands_say_what_is_wrong_in_one_way() {
-    let site = Site::new();
-    let server = site.start("$T", &[]);
-    let none = site.dir.path().join("none.yaml");
+    let fixture = Fixture::new();
+    let server = fixture.start("$T", &[]);
+    let none = fixture.dir.path().join("none.yaml");
     let none = none.to_str().unwrap();
-    let directory = site.dir.path().to_str().unwrap();
+    let directory = fixture.dir.path().to_str().unwrap();
     for arguments in [
         &["job", "apply", "-f", none][..],
         &["job", "validate", none],

@@ -234,7 +234,7 @@ fn a_wrong_key_is_answered_before_the_body() {
         let mut raw = Raw::post(&api, path, "x-app-name: admin\r\nx-app-key: wrong\r\n", 1_000);
         assert_eq!(raw.status().0, 401, "{path}");
     }
-    for path in ["/api/jobs/apply", "/api/pull", "/api/attempts/1/code", "/api/operate/rebuild"] {
+    for path in ["/api/jobs/apply", "/api/pull", "/api/attempts/1/code", "/api/admin/rebuild"] {
         let mut raw = Raw::post(&api, path, "authorization: Bearer admin:wrong\r\n", 1_000);
         assert_eq!(raw.status().0, 401, "{path}");
     }
@@ -248,7 +248,7 @@ fn an_event_stream_ends_with_its_key() {
     let viewer = key(&server, "watcher", "viewer", &[]);
     let mut stream = Raw::stream(&address(&server), "/api/events?from=start", &viewer);
     assert_eq!(stream.status().0, 200);
-    let revoked = server.run(&["key", "revoke", "watcher"]);
+    let revoked = server.run(&["key", "delete", "watcher"]);
     assert!(revoked.status.success(), "{}", text(&revoked.stderr));
     stream.until_closed();
 }
@@ -258,7 +258,7 @@ fn an_event_stream_ends_with_its_key() {
 fn an_event_stream_follows_the_groups_of_its_key() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    let defined = server.run(&["group", "define", "other"]);
+    let defined = server.run(&["group", "apply", "other"]);
     assert!(defined.status.success(), "{}", text(&defined.stderr));
     server.apply("jobs: [{name: a, group: default, type: noop}, {name: b, group: other, type: noop}]");
     let viewer = key(&server, "watcher", "viewer", &["default"]);
@@ -321,7 +321,7 @@ fn a_download_ends_with_its_key() {
     let viewer = key(&server, "reader", "viewer", &[]);
     let mut download = Raw::stream(&address(&server), &format!("/api/batches/{batch}/log/download"), &viewer);
     assert_eq!(download.status().0, 200);
-    assert!(server.run(&["key", "revoke", "reader"]).status.success());
+    assert!(server.run(&["key", "delete", "reader"]).status.success());
     until("the key is known to be revoked", || {
         (Raw::get(&address(&server), "/api/jobs", &viewer).status().0 == 401).then_some(())
     });

@@ -82,7 +82,7 @@ fn lost_commands_stop_partitions_until_the_loss_is_accepted() {
         "--from",
         "start",
         "--type",
-        "loss.accepted",
+        "command_loss.accepted",
         "--limit",
         "3",
         "-o",

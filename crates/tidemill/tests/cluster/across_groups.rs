@@ -86,7 +86,7 @@ fn a_run_right_after_an_apply_reaches_children_in_other_groups() {
         jobs.push(anchor(format!("third-{round}"), "last", &[format!("middle/second-{round}")]));
         jobs.push(anchor(format!("fourth-{round}"), "demo", &[format!("last/third-{round}")]));
         let applied = cluster.post("/api/jobs/apply", &json!({ "jobs": jobs }));
-        assert!(applied["not_yet_in"].is_null(), "{applied}");
+        assert!(applied["pending_groups"].is_null(), "{applied}");
         cluster.post(&format!("/api/jobs/{}/run", applied["changes"][0]["job"]), &json!({}));
         for (group, jobs) in [("demo", 2), ("middle", 1), ("last", 1)] {
             cluster.succeeded(&format!("group={group}"), (round + 1) * jobs);
@@ -95,10 +95,10 @@ fn a_run_right_after_an_apply_reaches_children_in_other_groups() {
 }
 
 /// BYD-17, OPS-6: whoever is told that everything is frozen finds it so in every group. A group whose owner hangs is named
-/// instead, and the same wish once more is answered as soon as its next owner has it.
+/// instead, and the same request once more is answered as soon as its next owner has it.
 #[test]
 fn a_freeze_is_in_force_where_it_is_said_to_be() {
-    let cluster = Cluster::start_with(&[("API__SETTLE_TIMEOUT_MS", "3000")]);
+    let cluster = Cluster::start_with(&[("API__PROPAGATION_TIMEOUT_MS", "3000")]);
     let groups = cluster.json(&["group", "ls"]);
     let key = groups["items"][0]["worker_key"].clone();
     let groups = ["demo", "middle", "last"];
@@ -117,20 +117,20 @@ fn a_freeze_is_in_force_where_it_is_said_to_be() {
     let mut late: Vec<&str> = late.map(|(_, group)| group).collect();
     late.sort_unstable();
     cluster.signal(&hangs, Signal::STOP);
-    let freeze =
-        || cluster.post("/api/freeze", &json!({"latest": "2020-01-01T00:00:00.000Z", "reason": "moved"}));
-    let mut named: Vec<String> = serde_json::from_value(freeze()["not_yet_in"].clone()).unwrap();
+    let body = json!({"latest": "2020-01-01T00:00:00.000Z", "reason": "moved"});
+    let freeze = || cluster.write("PUT", "/api/freezes/*", Some(&body));
+    let mut named: Vec<String> = serde_json::from_value(freeze()["pending_groups"].clone()).unwrap();
     named.sort_unstable();
     assert_eq!(named, late);
-    until("another owner has it", || freeze()["not_yet_in"].is_null().then_some(()));
+    until("another owner has it", || freeze()["pending_groups"].is_null().then_some(()));
     for (job, group) in jobs.as_array().unwrap().iter().zip(groups) {
         let batch = cluster.post(&format!("/api/jobs/{}/run", job["job"]), &json!({}))["batch"].to_string();
         let why = cluster.json(&["batch", "why", &batch]);
         assert_eq!(why["conditions"][0]["kind"], "frozen", "{group}: {why}");
     }
     cluster.signal(&hangs, Signal::CONT);
-    until("it is thawed everywhere", || {
-        cluster.post("/api/thaw", &json!({}))["not_yet_in"].is_null().then_some(())
+    until("it is lifted everywhere", || {
+        cluster.write("DELETE", "/api/freezes/*", None)["pending_groups"].is_null().then_some(())
     });
     for group in groups {
         cluster.succeeded(&format!("group={group}"), 1);

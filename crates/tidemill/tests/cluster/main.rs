@@ -16,6 +16,9 @@ mod clients;
 #[cfg(all(feature = "kafka-tls", feature = "redis", feature = "tls"))]
 mod encrypted;
 mod encryption;
+#[path = "../facts/mod.rs"]
+mod facts;
+mod feed;
 #[cfg(feature = "hdfs")]
 #[path = "../../../probe/tests/suite/kit/hdfs.rs"]
 mod hdfs;

@@ -13,7 +13,7 @@ const JOBS: &str = r#"
 jobs:
 - {name: anywhere, group: demo, type: noop, max_concurrent: 99}
 - {name: pinned, group: demo, type: noop, host: large, max_concurrent: 99}
-- {name: labelled, group: demo, type: noop, worker_group: quick, max_concurrent: 99}
+- {name: labelled, group: demo, type: noop, worker_label: quick, max_concurrent: 99}
 "#;
 
 /// What the one machine says of the last minute, and five, and fifteen.

@@ -16,12 +16,12 @@ use crate::kit::{Cluster, PATIENCE, Redis, until};
 /// A task acknowledged so long ago is offered by every poll.
 const SECOND: Duration = Duration::from_secs(1);
 
-struct Site {
+struct Fixture {
     cluster: Cluster,
     redis: Redis,
 }
 
-impl Site {
+impl Fixture {
     fn start() -> Self {
         let redis = Redis::start();
         let cluster = Cluster::start_with(&[("REDIS__URL", &redis.url())]);
@@ -52,9 +52,9 @@ impl Site {
 pub(crate) fn all_hinted(clients: &Clients, users: &[String], log: &dyn Log) {
     until("everybody has a hint", || {
         users.iter().for_each(|user| drop(clients.gets_nothing(user)));
-        let before = Site::ends(log);
+        let before = Fixture::ends(log);
         users.iter().for_each(|user| drop(clients.gets_nothing(user)));
-        (Site::ends(log) == before).then_some(())
+        (Fixture::ends(log) == before).then_some(())
     });
 }
 
@@ -63,22 +63,22 @@ pub(crate) fn all_hinted(clients: &Clients, users: &[String], log: &dyn Log) {
 /// the log.
 #[test]
 fn redis_may_be_lost_at_any_moment() {
-    let mut site = Site::start();
-    let clients = site.clients("demo");
+    let mut fixture = Fixture::start();
+    let clients = fixture.clients("demo");
     let users: Vec<_> = (0..20).map(|n| format!("user-{n}")).collect();
     clients.assign(&users);
-    let log = site.cluster.log();
+    let log = fixture.cluster.log();
     for mischief in ["none", "emptied", "killed", "older copy", "hangs"] {
         all_hinted(&clients, &users, &*log);
         if mischief == "older copy" {
-            site.redis.ask("SAVE");
+            fixture.redis.ask("SAVE");
         }
         let task = clients.task(&json!({"dispatch_times": users.len()}));
         let acknowledged_at = Instant::now();
         match mischief {
-            "emptied" => drop(site.redis.ask("FLUSHALL")),
-            "killed" | "older copy" => site.redis.kill_and_start(),
-            "hangs" => site.redis.signal(Signal::STOP),
+            "emptied" => drop(fixture.redis.ask("FLUSHALL")),
+            "killed" | "older copy" => fixture.redis.kill_and_start(),
+            "hangs" => fixture.redis.signal(Signal::STOP),
             _ => {}
         }
         thread::sleep(SECOND.saturating_sub(acknowledged_at.elapsed()));
@@ -89,35 +89,35 @@ fn redis_may_be_lost_at_any_moment() {
             assert_eq!(clients.complete(user, grant, "ok").status, 200);
         }
         if mischief == "hangs" {
-            site.redis.signal(Signal::CONT);
+            fixture.redis.signal(Signal::CONT);
         }
         clients.comes_to(&task, &[("completed", users.len()), ("live", 0)]);
     }
     // Owners still write down how far they have read of what was asked before.
     until("a thousand empty answers do not touch the log", || {
-        let before = Site::ends(&*log);
+        let before = Fixture::ends(&*log);
         (0..1_000).for_each(|n| drop(clients.gets_nothing(&users[n % users.len()])));
-        (Site::ends(&*log) == before).then_some(())
+        (Fixture::ends(&*log) == before).then_some(())
     });
-    site.is_in_order();
+    fixture.is_in_order();
 }
 
 /// EVT-2: `verify` compares the hints in Redis, too: true ones are counted, one that was broken by hand is named, and so
 /// is one that outlived its mark.
 #[test]
 fn verify_names_a_hint_that_was_broken_by_hand() {
-    let site = Site::start();
-    let clients = site.clients("demo");
+    let fixture = Fixture::start();
+    let clients = fixture.clients("demo");
     clients.assign(&["ann".to_owned(), "bob".to_owned()]);
     let start = jiff::Timestamp::now() + Duration::from_secs(3 * 3_600);
     clients.task(&json!({"when": {"once": {"start": start}}, "dispatch_times": 2}));
-    let log = site.cluster.log();
+    let log = fixture.cluster.log();
     all_hinted(&clients, &["ann".to_owned(), "bob".to_owned()], &*log);
     // A life has to hold at the moment of the comparison, which it does not while a keeper lags.
     let verified = |is_so: &dyn Fn(&Value) -> bool| {
         until("the hints are compared", || {
             ["ann", "bob"].iter().for_each(|user| drop(clients.gets_nothing(user)));
-            let output = site.cluster.run(&["verify", "-o", "json"]);
+            let output = fixture.cluster.run(&["verify", "-o", "json"]);
             let report: Value = serde_json::from_slice(&output.stdout).unwrap();
             is_so(&report).then_some((output.status.code(), report))
         })
@@ -125,13 +125,13 @@ fn verify_names_a_hint_that_was_broken_by_hand() {
     let (code, clean) = verified(&|report| report["hints"] == 2);
     assert_eq!((code, &clean["difference_count"]), (Some(0), &json!(0)), "{clean:#}");
 
-    let found = site.redis.ask("KEYS *:h:*:ann");
+    let found = fixture.redis.ask("KEYS *:h:*:ann");
     let key = found.lines().last().unwrap().to_owned();
-    let hint = site.redis.ask(&format!("GET {key}"));
+    let hint = fixture.redis.ask(&format!("GET {key}"));
     let words: Vec<&str> = hint.lines().last().unwrap().split(' ').collect();
     let later = start.as_millisecond() + 60_000;
     let broken = format!("SET {key} \"{} {} {later} {}\" PX 3600000", words[0], words[1], words[3]);
-    assert_eq!(site.redis.ask(&broken), "+OK");
+    assert_eq!(fixture.redis.ask(&broken), "+OK");
     let (code, wrong) = verified(&|report| report["hints"] == 2);
     assert_eq!((code, &wrong["difference_count"]), (Some(1), &json!(1)), "{wrong:#}");
     let difference = &wrong["differences"][0];
@@ -141,7 +141,7 @@ fn verify_names_a_hint_that_was_broken_by_hand() {
     );
     assert!(difference["expected"].as_str().unwrap().starts_with("something from "), "{wrong:#}");
 
-    assert_eq!(site.redis.ask(&format!("DEL {key}")), ":1");
+    assert_eq!(fixture.redis.ask(&format!("DEL {key}")), ":1");
     let (code, clean) = verified(&|report| report["hints"] == 2);
     assert_eq!((code, &clean["difference_count"]), (Some(0), &json!(0)), "{clean:#}");
 }
@@ -149,9 +149,9 @@ fn verify_names_a_hint_that_was_broken_by_hand() {
 /// PUL-9, E4, E5: 2,000 users of a group wake at once, on Kafka and Redis. `make bench` does it with 100,000.
 #[test]
 fn large_group_is_served_a_second_after_a_task_was_acknowledged() {
-    let site = Site::start();
-    site.clients("demo").group_wakes(2_000);
-    site.is_in_order();
+    let fixture = Fixture::start();
+    fixture.clients("demo").group_wakes(2_000);
+    fixture.is_in_order();
 }
 
 /// What clients saw of one task: which grants each user completed.
@@ -220,8 +220,8 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn new(site: &Site, group: &str, users: usize, at_once: usize, units: usize, repeat: bool) -> Self {
-        let clients = site.clients(group);
+    fn new(fixture: &Fixture, group: &str, users: usize, at_once: usize, units: usize, repeat: bool) -> Self {
+        let clients = fixture.clients(group);
         let users: Vec<_> = (0..users).map(|n| format!("{group}-{n}")).collect();
         clients.assign(&users);
         Self { clients, users, at_once, units, repeat }
@@ -271,18 +271,18 @@ impl Kill {
     }
 
     /// `owner` has the partition of the group that executors work for.
-    fn strike(self, site: &mut Site, port: &str, owner: &str) {
+    fn strike(self, fixture: &mut Fixture, port: &str, owner: &str) {
         match self {
             Self::Api => {
-                site.cluster.role("api").kill();
-                site.cluster.start_api_at("api", port);
+                fixture.cluster.role("api").kill();
+                fixture.cluster.start_api_at("api", port);
             }
             Self::Dispatcher => {
-                site.cluster.role(owner).kill();
-                site.cluster.start_dispatcher(owner);
+                fixture.cluster.role(owner).kill();
+                fixture.cluster.start_dispatcher(owner);
             }
-            Self::Redis => site.redis.kill_and_start(),
-            Self::RedisHangs => site.redis.hang(2 * SECOND),
+            Self::Redis => fixture.redis.kill_and_start(),
+            Self::RedisHangs => fixture.redis.hang(2 * SECOND),
         }
     }
 }
@@ -306,24 +306,24 @@ fn in_the_midst(tally: &Tally, granted: usize, units: usize, round: usize) {
 #[test]
 fn stock_is_given_out_exactly_whoever_is_killed() {
     let rounds: usize = std::env::var("TIDEMILL_E1_ROUNDS").map_or(5, |text| text.parse().unwrap());
-    let mut site = Site::start();
-    let port = site.cluster.listens();
+    let mut fixture = Fixture::start();
+    let port = fixture.cluster.listens();
     for group in ["again", "few"] {
         // Of RFC 8032, 7.1, test 1: no worker has its private half.
         let key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
         let body = json!({"name": group, "worker_key": key});
-        site.cluster.post("/api/groups", &body);
+        fixture.cluster.post("/api/groups", &body);
     }
     let crowds = [
-        Crowd::new(&site, "demo", 2_000, 64, 1_000, false),
-        Crowd::new(&site, "again", 64, 64, 1_000, true),
-        Crowd::new(&site, "few", 20, 20, 6, false),
+        Crowd::new(&fixture, "demo", 2_000, 64, 1_000, false),
+        Crowd::new(&fixture, "again", 64, 64, 1_000, true),
+        Crowd::new(&fixture, "few", 20, 20, 6, false),
     ];
     let units = crowds.iter().map(|crowd| crowd.units).sum();
-    let mut journal = site.cluster.journal();
+    let mut journal = fixture.cluster.journal();
     for round in 0..rounds {
         let tally = &Tally::default();
-        let owner = site.cluster.both_own(&mut journal)[Cluster::DEMO as usize].clone();
+        let owner = fixture.cluster.both_own(&mut journal)[Cluster::DEMO as usize].clone();
         let begun_at = Instant::now();
         thread::scope(|scope| {
             let start = |crowd| scope.spawn(move || Crowd::round(crowd, tally));
@@ -332,7 +332,7 @@ fn stock_is_given_out_exactly_whoever_is_killed() {
                 // Earlier and later in its round, from one round to the next.
                 in_the_midst(tally, 50 + round * 211 % 1_500, units, round);
                 let failed = Tally::of(&tally.failed);
-                kill.strike(&mut site, &port, &owner);
+                kill.strike(&mut fixture, &port, &owner);
                 let is_noticed = || Tally::of(&tally.failed) > failed;
                 assert!(kill != Kill::Api || is_noticed(), "round {round}: no call failed of {kill:?}");
                 eprintln!("round {round}: {kill:?}, {} calls failed", Tally::of(&tally.failed) - failed);
@@ -342,5 +342,5 @@ fn stock_is_given_out_exactly_whoever_is_killed() {
         assert_eq!(Tally::of(&tally.completed), units, "round {round}");
         eprintln!("round {round} of {rounds}: {:.1} s", begun_at.elapsed().as_secs_f64());
     }
-    site.is_in_order();
+    fixture.is_in_order();
 }

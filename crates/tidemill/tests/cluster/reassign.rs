@@ -42,7 +42,7 @@ fn what_a_stopped_worker_does_not_start_goes_to_another() {
     let id = batch["id"].to_string();
     cluster.start_executor("awake", 1_000);
     cluster.succeeded("group=demo", 1);
-    let log = cluster.json(&["batch", "reassignments", &id]);
+    let log = cluster.json(&["batch", "returns", &id]);
     let items = log["items"].as_array().unwrap();
     assert!(!items.is_empty() && items[0]["worker"] == batch["worker"], "{log}");
     let attempts = cluster.json(&["batch", "show", &id])["attempts"].clone();

@@ -50,7 +50,7 @@ fn define(cluster: &Cluster, jobs: usize) -> String {
     format!("{}/j0", GROUPS[0].0)
 }
 
-fn wish(cluster: &Cluster, root: &str, days: usize, concurrency: usize) -> i64 {
+fn spec(cluster: &Cluster, root: &str, days: usize, concurrency: usize) -> i64 {
     let to = Timestamp::from(jiff::Timestamp::now()) - SignedDuration::from_hours(24);
     let from = to - SignedDuration::from_hours(24 * days as i64) + SignedDuration::from_secs(1);
     let body = json!({
@@ -102,7 +102,7 @@ fn all(cluster: &Cluster, path: &str) -> Vec<Value> {
 }
 
 /// C3; GEN-6, GEN-7: a rerun of a DAG over four groups, cascading by logic: what was planned is what ran, each after
-/// what it waits for, never more at once than was wished; pause and cancel work; the owner is killed in the middle.
+/// what it waits for, never more at once than was requested; pause and cancel work; the owner is killed in the middle.
 #[test]
 fn rerun_of_a_dag_over_four_groups_is_what_was_planned() {
     let (days, jobs) = (size("TIDEMILL_RERUN_DAYS", 3), size("TIDEMILL_RERUN_JOBS", 50));
@@ -112,7 +112,7 @@ fn rerun_of_a_dag_over_four_groups_is_what_was_planned() {
     let root = define(&cluster, jobs);
     let wanted = (jobs / GROUPS.len() * GROUPS.len() * days) as u64;
 
-    let rerun = wish(&cluster, &root, days, concurrency);
+    let rerun = spec(&cluster, &root, days, concurrency);
     let planned = in_state(&cluster, rerun, "planned");
     assert_eq!((count(&planned, "planned"), count(&planned, "jobs_skipped")), (wanted, 0), "{planned}");
     assert_eq!(planned["groups"], json!(["b", "c", "d", "demo"]));
@@ -168,7 +168,7 @@ fn rerun_of_a_dag_over_four_groups_is_what_was_planned() {
 
 /// A second run of all is cancelled: nothing starts after that, and the journal shows no more.
 fn cancelled_in_the_middle(cluster: &Cluster, root: &str, days: usize) {
-    let rerun = wish(cluster, root, days, 2);
+    let rerun = spec(cluster, root, days, 2);
     let planned = in_state(cluster, rerun, "planned");
     cluster.post(&format!("/api/reruns/{rerun}/approve"), &json!({}));
     when(cluster, rerun, "some have ended", |found| count(found, "succeeded") > 5);

@@ -10,13 +10,13 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tidemill_log::Log;
 use tidemill_model::{Actor, Answer, Command, JobId, Outcome, Reply, ShardId, Timestamp};
-use tidemill_producers::{Config, Submitter, Wish, instance_id, request_id};
+use tidemill_producers::{Config, SubmitRequest, Submitter, instance_id, request_id};
 
 use crate::kit::{Cluster, History, PATIENCE, until};
 
 /// Batches that the engine completes by itself: what counts here is how many decisions are under way.
 const JOBS: &str = "jobs: [{name: nothing, group: demo, type: anchor}]";
-/// Wishes under way at once, so that the owner always has some before it.
+/// Requests under way at once, so that the owner always has some before it.
 const UNDER_WAY: i64 = 2_000;
 
 /// A3: what a stopped owner writes when it wakes is void everywhere; it follows, and history is as if it had
@@ -30,12 +30,12 @@ fn late_records_of_a_stopped_owner_are_void() {
     let partition = Cluster::DEMO;
     let owner = cluster.both_own(&mut journal)[partition as usize].clone();
 
-    let wishes = Wishes::start(cluster.log(), &job);
-    until("the owner works", || (wishes.granted() > UNDER_WAY).then_some(()));
+    let submit_requests = SubmitRequests::start(cluster.log(), &job);
+    until("the owner works", || (submit_requests.granted() > UNDER_WAY).then_some(()));
     cluster.signal(&owner, Signal::STOP);
     let other = cluster.other_owner(&mut journal, partition, &owner);
     println!("{other} took over from the stopped {owner}");
-    let count = wishes.all_granted();
+    let count = submit_requests.all_granted();
 
     cluster.signal(&owner, Signal::CONT);
     let deposed = format!("partition={partition} ");
@@ -61,15 +61,15 @@ fn late_records_of_a_stopped_owner_are_void() {
     assert_eq!(cluster.json(&["verify"])["difference_count"], 0);
 }
 
-/// Wishes for batches of one job, one after the other, each sent until it is answered.
-struct Wishes {
+/// Requests for batches of one job, one after the other, each sent until it is answered.
+struct SubmitRequests {
     granted: Arc<AtomicI64>,
     enough: Arc<AtomicBool>,
     /// Gives how many were sent.
     thread: JoinHandle<i64>,
 }
 
-impl Wishes {
+impl SubmitRequests {
     fn start(log: Arc<dyn Log>, job: &Value) -> Self {
         let (granted, enough) = (Arc::<AtomicI64>::default(), Arc::<AtomicBool>::default());
         let job = serde_json::from_value(job.clone()).unwrap();
@@ -97,7 +97,7 @@ fn send(log: Arc<dyn Log>, job: JobId, granted: &Arc<AtomicI64>, enough: &Atomic
     let mut sent = 0;
     while !enough.load(Ordering::SeqCst) {
         let left = || sent - granted.load(Ordering::SeqCst);
-        until("wishes are granted", || (left() < UNDER_WAY || enough.load(Ordering::SeqCst)).then_some(()));
+        until("requests are granted", || (left() < UNDER_WAY || enough.load(Ordering::SeqCst)).then_some(()));
         for _ in left()..UNDER_WAY {
             let command = Command::RunJob {
                 job,
@@ -106,9 +106,9 @@ fn send(log: Arc<dyn Log>, job: JobId, granted: &Arc<AtomicI64>, enough: &Atomic
                 concurrent: true,
             };
             let actor = Actor { app: "test".into(), user: None };
-            let wish = Wish { shard: ShardId(1), request: request_id(), actor, command };
+            let submit_request = SubmitRequest { shard: ShardId(1), request: request_id(), actor, command };
             let granted = Arc::clone(granted);
-            submitter.submit_with(wish, Some(PATIENCE), move |reply| {
+            submitter.submit_with(submit_request, Some(PATIENCE), move |reply| {
                 if matches!(reply, Ok(Reply { outcome: Outcome::Answered(Answer::Generated { .. }), .. })) {
                     granted.fetch_add(1, Ordering::SeqCst);
                 }
@@ -116,7 +116,7 @@ fn send(log: Arc<dyn Log>, job: JobId, granted: &Arc<AtomicI64>, enough: &Atomic
             sent += 1;
         }
     }
-    until("all wishes are granted", || (granted.load(Ordering::SeqCst) == sent).then_some(()));
+    until("all requests are granted", || (granted.load(Ordering::SeqCst) == sent).then_some(()));
     submitter.stop();
     sent
 }

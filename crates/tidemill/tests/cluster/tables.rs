@@ -1,4 +1,4 @@
-//! Read tables that are lost, made anew, or changed by hand, while work goes on.
+//! Read tables that are lost, rebuilt, or changed by hand, while work goes on.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -45,9 +45,9 @@ fn tables_come_back_under_load() {
         });
         more(50);
         drop_tables(&cluster, "%");
-        // The projector makes them anew by itself: without them no key is known, and no wish is taken.
+        // The projector rebuilds them by itself: without them no key is known, and no request is taken.
         more(50);
-        // The switch stays, and what it points to is gone: that is for a person to mend.
+        // The switch stays, and what it points to is gone: that is for a person to fix.
         drop_tables(&cluster, "g%");
         println!("rebuilt what was dropped: {}", cluster.succeeds(&["rebuild"]).trim());
         more(50);

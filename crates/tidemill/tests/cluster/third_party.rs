@@ -11,7 +11,7 @@ use crate::kit::{Cluster, until};
 fn reports_on_a_topic_release_batches() {
     let mut cluster = Cluster::start();
     cluster.start_executor("executor-1", 1_000);
-    let (topic, site) = cluster.topic_of_the_site();
+    let (topic, fixture) = cluster.topic_of_the_fixture();
     cluster.start_producers("producers-1", &[("THIRD_PARTY__TOPIC", &topic)]);
     cluster.apply("jobs:\n- {name: load, group: demo, type: noop, third_party: [erp]}\n");
     let run = |time: &str| {
@@ -24,7 +24,7 @@ fn reports_on_a_topic_release_batches() {
         (why["conditions"][0]["kind"] == "third_party").then_some(why)
     });
     let then = tidemill_model::Timestamp::from(jiff::Timestamp::now()).to_string();
-    let producer = site.producer().unwrap();
+    let producer = fixture.producer().unwrap();
     let ready = |time: &str| json!({"code": "erp", "logical_time": time}).to_string();
     for value in ["nonsense".to_owned(), ready("2026-03-01T00:00:00.000Z"), ready("2026-03-02T00:00:00.000Z")]
     {

@@ -42,7 +42,10 @@ fn values_go_from_worker_to_worker_of_another_group() {
     let dir = format!("dir={}", cluster.path("").display());
     cluster.json(&["job", "apply", "-f", file.to_str().unwrap(), "--param", &dir]);
     cluster.knows("mail/tell");
-    cluster.succeeds(&["events", "tail", "--from", "start", "--type", "parent.followed", "--limit", "2"]);
+    let mut journal = cluster.journal();
+    until("the parent's group knows that another one wants its batches", || {
+        (journal.events().filter(|event| event.kind() == "parent.subscribed").count() >= 2).then_some(())
+    });
     let job = cluster.json(&["job", "show", "demo/count"])["id"].clone();
 
     std::fs::write(cluster.path("counted"), r#"{"rows": "42"}"#).unwrap();

@@ -29,8 +29,8 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // It serves the logs of its attempts.
         "executor" => [BASES, &["planted", "serving"]].concat(),
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
-        // It reads journals as the projector does.
-        "sinks" => [BASES, &["projector"]].concat(),
+        // It reads journals as the projector does, and trusts servers as all clients do.
+        "sinks" => [BASES, &["projector", "serving"]].concat(),
         "api" => [BASES, &["producers", "projector", "sinks", "serving"]].concat(),
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["api", "sinks"]].concat(),
@@ -49,7 +49,6 @@ const NEVER_BELOW_PURE: &[&str] = &[
     "mio",
     "rusqlite",
     "libsqlite3-sys",
-    "mysql",
     "sqlx",
     "redis",
     "rdkafka",
@@ -60,6 +59,7 @@ const NEVER_BELOW_PURE: &[&str] = &[
     "axum",
     "socket2",
     "getrandom",
+    "uuid",
     "rand",
     "fastrand",
     "chrono",

@@ -6,6 +6,7 @@
 mod layering;
 mod policy;
 mod requirements;
+mod words;
 
 use std::process::Command;
 

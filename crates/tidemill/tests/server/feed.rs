@@ -1,5 +1,6 @@
 //! What happens, as the public feed tells it.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,13 +9,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Server, TIDEMILL};
+use super::{Server, TIDEMILL, text};
 
 /// The public feed, read by the program itself.
 pub(crate) struct Feed {
     tail: Child,
     events: Receiver<Value>,
-    marks: u32,
 }
 
 impl Feed {
@@ -34,24 +34,26 @@ impl Feed {
                 }
             }
         });
-        Self { tail, events, marks: 0 }
+        Self { tail, events }
     }
 
-    /// Changes the comment of a job of its own, which shows in the catalogue's partition and in the group's, and
-    /// gives every event that came before that in either and is not about it.
+    /// The next event.
+    pub(crate) fn next(&mut self) -> Value {
+        self.events.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+
+    /// Requests all checks at once, which shows in the catalogue's partition and in the group's, and gives every event
+    /// that came before that in either. No test that uses it requests checks itself.
     pub(crate) fn until_now(&mut self, server: &Server) -> Vec<Value> {
-        self.marks += 1;
-        let mark = format!("mark {}", self.marks);
-        server.apply(&format!("jobs: [{{name: marker, group: default, type: noop, comment: {mark}}}]"));
-        let (mut shards, mut others) = (0, Vec::new());
-        while shards < 2 {
-            let event = self.events.recv_timeout(Duration::from_secs(60)).unwrap();
-            let definition = &event["data"]["definition"];
-            match event["type"].as_str().unwrap() {
-                _ if definition["comment"] == mark.as_str() => shards += 1,
-                "tidemill.outbox.acknowledged.v1" | "tidemill.message.received.v1" => {}
-                _ if definition["name"] == "marker" => {}
-                _ => others.push(event),
+        let asked = server.run(&["probe", "run"]);
+        assert!(asked.status.success(), "{}", text(&asked.stderr));
+        let (mut shards, mut others) = (BTreeSet::from(["0", "1"]), Vec::new());
+        while !shards.is_empty() {
+            let event = self.next();
+            if event["type"] == "tidemill.probes.requested.v1" {
+                shards.remove(event["partitionkey"].as_str().unwrap());
+            } else {
+                others.push(event);
             }
         }
         others

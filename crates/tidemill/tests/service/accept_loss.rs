@@ -78,7 +78,7 @@ fn lost_commands_stop_the_partition_until_the_loss_is_accepted() {
         "--from",
         "start",
         "--type",
-        "loss.accepted",
+        "command_loss.accepted",
         "--limit",
         "1",
         "-o",

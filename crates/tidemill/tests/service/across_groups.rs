@@ -20,7 +20,7 @@ const JOBS: &str = "jobs:\n\
 fn chain(dir: &std::path::Path) -> (Server, std::path::PathBuf) {
     let server = Server::start(&dir.join("data"));
     for group in ["lake", "shop"] {
-        server.json(&["group", "define", group]);
+        server.json(&["group", "apply", group]);
     }
     let go = dir.join("go");
     server.apply(&JOBS.replace("GO}", &format!("'{}'}}", go.display())));
@@ -111,7 +111,7 @@ fn the_newest_run_in_another_group_decides() {
 fn a_day_waits_for_all_hours_of_a_job_in_another_group() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    server.json(&["group", "define", "lake"]);
+    server.json(&["group", "apply", "lake"]);
     server.apply(
         "jobs:\n\
          - {name: hourly, group: lake, type: anchor, schedule: {period: hour, zone: UTC}}\n\
@@ -204,7 +204,7 @@ fn finished(server: &Server) -> usize {
     page["items"].as_array().unwrap().len()
 }
 
-/// JOB-5, GEN-9: what is done after an `apply` has answered finds all of it in force: a run by hand of the first job,
+/// JOB-5, GEN-9: what is done after an `apply` has answered finds all of it in effect: a run by hand of the first job,
 /// at once, brings forth the batches of all that follow, through four groups; so it does after an `apply` too large for
 /// one command, and after one that gives a job of before its first child in another group.
 #[test]
@@ -213,7 +213,7 @@ fn whatever_is_done_after_an_apply_finds_it_in_force_in_every_group() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     for group in ["lake", "shop", "mill"] {
-        server.json(&["group", "define", group]);
+        server.json(&["group", "apply", group]);
     }
     let apply = |request: &str, jobs: &[Value]| {
         let (status, applied) = server.post("/api/jobs/apply", request, &json!({ "jobs": jobs }));
@@ -254,7 +254,7 @@ fn whatever_is_done_after_an_apply_finds_it_in_force_in_every_group() {
 fn what_a_parent_skipped_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    server.json(&["group", "define", "lake"]);
+    server.json(&["group", "apply", "lake"]);
     server.apply(
         "jobs:\n\
          - {name: p, group: default, type: noop, schedule: {period: hour, zone: UTC}}\n\
@@ -299,7 +299,7 @@ fn moment(value: &Value) -> i64 {
 fn a_subtree_says_that_a_failed_parent_blocks_it() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    server.json(&["group", "define", "lake"]);
+    server.json(&["group", "apply", "lake"]);
     server.apply(
         "jobs:\n\
          - {name: p, group: default, type: shell, command: 'false', schedule: {period: day, zone: UTC}}\n\
@@ -356,7 +356,7 @@ fn a_subtree_says_that_a_failed_parent_blocks_it() {
 fn since_is_when_the_parent_was_taken_back() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    server.json(&["group", "define", "lake"]);
+    server.json(&["group", "apply", "lake"]);
     let flag = dir.path().join("slow");
     server.apply(&format!(
         "jobs:\n\
@@ -391,7 +391,7 @@ fn since_is_when_the_parent_was_taken_back() {
 fn who_waits_for_a_disabled_parent_goes_on_when_it_is_enabled() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    server.json(&["group", "define", "lake"]);
+    server.json(&["group", "apply", "lake"]);
     server.apply(
         "jobs:\n\
          - {name: tick, group: default, type: noop, schedule: {cron: '* * * * * ?', zone: UTC}}\n\

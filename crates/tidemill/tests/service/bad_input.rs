@@ -53,16 +53,16 @@ fn refused_file(server: &Server, yaml: &str, wanted: &Refusal<'_>) {
 
 /// One process with groups `default` and `other`, jobs `default/up`, `default/down` (after it) and `default/asleep`
 /// (disabled), and a key that is bound to `other`.
-fn site(data: &Path) -> (Server, String) {
+fn fixture(data: &Path) -> (Server, String) {
     let server = Server::start(data);
-    server.json(&["group", "define", "other"]);
+    server.json(&["group", "apply", "other"]);
     server.apply(concat!(
         "jobs:\n",
         "- {name: up, group: default, type: noop}\n",
         "- {name: down, group: default, type: noop, parents: [up]}\n",
         "- {name: asleep, group: default, type: noop, enabled: false}\n",
     ));
-    let key = server.json(&["key", "define", "etl", "--role", "user", "--group", "other"]);
+    let key = server.json(&["key", "apply", "etl", "--role", "user", "--group", "other"]);
     (server, key["key"].as_str().unwrap().to_owned())
 }
 
@@ -74,7 +74,7 @@ fn job(fields: &str) -> String {
 #[test]
 fn bad_job_files_are_told_by_field_and_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let (server, _) = site(dir.path());
+    let (server, _) = fixture(dir.path());
     let mut feed = Feed::follow(dir.path());
     feed.until_now(&server);
     let before = everything(&server);
@@ -139,7 +139,7 @@ fn bad_job_files_are_told_by_field_and_change_nothing() {
 #[test]
 fn oversized_input_is_refused_with_its_bound() {
     let dir = tempfile::tempdir().unwrap();
-    let (server, _) = site(dir.path());
+    let (server, _) = fixture(dir.path());
     let mut feed = Feed::follow(dir.path());
     feed.until_now(&server);
     let before = everything(&server);
@@ -163,11 +163,11 @@ fn oversized_input_is_refused_with_its_bound() {
     assert_eq!(everything(&server), before);
 }
 
-/// A6, API-5: unknown things, wrong keys, foreign groups, wrong states.
+/// A6, API-5: unknown objects, wrong keys, foreign groups, wrong states.
 #[test]
 fn wrong_targets_and_keys_are_refused_and_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let (server, etl) = site(dir.path());
+    let (server, etl) = fixture(dir.path());
     let mut feed = Feed::follow(dir.path());
     feed.until_now(&server);
     let before = everything(&server);
@@ -204,9 +204,9 @@ fn wrong_targets_and_keys_are_refused_and_change_nothing() {
         (&["batch", "logs", "999"], 4, &["999"]),
         (&["worker", "show", "nobody"], 4, &["nobody", "worker ls"]),
         (&["worker", "drain", "nobody"], 4, &["nobody"]),
-        (&["key", "revoke", "nobody"], 4, &["nobody", "key ls"]),
-        (&["key", "define", "a b"], 2, &["app", "a b"]),
-        (&["group", "define", "new", "--worker-key", "zz"], 2, &["worker_key", "zz", "64 hexadecimal"]),
+        (&["key", "delete", "nobody"], 4, &["nobody", "key ls"]),
+        (&["key", "apply", "a b"], 2, &["app", "a b"]),
+        (&["group", "apply", "new", "--worker-key", "zz"], 2, &["worker_key", "zz", "64 hexadecimal"]),
         (&["events", "tail", "--cursor", "abc"], 2, &["cursor", "abc"]),
         (&["job", "ls", "--key", "admin:wrong"], 3, &["key", "--key"]),
         (&["job", "ls", "--key", "nobody:wrong"], 3, &["key", "--key"]),
@@ -215,7 +215,7 @@ fn wrong_targets_and_keys_are_refused_and_change_nothing() {
         (&["job", "show", "default/up", "--key", &etl], 3, &["etl", "other", "default"]),
         (&["job", "ls", "--group", "default", "--key", &etl], 3, &["etl", "default"]),
         (&["key", "ls", "--key", &etl], 3, &["etl", "super_administrator"]),
-        (&["group", "define", "new", "--key", &etl], 3, &["etl", "super_administrator"]),
+        (&["group", "apply", "new", "--key", &etl], 3, &["etl", "super_administrator"]),
     ];
     for (arguments, exit, says) in table {
         refused(&server, arguments, &Refusal { exit: *exit, says });
@@ -234,18 +234,18 @@ fn wrong_targets_and_keys_are_refused_and_change_nothing() {
 #[test]
 fn repeated_writes_get_the_first_answer_from_any_instance_and_owner() {
     let dir = tempfile::tempdir().unwrap();
-    let (mut server, _) = site(dir.path());
-    let run = ["job", "run", "default/up", "--request-id", "run-once"];
+    let (mut server, _) = fixture(dir.path());
+    let run = ["job", "run", "default/up", "--idempotency-key", "run-once"];
     let jobs = json!({"jobs": [{"name": "twice", "group": "default", "type": "noop"}]});
     let answers = |server: &Server| {
         let batch = server.json(&run)["batch"].clone();
-        let rerun = server.json(&["batch", "rerun", &batch.to_string(), "--request-id", "rerun-once"]);
+        let rerun = server.json(&["batch", "rerun", &batch.to_string(), "--idempotency-key", "rerun-once"]);
         let (status, applied) = server.post("/api/jobs/apply", "apply-once", &jobs);
         assert_eq!(status, 200, "{applied}");
         [batch, rerun["batch"].clone(), applied["changes"].clone()]
     };
     assert_eq!(
-        server.run(&["job", "run", "default/up", "--wait", "--request-id", "run-once"]).status.code(),
+        server.run(&["job", "run", "default/up", "--wait", "--idempotency-key", "run-once"]).status.code(),
         Some(0)
     );
     let first = answers(&server);
@@ -267,7 +267,7 @@ fn repeated_writes_get_the_first_answer_from_any_instance_and_owner() {
 #[test]
 fn batch_killed_twice_ends_once() {
     let dir = tempfile::tempdir().unwrap();
-    let (server, _) = site(dir.path());
+    let (server, _) = fixture(dir.path());
     server.apply("jobs: [{name: long, group: default, type: shell, command: \"exec sleep 1000\"}]");
     let mut feed = Feed::follow(dir.path());
     let batch = server.json(&["job", "run", "default/long"])["batch"].to_string();

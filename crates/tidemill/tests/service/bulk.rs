@@ -9,7 +9,7 @@ const JOBS: &str = "jobs:\n\
     - {name: long-b, group: default, type: shell, owner: ann, command: 'exec sleep 1000'}\n\
     - {name: short, group: default, type: noop}\n";
 
-fn site(data: &std::path::Path) -> Server {
+fn fixture(data: &std::path::Path) -> Server {
     let server = Server::start(data);
     server.apply(JOBS);
     server
@@ -35,7 +35,7 @@ fn ended(server: &Server, bulk: &str) -> Value {
 #[test]
 fn all_that_fit_are_killed_as_one_operation() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let (a, b) = (run_job(&server, "default/long-a"), run_job(&server, "default/long-b"));
     let planned = server.json(&["bulk", "kill", "--job", "long-*", "--dry-run"]);
     let mut listed = ids(&planned);
@@ -65,7 +65,7 @@ fn all_that_fit_are_killed_as_one_operation() {
 #[test]
 fn jobs_are_switched_and_batches_marked_and_cleared_by_filter() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let waits = |arguments: &[&str]| {
         let shown = server.json(&[&["bulk"], arguments, &["--reason", "so", "--wait"]].concat());
         (shown["done"].clone(), shown["refused"].clone())
@@ -98,7 +98,7 @@ fn jobs_are_switched_and_batches_marked_and_cleared_by_filter() {
 #[test]
 fn filters_are_bounded_and_repeats_are_harmless() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let refused = |name: &str, body: Value| {
         let (status, answer) = server.post("/api/bulk", name, &body);
         assert_eq!((status, &answer["code"]), (422, &json!("invalid")), "{answer}");
@@ -131,7 +131,7 @@ fn filters_are_bounded_and_repeats_are_harmless() {
 #[test]
 fn refused_items_are_shown_with_their_reason() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let (short, long) = (run_job(&server, "default/short"), run_job(&server, "default/long-a"));
     until("the batch ends", || (state(&server, &short) == "finished").then_some(()));
     let (_, begun) = server.post(

@@ -1,7 +1,9 @@
 //! BYD-16, BYD-17: what people say of batches and groups, through the command line and REST.
 
+use crate::facts::facts;
 use crate::server::{Server, code, run_job, text, until};
 use serde_json::{Value, json};
+use tidemill_log::SqliteView;
 
 fn show_until(server: &Server, batch: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     until(what, || Some(server.json(&["batch", "show", batch])).filter(|shown| holds(shown)))
@@ -31,9 +33,16 @@ fn failed_batch_is_marked_and_its_child_goes_on() {
     assert_ne!(code(&refused), 0);
     assert!(text(&refused.stderr).contains("must be 1 to 500 characters"), "{}", text(&refused.stderr));
     server.json(&["batch", "mark", &batch, "success", "--reason", "loaded by hand"]);
-    let shown = show_until(&server, &batch, "the mark", |shown| !shown["marked_at"].is_null());
-    assert_eq!((&shown["result"], &shown["marked"]), (&json!("success"), &json!("success")), "{shown}");
-    assert_eq!((&shown["marked_by"], &shown["mark_reason"]), (&json!("admin"), &json!("loaded by hand")));
+    let shown = show_until(&server, &batch, "the mark", |shown| !shown["result_overridden_at"].is_null());
+    assert_eq!(
+        (&shown["result"], &shown["overridden_result"]),
+        (&json!("success"), &json!("success")),
+        "{shown}"
+    );
+    assert_eq!(
+        (&shown["result_overridden_by"], &shown["result_override_reason"]),
+        (&json!("admin"), &json!("loaded by hand"))
+    );
     show_until(&server, &child, "the child", |shown| shown["result"] == "success");
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
 }
@@ -62,7 +71,7 @@ fn running_batch_is_killed_and_skipped() {
     assert_eq!((status, &refused["errors"][0]["field"]), (422, &json!("result")), "{refused}");
 }
 
-/// BYD-17, DSP-1: a frozen group generates and does not assign; `why` says so; thawed, it goes on. A key that is
+/// BYD-17, DSP-1: a frozen group generates and does not assign; `why` says so; lifted, it goes on. A key that is
 /// bound to a group freezes that group and no other, and everything takes a super administrator.
 #[test]
 fn frozen_group_generates_and_waits() {
@@ -101,7 +110,7 @@ fn frozen_group_generates_and_waits() {
         .to_string();
     show_until(&server, &old, "it ends", |shown| shown["result"] == "success");
     assert_eq!(server.json(&["batch", "show", &batch])["state"], "waiting");
-    server.json(&["freeze", "thaw", "--group", "default"]);
+    server.json(&["freeze", "lift", "--group", "default"]);
     show_until(&server, &batch, "it ends", |shown| shown["result"] == "success");
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
 }
@@ -144,7 +153,7 @@ fn batch_waits_for_its_earliest_start() {
 fn children_of_a_failed_parent_do_what_their_jobs_say() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    server.json(&["group", "define", "lake"]);
+    server.json(&["group", "apply", "lake"]);
     let go = dir.path().join("go");
     server.apply(
         &"jobs:\n\
@@ -159,9 +168,11 @@ fn children_of_a_failed_parent_do_what_their_jobs_say() {
         - {name: waits, group: lake, type: anchor, parents: [default/p]}\n"
             .replace("GO", go.to_str().unwrap()),
     );
-    // The parent's group has heard that another one wants each of its batches.
-    let heard = ["events", "tail", "--from", "start", "--type", "parent.followed", "--limit", "2"];
-    assert_eq!(code(&server.run(&heard)), 0);
+    until("the parent's group knows that another one wants each of its batches", || {
+        let facts = facts(&SqliteView::open(&dir.path().join("log")).unwrap());
+        let followed = facts.iter().filter(|fact| fact.event.kind() == "parent.subscribed");
+        (followed.count() >= 2).then_some(())
+    });
     let result = |job: &str, result: &str| {
         until(job, || {
             let shown = server.json(&["batch", "show", &newest(&server, job)]);

@@ -13,7 +13,7 @@ const JOBS: &str = "jobs:\n\
     - {name: child, group: default, type: noop, parents: [parent]}\n\
     - {name: long, group: default, type: shell, command: 'exec sleep 1000'}\n";
 
-fn site(data: &std::path::Path) -> Server {
+fn fixture(data: &std::path::Path) -> Server {
     let server = Server::start(data);
     server.apply(JOBS);
     server
@@ -49,7 +49,7 @@ fn names(server: &Server) -> Vec<String> {
 #[test]
 fn deletion_is_refused_by_what_stands_in_its_way() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let batch = run_job(&server, "default/long");
     for (job, named) in [("default/parent", "default/child"), ("default/long", batch.as_str())] {
         for more in [&[][..], &["--cancel"][..]] {
@@ -72,7 +72,7 @@ fn deletion_is_refused_by_what_stands_in_its_way() {
 #[test]
 fn deletion_with_cancel_ends_the_batches_and_the_job() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let running = run_job(&server, "default/long");
     let at_once =
         ["job", "run", "default/long", "--concurrent", "--logical-time", "2026-01-01T00:00:00.000Z"];
@@ -92,7 +92,7 @@ fn deletion_with_cancel_ends_the_batches_and_the_job() {
 #[test]
 fn pruning_asks_for_unfinished_batches_as_deleting_does() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let batch = run_job(&server, "default/long");
     let kept = json!({"name": "kept", "group": "default", "type": "noop"});
     let (status, refused) =

@@ -63,7 +63,7 @@ fn feed(server: &Server, batch: &str) -> Vec<Value> {
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     let kind = |event: &Value| event["type"].as_str().unwrap().to_owned();
-    let known = ["alarm.raised", "final_command.assigned", "final_command.ended", "batch.finished"];
+    let known = ["alarm.raised", "final_command.assigned", "final_command.finished", "batch.finished"];
     let of = |event: &Value| known.into_iter().find(|known| kind(event) == format!("tidemill.{known}.v1"));
     events.iter().filter_map(of).collect()
 }
@@ -95,7 +95,7 @@ fn final_command_runs_once_after_the_batch() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "failing failed 3 2\n");
     assert_eq!(
         kinds(&feed(&server, &failing)),
-        ["batch.finished", "final_command.assigned", "final_command.ended"]
+        ["batch.finished", "final_command.assigned", "final_command.finished"]
     );
 
     let fine = run_job(&server, "default/fine");
@@ -105,7 +105,7 @@ fn final_command_runs_once_after_the_batch() {
     let events = feed(&server, &fine);
     assert_eq!(
         kinds(&events),
-        ["batch.finished", "final_command.assigned", "final_command.ended", "alarm.raised"]
+        ["batch.finished", "final_command.assigned", "final_command.finished", "alarm.raised"]
     );
     assert_eq!(events.last().unwrap()["data"]["kind"], "final_command_failed");
 
@@ -134,7 +134,7 @@ fn job_runs_as_the_account_that_its_group_allows() {
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let server = Server::start(dir.path());
     let accounts = r#"{"accounts": {"*": ["daemon", "nobody-at-all"]}}"#;
-    server.json(&["group", "define", "default", "--settings", accounts]);
+    server.json(&["group", "apply", "default", "--settings", accounts]);
     let script = "id -un; id -gn; echo $HOME; touch here; cat \"$0\" > copy; exit 0";
     server.apply(&format!(
         "jobs:\n\
@@ -166,7 +166,7 @@ fn job_runs_as_the_account_that_its_group_allows() {
     let message = shown["message"].as_str().unwrap();
     assert!(message.contains("this host has no account nobody-at-all"), "{message}");
     // Without accounts named, a definition again leaves the settings as they are.
-    server.json(&["group", "define", "default"]);
+    server.json(&["group", "apply", "default"]);
     assert_eq!(ended(&server, &run_job(&server, "default/good"))["result"], "success");
 }
 
@@ -176,7 +176,7 @@ fn job_runs_as_the_account_that_its_group_allows() {
 fn values_of_another_account_reach_final_commands() {
     let dir = open_dir();
     let server = Server::start(dir.path());
-    server.json(&["group", "define", "default", "--settings", r#"{"accounts": {"*": ["daemon"]}}"#]);
+    server.json(&["group", "apply", "default", "--settings", r#"{"accounts": {"*": ["daemon"]}}"#]);
     let (there, file) = (dir.path().display(), dir.path().join("final.txt"));
     server.apply(&format!(
         "jobs:\n\
@@ -358,10 +358,10 @@ fn label_format_and_types_of_configuration() {
     let server = Server::start_configured(dir.path(), &config);
     server.apply(
         "jobs:\n\
-        - {name: here, group: default, type: shell, worker_group: gpu, logical_time_format: yyyyMMddHH, \
+        - {name: here, group: default, type: shell, worker_label: gpu, logical_time_format: yyyyMMddHH, \
             command: 'echo $TIDEMILL_LOGICAL_TIME ${logical_time-1d}', schedule: {period: hour, zone: UTC}, \
             expected_duration_s: 5, success_check: exit_code}\n\
-        - {name: away, group: default, type: shell, worker_group: tpu, command: 'true'}\n\
+        - {name: away, group: default, type: shell, worker_label: tpu, command: 'true'}\n\
         - {name: greet, group: default, type: greet, command: 'a text'}\n",
     );
     let here = run_job(&server, "default/here");
@@ -375,7 +375,7 @@ fn label_format_and_types_of_configuration() {
 
     let away = run_job(&server, "default/away");
     let why = server.json(&["batch", "why", &away]);
-    assert_eq!(why["conditions"][0]["kind"], "worker_group", "{why}");
+    assert_eq!(why["conditions"][0]["kind"], "worker_label", "{why}");
     let message = why["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains("no worker of the group") && message.contains("has label tpu"), "{message}");
 
@@ -386,7 +386,7 @@ fn label_format_and_types_of_configuration() {
     assert!(workers.to_string().contains(r#""labels":["big","gpu"]"#), "{workers}");
 
     let export = text(&server.run(&["job", "export", "--group", "default"]).stdout);
-    for line in ["worker_group: gpu", "logical_time_format: yyyyMMddHH", "expected_duration_s: 5"] {
+    for line in ["worker_label: gpu", "logical_time_format: yyyyMMddHH", "expected_duration_s: 5"] {
         assert!(export.contains(line), "{line}: {export}");
     }
     let again = server.apply(&export);
@@ -461,7 +461,7 @@ fn full_disk_costs_no_attempt() {
     disk.fill();
     let batch = run_job(&server, "default/a");
     let why = until("why says so", || {
-        Some(server.json(&["batch", "why", &batch])).filter(|why| why["conditions"][0]["kind"] == "unfit")
+        Some(server.json(&["batch", "why", &batch])).filter(|why| why["conditions"][0]["kind"] == "unready")
     });
     assert!(why["conditions"][0]["message"].as_str().unwrap().contains("its disk is full"), "{why}");
     until("the worker is shown so", || {

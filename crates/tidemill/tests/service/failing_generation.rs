@@ -10,7 +10,7 @@ use crate::server::feed::Feed;
 use jiff::SignedDuration;
 use serde_json::Value;
 use tidemill_dispatcher::{Clock, Config, Input, Moment, Output, Owner, Start};
-use tidemill_engine::Rig;
+use tidemill_engine::FaultInjection;
 use tidemill_log::{From, Log, Producer, Reader, Readers, SqliteConfig, SqliteLog, Topic, append_wait};
 use tidemill_model::{ShardId, Timestamp};
 
@@ -22,7 +22,7 @@ const FAILING: usize = 11;
 const SECONDS: u64 = 25;
 
 /// One partition's owner, and how far its clock is ahead.
-struct Rigged {
+struct FaultInjected {
     log: SqliteLog,
     producer: Arc<dyn Producer>,
     owner: Owner,
@@ -33,17 +33,17 @@ struct Rigged {
     is_over: bool,
 }
 
-impl Rigged {
-    fn open(data: &Path, shard: ShardId, rig: Rig) -> Self {
+impl FaultInjected {
+    fn open(data: &Path, shard: ShardId, fault_injection: FaultInjection) -> Self {
         let mut config = SqliteConfig::new(data.join("log"));
         config.partitions = PARTITIONS;
         let log = SqliteLog::open(&config, Box::new(|reason| panic!("{reason}"))).unwrap();
         let partition = shard.partition(PARTITIONS);
         let config = Config { claim_after_ms: 0, ..Config::default() };
-        let start = Start { partition, count: PARTITIONS, incarnation: "rigged".to_owned(), config };
+        let start = Start { partition, count: PARTITIONS, incarnation: "fault_injected".to_owned(), config };
         let (producer, journal) =
             (log.producer().unwrap(), log.reader(Topic::Journal, partition, From::Start).unwrap());
-        let owner = Owner::rigged(start, rig);
+        let owner = Owner::fault_injected(start, fault_injection);
         Self { log, producer, owner, partition, journal, commands: None, ahead_ms: 0, is_over: false }
     }
 
@@ -145,8 +145,9 @@ fn failing_generation_is_retried_and_told() {
         (0..FAILING).map(|number| job(&name(number), if number == 0 { 4 } else { 5 })).collect();
     server.apply(&format!("jobs:\n{bad}{}", job("good", 5)));
     assert_eq!(server.stop(), Some(0));
-    let rig = Rig { panicking_schedules: Some("bad-".to_owned()), ..Rig::default() };
-    Rigged::open(data, ShardId(1), rig).own_for(SECONDS);
+    let fault_injection =
+        FaultInjection { panicking_schedules: Some("bad-".to_owned()), ..FaultInjection::default() };
+    FaultInjected::open(data, ShardId(1), fault_injection).own_for(SECONDS);
 
     let server = Server::start(data);
     let mut feed = Feed::follow(data);

@@ -84,7 +84,7 @@ fn tried(field: &str) -> Option<Case> {
         "host" => same(json!("elsewhere"), "/host"),
         "earliest_start_minutes" => case(json!(5), "/earliest_start_ms", json!(300_000)),
         "memory_mb" => same(json!(64), "/memory_mb"),
-        "worker_group" => same(json!("big"), "/execution/worker_group"),
+        "worker_label" => same(json!("big"), "/execution/worker_label"),
         "run_as" => same(json!("daemon"), "/execution/run_as"),
         "logical_time_format" => same(json!("yyyyMMdd"), "/execution/logical_time_format"),
         "success_check" => same(json!({"output_path": "/made"}), "/execution/success_check"),
@@ -186,12 +186,12 @@ fn every_field_of_a_job_is_kept_or_refused_by_name() {
     }
     let last = written.last().unwrap().0.clone();
     until("the last one is shown", || {
-        (server.get(&format!("/api/jobs/default/{last}")).0 == 200).then_some(())
+        (server.get(&format!("/api/groups/default/jobs/{last}")).0 == 200).then_some(())
     });
     let (_, exported) = server.get("/api/jobs/export?group=default");
     let exported = exported["jobs"].as_array().unwrap();
     for (name, field, case) in &written {
-        let (_, shown) = server.get(&format!("/api/jobs/default/{name}"));
+        let (_, shown) = server.get(&format!("/api/groups/default/jobs/{name}"));
         let has = |places: &Vec<(&str, Value)>| {
             places.iter().all(|(pointer, value)| shown.pointer(pointer) == Some(value))
         };

@@ -244,7 +244,7 @@ fn jobs_keep_to_their_calendars() {
     assert_eq!(code(&refused), 3, "{told}");
     assert!(told.contains("default/a") && told.contains("default/h"), "{told}");
     server.json(&["calendar", "delete", "other"]);
-    let listed = items(&server.json(&["calendar", "list"]));
+    let listed = items(&server.json(&["calendar", "ls"]));
     assert_eq!(
         listed.iter().map(|calendar| calendar["name"].as_str().unwrap()).collect::<Vec<_>>(),
         ["site"]
@@ -252,7 +252,7 @@ fn jobs_keep_to_their_calendars() {
     let exported = text(&server.run(&["calendar", "export"]).stdout);
     let again = calendar(&server, &exported);
     assert_eq!(again["items"][0]["version"], changed["items"][0]["version"], "{exported}");
-    assert_eq!(exported, text(&server.run(&["calendar", "get", "site"]).stdout));
+    assert_eq!(exported, text(&server.run(&["calendar", "show", "site"]).stdout));
     let (status, problem) =
         server.post("/api/calendars", "r-1", &json!({"name": "x", "holidays": ["2026-02-30"]}));
     assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("holidays[0]")), "{problem}");
@@ -262,7 +262,7 @@ fn jobs_keep_to_their_calendars() {
 
 fn rebuilt(server: &Server) {
     server.json(&["rebuild"]);
-    assert_eq!(items(&server.json(&["calendar", "list"])).len(), 1);
+    assert_eq!(items(&server.json(&["calendar", "ls"])).len(), 1);
 }
 
 /// JOB-5, BYD-1, BYD-2: how a schedule is followed comes out as it went in, and what it cannot be is refused by field.

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 /// A job and others that wait for it, in two groups, for days that no schedule reaches. Its command fails where its parameter
 /// says so, and writes down the others.
-fn site(data: &std::path::Path, comment: &str, command: &str) -> Server {
+fn fixture(data: &std::path::Path, comment: &str, command: &str) -> Server {
     let server = Server::start(data);
-    server.json(&["group", "define", "other"]);
+    server.json(&["group", "apply", "other"]);
     define(&server, comment, command);
     server
 }
@@ -61,7 +61,7 @@ fn newest(server: &Server, job: &str, time: &str) -> Value {
 fn reruns_of_evicted_batches_keep_their_parameters() {
     let dir = tempfile::tempdir().unwrap();
     let command = format!("echo $TIDEMILL_PARAM_X >> {}/ran", dir.path().display());
-    let server = site(dir.path(), "first", &command);
+    let server = fixture(dir.path(), "first", &command);
     let batches = run_days(&server, "default/p", 30, &[]);
     let ran = || std::fs::read_to_string(dir.path().join("ran")).unwrap();
     let last = || ran().lines().last().unwrap().to_owned();
@@ -93,7 +93,7 @@ fn reruns_of_evicted_batches_keep_their_parameters() {
 fn recorded_definition_of_an_evicted_batch_is_used() {
     let dir = tempfile::tempdir().unwrap();
     let command = |word: &str| format!("echo {word} $TIDEMILL_PARAM_X >> {}/ran", dir.path().display());
-    let server = site(dir.path(), "first", &command("first"));
+    let server = fixture(dir.path(), "first", &command("first"));
     run_days(&server, "default/p", 30, &[]);
     define(&server, "second", &command("second"));
     for (definition, version, line) in [("recorded", 1, "first 4"), ("today", 2, "second 4")] {
@@ -115,7 +115,7 @@ fn recorded_definition_of_an_evicted_batch_is_used() {
 #[test]
 fn evicted_batch_is_marked_and_its_child_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path(), "first", "test $TIDEMILL_PARAM_X != bad");
+    let server = fixture(dir.path(), "first", "test $TIDEMILL_PARAM_X != bad");
     let batches = run_days(&server, "default/p", 30, &[1, 2]);
     let child = server.json(&["job", "run", "default/c", "--logical-time", &day(1)])["batch"].to_string();
     let why = server.json(&["batch", "why", &child]);
@@ -131,7 +131,11 @@ fn evicted_batch_is_marked_and_its_child_goes_on() {
         until("the child goes on", || (shown(&server, child)["result"] == "success").then_some(()));
     }
     let marked = shown(&server, &batches[1]);
-    assert_eq!((&marked["result"], &marked["marked"]), (&json!("success"), &json!("success")), "{marked}");
+    assert_eq!(
+        (&marked["result"], &marked["overridden_result"]),
+        (&json!("success"), &json!("success")),
+        "{marked}"
+    );
 
     let rerun =
         server.json(&["job", "run", "default/p", "--logical-time", &day(2), "--param", "x=2", "--wait"]);
@@ -146,7 +150,7 @@ fn evicted_batch_is_marked_and_its_child_goes_on() {
 #[test]
 fn evicted_failed_predecessor_keeps_the_next_batch_back() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path(), "first", "exit 0");
+    let server = fixture(dir.path(), "first", "exit 0");
     let first = run_days(&server, "default/past", 1, &[0]);
     // Each of these would wait for the one before it, so every second day is left out.
     for number in 1..30 {

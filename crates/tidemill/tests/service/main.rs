@@ -15,6 +15,9 @@ mod delete;
 mod dispatch;
 mod encryption;
 mod execution;
+mod external_dependencies;
+#[path = "../facts/mod.rs"]
+mod facts;
 mod failing_generation;
 mod fields;
 mod files;
@@ -45,5 +48,4 @@ mod server;
 #[cfg(all(feature = "mysql", feature = "parquet"))]
 mod sinks;
 mod standalone;
-mod things;
 mod timeouts;

@@ -11,9 +11,9 @@ const JOBS: &str = "jobs:\n\
     - {name: second, group: default, type: anchor, parents: [first]}\n";
 const TIME: &str = "2026-03-01T00:00:00.000Z";
 
-fn site(dir: &std::path::Path) -> Server {
+fn fixture(dir: &std::path::Path) -> Server {
     let server = Server::start(&dir.join("data"));
-    server.json(&["group", "define", "lake"]);
+    server.json(&["group", "apply", "lake"]);
     server.apply(JOBS);
     server
 }
@@ -35,7 +35,7 @@ fn ended(server: &Server, batch: &str) -> Value {
 #[test]
 fn moved_job_is_the_same_job_in_another_group() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let before = server.json(&["job", "show", "default/load"]);
     let first = run(&server, "default/load", &["--param", "day=1"]);
     assert_eq!(ended(&server, &first)["result"], "success");
@@ -74,7 +74,7 @@ fn moved_job_is_the_same_job_in_another_group() {
 #[test]
 fn move_is_refused_by_what_stands_in_its_way() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let batch = run(&server, "default/long", &[]);
     let table = [
         ("default/long", "lake", 3, vec!["unfinished batches", batch.as_str()]),
@@ -104,7 +104,7 @@ fn move_is_refused_by_what_stands_in_its_way() {
 #[test]
 fn files_that_name_another_group_are_told_how_to_move() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let id = server.json(&["job", "show", "default/load"])["id"].clone();
     let file = dir.path().join("jobs.yaml");
     std::fs::write(&file, JOBS.replace("load, group: default", "load, group: lake")).unwrap();

@@ -139,7 +139,7 @@ fn follow(times: &mut [Times; 3], event: &Event, epoch: u64) {
             let list = if epoch == 1 { &mut times.before } else { &mut times.after };
             list.push(*logical_time);
         }
-        Event::FiresSkipped { job, from, to, count, reason, .. } => {
+        Event::ScheduleSkipped { job, from, to, count, reason, .. } => {
             let skipped = seconds(*from, *to);
             assert_eq!((*reason, *count), (SkipReason::Policy, skipped.len() as u64));
             of(times, *job).skipped.extend(skipped);

@@ -66,7 +66,7 @@ fn hung_check_is_told_and_holds_up_no_other_path() {
     let settings = [
         ("PROBER__PATHS__RETRY_PAUSE_MS", "10"),
         ("PROBER__PATHS__HDFS__LIMITS__TIMEOUT_MS", "200"),
-        ("PROBER__RHYTHM__SOON_MS", "500"),
+        ("PROBER__POLL__MIN_INTERVAL_MS", "500"),
     ];
     let server = Server::start_with(&dir.path().join("data"), &settings);
     let there = dir.path().join("there");
@@ -92,7 +92,7 @@ fn hung_check_is_told_and_holds_up_no_other_path() {
         "--from",
         "start",
         "--type",
-        "checks.late",
+        "probes.late",
         "--limit",
         "1",
         "-o",
@@ -104,7 +104,7 @@ fn hung_check_is_told_and_holds_up_no_other_path() {
     assert!(report["failure"].as_str().unwrap().contains("no answer in time"), "{event}");
     server.run(&["batch", "kill", &stuck]);
     let arguments =
-        ["events", "tail", "--from", "start", "--type", "checks.recovered", "--limit", "1", "-o", "json"];
+        ["events", "tail", "--from", "start", "--type", "probes.recovered", "--limit", "1", "-o", "json"];
     let event: Value = serde_json::from_slice(&server.run(&arguments).stdout).unwrap();
     assert_eq!(event["data"]["authority"], name_node.as_str(), "it is over once nobody waits for it");
     assert_eq!(server.stop(), Some(0));
@@ -121,7 +121,7 @@ fn path_outside_of_the_roots_is_not_looked_for() {
     server.apply(&job);
     let batch = run_job(&server, "default/a");
     let arguments =
-        ["events", "tail", "--from", "start", "--type", "checks.late", "--limit", "1", "-o", "json"];
+        ["events", "tail", "--from", "start", "--type", "probes.late", "--limit", "1", "-o", "json"];
     let event: Value = serde_json::from_slice(&server.run(&arguments).stdout).unwrap();
     let failure = event["data"]["report"]["failure"].as_str().unwrap();
     assert!(failure.contains("below none of prober.local_roots"), "{event}");

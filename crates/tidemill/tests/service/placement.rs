@@ -26,7 +26,7 @@ fn memory_decides_where_a_batch_runs() {
     });
     assert!(worker["memory_total_mb"].as_i64() > Some(0), "{worker}");
     assert_eq!(worker["overloaded"], Value::Bool(false), "{worker}");
-    assert_eq!(server.json(&["batch", "reassignments", &huge])["items"], Value::Array(Vec::new()));
+    assert_eq!(server.json(&["batch", "returns", &huge])["items"], Value::Array(Vec::new()));
 }
 
 /// DSP-4, JOB-1: the need for memory survives export and apply, and a bad one is refused by name.

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use crate::server::feed::Feed;
+use crate::facts::facts;
 use crate::server::{Server, run_job, text, until};
 use serde_json::{Value, json};
+use tidemill_log::SqliteView;
+use tidemill_model::Event;
 
 fn is(server: &Server, batch: &str, state: &str) -> Value {
     let look = || Some(server.json(&["batch", "show", batch])).filter(|found| found["state"] == state);
@@ -66,7 +68,6 @@ fn batches_share_the_slots_of_pools() {
 fn a_rate_spaces_starts() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    let mut feed = Feed::follow(dir.path());
     for (group, name, kind) in
         [(r#", group: default"#, "own", "batch.assigned"), ("", "all", "permits.granted")]
     {
@@ -77,13 +78,13 @@ fn a_rate_spaces_starts() {
         server.apply(&format!("jobs: [{{name: {job}, group: default, type: noop, pools: [{name}]}}]\n"));
         let batches = [0, 1].map(|_| run_job(&server, &format!("default/{job}")));
         batches.iter().for_each(|batch| drop(is(&server, batch, "finished")));
-        let kind = format!("tidemill.{kind}.v1");
-        let times: Vec<tidemill_model::Timestamp> = feed
-            .until_now(&server)
-            .iter()
-            .filter(|event| event["type"] == kind.as_str() && event["data"]["permits"] != 0)
-            .map(|event| event["time"].as_str().unwrap().parse().unwrap())
-            .collect();
+        let starts = |event: &Event| match event {
+            Event::PermitsGranted { permits, .. } => *permits != 0,
+            _ => true,
+        };
+        let facts = facts(&SqliteView::open(&dir.path().join("log")).unwrap());
+        let of_pool = facts.iter().filter(|fact| fact.event.kind() == kind && starts(&fact.event));
+        let times: Vec<tidemill_model::Timestamp> = of_pool.map(|fact| fact.at).collect();
         assert!(times.len() >= 2, "{name}: {times:?}");
         let apart = |pair: &[tidemill_model::Timestamp]| pair[1].duration_since(pair[0]);
         assert!(
@@ -122,9 +123,9 @@ fn pools_are_checked_and_round_trip() {
     let exported = server.run(&["pool", "export"]);
     assert!(pools(&server, dir.path(), &text(&exported.stdout)).status.success());
     assert_eq!(server.json(&["pool", "ls"])["items"][0]["version"], 1);
-    let refused = server.run(&["pool", "rm", "api"]);
+    let refused = server.run(&["pool", "delete", "api"]);
     assert!(text(&refused.stderr).contains("default/a use it"), "{}", text(&refused.stderr));
     server.apply("jobs: [{name: a, group: default, type: noop}]\n");
-    assert!(server.run(&["pool", "rm", "api"]).status.success());
+    assert!(server.run(&["pool", "delete", "api"]).status.success());
     assert_eq!(server.json(&["pool", "ls"])["items"], json!([]));
 }

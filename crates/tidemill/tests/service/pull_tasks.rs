@@ -31,9 +31,9 @@ fn done(output: &Output) -> Value {
 }
 
 /// Templates, users of two groups, and nothing else.
-fn site(data: &Path) -> Server {
+fn fixture(data: &Path) -> Server {
     let server = Server::start(data);
-    server.json(&["group", "define", "other"]);
+    server.json(&["group", "apply", "other"]);
     done(&file(&server, &["template", "apply"], TEMPLATES));
     server.json(&["pull", "user", "assign", "default", "ann", "bob", "carl"]);
     server.json(&["pull", "user", "assign", "other", "olga"]);
@@ -69,7 +69,7 @@ fn names(listed: &Value, field: &str) -> Vec<String> {
 #[test]
 fn templates_are_managed() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     assert_eq!(server.json(&["pull", "template", "ls"])["items"][0]["version"], 1);
     let again = done(&file(&server, &["template", "apply"], TEMPLATES));
     assert_eq!(again["items"][0]["version"], 1, "{again}");
@@ -82,7 +82,7 @@ fn templates_are_managed() {
     let parameters = json!({"path": "/a", "way": ["x", 0.1], "size": 12});
     let more = json!({"template": "copy", "parameters": parameters});
     let task = add(&server, "t", &json!({"group": "default"}), &more);
-    server.json(&["pull", "template", "rm", "copy"]);
+    server.json(&["pull", "template", "delete", "copy"]);
     assert_eq!(server.json(&["pull", "template", "ls"])["items"], json!([]));
     let shown = server.json(&["pull", "task", "show", &task.to_string()]);
     assert_eq!(shown["task"]["parameters"], parameters, "{shown}");
@@ -93,7 +93,7 @@ fn templates_are_managed() {
 #[test]
 fn users_have_one_home_group() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     assert_eq!(names(&server.json(&["pull", "user", "ls"]), "user"), ["ann", "bob", "carl", "olga"]);
     assert_eq!(names(&server.json(&["pull", "user", "ls", "--group", "other"]), "user"), ["olga"]);
     // Those who are members stay as they are; numbers are names, too.
@@ -118,7 +118,7 @@ fn users_have_one_home_group() {
 #[test]
 fn tasks_are_managed() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let (soon, later, long_ago) = (minutes(30), minutes(600), minutes(-60 * 24 * 20));
     let yaml = format!(
         "tasks:\n\
@@ -129,7 +129,7 @@ fn tasks_are_managed() {
           when: {{every_days: {{n: 2, at: '07:30', zone: Europe/Berlin, start: '{long_ago}'}}}}}}\n\
         - {{executor: {{user: olga}}, name: far, when: {{once: {{start: '{soon}'}}}}}}\n"
     );
-    let added = done(&file(&server, &["task", "add"], &yaml));
+    let added = done(&file(&server, &["task", "create"], &yaml));
     let id: Vec<i64> =
         added["items"].as_array().unwrap().iter().map(|of| of["task"].as_i64().unwrap()).collect();
     let [group_once, own_once, often, daily, far] = id[..] else { panic!("{added}") };
@@ -183,7 +183,7 @@ fn tasks_are_managed() {
     );
     done(&changed);
     assert_eq!(ls(&["--group", "other", "--from", &minutes(60)]), [far]);
-    server.json(&["pull", "task", "rm", &often.to_string()]);
+    server.json(&["pull", "task", "delete", &often.to_string()]);
     assert_eq!(ls(&["--group", "default", "--kind", "rotating", "--state", "valid"]), [daily]);
     assert_eq!(ls(&["--group", "default", "--kind", "rotating", "--state", "deleted"]), [often]);
     assert_eq!(server.json(&["pull", "task", "show", &often.to_string()])["state"], "deleted");
@@ -201,12 +201,12 @@ fn everything(server: &Server) -> Value {
     })
 }
 
-/// What a wish is told, and that it has changed nothing.
-fn refused(wish: &Value, (status, problem): (u16, Value), wanted: u16, says: &[&str]) {
-    assert_eq!(status, wanted, "{wish}: {problem}");
+/// What a request is told, and that it has changed nothing.
+fn refused(request: &Value, (status, problem): (u16, Value), wanted: u16, says: &[&str]) {
+    assert_eq!(status, wanted, "{request}: {problem}");
     let told = format!("{} {}", problem["detail"], problem["errors"]);
     for said in says {
-        assert!(told.contains(said), "{wish}: {said:?} is not in {told}");
+        assert!(told.contains(said), "{request}: {said:?} is not in {told}");
     }
 }
 
@@ -215,7 +215,7 @@ fn refused(wish: &Value, (status, problem): (u16, Value), wanted: u16, says: &[&
 #[test]
 fn bad_tasks_are_told_by_field_and_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let known = add(&server, "known", &json!({"user": "ann"}), &json!({"name": "known"}));
     let mut feed = Feed::follow(dir.path());
     feed.until_now(&server);
@@ -280,8 +280,8 @@ fn bad_tasks_are_told_by_field_and_change_nothing() {
         (json!({"user": "a b"}), json!({}), 422, &["executor.user", "a b", "1 to 128 characters"]),
     ];
     for (index, (executor, more, status, says)) in table.iter().enumerate() {
-        let wish = task(executor, more);
-        refused(&wish, server.post("/api/pull/tasks", &format!("bad-{index}"), &wish), *status, says);
+        let request = task(executor, more);
+        refused(&request, server.post("/api/pull/tasks", &format!("bad-{index}"), &request), *status, says);
     }
     let path = format!("/api/pull/tasks/{known}");
     for (executor, more, says) in [
@@ -289,8 +289,8 @@ fn bad_tasks_are_told_by_field_and_change_nothing() {
         (json!({"user": "ann"}), json!({"template": "nothing"}), &["template", "nothing"]),
         (json!({"user": "ann"}), json!({"dispatch_times": 0}), &["dispatch_times"]),
     ] {
-        let wish = task(&executor, &more);
-        refused(&wish, server.put(&path, &wish), 422, says);
+        let request = task(&executor, &more);
+        refused(&request, server.put(&path, &request), 422, says);
     }
     refused(
         &json!("999"),
@@ -307,15 +307,15 @@ fn bad_tasks_are_told_by_field_and_change_nothing() {
         ("template: copy, parameters: {way: 1, colour: red}", &["parameters.path", "parameters.colour"]),
         ("dispatch_times: -1", &["dispatch_times", "-1"]),
     ] {
-        let output = file(&server, &["task", "add"], &yaml(fields));
+        let output = file(&server, &["task", "create"], &yaml(fields));
         let told = text(&output.stderr);
         assert_eq!(code(&output), 2, "{fields}: {told}");
         for said in says {
             assert!(told.contains(said), "{fields}: {said:?} is not in {told}");
         }
     }
-    assert_eq!(code(&file(&server, &["task", "add"], "tasks: {}")), 2);
-    assert_eq!(code(&server.run(&["pull", "task", "rm", "999"])), 4);
+    assert_eq!(code(&file(&server, &["task", "create"], "tasks: {}")), 2);
+    assert_eq!(code(&server.run(&["pull", "task", "delete", "999"])), 4);
     assert_eq!(feed.until_now(&server), Vec::<Value>::new());
     assert_eq!(everything(&server), before);
 }
@@ -324,7 +324,7 @@ fn bad_tasks_are_told_by_field_and_change_nothing() {
 #[test]
 fn bad_settings_templates_and_users_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let mut feed = Feed::follow(dir.path());
     feed.until_now(&server);
     let before = everything(&server);
@@ -335,7 +335,7 @@ fn bad_settings_templates_and_users_change_nothing() {
         (r#"{"pull_rotating_limit": 1001}"#, ["pull_rotating_limit", "1001", "1 to 1000"]),
         (r#"{"pull_retention_days": 0}"#, ["pull_retention_days", "0", "1 to 3650"]),
     ] {
-        let output = server.run(&["group", "define", "default", "--settings", settings]);
+        let output = server.run(&["group", "apply", "default", "--settings", settings]);
         let told = text(&output.stderr).replace(',', "");
         assert_eq!(code(&output), 2, "{settings}: {told}");
         // A number of the wrong sign is told by the reader of the JSON, in its own words.
@@ -381,9 +381,9 @@ fn bad_settings_templates_and_users_change_nothing() {
         &["nobody", "pull user assign"],
     );
     for (arguments, exit) in [
-        (&["pull", "user", "rm", "nobody"][..], 4),
+        (&["pull", "user", "delete", "nobody"][..], 4),
         (&["pull", "user", "move", "ann", "nobody"], 4),
-        (&["pull", "template", "rm", "nothing"], 4),
+        (&["pull", "template", "delete", "nothing"], 4),
         (&["pull", "task", "ls", "--executor", "ann"], 2),
         (&["pull", "grants", "--state", "gone"], 2),
     ] {
@@ -398,8 +398,8 @@ fn bad_settings_templates_and_users_change_nothing() {
 #[test]
 fn rotating_tasks_are_limited_per_group_and_user() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
-    server.json(&["group", "define", "default", "--settings", r#"{"pull_rotating_limit": 2}"#]);
+    let server = fixture(dir.path());
+    server.json(&["group", "apply", "default", "--settings", r#"{"pull_rotating_limit": 2}"#]);
     let rotating = json!({"when": {"every_minutes": {"n": 5, "start": minutes(0)}}});
     for (number, executor) in [json!({"group": "default"}), json!({"user": "ann"})].iter().enumerate() {
         let first = add(&server, &format!("first-{number}"), executor, &rotating);
@@ -408,7 +408,7 @@ fn rotating_tasks_are_limited_per_group_and_user() {
         let answer = server.post("/api/pull/tasks", &format!("third-{number}"), &third);
         refused(&third, answer, 429, &["rotating", "2"]);
         add(&server, &format!("once-{number}"), executor, &json!({}));
-        server.json(&["pull", "task", "rm", &first.to_string()]);
+        server.json(&["pull", "task", "delete", &first.to_string()]);
         add(&server, &format!("again-{number}"), executor, &rotating);
     }
 }
@@ -417,10 +417,10 @@ fn rotating_tasks_are_limited_per_group_and_user() {
 #[test]
 fn rights_are_those_of_the_group() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let task = add(&server, "t", &json!({"group": "default"}), &json!({})).to_string();
     let key = |app: &str, role: &str, group: &str| {
-        let made = server.json(&["key", "define", app, "--role", role, "--group", group]);
+        let made = server.json(&["key", "apply", app, "--role", role, "--group", group]);
         made["key"].as_str().unwrap().to_owned()
     };
     let own = key("own", "user", "default");
@@ -432,17 +432,17 @@ fn rights_are_those_of_the_group() {
         assert_eq!(code_of(key, &["pull", "task", "ledger", &task]), show);
         assert_eq!(code_of(key, &["pull", "user", "show", "ann"]), show);
         assert_eq!(code_of(key, &["pull", "user", "assign", "default", "zoe"]), 3);
-        assert_eq!(code_of(key, &["pull", "user", "rm", "ann"]), 3);
-        assert_eq!(code_of(key, &["pull", "template", "rm", "copy"]), 3);
+        assert_eq!(code_of(key, &["pull", "user", "delete", "ann"]), 3);
+        assert_eq!(code_of(key, &["pull", "template", "delete", "copy"]), 3);
         let made = file(
             &server,
-            &["task", "add", "--key", key],
+            &["task", "create", "--key", key],
             &format!("tasks: [{{executor: {{user: bob}}, when: {{once: {{start: '{}'}}}}}}]", minutes(0)),
         );
         assert_eq!(code(&made), change, "{}", text(&made.stderr));
     }
-    assert_eq!(code_of(&foreign, &["pull", "task", "rm", &task]), 3);
-    assert_eq!(code_of(&own, &["pull", "task", "rm", &task]), 0);
+    assert_eq!(code_of(&foreign, &["pull", "task", "delete", &task]), 3);
+    assert_eq!(code_of(&own, &["pull", "task", "delete", &task]), 0);
     assert_eq!(ids(&server.json(&["pull", "task", "ls", "--key", &foreign])), [0; 0]);
 }
 
@@ -485,7 +485,7 @@ fn totals(server: &Server, task: i64) -> Value {
 #[test]
 fn ledger_balances_whatever_becomes_of_a_grant() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let more = json!({"dispatch_times": 2, "name": "two", "lease_s": 3600, "parameters": {"a": 0.1}});
     let task = add(&server, "two", &json!({"group": "default"}), &more);
     assert_eq!(totals(&server, task)["taken"], 0);
@@ -540,9 +540,9 @@ fn ledger_balances_whatever_becomes_of_a_grant() {
         "fine"
     );
     let [low, high] = [1, 2].map(|times| {
-        let mut wish = task_of(&server, task);
-        wish["dispatch_times"] = json!(times);
-        server.put(&format!("/api/pull/tasks/{task}"), &wish).0
+        let mut request = task_of(&server, task);
+        request["dispatch_times"] = json!(times);
+        server.put(&format!("/api/pull/tasks/{task}"), &request).0
     });
     assert_eq!((low, high), (200, 200), "one was completed, so one is as low as it goes");
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
@@ -557,7 +557,7 @@ fn task_of(server: &Server, task: i64) -> Value {
 #[test]
 fn a_user_moves_with_its_tasks_and_history() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let own = add(&server, "own", &json!({"user": "ann"}), &json!({"dispatch_times": 2, "name": "own"}));
     let first = pull(&server, "ann").unwrap();
     let kept = server.run(&["pull", "user", "move", "ann", "other"]);
@@ -585,7 +585,7 @@ fn a_user_moves_with_its_tasks_and_history() {
     assert_eq!((ids(&moved), &moved["items"][0]["group"]), (vec![own], &json!("other")), "{moved}");
     assert_eq!(pull(&server, "ann"), None);
 
-    server.json(&["pull", "user", "rm", "ann"]);
+    server.json(&["pull", "user", "delete", "ann"]);
     assert_eq!(code(&server.run(&["pull", "user", "show", "ann"])), 4);
     let gone = server.run(&["pull", "next", "ann"]);
     assert!(code(&gone) == 4 && text(&gone.stderr).contains("pull user assign"), "{}", text(&gone.stderr));

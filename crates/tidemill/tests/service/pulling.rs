@@ -10,13 +10,13 @@ use tempfile::TempDir;
 /// A task acknowledged so long ago is offered by every poll.
 const SECOND: Duration = Duration::from_secs(1);
 
-struct Site {
+struct Fixture {
     clients: Clients,
     server: Server,
     _dir: TempDir,
 }
 
-impl Site {
+impl Fixture {
     /// With as little going on beside pulls as can be.
     fn start() -> Self {
         let dir = TempDir::new().unwrap();
@@ -38,8 +38,8 @@ impl Site {
 /// answer; with another one, of a foreign or an unknown grant it is refused, and nothing changes.
 #[test]
 fn grant_is_given_again_until_it_is_completed_once() {
-    let site = Site::start();
-    let clients = &site.clients;
+    let fixture = Fixture::start();
+    let clients = &fixture.clients;
     clients.assign(&["ann", "bob"]);
     let task = clients.task(&json!({"parameters": {"page": 7}, "name": "seven"}));
     let first = clients.gets("ann");
@@ -73,14 +73,14 @@ fn grant_is_given_again_until_it_is_completed_once() {
     clients.gets_nothing("ann");
     clients.gets_nothing("bob");
     clients.comes_to(&task, &[("taken", 1), ("completed", 1), ("live", 0)]);
-    site.ends_in_order();
+    fixture.ends_in_order();
 }
 
 /// PUL-6: nothing is due yet: the answer says when, and a thousand such answers do not touch the log.
 #[test]
 fn empty_answers_tell_when_and_do_not_touch_the_log() {
-    let site = Site::start();
-    let clients = &site.clients;
+    let fixture = Fixture::start();
+    let clients = &fixture.clients;
     clients.assign(&["ann"]);
     let at = jiff::Timestamp::now() + Duration::from_secs(3_600);
     clients.task(&json!({"when": {"once": {"start": at}}}));
@@ -95,9 +95,9 @@ fn empty_answers_tell_when_and_do_not_touch_the_log() {
     };
     let next_at: jiff::Timestamp = answer["next_at"].as_str().unwrap().parse().unwrap();
     assert_eq!(next_at.as_millisecond(), at.as_millisecond(), "{answer}");
-    assert_eq!(answer["ask_again_after_s"], 30);
+    assert_eq!(answer["retry_after_s"], 30);
     let ends = || -> Vec<Value> {
-        let status = site.server.json(&["status"]);
+        let status = fixture.server.json(&["status"]);
         status["partitions"].as_array().unwrap().iter().map(|it| it["journal_end"].clone()).collect()
     };
     // The first of them ask the owner, until a hint says the same.
@@ -114,14 +114,14 @@ fn empty_answers_tell_when_and_do_not_touch_the_log() {
             ends()
         );
     }
-    site.ends_in_order();
+    fixture.ends_in_order();
 }
 
 /// PUL-6: who waits gets a task when it is there, not when the wait is over; who waits for nothing gets that in time.
 #[test]
 fn waiting_pull_gets_a_task_that_comes() {
-    let site = Site::start();
-    let clients = &site.clients;
+    let fixture = Fixture::start();
+    let clients = &fixture.clients;
     clients.assign(&["ann", "bob"]);
     let since = Instant::now();
     assert_eq!(clients.pull("bob", 1).body["grant"], Value::Null);
@@ -136,15 +136,15 @@ fn waiting_pull_gets_a_task_that_comes() {
         // Long before its wait would have ended.
         assert!(there_at.elapsed() < 20 * SECOND, "{:?}", there_at.elapsed());
     });
-    site.ends_in_order();
+    fixture.ends_in_order();
 }
 
 /// PUL-9, E5: a task acknowledged at t is offered by every poll after t + 1 s, whatever hints say otherwise.
 #[test]
 fn task_is_offered_to_everybody_a_second_after_it_was_acknowledged() {
     const USERS: usize = 200;
-    let site = Site::start();
-    let clients = &site.clients;
+    let fixture = Fixture::start();
+    let clients = &fixture.clients;
     let users: Vec<_> = (0..USERS).map(|n| format!("user-{n}")).collect();
     clients.assign(&users);
     for _ in 0..2 {
@@ -163,31 +163,31 @@ fn task_is_offered_to_everybody_a_second_after_it_was_acknowledged() {
         }
         clients.comes_to(&task, &[("taken", USERS), ("completed", USERS)]);
     }
-    site.ends_in_order();
+    fixture.ends_in_order();
 }
 
 /// PUL-9, E4, E5: 2,000 users of a group wake at once. `make bench` does it with 100,000.
 #[test]
 fn large_group_is_served_a_second_after_a_task_was_acknowledged() {
-    let site = Site::start();
-    site.clients.group_wakes(2_000);
-    site.ends_in_order();
+    let fixture = Fixture::start();
+    fixture.clients.group_wakes(2_000);
+    fixture.ends_in_order();
 }
 
 /// PUL-13, E7: a grant whose lease runs out goes back to stock, to whoever waits; its late completion is refused, and
 /// changes nothing. One that is given back goes back at once, to the same user too.
 #[test]
 fn grant_that_expires_or_is_returned_is_given_again() {
-    let site = Site::start();
-    let clients = &site.clients;
+    let fixture = Fixture::start();
+    let clients = &fixture.clients;
     clients.assign(&["ann", "bob"]);
     let task = clients.task(&json!({"lease_s": 5}));
     let first = clients.gets("ann");
     assert!(first["expires_at"].is_string(), "{first}");
     // Whoever gets it next has all the time in the world.
-    let mut longer = site.server.json(&["pull", "task", "show", &task.to_string()])["task"].clone();
+    let mut longer = fixture.server.json(&["pull", "task", "show", &task.to_string()])["task"].clone();
     longer["lease_s"] = json!(600);
-    let (status, changed) = site.server.put(&format!("/api/pull/tasks/{task}"), &longer);
+    let (status, changed) = fixture.server.put(&format!("/api/pull/tasks/{task}"), &longer);
     assert_eq!(status, 200, "{changed}");
     let second = clients.pull("bob", 30);
     assert_eq!(second.body["grant"]["task"], task, "{second:?}");
@@ -200,14 +200,14 @@ fn grant_that_expires_or_is_returned_is_given_again() {
     assert_eq!(clients.complete("bob", again["grant"].as_i64().unwrap(), "done").status, 200);
     let totals = [("taken", 3), ("live", 0), ("completed", 1), ("returned", 1), ("expired", 1)];
     clients.comes_to(&task, &totals);
-    site.ends_in_order();
+    fixture.ends_in_order();
 }
 
 /// E7: what is wrong with a pull is told by field.
 #[test]
 fn wrong_pulls_are_refused_by_field() {
-    let site = Site::start();
-    let clients = &site.clients;
+    let fixture = Fixture::start();
+    let clients = &fixture.clients;
     let told = clients.pull("nobody", 0);
     assert_eq!((told.status, told.code()), (404, "user_unknown"), "{told:?}");
     assert!(told.body["errors"][0]["rule"].as_str().unwrap().contains("assign"), "{told:?}");
@@ -222,5 +222,5 @@ fn wrong_pulls_are_refused_by_field() {
         assert_eq!(told.status, 422, "{body}: {told:?}");
         assert_eq!(told.body["errors"][0]["field"], field, "{told:?}");
     }
-    site.ends_in_order();
+    fixture.ends_in_order();
 }

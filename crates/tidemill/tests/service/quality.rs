@@ -1,5 +1,6 @@
 //! The quality gate with a real service: asked over HTTP, answering by REST.
 
+use crate::authority::Authority;
 use crate::quality_service::QualityService;
 use crate::server::{Server, until};
 use serde_json::{Value, json};
@@ -54,5 +55,40 @@ fn batch_runs_when_the_quality_service_allows_it() {
     assert_eq!(why["conditions"][0]["kind"], "quality_gate", "{why}");
     assert_eq!(shown(&server, &bad)["state"], "waiting");
     assert_eq!(service.asked().len(), 2, "each is asked once");
+    assert_eq!(server.stop(), Some(0));
+}
+
+/// DQ-1, OPS-10: a service behind `https://` is asked, with the token, by those who trust its certificate; others send it
+/// nothing.
+#[test]
+fn encrypted_service_is_asked_by_those_who_trust_it() {
+    const TOKEN_ENV: &str = "TIDEMILL__QUALITY__TOKEN_ENV";
+    let dir = tempfile::tempdir().unwrap();
+    let (ours, others) = (Authority::new(dir.path(), "ours"), Authority::new(dir.path(), "others"));
+    let (pair, ca, other_ca) = (ours.issues("service"), ours.file(), others.file());
+    let service = QualityService::start_encrypted(&[200], &pair.certificate, &pair.key);
+    let start = |name: &str, ca: &std::path::Path| {
+        // The token is what this variable holds: its own name.
+        let settings = [
+            ("QUALITY__URL", &*service.url),
+            ("QUALITY__TOKEN_ENV", TOKEN_ENV),
+            ("TLS__CA_FILE", ca.to_str().unwrap()),
+        ];
+        let server = Server::start_with(&dir.path().join(name), &settings);
+        server.apply("jobs: [{name: gated, group: default, type: noop, quality_gate: true}]");
+        let batch = server.json(&["job", "run", "default/gated"])["batch"].to_string();
+        (server, batch)
+    };
+    let (server, _) = start("distrusts", &other_ca);
+    until("a connection is not wanted", || (service.broken() > 0).then_some(()));
+    assert!(service.asked().is_empty());
+    assert_eq!(server.stop(), Some(0));
+
+    let (server, batch) = start("trusts", &ca);
+    let asked = until("the service is asked", || service.asked().into_iter().next());
+    let token = format!("authorization: bearer {}", TOKEN_ENV.to_lowercase());
+    assert!(asked.headers.contains(&token), "{:?}", asked.headers);
+    answer(&server, &asked.body, &json!({"allowed": true}));
+    until("the batch ends", || (shown(&server, &batch)["state"] == "finished").then_some(()));
     assert_eq!(server.stop(), Some(0));
 }

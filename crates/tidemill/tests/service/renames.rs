@@ -7,7 +7,7 @@ const JOBS: &str = "jobs:\n\
     - {name: load, group: default, type: noop}\n\
     - {name: report, group: default, type: noop, parents: [load]}\n";
 
-fn site(data: &std::path::Path) -> Server {
+fn fixture(data: &std::path::Path) -> Server {
     let server = Server::start(data);
     server.apply(JOBS);
     server
@@ -26,7 +26,7 @@ fn parent_of_report(server: &Server) -> Value {
 #[test]
 fn renamed_job_is_the_same_job_everywhere() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let id = id_of(&server, "default/load");
     let first = run_job(&server, "default/load");
     let time = server.json(&["batch", "show", &first])["logical_time"].as_str().unwrap().to_owned();
@@ -57,7 +57,7 @@ fn renamed_job_is_the_same_job_everywhere() {
 #[test]
 fn rename_to_a_name_that_is_taken_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let path = format!("/api/jobs/{}/rename", id_of(&server, "default/load"));
     let (status, refused) = server.post(&path, "taken", &json!({"name": "report"}));
     assert_eq!((status, &refused["code"]), (422, &json!("invalid")), "{refused}");
@@ -73,7 +73,7 @@ fn rename_to_a_name_that_is_taken_is_refused() {
 #[test]
 fn previous_name_in_a_file_renames() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let id = id_of(&server, "default/load");
     let file = dir.path().join("jobs.yaml");
     let renamed =

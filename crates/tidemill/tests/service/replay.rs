@@ -187,7 +187,7 @@ fn record_that_the_tables_cannot_go_past_is_named() {
 fn operating_needs_the_right_key() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    let key = server.json(&["key", "define", "app", "--role", "administrator"]);
+    let key = server.json(&["key", "apply", "app", "--role", "administrator"]);
     let key = key["key"].as_str().unwrap();
     let refused = server.run(&["rebuild", "--key", key]);
     assert_eq!(code(&refused), 3, "{}", text(&refused.stderr));
@@ -202,7 +202,7 @@ fn partition_clock_is_set() {
     let server = Server::start(dir.path());
     let set = server.run(&["partition", "set-time", "--partition", "1", "--at", "2026-01-01T00:00:00.000Z"]);
     assert_eq!(code(&set), 0, "{}", text(&set.stderr));
-    let event = server.json(&["events", "tail", "--from", "start", "--type", "time.set", "--limit", "1"]);
+    let event = server.json(&["events", "tail", "--from", "start", "--type", "clock.set", "--limit", "1"]);
     assert_eq!(event["data"]["now"], "2026-01-01T00:00:00.000Z", "{event}");
     let ahead =
         server.run(&["partition", "set-time", "--partition", "1", "--at", "2199-01-01T00:00:00.000Z"]);

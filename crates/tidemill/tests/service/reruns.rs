@@ -10,7 +10,7 @@ const DAYS: [&str; 3] = ["2026-03-01T00:00:00.000Z", "2026-03-02T00:00:00.000Z",
 const SPAN: [&str; 4] = ["--from", DAYS[0], "--to", DAYS[2]];
 
 /// `a` → `b` → `c` every day, `bad` that fails until a file is there, and an hourly one.
-fn site(data: &std::path::Path) -> Server {
+fn fixture(data: &std::path::Path) -> Server {
     let server = Server::start(data);
     let daily = "schedule: {period: day, zone: UTC}, max_concurrent: 10";
     server.apply(&format!(
@@ -54,7 +54,7 @@ fn run_by_hand(server: &Server, job: &str, time: &str, result: &str) -> i64 {
 #[test]
 fn plan_is_shown_approved_and_run() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     run_by_hand(&server, "default/b", DAYS[1], "finished");
     let planned = server.json(&with(&["rerun", "plan", "default/a", "--cascade", "logic"], &SPAN));
     let (rerun, state) = (&planned["id"], &planned["state"]);
@@ -84,7 +84,7 @@ fn plan_is_shown_approved_and_run() {
 #[test]
 fn choices_of_a_rerun() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let all = ["rerun", "plan", "default/bad", "--cascade", "logic", "--yes", "--wait"];
     let output = server.run(&with(&all, &SPAN));
     assert_eq!(code(&output), 10, "{}{}", text(&output.stdout), text(&output.stderr));
@@ -117,7 +117,7 @@ fn choices_of_a_rerun() {
 #[test]
 fn rerun_is_paused_cancelled_and_out_of_date() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let words = ["rerun", "plan", "default/slow", "--concurrency", "1"];
     let rerun = server.json(&with(&words, &SPAN))["id"].to_string();
     let pause = server.run(&["rerun", "pause", &rerun]);
@@ -145,11 +145,11 @@ fn rerun_is_paused_cancelled_and_out_of_date() {
     assert!(text(&output.stderr).contains("default/a changed since"), "{}", text(&output.stderr));
 }
 
-/// BYD-16: one batch and all that comes after it run again, in one wish.
+/// BYD-16: one batch and all that comes after it run again, in one request.
 #[test]
 fn batch_and_all_after_it_are_cleared() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let output =
         server.run(&with(&["rerun", "plan", "default/a", "--cascade", "logic", "--yes", "--wait"], &SPAN));
     assert_eq!(code(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
@@ -157,7 +157,7 @@ fn batch_and_all_after_it_are_cleared() {
     let batch = listed["items"][0]["id"].to_string();
     let output = server.run(&["batch", "clear", &batch, "--yes", "--wait", "--reason", "late data"]);
     assert_eq!(code(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
-    let reruns = server.json(&["rerun", "list"]);
+    let reruns = server.json(&["rerun", "ls"]);
     let cleared = &reruns["items"][0];
     let ran = batches(&server, &cleared["id"], &["job_name", "logical_time", "run", "after", "state"]);
     let second = |job: &str, after: Value| json!([job, DAYS[1], 2, after, "success"]);
@@ -170,7 +170,7 @@ fn batch_and_all_after_it_are_cleared() {
 #[test]
 fn cold_start_leaves_out_what_is_unfinished_on_record() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let busy = run_by_hand(&server, "default/slow", DAYS[1], "running");
     std::fs::write(dir.path().join("good"), "").unwrap();
     let forms: [(&[&str], i64); 3] =
@@ -179,7 +179,7 @@ fn cold_start_leaves_out_what_is_unfinished_on_record() {
         let words = ["cold-start", "--period", "day", "--yes", "--wait"];
         let output = server.run(&[&words[..], form, &SPAN].concat());
         assert_eq!(code(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
-        let newest = server.json(&["rerun", "list", "--limit", "1"])["items"][0].clone();
+        let newest = server.json(&["rerun", "ls", "--limit", "1"])["items"][0].clone();
         let counts = ["planned", "succeeded", "jobs_skipped"].map(|field| newest[field].as_i64().unwrap());
         assert_eq!((newest["kind"].as_str(), counts), (Some("cold_start"), [wanted, wanted, 1]), "{newest}");
         let shown = server.json(&["rerun", "show", &newest["id"].to_string()]);
@@ -198,7 +198,7 @@ fn cold_start_leaves_out_what_is_unfinished_on_record() {
     let origins = rows["items"].as_array().unwrap().iter().filter(|batch| batch["origin"] == "cold_start");
     assert_eq!(origins.count(), 9);
 
-    let key = server.json(&["key", "define", "etl", "--role", "administrator"]);
+    let key = server.json(&["key", "apply", "etl", "--role", "administrator"]);
     let key = key["key"].as_str().unwrap();
     let refused = until("the key counts", || {
         let words = ["cold-start", "--period", "day", "--key", key];
@@ -223,7 +223,7 @@ fn reached(server: &Server, job: &str, cascade: &str, span: &[&str]) -> (Vec<Val
 #[test]
 fn cascade_follows_later_logical_times() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     server.apply(
         "jobs:\n\
         - {name: report, group: default, type: noop, parents: [{job: hourly, mapping: all}], \
@@ -244,7 +244,7 @@ fn cascade_follows_later_logical_times() {
 #[test]
 fn cascade_by_data_matches_paths_as_they_are_resolved() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let daily = "schedule: {period: day, zone: UTC}";
     server.apply(&format!(
         "jobs:\n\
@@ -258,11 +258,11 @@ fn cascade_by_data_matches_paths_as_they_are_resolved() {
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
 }
 
-/// Bad wishes are refused with the field, its value and the rule, and nothing is planned.
+/// Bad requests are refused with the field, its value and the rule, and nothing is planned.
 #[test]
-fn bad_wishes_name_their_field() {
+fn bad_specs_name_their_field() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let body = |more: Value| {
         let mut body = json!({"jobs": ["default/a"], "from": DAYS[0], "to": DAYS[2]});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -284,7 +284,7 @@ fn bad_wishes_name_their_field() {
     let cold = json!({"period": "day", "jobs": ["default/idle"], "from": DAYS[0], "to": DAYS[2]});
     let off = server.post("/api/cold-starts", "off", &cold);
     assert_eq!((off.0, off.1["code"].as_str()), (409, Some("job_disabled")), "{}", off.1);
-    assert_eq!(server.json(&["rerun", "list"])["items"], json!([]));
+    assert_eq!(server.json(&["rerun", "ls"])["items"], json!([]));
 }
 
 /// DSP-1: a disabled job is run by hand and rerun, one batch or a span, and each answer says that it is disabled; its
@@ -293,7 +293,7 @@ fn bad_wishes_name_their_field() {
 fn disabled_job_is_run_by_hand_and_rerun() {
     const SAID: &str = "is disabled: this runs nevertheless";
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     server.apply(
         "jobs:\n- {name: root, group: default, type: shell, command: 'true'}\n\
          - {name: leaf, group: default, type: noop, parents: [{job: root, mapping: latest}]}\n",
@@ -306,7 +306,7 @@ fn disabled_job_is_run_by_hand_and_rerun() {
         listed["items"][0]["id"].as_i64()
     });
     server.json(&["job", "disable", "default/leaf"]);
-    server.json(&["freeze", "thaw", "--group", "default"]);
+    server.json(&["freeze", "lift", "--group", "default"]);
 
     let job = server.json(&["job", "show", "default/leaf"])["id"].clone();
     let path = format!("/api/jobs/{job}/run");

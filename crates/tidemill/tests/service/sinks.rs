@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use crate::clients::Clients;
 use crate::server::Server;
 use crate::server::feed::Feed;
-use mysql::prelude::Queryable;
-use mysql::{Conn, Opts};
 use serde_json::{Value, json};
+use tidemill_store::MysqlServer;
 
 /// A table of its own that is dropped with it.
 struct Table {
@@ -28,13 +27,19 @@ impl Table {
         Self { url, name: format!("sink_{}_{nanos}", std::process::id()) }
     }
 
-    fn query(&self, sql: &str) -> Vec<(i64, String, String, Option<String>)> {
-        Conn::new(Opts::from_url(&self.url).unwrap()).unwrap().query(sql).unwrap_or_default()
+    /// Nothing where it is not there yet.
+    fn query(&self, sql: &str) -> Vec<Vec<Option<String>>> {
+        MysqlServer::new(&self.url).unwrap().connect().unwrap().ask(sql).unwrap_or_default()
     }
 
     /// Grant, state, user, result.
     fn rows(&self) -> Vec<(i64, String, String, Option<String>)> {
-        self.query(&format!("SELECT grant_id, state, user_name, result FROM {} ORDER BY grant_id", self.name))
+        let sql = format!("SELECT grant_id, state, user_name, result FROM {} ORDER BY grant_id", self.name);
+        let row = |row: Vec<Option<String>>| {
+            let [grant, state, user, result] = row.try_into().unwrap();
+            (grant.unwrap().parse().unwrap(), state.unwrap(), user.unwrap(), result)
+        };
+        self.query(&sql).into_iter().map(row).collect()
     }
 }
 

@@ -66,7 +66,7 @@ fn broken_analysis_holds_its_load_until_it_is_mended() {
 #[test]
 fn what_is_written_is_seen_by_the_next_look() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start_with(dir.path(), &[("PROJECTOR__PACE_MS", "500")]);
+    let server = Server::start_with(dir.path(), &[("PROJECTOR__MIN_WRITE_INTERVAL_MS", "500")]);
     for owner in ["one", "two", "three"] {
         server.apply(&format!("jobs: [{{name: a, group: default, type: noop, owner: {owner}}}]"));
         let jobs = server.json(&["job", "ls"]);

@@ -57,7 +57,7 @@ fn alarms(server: &Server, batch: &str) -> Vec<String> {
     kinds
 }
 
-fn site(data: &Path) -> Server {
+fn fixture(data: &Path) -> Server {
     let server = Server::start(data);
     server.apply(&format!(
         "jobs:\n\
@@ -106,7 +106,7 @@ fn run_late(server: &Server) -> String {
 #[test]
 fn waiting_batch_is_marked_and_told_of() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let batch = child_of(&server, "default/failing", "default/child");
     let shown = marked(&server, &batch, "dependency_timeout_at");
     assert_eq!((&shown["state"], &shown["result"]), (&Value::from("waiting"), &Value::Null), "{shown}");
@@ -118,7 +118,7 @@ fn waiting_batch_is_marked_and_told_of() {
 #[test]
 fn late_batch_is_marked_and_may_succeed_or_is_ended() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let [slow, endless, failing] =
         ["default/slow", "default/endless", "default/failing"].map(|job| run_job(&server, job));
     let late = run_late(&server);
@@ -146,7 +146,7 @@ fn late_batch_is_marked_and_may_succeed_or_is_ended() {
 #[test]
 fn timeout_in_an_outage_is_told_after_it() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let jobs =
         "jobs: [{name: child, group: default, type: noop, parents: [failing], dependency_timeout_s: 3}]";
     server.apply(jobs);
@@ -159,8 +159,12 @@ fn timeout_in_an_outage_is_told_after_it() {
         let server = Server::start(dir.path());
         let back_at = Timestamp::from(jiff::Timestamp::now());
         let shown = marked(&server, &batch, "dependency_timeout_at");
-        let marked_at: Timestamp = shown["dependency_timeout_at"].as_str().unwrap().parse().unwrap();
-        assert!(marked_at < back_at + SignedDuration::from_secs(60), "{marked_at}, back at {back_at}");
+        let result_overridden_at: Timestamp =
+            shown["dependency_timeout_at"].as_str().unwrap().parse().unwrap();
+        assert!(
+            result_overridden_at < back_at + SignedDuration::from_secs(60),
+            "{result_overridden_at}, back at {back_at}"
+        );
         assert_eq!(alarms(&server, &batch), ["dependency_timeout"]);
         assert_eq!(server.json(&["verify"])["difference_count"], 0);
         assert_eq!(server.stop(), Some(0));
@@ -171,7 +175,7 @@ fn timeout_in_an_outage_is_told_after_it() {
 #[test]
 fn timeouts_are_exported_as_written() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path());
+    let server = fixture(dir.path());
     let exported = text(&server.run(&["job", "export", "--group", "default"]).stdout);
     for line in
         ["dependency_timeout_s: 1", "output_timeout_s: 1", "cancel_on_timeout: true", "not_successful_by:"]
@@ -223,7 +227,7 @@ fn timeouts_of_a_child_count_from_its_parents_fire() {
         .unwrap();
     let lines = BufReader::new(tail.stdout.take().unwrap()).lines();
     let mut events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
-    let marked = events.find(|event| event["type"] == "tidemill.timeout.marked.v1").unwrap();
+    let marked = events.find(|event| event["type"] == "tidemill.timeout.reached.v1").unwrap();
     tail.kill().unwrap();
     tail.wait().unwrap();
     let batch = marked["subject"].as_str().unwrap().trim_start_matches("batch/");

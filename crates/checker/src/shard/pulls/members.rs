@@ -61,7 +61,7 @@ impl Member {
 
 impl Pulls {
     /// `users_have_one_home`, as the shard counts its members.
-    pub(super) fn users_received(&mut self, at: &At<'_>, users: &[UserName], found: &mut Findings) {
+    pub(super) fn users_replicated(&mut self, at: &At<'_>, users: &[UserName], found: &mut Findings) {
         for user in users {
             let member = Member { since: Some(at.now), ..Member::default() };
             if self.members.insert(user.clone(), member).is_some() {
@@ -72,7 +72,7 @@ impl Pulls {
     }
 
     /// The same of a user who comes from another shard.
-    pub(super) fn user_received(
+    pub(super) fn user_attached(
         &mut self,
         at: &At<'_>,
         user: &UserName,
@@ -89,7 +89,7 @@ impl Pulls {
     }
 
     /// The same of a user who leaves, with all that it has done and its own tasks.
-    pub(super) fn user_released(
+    pub(super) fn user_detached(
         &mut self,
         at: &At<'_>,
         user: &UserName,
@@ -147,7 +147,7 @@ impl Pulls {
     }
 
     /// The same of one who stays.
-    pub(super) fn user_kept(&mut self, at: &At<'_>, user: &UserName, found: &mut Findings) {
+    pub(super) fn user_detach_rejected(&mut self, at: &At<'_>, user: &UserName, found: &mut Findings) {
         if !self.members.contains_key(user) {
             let why = format!("user {user} is kept, and is no member");
             at.breaks(found, Invariant::UsersHaveOneHome, why);

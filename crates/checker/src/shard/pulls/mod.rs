@@ -114,14 +114,14 @@ impl Shard {
         }
         let pulls = &mut self.pulls;
         match event {
-            Event::UsersReceived { users } => pulls.users_received(at, users, found),
-            Event::UserReceived { user, history, tasks } => {
-                pulls.user_received(at, user, (history, tasks), found);
+            Event::UsersReplicated { users } => pulls.users_replicated(at, users, found),
+            Event::UserAttached { user, history, tasks } => {
+                pulls.user_attached(at, user, (history, tasks), found);
             }
-            Event::UserReleased { user, history, tasks } => {
-                pulls.user_released(at, user, (history, tasks), found);
+            Event::UserDetached { user, history, tasks } => {
+                pulls.user_detached(at, user, (history, tasks), found);
             }
-            Event::UserKept { user, .. } => pulls.user_kept(at, user, found),
+            Event::UserDetachRejected { user, .. } => pulls.user_detach_rejected(at, user, found),
             Event::TaskCreated { task, spec } => pulls.created(at, *task, spec, (rules, found)),
             Event::TaskChanged { task, version, spec } => {
                 pulls.changed(at, *task, (*version, spec), (rules, found));

@@ -1,4 +1,4 @@
-//! Someone who wishes and waits for the outcome.
+//! Someone who requests and waits for the outcome.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl Client {
         RequestId::new(format!("{}-{}", self.instance, self.asked))
     }
 
-    /// Appends the wish and gives its offset.
+    /// Appends the request and gives its offset.
     pub fn send(&self, shard: ShardId, request: &RequestId, command: Command) -> u64 {
         let record = CommandRecord {
             shard,
@@ -71,7 +71,7 @@ impl Client {
         }
     }
 
-    /// Wishes and waits.
+    /// Requests and waits.
     pub fn ask(&mut self, shard: ShardId, command: Command) -> Reply {
         let request = self.fresh_request();
         self.send(shard, &request, command);
@@ -85,12 +85,12 @@ impl Client {
         let reply = self.ask(ShardId::CATALOGUE, command);
         let Outcome::Answered(Answer::Group { shard, .. }) = reply.outcome else { panic!("{reply:?}") };
         let log = Arc::clone(&self.log);
-        let known = |history: &History| history.count("group_received") > 0;
+        let known = |history: &History| history.count("group_replicated") > 0;
         History::until(&log, shard.partition(log.partitions(Topic::Journal)), "the group is known", known);
         shard
     }
 
-    /// Submits a job for once; gives the request and the offset.
+    /// Submits an ad-hoc job; gives the request and the offset.
     pub fn submit(&mut self, shard: ShardId, name: &str) -> RequestId {
         let request = self.fresh_request();
         self.send(shard, &request, submission(name));

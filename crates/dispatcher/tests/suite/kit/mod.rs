@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 pub mod client;
-pub mod desk;
+pub mod cluster;
 pub mod journal;
-pub mod site;
+pub mod requester;
 pub mod suite;
 pub mod trick;
 pub mod worker;

@@ -9,8 +9,8 @@ use tidemill_model::{Answer, Command, GroupSettings, Outcome, Rejection, Request
 
 use super::PATIENCE;
 use super::client::{Client, submission};
+use super::cluster::{Cluster, dispatcher, patient_dispatcher};
 use super::journal::History;
-use super::site::{Site, dispatcher, patient_dispatcher};
 use super::trick::TrickLog;
 use super::worker::{Memory, Worker};
 
@@ -47,8 +47,8 @@ fn status_of(dispatcher: &Dispatcher, partition: u32) -> tidemill_dispatcher::Pa
 }
 
 /// DSP-5: assigned, granted, started, finished, all over the log. A stop ends with a handover on record.
-pub fn batches_live_through_the_log_and_stop_hands_over(site: Site) {
-    let log = site.log();
+pub fn batches_live_through_the_log_and_stop_hands_over(cluster: Cluster) {
+    let log = cluster.log();
     let owner = dispatcher(Arc::clone(&log), "a");
     let mut client = Client::new(&log);
     let shard = client.define_group("demo", GroupSettings::default());
@@ -75,8 +75,8 @@ pub fn batches_live_through_the_log_and_stop_hands_over(site: Site) {
 }
 
 /// DSP-5, A2: an owner that goes without a word leaves all it needs in the log.
-pub fn restart_in_the_middle_does_nothing_twice(mut site: Site) {
-    let log = site.log();
+pub fn restart_in_the_middle_does_nothing_twice(mut cluster: Cluster) {
+    let log = cluster.log();
     let trick = TrickLog::all(&log);
     let owner = dispatcher(Arc::new(trick.clone()), "a");
     let mut client = Client::new(&log);
@@ -95,8 +95,8 @@ pub fn restart_in_the_middle_does_nothing_twice(mut site: Site) {
     assert!(!before.head().resigned && before.finished() < 300, "it went in the middle, without a word");
 
     drop(log);
-    site.reopen();
-    let log = site.log();
+    cluster.reopen();
+    let log = cluster.log();
     *memory.deaf_after.lock().unwrap() = None;
     let owner = dispatcher(Arc::clone(&log), "b");
     let _worker = Worker::start(&log, shard, "w1", 8, &memory);
@@ -115,8 +115,8 @@ pub fn restart_in_the_middle_does_nothing_twice(mut site: Site) {
 
 /// A3: an owner stops between decision and append, another takes over, and then the first one's record
 /// lands, with a second one that it had pipelined behind it.
-pub fn zombie_owner_changes_nothing(site: Site) {
-    let log = site.log();
+pub fn zombie_owner_changes_nothing(cluster: Cluster) {
+    let log = cluster.log();
     let (a, b) = (TrickLog::all(&log), TrickLog::new(&log, Vec::new()));
     let zombie = patient_dispatcher(Arc::new(a.clone()), "zombie");
     let mut client = Client::new(&log);
@@ -146,7 +146,7 @@ pub fn zombie_owner_changes_nothing(site: Site) {
     let second = append_wait(stranger.as_ref(), Topic::Journal, partition, b"", second, PATIENCE);
     for outcome in outcomes.iter().chain([&second]) {
         let refused = matches!(outcome, Err(AppendError::Refused(_)));
-        assert!(if site.stores_void { outcome.is_ok() } else { refused }, "{outcome:?}");
+        assert!(if cluster.stores_void { outcome.is_ok() } else { refused }, "{outcome:?}");
     }
 
     let late = client.submit(shard, "late");
@@ -161,7 +161,7 @@ pub fn zombie_owner_changes_nothing(site: Site) {
     assert_eq!(counted.count() + before.kinds.len(), fresh.kinds.len());
     assert_eq!(resumed.head(), fresh.chain.head(), "a resumed reader judges as a fresh one");
     let void_records = status_of(&heir, partition).void_records;
-    if site.stores_void {
+    if cluster.stores_void {
         assert!(void_records >= 2 && fresh.chain.void_count() >= 2, "{void_records}");
     } else {
         assert_eq!((void_records, fresh.chain.void_count()), (0, 0));
@@ -171,8 +171,8 @@ pub fn zombie_owner_changes_nothing(site: Site) {
 }
 
 /// Void records stop nobody.
-pub fn strangers_records_are_void_and_the_owner_goes_on(site: Site) {
-    let log = site.log();
+pub fn strangers_records_are_void_and_the_owner_goes_on(cluster: Cluster) {
+    let log = cluster.log();
     let owner = dispatcher(Arc::clone(&log), "a");
     let mut client = Client::new(&log);
     let shard = client.define_group("demo", GroupSettings::default());
@@ -183,20 +183,20 @@ pub fn strangers_records_are_void_and_the_owner_goes_on(site: Site) {
     let stranger = log.producer().unwrap();
     for record in [b"garbage".to_vec(), Vec::new(), foreign, unlinked] {
         let outcome = append_wait(stranger.as_ref(), Topic::Journal, partition, b"", record, PATIENCE);
-        assert_eq!(outcome.is_ok(), site.stores_void, "{outcome:?}");
+        assert_eq!(outcome.is_ok(), cluster.stores_void, "{outcome:?}");
     }
     let reply = client.ask(shard, submission("after"));
     let status = status_of(&owner, partition);
     assert!(status.owning && status.epoch == head.epoch, "{status:?}");
-    assert_eq!(status.void_records, if site.stores_void { 4 } else { 0 });
+    assert_eq!(status.void_records, if cluster.stores_void { 4 } else { 0 });
     let history = History::now(&log, partition);
     assert!(history.envelopes.iter().any(|(offset, _)| *offset == reply.offset));
     owner.stop().unwrap();
 }
 
 /// Rule 12: what cannot be decided or decoded is set aside, alone, with raw record and reason.
-pub fn poison_is_set_aside_with_its_raw_record(site: Site) {
-    let log = site.log();
+pub fn poison_is_set_aside_with_its_raw_record(cluster: Cluster) {
+    let log = cluster.log();
     let owner = dispatcher(Arc::clone(&log), "a");
     let mut client = Client::new(&log);
     let shard = client.define_group("demo", GroupSettings::default());
@@ -209,7 +209,7 @@ pub fn poison_is_set_aside_with_its_raw_record(site: Site) {
     let garbled = client.send_raw(shard, b"{\"not\": a command".to_vec());
     let binary = client.send_raw(shard, vec![0xff, 0x00]);
     let reply = client.reply(&request);
-    let Outcome::Refused(Rejection::Quarantined { reason }) = reply.outcome else { panic!("{reply:?}") };
+    let Outcome::Refused(Rejection::DeadLettered { reason }) = reply.outcome else { panic!("{reply:?}") };
     assert_eq!(reason, "planted");
     let reply = client.ask(shard, submission("after"));
     assert!(matches!(reply.outcome, Outcome::Answered(Answer::Submitted { .. })), "{reply:?}");
@@ -227,13 +227,13 @@ pub fn poison_is_set_aside_with_its_raw_record(site: Site) {
     let raw: serde_json::Value = serde_json::from_str(found[0]["record"].as_str().unwrap()).unwrap();
     assert_eq!(raw["request"], request.as_str());
     assert_eq!((&found[1]["record"], &found[2]["record"]), (&"{\"not\": a command".into(), &"ff00".into()));
-    assert_eq!(History::now(&log, partition).count("command_quarantined"), 3);
+    assert_eq!(History::now(&log, partition).count("command_dead_lettered"), 3);
     owner.stop().unwrap();
 }
 
 /// Rule 10: an owner whose clock is off does not work, says so, and leaves, so that others take over at once.
-pub fn owner_whose_clock_is_off_leaves_the_group(site: Site) {
-    let log = site.log();
+pub fn owner_whose_clock_is_off_leaves_the_group(cluster: Cluster) {
+    let log = cluster.log();
     let view = TrickLog::all(&log);
     view.be_ahead(60_000);
     let off = dispatcher(Arc::new(view.clone()), "off");

@@ -133,7 +133,7 @@ impl Hands {
             incarnation,
             number: 0,
             measure: None,
-            unfit: None,
+            unready: None,
         }));
     }
 

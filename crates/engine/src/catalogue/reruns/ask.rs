@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    AskedRuns, Event, JobDefinition, JobSkip, Mapping, Rejection, RerunDefinition, RerunId, RerunOnly,
-    RerunOrder, RerunResult, RerunScope, ShardId, ShardMessage, SkippedJob, SkippedTimes, TimesSkip,
-    Timestamp, ToldRun,
+    Event, JobDefinition, JobSkip, Mapping, Rejection, ReportedRun, RerunDefinition, RerunId, RerunOnly,
+    RerunOrder, RerunResult, RerunScope, RunsQuery, ShardId, ShardMessage, SkippedJob, SkippedTimes,
+    TimesSkip, Timestamp,
 };
 
-use super::wish::{times_within, too_many_batches};
+use super::spec::{times_within, too_many_batches};
 use super::{CHUNK, MAX_BATCHES, PlanJob, Rerun, Stage, Told};
 use crate::catalogue::Catalogue;
 use crate::schedule::{required_times, same_grid};
@@ -23,7 +23,7 @@ const LOOK_BEYOND: usize = 32;
 impl Catalogue {
     /// The next questions: as many logical times as one decision takes, by shard.
     pub(super) fn ask_more(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
-        let mut asked: BTreeMap<Option<ShardId>, Vec<AskedRuns>> = BTreeMap::new();
+        let mut asked: BTreeMap<Option<ShardId>, Vec<RunsQuery>> = BTreeMap::new();
         let (mut room, mut at) = (CHUNK, rerun.asked_upto);
         let mut fresh: BTreeMap<usize, Vec<Timestamp>> = BTreeMap::new();
         let mut left = self.room_for_batches().min(MAX_BATCHES.saturating_sub(rerun.number_of_batches()));
@@ -49,7 +49,7 @@ impl Catalogue {
             left -= now.len();
             if !now.is_empty() {
                 let definition = &job.definition;
-                asked.entry(job.shard).or_default().push(AskedRuns { job: definition.id, times: now });
+                asked.entry(job.shard).or_default().push(RunsQuery { job: definition.id, times: now });
             }
             if !is_whole {
                 break;
@@ -60,19 +60,19 @@ impl Catalogue {
         let upto = u32::try_from(at).unwrap_or(u32::MAX);
         if asked.is_empty() {
             let (shard, asked) = (ShardId::CATALOGUE, Vec::new());
-            return vec![Event::RunsAsked { rerun: id, part: rerun.parts + 1, shard, asked, upto }];
+            return vec![Event::RunsQueried { rerun: id, part: rerun.parts + 1, shard, asked, upto }];
         }
         let parts = asked.into_iter().zip(rerun.parts + 1..);
         parts
             .map(|((shard, asked), part)| {
                 let shard = shard.unwrap_or(ShardId::CATALOGUE);
-                Event::RunsAsked { rerun: id, part, shard, asked, upto }
+                Event::RunsQueried { rerun: id, part, shard, asked, upto }
             })
             .collect()
     }
 
-    pub(super) fn runs_asked(&mut self, event: &Event) {
-        let Event::RunsAsked { rerun: id, part, shard, asked, upto } = event else { return };
+    pub(super) fn runs_queried(&mut self, event: &Event) {
+        let Event::RunsQueried { rerun: id, part, shard, asked, upto } = event else { return };
         let Some(rerun) = self.reruns.live.get_mut(id) else { return };
         rerun.parts = *part;
         rerun.asked_upto = *upto as usize;
@@ -84,13 +84,13 @@ impl Catalogue {
         }
         if *shard != ShardId::CATALOGUE {
             rerun.open.insert(*part);
-            let message = ShardMessage::AskRuns { rerun: *id, part: *part, asked: asked.clone() };
-            self.post.send(*shard, message);
+            let message = ShardMessage::QueryRuns { rerun: *id, part: *part, asked: asked.clone() };
+            self.mailbox.send(*shard, message);
         }
         self.all_asked(*id);
     }
 
-    pub(super) fn runs_heard(&mut self, id: RerunId, part: u32, runs: &[ToldRun]) {
+    pub(super) fn runs_received(&mut self, id: RerunId, part: u32, runs: &[ReportedRun]) {
         let Some(rerun) = self.reruns.live.get_mut(&id) else { return };
         rerun.open.remove(&part);
         let places = rerun.places();
@@ -123,7 +123,7 @@ impl Catalogue {
                     .extend(job.times.iter().filter(|time| rerun.wants(job, **time)).map(|time| (at, *time)));
             }
         }
-        match rerun.wish.order {
+        match rerun.spec.order {
             RerunOrder::Oldest => order.sort_by_key(|(at, time)| (*time, *at)),
             RerunOrder::Newest => order.sort_by_key(|(at, time)| (std::cmp::Reverse(*time), *at)),
         }
@@ -152,9 +152,9 @@ impl Rerun {
         let by_schedule =
             job.by_data.is_none() && job.is_named && job.parents.iter().all(|(parent, _)| *parent == at);
         if let Some(grid) = job.grid.as_ref().filter(|_| by_schedule) {
-            let from = job.times.last().map_or(self.wish.from, |behind| behind.next());
+            let from = job.times.last().map_or(self.spec.from, |behind| behind.next());
             let mut times = job.times.clone();
-            times.extend(times_within(grid, from, self.wish.to).take(most.saturating_add(1)));
+            times.extend(times_within(grid, from, self.spec.to).take(most.saturating_add(1)));
             return Ok(times);
         }
         if let Some(times) = &job.by_data {
@@ -163,8 +163,8 @@ impl Rerun {
         let mut times: Vec<Timestamp> = Vec::new();
         if job.is_named {
             match &job.grid {
-                Some(grid) => times.extend(times_within(grid, self.wish.from, self.wish.to)),
-                None => times.push(self.wish.from),
+                Some(grid) => times.extend(times_within(grid, self.spec.from, self.spec.to)),
+                None => times.push(self.spec.from),
             }
         }
         if !job.is_named || job.parents.iter().any(|(parent, _)| *parent != at) {
@@ -178,7 +178,7 @@ impl Rerun {
         Ok(times)
     }
 
-    /// The logical times of `job`, as far as the wish reaches, that wait for one of its parent's.
+    /// The logical times of `job`, as far as the request reaches, that wait for one of its parent's.
     fn reached_from(
         &self,
         job: &PlanJob,
@@ -195,7 +195,7 @@ impl Rerun {
             return Ok(of_parent.iter().copied().filter(on_grid).collect());
         }
         let (Some(first), Some(last)) = (of_parent.first(), of_parent.last()) else { return Ok(Vec::new()) };
-        let within = times_within(own, *first, self.wish.reach.unwrap_or(self.wish.to));
+        let within = times_within(own, *first, self.spec.reach.unwrap_or(self.spec.to));
         let mut waiting = Vec::new();
         for (looked, time) in within.enumerate() {
             if looked == MAX_LOOKED {
@@ -213,10 +213,10 @@ impl Rerun {
         Ok(waiting)
     }
 
-    /// Whether a logical time is among those that are wished.
+    /// Whether a logical time is among those that are requested.
     fn wants(&self, job: &PlanJob, time: Timestamp) -> bool {
         let told = job.told.get(&time);
-        match self.wish.only {
+        match self.spec.only {
             RerunOnly::All => true,
             RerunOnly::Missing => told.is_none(),
             RerunOnly::Failed => {
@@ -229,8 +229,8 @@ impl Rerun {
     /// GEN-6: what depends on rerun batches, and is later than a cascade reaches, or depends on the job's own past only.
     /// Looked for among the next few logical times of each job.
     fn times_left_out(&self) -> Vec<SkippedTimes> {
-        let reaches_on = super::wish::reaches_on(&self.wish);
-        let reach = self.wish.reach.filter(|_| reaches_on);
+        let reaches_on = super::spec::reaches_on(&self.spec);
+        let reach = self.spec.reach.filter(|_| reaches_on);
         let Some(reach) = reach else { return Vec::new() };
         let is_skipped = |job: &PlanJob| self.listing.skips.iter().any(|skip| skip.job == job.definition.id);
         let left_out = |at: usize| {
@@ -263,7 +263,7 @@ impl Rerun {
 
     /// Jobs that are left out.
     fn skips(&self) -> Vec<SkippedJob> {
-        let is_cold = matches!(self.wish.scope, RerunScope::ColdStart { .. });
+        let is_cold = matches!(self.spec.scope, RerunScope::ColdStart { .. });
         let skip = |job: &PlanJob| {
             // DSP-1: what is named is rerun though it is disabled; a cold start is for enabled jobs.
             if !job.enabled && (is_cold || !job.is_named) {
@@ -279,7 +279,7 @@ impl Rerun {
 
     /// BYD-3: what was recorded can be run only as long as it is known.
     fn unknown_definition(&self, order: &[(usize, Timestamp)]) -> Option<String> {
-        if self.wish.definition == RerunDefinition::Today {
+        if self.spec.definition == RerunDefinition::Today {
             return None;
         }
         let is_unknown = |(at, time): &&(usize, Timestamp)| {
@@ -295,7 +295,7 @@ impl Rerun {
 
 fn refused(id: RerunId, rejection: &Rejection) -> Vec<Event> {
     let (result, message) = (RerunResult::Refused, rejection.to_string());
-    vec![Event::RerunEnded { rerun: id, result, message }]
+    vec![Event::RerunFinished { rerun: id, result, message }]
 }
 
 fn too_far_apart(definition: &JobDefinition) -> Rejection {

@@ -17,7 +17,7 @@ impl Catalogue {
         let listing = &rerun.listing;
         if let Some(fault) = &listing.fault {
             let (result, message) = (RerunResult::Refused, fault.clone());
-            return vec![Event::RerunEnded { rerun: id, result, message }];
+            return vec![Event::RerunFinished { rerun: id, result, message }];
         }
         let is_told = listing.skips_done == listing.skips.len();
         if !is_told || listing.left_out_done < listing.left_out.len() {
@@ -51,7 +51,7 @@ impl Catalogue {
         let left_out = &listing.left_out[listing.left_out_done..];
         let times = left_out.iter().take(CHUNK).copied().collect();
         let mut events = vec![Event::JobsSkipped { rerun: id, jobs, times }];
-        let is_cold = matches!(rerun.wish.scope, RerunScope::ColdStart { .. });
+        let is_cold = matches!(rerun.spec.scope, RerunScope::ColdStart { .. });
         if is_cold && unfinished > 0 && listing.skips_done == 0 && listing.left_out_done == 0 {
             let name = |job| self.jobs.get(&job).map_or_else(String::new, |job| job.definition.full_name());
             let named: Vec<String> = listing.skips.iter().take(10).map(|skip| name(skip.job)).collect();

@@ -1,15 +1,15 @@
-//! Reruns and cold starts: one wish for many batches in many groups, planned, approved, carried out.
+//! Reruns and cold starts: one request for many batches in many groups, planned, approved, carried out.
 //!
 //! ```text
-//!  RerunRequested ─► RunsAsked … ─► RunsHeard … ─► BatchesPlanned … ─► RerunPlanned ─► RerunApproved ─► running
-//!                       └─ AskRuns ─► shard ─ TellRuns ┘                                                  │
+//!  RerunRequested ─► RunsQueried … ─► RunsReceived … ─► BatchesPlanned … ─► RerunPlanned ─► RerunApproved ─► running
+//!                       └─ QueryRuns ─► shard ─ ReportRuns ┘                                                  │
 //!                                                                     ┌──── room, and what it waits for ──┤
-//!                                                     RunsOrdered ◄───┘     has ended well                │
-//!                                                         └─ StartRun ─► shard ─ TellEnd ─► RunEnded ─────┘
+//!                                                     RunsRequested ◄───┘     has ended well                │
+//!                                                         └─ StartRun ─► shard ─ ReportRunFinished ─► RunFinished ─────┘
 //! ```
 //!
-//! *Invariant:* a permit is given in `RunsOrdered` and comes back in `RunEnded`, which a shard tells only once its own
-//! journal holds the batch's end. So no journal ever shows more than the wished concurrency.
+//! *Invariant:* a permit is given in `RunsRequested` and comes back in `RunFinished`, which a shard tells only once its own
+//! journal holds the batch's end. So no journal ever shows more than the requested concurrency.
 //!
 //! A cancelled one stays until everything that it sent has been answered: its id is the tombstone.
 
@@ -17,7 +17,7 @@ mod ask;
 mod list;
 mod paths;
 mod run;
-mod wish;
+mod spec;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use tidemill_calendar::Timetable;
 use tidemill_model::{
     Actor, Answer, BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, Rejection, RerunId,
-    RerunResult, RerunWish, ShardId, SkippedTimes, Timestamp,
+    RerunResult, RerunSpec, ShardId, SkippedTimes, Timestamp,
 };
 
 use super::Catalogue;
@@ -52,7 +52,7 @@ pub(crate) struct Reruns {
 /// One of them.
 #[derive(Debug, Clone, PartialEq)]
 struct Rerun {
-    wish: Arc<RerunWish>,
+    spec: Arc<RerunSpec>,
     jobs: Vec<PlanJob>,
     stage: Stage,
     /// Jobs asked about in full.
@@ -96,7 +96,7 @@ impl Stage {
     }
 }
 
-/// A job of the plan, as it was when the plan was wished.
+/// A job of the plan, as it was when the plan was requested.
 #[derive(Debug, Clone, PartialEq)]
 struct PlanJob {
     definition: Arc<JobDefinition>,
@@ -176,7 +176,7 @@ impl Rerun {
 
     /// How many more may be started now.
     fn room(&self) -> usize {
-        (self.wish.concurrency as usize).saturating_sub((self.ordered - self.ended) as usize)
+        (self.spec.concurrency as usize).saturating_sub((self.ordered - self.ended) as usize)
     }
 
     fn may_start(&self) -> bool {
@@ -189,7 +189,7 @@ impl Rerun {
         match self.stage {
             Stage::Planning if self.asked_upto < self.jobs.len() => self.open.len() < ask::MAX_OPEN,
             Stage::Planning => self.listing.ready,
-            Stage::Planned => self.wish.approve,
+            Stage::Planned => self.spec.approve,
             Stage::Running | Stage::Paused => !self.doomed.is_empty() || can_start || self.is_through(),
             Stage::Cancelled => can_start || (self.open.is_empty() && self.outstanding.is_empty()),
         }
@@ -218,7 +218,7 @@ impl Catalogue {
         match rerun.stage {
             Stage::Planning if rerun.asked_upto < rerun.jobs.len() => self.ask_more(id, rerun),
             Stage::Planning => self.list_more(id, rerun),
-            Stage::Planned => self.approve_as_wished(id, rerun),
+            Stage::Planned => self.approve_as_requested(id, rerun),
             Stage::Running | Stage::Paused if !rerun.doomed.is_empty() => {
                 let numbers = rerun.doomed.iter().take(CHUNK).copied().collect();
                 vec![Event::RunsBlocked { rerun: id, numbers }]
@@ -256,12 +256,12 @@ impl Catalogue {
         if jobs.is_empty() { Ok(()) } else { Err(Rejection::PlanOutdated { rerun: id.0, jobs }) }
     }
 
-    fn approve_as_wished(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
+    fn approve_as_requested(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
         match self.check_versions(id, rerun) {
             Ok(()) => vec![Event::RerunApproved { rerun: id, by: Actor { app: "owner".into(), user: None } }],
             Err(rejection) => {
                 let (result, message) = (RerunResult::Refused, rejection.to_string());
-                vec![Event::RerunEnded { rerun: id, result, message }]
+                vec![Event::RerunFinished { rerun: id, result, message }]
             }
         }
     }
@@ -300,9 +300,9 @@ impl Catalogue {
 
     pub(super) fn fold_rerun(&mut self, event: &Event) {
         match event {
-            Event::RerunRequested { rerun, wish, jobs, .. } => self.rerun_requested(*rerun, wish, jobs),
-            Event::RunsAsked { .. } => self.runs_asked(event),
-            Event::RunsHeard { rerun, part, runs, .. } => self.runs_heard(*rerun, *part, runs),
+            Event::RerunRequested { rerun, spec, jobs, .. } => self.rerun_requested(*rerun, spec, jobs),
+            Event::RunsQueried { .. } => self.runs_queried(event),
+            Event::RunsReceived { rerun, part, runs, .. } => self.runs_received(*rerun, *part, runs),
             Event::JobsSkipped { rerun, jobs, times } => {
                 if let Some(rerun) = self.reruns.live.get_mut(rerun) {
                     rerun.listing.skips_done += jobs.len();
@@ -316,10 +316,10 @@ impl Catalogue {
             }
             Event::RerunPaused { rerun, .. } => self.stage(*rerun, Stage::Paused),
             Event::RerunCancelled { rerun, by, kill } => self.rerun_cancelled(*rerun, by, *kill),
-            Event::RunsOrdered { rerun, runs } => self.runs_ordered(*rerun, runs),
-            Event::RunEnded { place, end } => self.run_ended(place.rerun, place.number, end),
+            Event::RunsRequested { rerun, runs } => self.runs_requested(*rerun, runs),
+            Event::RunFinished { place, end } => self.run_finished(place.rerun, place.number, end),
             Event::RunsBlocked { rerun, numbers } => self.runs_blocked(*rerun, numbers),
-            Event::RerunEnded { rerun, .. } => {
+            Event::RerunFinished { rerun, .. } => {
                 self.reruns.live.remove(rerun);
             }
             _ => {}

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use tidemill_calendar::{Template, Timetable};
 use tidemill_model::{
-    BatchId, Cascade, DataPath, JobDefinition, JobId, PlannedJob, Rejection, RerunScope, RerunWish, Timestamp,
+    BatchId, Cascade, DataPath, JobDefinition, JobId, PlannedJob, Rejection, RerunScope, RerunSpec, Timestamp,
 };
 
 use super::super::graph::Overlay;
-use super::wish::{MAX_JOBS, times_within, too_many_batches};
+use super::spec::{MAX_JOBS, times_within, too_many_batches};
 use super::{MAX_BATCHES, Rerun};
 use crate::catalogue::Catalogue;
 use crate::schedule::{Facts, resolve_path, time_format, utc};
@@ -27,22 +27,22 @@ const MAX_AFTER: usize = 20_000;
 pub(super) type Times = BTreeMap<JobId, BTreeSet<Timestamp>>;
 
 impl Catalogue {
-    /// The batches of a cascade by data: those of the roots in the span of the wish, and all up to its reach that read
+    /// The batches of a cascade by data: those of the roots in the span of the request, and all up to its reach that read
     /// what one of them makes. `among`: only these jobs.
     pub(super) fn read_from(
         &self,
         roots: &[JobId],
-        wish: &RerunWish,
+        spec: &RerunSpec,
         among: Option<&BTreeSet<JobId>>,
     ) -> Result<Times, Rejection> {
-        let jobs = self.may_be_reached(roots, wish.from, among)?;
-        let mut search = Search::new(self, wish);
+        let jobs = self.may_be_reached(roots, spec.from, among)?;
+        let mut search = Search::new(self, spec);
         search.index(&jobs)?;
         let mut open: Vec<(JobId, Timestamp)> = Vec::new();
         for id in roots {
             match search.overlay.grid(*id) {
-                Some(grid) => open.extend(times_within(&grid, wish.from, wish.to).map(|time| (*id, time))),
-                None => open.push((*id, wish.from)),
+                Some(grid) => open.extend(times_within(&grid, spec.from, spec.to).map(|time| (*id, time))),
+                None => open.push((*id, spec.from)),
             }
         }
         let (mut reached, mut count) = (Times::new(), 0);
@@ -60,11 +60,11 @@ impl Catalogue {
         Ok(reached)
     }
 
-    /// The logical times of a cascade by data, as its wish asks for them.
-    pub(super) fn times_by_data(&self, wish: &RerunWish, jobs: &[PlannedJob]) -> Option<Times> {
-        let RerunScope::Rerun { jobs: roots, cascade: Cascade::Data } = &wish.scope else { return None };
+    /// The logical times of a cascade by data, as its request asks for them.
+    pub(super) fn times_by_data(&self, spec: &RerunSpec, jobs: &[PlannedJob]) -> Option<Times> {
+        let RerunScope::Rerun { jobs: roots, cascade: Cascade::Data } = &spec.scope else { return None };
         let among: BTreeSet<JobId> = jobs.iter().map(|job| job.job).collect();
-        Some(self.read_from(roots, wish, Some(&among)).unwrap_or_default())
+        Some(self.read_from(roots, spec, Some(&among)).unwrap_or_default())
     }
 
     /// Job → those whose inputs may be paths that it makes: they differ in numbers at most.
@@ -195,7 +195,7 @@ fn span(definition: &JobDefinition, side: Side) -> SignedDuration {
 struct Search<'a> {
     catalogue: &'a Catalogue,
     overlay: Overlay<'a>,
-    wish: &'a RerunWish,
+    spec: &'a RerunSpec,
     /// Path → who reads it, until it is found.
     readers: BTreeMap<String, Vec<(JobId, Timestamp)>>,
     /// Readers without logical times of their own: they read what is made for the same one.
@@ -204,16 +204,16 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(catalogue: &'a Catalogue, wish: &'a RerunWish) -> Self {
+    fn new(catalogue: &'a Catalogue, spec: &'a RerunSpec) -> Self {
         let (overlay, readers) = (Overlay::new(catalogue, &[]), BTreeMap::new());
-        Self { catalogue, overlay, wish, readers, without_grid: Vec::new(), left: MAX_RESOLVED }
+        Self { catalogue, overlay, spec, readers, without_grid: Vec::new(), left: MAX_RESOLVED }
     }
 
     /// What these jobs read, from as far before the first rerun time as their paths can name, up to the reach.
     fn index(&mut self, jobs: &BTreeSet<JobId>) -> Result<(), Rejection> {
         let definition = |id: &JobId| self.catalogue.jobs.get(id).map(|job| &*job.definition);
         let made = jobs.iter().filter_map(definition).map(|definition| span(definition, Side::Outputs)).max();
-        let reach = self.wish.reach.unwrap_or(self.wish.to);
+        let reach = self.spec.reach.unwrap_or(self.spec.to);
         for id in jobs {
             let Some(job) = self.catalogue.jobs.get(id) else { continue };
             if paths_of(&job.definition, Side::Inputs).is_empty() {
@@ -224,7 +224,7 @@ impl<'a> Search<'a> {
                 continue;
             };
             let back = made.unwrap_or_default() + span(&job.definition, Side::Inputs);
-            let from = self.wish.from.checked_sub(back).unwrap_or(Timestamp::MIN);
+            let from = self.spec.from.checked_sub(back).unwrap_or(Timestamp::MIN);
             for time in times_within(&grid, from, reach) {
                 for path in self.paths(*id, Side::Inputs, time)? {
                     self.readers.entry(path).or_default().push((*id, time));

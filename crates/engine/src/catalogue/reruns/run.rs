@@ -1,7 +1,7 @@
 //! What is approved is carried out: started while there is room, each batch after those that it waits for.
 
 use tidemill_model::{
-    Actor, Event, OrderedRun, RerunDefinition, RerunId, RerunPlace, RerunResult, RerunScope, RunEnd,
+    Actor, Event, OrderedRun, RerunDefinition, RerunId, RerunPlace, RerunResult, RerunScope, RunOutcome,
     ShardMessage, StartRun,
 };
 
@@ -14,17 +14,17 @@ impl Catalogue {
         if rerun.may_start() && !rerun.free.is_empty() && rerun.room() > 0 {
             let next = rerun.free.iter().take(rerun.room().min(CHUNK));
             let runs = next.filter_map(|number| rerun.ordered_run(*number)).collect();
-            return vec![Event::RunsOrdered { rerun: id, runs }];
+            return vec![Event::RunsRequested { rerun: id, runs }];
         }
         let result = match rerun.stage {
             Stage::Cancelled => RerunResult::Cancelled,
             _ if rerun.unwell == 0 => RerunResult::Done,
             _ => RerunResult::DoneWithFailures,
         };
-        vec![Event::RerunEnded { rerun: id, result, message: String::new() }]
+        vec![Event::RerunFinished { rerun: id, result, message: String::new() }]
     }
 
-    pub(super) fn runs_ordered(&mut self, id: RerunId, runs: &[OrderedRun]) {
+    pub(super) fn runs_requested(&mut self, id: RerunId, runs: &[OrderedRun]) {
         let Some(rerun) = self.reruns.live.get_mut(&id) else { return };
         for run in runs {
             rerun.free.remove(&run.number);
@@ -35,17 +35,17 @@ impl Catalogue {
                 place: RerunPlace { rerun: id, number: run.number },
                 job: run.job,
                 logical_time: run.logical_time,
-                only: rerun.wish.only,
-                definition: rerun.wish.definition,
-                cold_start: matches!(rerun.wish.scope, RerunScope::ColdStart { .. }),
+                only: rerun.spec.only,
+                definition: rerun.spec.definition,
+                cold_start: matches!(rerun.spec.scope, RerunScope::ColdStart { .. }),
             };
             if let Some(shard) = shard {
-                self.post.send(shard, ShardMessage::StartRun(start));
+                self.mailbox.send(shard, ShardMessage::StartRun(start));
             }
         }
     }
 
-    pub(super) fn run_ended(&mut self, id: RerunId, number: u32, end: &RunEnd) {
+    pub(super) fn run_finished(&mut self, id: RerunId, number: u32, end: &RunOutcome) {
         let Some(rerun) = self.reruns.live.get_mut(&id) else { return };
         if !rerun.outstanding.remove(&number) {
             return;
@@ -60,7 +60,7 @@ impl Catalogue {
         let before = std::mem::take(&mut batch.before);
         let is_well = end.is_well();
         rerun.unwell += u32::from(!is_well);
-        let has_run = matches!(end, RunEnd::Finished { .. });
+        let has_run = matches!(end, RunOutcome::Finished { .. });
         let goes_on = |next: &u32| is_well || (has_run && rerun.bears_failure(*next, number));
         let (free, doomed): (Vec<u32>, Vec<u32>) = before.into_iter().partition(goes_on);
         rerun.doom(&doomed);
@@ -97,7 +97,7 @@ impl Catalogue {
             let shard = rerun.batch(*number).and_then(|batch| rerun.jobs[batch.job].shard);
             let place = RerunPlace { rerun: id, number: *number };
             if let Some(shard) = shard {
-                self.post.send(shard, ShardMessage::KillRun { place, by: by.clone() });
+                self.mailbox.send(shard, ShardMessage::KillRun { place, by: by.clone() });
             }
         }
     }
@@ -116,7 +116,7 @@ impl Rerun {
         let (Some(next), Some(failed)) = (self.batch(next), self.batch(failed)) else { return false };
         let definition = &self.jobs[next.job].definition;
         let parent = self.jobs[failed.job].definition.id;
-        self.wish.definition == RerunDefinition::Today
+        self.spec.definition == RerunDefinition::Today
             && next.job != failed.job
             && definition.has_failure_rule()
             && definition.parents.iter().any(|known| known.job == parent)

@@ -21,9 +21,9 @@ const MAX_MOVED_TASKS: usize = 500;
 const MAX_MOVED_BYTES: usize = 128 * 1024;
 
 impl GroupShard {
-    /// What the catalogue's wish to let a user go comes to.
-    pub(in crate::group) fn release_user(&self, user: &UserName) -> Event {
-        let kept = |reason| Event::UserKept { user: user.clone(), reason };
+    /// What the catalogue's request to let a user go comes to.
+    pub(in crate::group) fn detach_user(&self, user: &UserName) -> Event {
+        let kept = |reason| Event::UserDetachRejected { user: user.clone(), reason };
         self.released(user).unwrap_or_else(kept)
     }
 
@@ -46,7 +46,7 @@ impl GroupShard {
         let from = history.last.as_ref().map(|last| last.start).max(history.not_before);
         let from = from.unwrap_or(Timestamp::MIN);
         let moved = |id: &TaskId| self.pull.tasks.get(id).map(|task| task.moved(*id, from));
-        let event = Event::UserReleased {
+        let event = Event::UserDetached {
             user: name.clone(),
             history,
             tasks: own.iter().filter_map(moved).collect(),
@@ -64,33 +64,33 @@ impl GroupShard {
 
     /// Whether the user has been let go, and the catalogue has not recorded it yet.
     pub(super) fn is_leaving(&self, user: &UserName) -> bool {
-        let to_catalogue = self.post.waiting(usize::MAX).take_while(|(to, ..)| *to == ShardId::CATALOGUE);
-        let is_its = |message: &ShardMessage| matches!(message, ShardMessage::TellReleased { user: of, .. } if of == user);
+        let to_catalogue = self.mailbox.waiting(usize::MAX).take_while(|(to, ..)| *to == ShardId::CATALOGUE);
+        let is_its = |message: &ShardMessage| matches!(message, ShardMessage::ReportUserDetached { user: of, .. } if of == user);
         to_catalogue.map(|(_, _, message)| message).any(is_its)
     }
 
-    pub(super) fn users_received(&mut self, users: &[UserName]) {
+    pub(super) fn users_replicated(&mut self, users: &[UserName]) {
         for user in users {
             self.pull.users.entry(user.clone()).or_default();
         }
     }
 
-    pub(super) fn user_released(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
+    pub(super) fn user_detached(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
         for moved in tasks {
             self.forget_task(moved.task);
         }
         self.pull.users.remove(user);
         let (user, history, tasks) = (user.clone(), history.clone(), tasks.to_vec());
-        self.post.send(ShardId::CATALOGUE, ShardMessage::TellReleased { user, history, tasks });
+        self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportUserDetached { user, history, tasks });
     }
 
-    pub(super) fn user_kept(&mut self, user: &UserName, reason: &Rejection) {
+    pub(super) fn user_detach_rejected(&mut self, user: &UserName, reason: &Rejection) {
         let (user, reason) = (user.clone(), reason.clone());
-        self.post.send(ShardId::CATALOGUE, ShardMessage::TellKept { user, reason });
+        self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportUserDetachRejected { user, reason });
     }
 
     /// Its tasks come along even where the group has a lower limit for new ones.
-    pub(super) fn user_received(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
+    pub(super) fn user_attached(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
         let is_new = history.is_empty() || planted!(HistoryLostInMove);
         let known = (!is_new).then(|| Box::new(User::with(history)));
         self.pull.users.insert(user.clone(), known);

@@ -146,16 +146,16 @@ impl GroupShard {
 
     pub(super) fn fold_pull(&mut self, now: Timestamp, event: &Event) {
         match event {
-            Event::TemplateReceived { template } => {
+            Event::TemplateReplicated { template } => {
                 self.pull.templates.insert(template.spec.name.clone(), Arc::clone(template));
             }
-            Event::TemplateForgotten { name } => {
+            Event::TemplateDropped { name } => {
                 self.pull.templates.remove(name);
             }
-            Event::UsersReceived { users } => self.users_received(users),
-            Event::UserReleased { user, history, tasks } => self.user_released(user, history, tasks),
-            Event::UserKept { user, reason } => self.user_kept(user, reason),
-            Event::UserReceived { user, history, tasks } => self.user_received(user, history, tasks),
+            Event::UsersReplicated { users } => self.users_replicated(users),
+            Event::UserDetached { user, history, tasks } => self.user_detached(user, history, tasks),
+            Event::UserDetachRejected { user, reason } => self.user_detach_rejected(user, reason),
+            Event::UserAttached { user, history, tasks } => self.user_attached(user, history, tasks),
             Event::TaskCreated { task, spec } => self.task_created(*task, spec),
             Event::TaskChanged { task, version, spec } => self.task_changed(*task, *version, spec),
             Event::TaskDeleted { task } => self.task_deleted(now, *task),

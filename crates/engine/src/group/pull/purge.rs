@@ -11,7 +11,7 @@ const MAX_TASKS: usize = 500;
 /// From one round to the next.
 const PAUSE: SignedDuration = SignedDuration::from_hours(1);
 
-/// How far things are forgotten.
+/// How far external dependencies are forgotten.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Purge {
     /// Nothing that started before is given any more.

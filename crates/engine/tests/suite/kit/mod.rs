@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use ed25519_dalek::{Signer, SigningKey};
 use jiff::SignedDuration;
-use tidemill_engine::{Courier, Draft, Effect, Partition, Rig, effects};
+use tidemill_engine::{Draft, Effect, FaultInjection, OutboxSender, Partition, effects};
 use tidemill_model::{
     Actor, Answer, BatchId, Command, CommandRecord, Condition, Envelope, Event, GroupName, GroupSettings,
     JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, Program, Reply, RequestId, Resume, ShardId, Submission,
@@ -70,7 +70,7 @@ pub(crate) fn every(period: &str) -> serde_json::Value {
 /// One partition with a catalogue, one group `g`, and what went in and out.
 pub(crate) struct World {
     pub(crate) partition: Partition,
-    rig: Rig,
+    fault_injection: FaultInjection,
     /// Every envelope, as it would stand in the journal.
     pub(crate) journal: Vec<Vec<u8>>,
     pub(crate) wall: Timestamp,
@@ -81,7 +81,7 @@ pub(crate) struct World {
     pub(crate) held: Option<Vec<Effect>>,
     /// The largest envelope so far, bytes.
     pub(crate) largest: usize,
-    courier: Courier,
+    outbox_sender: OutboxSender,
     queue: VecDeque<CommandRecord>,
     offset: u64,
     read: Option<Resume>,
@@ -100,21 +100,25 @@ impl World {
     }
 
     pub(crate) fn with(start: &str, settings: GroupSettings) -> Self {
-        Self::rigged(start, settings, Rig::default())
+        Self::fault_injected(start, settings, FaultInjection::default())
     }
 
     /// A world whose shards, and what is folded from its journal, are rigged.
-    pub(crate) fn rigged(start: &str, settings: GroupSettings, rig: Rig) -> Self {
+    pub(crate) fn fault_injected(
+        start: &str,
+        settings: GroupSettings,
+        fault_injection: FaultInjection,
+    ) -> Self {
         let mut world = Self {
-            partition: Partition::new(0, 1).rigged(rig.clone()),
-            rig,
+            partition: Partition::new(0, 1).fault_injected(fault_injection.clone()),
+            fault_injection,
             journal: Vec::new(),
             wall: at(start),
             workers: Vec::new(),
             outside: Vec::new(),
             held: None,
             largest: 0,
-            courier: Courier::default(),
+            outbox_sender: OutboxSender::default(),
             queue: VecDeque::new(),
             offset: 0,
             read: None,
@@ -216,7 +220,7 @@ impl World {
             acts.extend(effects(&self.partition, &envelope, self.journal.len() as u64));
             self.journal.push(body);
         }
-        acts.extend(self.courier.collect(&self.partition));
+        acts.extend(self.outbox_sender.collect(&self.partition));
         for act in acts {
             self.act(act);
         }
@@ -294,7 +298,7 @@ impl World {
 
     /// What an owner says again after it lost its effects: everything unacknowledged, everything outstanding.
     pub(crate) fn say_again(&mut self) {
-        self.courier.start_over();
+        self.outbox_sender.start_over();
         for effect in self.partition.outstanding() {
             self.act(effect);
         }
@@ -360,7 +364,10 @@ impl World {
 
     pub(crate) fn apply_pruning(&mut self, jobs: Vec<JobSpec>, prune: &[&str]) -> Outcome {
         let prune = prune.iter().map(|name| group(name)).collect();
-        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune, cancel: false })
+        self.ask(
+            ShardId::CATALOGUE,
+            Command::ApplyJobs { jobs, prune, cancel: false, orphan_children: false },
+        )
     }
 
     /// Applies jobs that must be accepted, and gives their ids in order.
@@ -531,7 +538,7 @@ impl World {
 
     /// EVT-2: what the journal folds to.
     pub(crate) fn folded(&self) -> Partition {
-        let mut fresh = Partition::new(0, 1).rigged(self.rig.clone());
+        let mut fresh = Partition::new(0, 1).fault_injected(self.fault_injection.clone());
         for body in &self.journal {
             fresh.apply(&serde_json::from_slice(body).unwrap());
         }

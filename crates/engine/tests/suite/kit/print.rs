@@ -16,7 +16,7 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
     Some(match event {
         Event::MessageReceived { .. } | Event::OutboxAcknowledged { .. } => return None,
         Event::GroupDefined { name, .. } => format!("group defined {name}"),
-        Event::GroupReceived { name, .. } => format!("group received {name}"),
+        Event::GroupReplicated { name, .. } => format!("group received {name}"),
         Event::KeyDefined { app, .. } => format!("key defined {app}"),
         Event::KeyRevoked { app } => format!("key revoked {app}"),
         Event::JobDefined { definition, enabled, .. } => {
@@ -26,48 +26,56 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::JobEnabled { job } => format!("job enabled {}", name(job)),
         Event::JobDisabled { job } => format!("job disabled {}", name(job)),
         Event::JobDeleted { job } => format!("job deleted {}", name(job)),
-        Event::JobReceived { definition, next, .. } => {
+        Event::JobParentDeleted { parent, children, .. } => {
+            let children = children.iter().map(|of| format!("{} of shard {}", of.jobs, of.shard));
+            format!("{} is deleted as parent of {}", name(parent), children.collect::<Vec<_>>().join(", "))
+        }
+        Event::ParentDeletionReplicated { parent, jobs, .. } => {
+            let jobs: Vec<String> = jobs.iter().map(name).collect();
+            format!("{} deleted as parent of {}", name(parent), jobs.join(", "))
+        }
+        Event::JobReplicated { definition, next, .. } => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("job received {} v{}, next {next}", definition.name, definition.version)
         }
-        Event::JobSwitched { job, enabled, next } => {
+        Event::JobSwitchReplicated { job, enabled, next } => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("job switched {} {enabled}, next {next}", name(job))
         }
-        Event::JobRemoved { job } => format!("job removed {}", name(job)),
-        Event::JobMoveAsked { job, from, .. } => format!("shard {from} asked to release {}", name(job)),
+        Event::JobDropped { job, .. } => format!("job removed {}", name(job)),
+        Event::JobMoveRequested { job, from, .. } => format!("shard {from} asked to release {}", name(job)),
         Event::JobMoved { definition, .. } => {
             format!("job moved {} v{}", definition.full_name(), definition.version)
         }
-        Event::JobMoveRefused { reason, .. } => format!("not moved: {reason}"),
-        Event::JobReleased { job, moved } => {
+        Event::JobMoveRejected { reason, .. } => format!("not moved: {reason}"),
+        Event::JobDetached { job, moved } => {
             let times: u32 = moved.runs.iter().map(|of| of.times).sum();
             format!("job released {} with {times} times", name(job))
         }
-        Event::JobKept { job, reason } => format!("job kept {}: {reason}", name(job)),
-        Event::JobTaken { definition, next, .. } => {
+        Event::JobDetachRejected { job, reason } => format!("job kept {}: {reason}", name(job)),
+        Event::JobAttached { definition, next, .. } => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("job taken {} v{}, next {next}", definition.full_name(), definition.version)
         }
-        Event::UnfinishedAsked { question, jobs, .. } => {
+        Event::UnfinishedQueried { question, jobs, .. } => {
             let names: Vec<String> = jobs.iter().map(name).collect();
             format!("asked {question}: unfinished of {}", names.join(", "))
         }
-        Event::UnfinishedTold { question, jobs } => {
+        Event::UnfinishedReported { question, jobs } => {
             let told: Vec<String> = jobs.iter().map(|j| format!("{} {}", name(&j.job), j.batches)).collect();
             format!("told {question}: {}", told.join(", "))
         }
-        Event::UnfinishedHeard { .. } => return None,
-        Event::RemovalDecided { question, outcome, .. } => {
+        Event::UnfinishedReceived { .. } => return None,
+        Event::DeletionDecided { question, outcome, .. } => {
             let refused = matches!(outcome, Outcome::Refused(_));
             format!("decided {question}: {}", if refused { "refused" } else { "done" })
         }
         Event::JobsStaged { part, jobs, .. } => format!("staged part {part}, {} jobs", jobs.len()),
-        Event::StagingDropped { .. } => "staging dropped".to_owned(),
+        Event::StagingDiscarded { .. } => "staging dropped".to_owned(),
         Event::ApplyCommitted { delete, .. } => format!("apply committed, deletes {}", delete.len()),
         Event::ApplyAdvanced { done, .. } => format!("apply advanced to {done}"),
         Event::ApplyFinished { .. } => "apply finished".to_owned(),
-        Event::RunsAsked { .. } | Event::RunsHeard { .. } | Event::RunsTold { .. } => return None,
+        Event::RunsQueried { .. } | Event::RunsReceived { .. } | Event::RunsReported { .. } => return None,
         Event::RerunRequested { jobs, .. } => format!("rerun requested, {} jobs", jobs.len()),
         Event::JobsSkipped { jobs, times, .. } => {
             let from = |skip: &SkippedTimes| {
@@ -88,14 +96,14 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         }
         Event::RerunPlanned { batches, .. } => format!("rerun planned, {batches} batches"),
         Event::RerunApproved { .. } => "rerun approved".to_owned(),
-        Event::RunsOrdered { runs, .. } => {
+        Event::RunsRequested { runs, .. } => {
             let runs: Vec<String> = runs.iter().map(|run| run.number.to_string()).collect();
             format!("ordered {}", runs.join(", "))
         }
-        Event::RunEnded { place, end } => {
+        Event::RunFinished { place, end } => {
             let how = match end {
-                tidemill_model::RunEnd::Finished { result, .. } => result.as_str().to_owned(),
-                tidemill_model::RunEnd::Skipped(reason) => format!("skipped, {reason:?}"),
+                tidemill_model::RunOutcome::Finished { result, .. } => result.as_str().to_owned(),
+                tidemill_model::RunOutcome::Skipped(reason) => format!("skipped, {reason:?}"),
             };
             format!("ended {}: {how}", place.number)
         }
@@ -110,32 +118,32 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::RerunCancelled { kill, .. } => {
             format!("rerun cancelled{}", if *kill { ", kills" } else { "" })
         }
-        Event::RerunEnded { result, message, .. } => {
+        Event::RerunFinished { result, message, .. } => {
             format!("rerun ended {}{}{message}", result.as_str(), if message.is_empty() { "" } else { ": " })
         }
         Event::RunSkipped { place, .. } => format!("run {} skipped", place.number),
         Event::JobCancelled { job, .. } => format!("job cancelled {}", name(job)),
-        Event::CancelReceived { job, .. } => format!("cancels {}", name(job)),
-        Event::ParentsReceived { parents } => {
+        Event::CancellationReplicated { job, .. } => format!("cancels {}", name(job)),
+        Event::ParentsReplicated { parents } => {
             let names: Vec<&str> = parents.iter().map(|parent| parent.name.as_str()).collect();
             format!("parents received {}", names.join(", "))
         }
-        Event::ParentFollowed { job, by, what } => format!("{} followed by {by}: {what:?}", name(job)),
-        Event::ParentWatched { job, by, times } => {
+        Event::ParentSubscribed { job, by, what } => format!("{} followed by {by}: {what:?}", name(job)),
+        Event::ParentTimesSubscribed { job, by, times } => {
             format!(
                 "{} watched by {by}: {}",
                 name(job),
                 times.iter().map(time).collect::<Vec<_>>().join(", ")
             )
         }
-        Event::ParentUnwatched { job, by, times } => {
+        Event::ParentTimesUnsubscribed { job, by, times } => {
             format!(
                 "{} unwatched by {by}: {}",
                 name(job),
                 times.iter().map(time).collect::<Vec<_>>().join(", ")
             )
         }
-        Event::StandingsHeard { parent, standings } => {
+        Event::ParentStatusUpdated { parent, standings } => {
             let heard = |it: &tidemill_model::Standing| {
                 let stands = it.result.map_or(if it.succeeded { "succeeded" } else { "-" }, |r| r.as_str());
                 let run = it.run.map_or("none".to_owned(), |run| format!("run {run}"));
@@ -144,11 +152,13 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             };
             format!("heard {}: {}", name(parent), standings.iter().map(heard).collect::<Vec<_>>().join(", "))
         }
-        Event::GenerationsHeard { parent, times, left_out } => {
+        Event::ParentGenerationsReceived { parent, times, left_out } => {
             let times = times.iter().map(time).collect::<Vec<_>>().join(", ");
             format!("heard {} generated: {times}, left out {left_out}", name(parent))
         }
-        Event::TimesHeard { parent, times } => format!("heard {} has {} times", name(parent), times.len()),
+        Event::ParentTimesReceived { parent, times } => {
+            format!("heard {} has {} times", name(parent), times.len())
+        }
         Event::JobSubmitted { definition } => format!("job submitted {}", definition.name),
         Event::BatchGenerated { batch, job, logical_time, run, dependencies, counted_parents, .. } => {
             let counted = counted_parents.iter();
@@ -161,14 +171,14 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let waits = if waits.is_empty() { String::new() } else { format!(", of {}", waits.join(", ")) };
             format!("b{} generated {} {} run {run}{waits}", n(batch.0), name(job), time(logical_time))
         }
-        Event::FiresSkipped { job, from, to, count, reason, .. } => {
+        Event::ScheduleSkipped { job, from, to, count, reason, .. } => {
             format!("skipped {} {} to {}, {count}: {reason:?}", name(job), time(from), time(to))
         }
         Event::DependencySatisfied { batch, parent, logical_time, unmet, left_out } => {
             let how = if *left_out { "leaves out" } else { "satisfied" };
             format!("b{} {how} {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))
         }
-        Event::DependencyWithdrawn { batch, parent, logical_time, unmet } => {
+        Event::DependencyRevoked { batch, parent, logical_time, unmet } => {
             format!("b{} withdrawn {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))
         }
         Event::BatchAssigned { batch, attempt, token, worker, .. } => {
@@ -178,14 +188,14 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("b{} returned t{}: {reason:?}", n(batch.0), n(token.0))
         }
         Event::StartGranted { batch, token, .. } => format!("b{} granted t{}", n(batch.0), n(token.0)),
-        Event::CodeReported { batch, code, .. } => format!("b{} reports code {code}", n(batch.0)),
+        Event::UserCodeReported { batch, code, .. } => format!("b{} reports code {code}", n(batch.0)),
         Event::FinalCommandAssigned { batch, token, worker, .. } => {
             format!("b{} final command t{} to {worker}", n(batch.0), n(token.0))
         }
         Event::FinalCommandGranted { batch, token, .. } => {
             format!("b{} final command granted t{}", n(batch.0), n(token.0))
         }
-        Event::FinalCommandEnded { batch, result, message, .. } => {
+        Event::FinalCommandFinished { batch, result, message, .. } => {
             format!("b{} final command {}: {message}", n(batch.0), result.as_str())
         }
         Event::FinalCommandNotRun { batch, message, .. } => {
@@ -198,14 +208,14 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::RetryScheduled { batch, attempt, at } => {
             format!("b{} retry {attempt} at {}", n(batch.0), time(at))
         }
-        Event::Frozen { group, freeze } => {
+        Event::FreezeSet { group, freeze } => {
             let what = group.as_ref().map_or("everything".to_owned(), ToString::to_string);
             format!("{what} frozen after {}", time(&freeze.latest))
         }
-        Event::Thawed { group, .. } => {
-            format!("{} thawed", group.as_ref().map_or("everything".to_owned(), ToString::to_string))
+        Event::FreezeLifted { group, .. } => {
+            format!("{} lifted", group.as_ref().map_or("everything".to_owned(), ToString::to_string))
         }
-        Event::FreezeReceived { scope, freeze } => {
+        Event::FreezeReplicated { scope, freeze } => {
             format!("{scope:?} is frozen: {}", freeze.is_some())
         }
         Event::StartDue { batch } => format!("b{} start due", n(batch.0)),
@@ -216,7 +226,7 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
                 by.as_ref().and_then(|by| by.user.as_ref()).map_or(String::new(), |by| format!(" by {by}"));
             format!("b{} finished {}{by}", n(batch.0), result.as_str())
         }
-        Event::BatchMarked { batch, result, by, reason, .. } => {
+        Event::BatchResultOverridden { batch, result, by, reason, .. } => {
             format!("b{} marked {result:?} by {}: {reason}", n(batch.0), by.user.as_deref().unwrap_or("?"))
         }
         Event::BatchBlocked { batch, parent, logical_time, since } => {
@@ -224,25 +234,30 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("b{} blocked by {} {time}, since {since}", n(batch.0), name(parent))
         }
         Event::BatchUnblocked { batch } => format!("b{} unblocked", n(batch.0)),
-        Event::TimeoutMarked { batch, kind, deadline } => {
+        Event::TimeoutReached { batch, kind, deadline } => {
             format!("b{} marked {kind:?}, due {}", n(batch.0), time(deadline))
         }
         Event::AlarmRaised { kind, severity, .. } => format!("alarm {kind:?}, {severity:?}"),
-        Event::ThingWaited { thing, what } => format!("h{} waited: {what}", n(thing.0)),
-        Event::ThingSatisfied { thing, generation } => {
-            format!("h{} satisfied, generation {generation}", n(thing.0))
+        Event::ExternalDependencyRegistered { external_dependency, what } => {
+            format!("h{} waited: {what}", n(external_dependency.0))
         }
-        Event::ThingWithdrawn { thing, generation, worker } => {
+        Event::ExternalDependencySatisfied { external_dependency, generation } => {
+            format!("h{} satisfied, generation {generation}", n(external_dependency.0))
+        }
+        Event::ExternalDependencyRevoked { external_dependency, generation, worker } => {
             let by = worker.as_ref().map_or(String::new(), |worker| format!(" by {worker}"));
-            format!("h{} withdrawn{by}, generation {generation}", n(thing.0))
+            format!("h{} withdrawn{by}, generation {generation}", n(external_dependency.0))
         }
-        Event::ThingsForgotten { things } => {
-            let things: Vec<String> = things.iter().map(|thing| format!("h{}", n(thing.0))).collect();
-            format!("forgotten {}", things.join(", "))
+        Event::ExternalDependenciesEvicted { external_dependencies } => {
+            let external_dependencies: Vec<String> = external_dependencies
+                .iter()
+                .map(|external_dependency| format!("h{}", n(external_dependency.0)))
+                .collect();
+            format!("forgotten {}", external_dependencies.join(", "))
         }
         Event::DependencyOverridden {
             batch,
-            things,
+            external_dependencies,
             parents,
             counted_parents,
             quality,
@@ -250,19 +265,22 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             reason,
             ..
         } => {
-            let things: Vec<String> = things.iter().map(|thing| format!("h{}", n(thing.0))).collect();
+            let external_dependencies: Vec<String> = external_dependencies
+                .iter()
+                .map(|external_dependency| format!("h{}", n(external_dependency.0)))
+                .collect();
             let parents: Vec<String> = parents.iter().map(|parent| name(&parent.job)).collect();
             let quality = if *quality { ["quality".to_owned()].to_vec() } else { Vec::new() };
             let counted = if *counted_parents { ["counted parents".to_owned()].to_vec() } else { Vec::new() };
-            let all = [things, parents, counted, quality].concat().join(", ");
+            let all = [external_dependencies, parents, counted, quality].concat().join(", ");
             format!("b{} runs without {all}, unmet {unmet}: {reason}", n(batch.0))
         }
-        Event::ChecksRequested { batch: Some(batch), .. } => format!("b{} checks requested", n(batch.0)),
-        Event::ChecksRequested { batch: None, .. } => "checks requested".to_owned(),
+        Event::ProbesRequested { batch: Some(batch), .. } => format!("b{} checks requested", n(batch.0)),
+        Event::ProbesRequested { batch: None, .. } => "checks requested".to_owned(),
         Event::QualityRequested { batch, number, again_at } => {
             format!("b{} quality question {number}, again at {}", n(batch.0), time(again_at))
         }
-        Event::QualityTaken { batch, number, by } => {
+        Event::QualitySent { batch, number, by } => {
             format!("b{} quality question {number} taken by {by}", n(batch.0))
         }
         Event::QualityAnswered { batch, allowed, reason, .. } => {
@@ -272,24 +290,24 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let ready = if report.ready { "ready" } else { "not ready" };
             format!("reported {} {} {ready}", report.code, time(&report.logical_time))
         }
-        Event::ThirdPartyForgotten { count, .. } => format!("reports forgotten {count}"),
-        Event::ChecksLate { report } => format!("checks of {} late {} ms", report.authority, report.late_ms),
-        Event::ChecksRecovered { authority, .. } => format!("checks of {authority} recovered"),
+        Event::ThirdPartyEvicted { count, .. } => format!("reports forgotten {count}"),
+        Event::ProbesLate { report } => format!("checks of {} late {} ms", report.authority, report.late_ms),
+        Event::ProbesRecovered { authority, .. } => format!("checks of {authority} recovered"),
         Event::CalendarDefined { calendar } => format!("calendar defined {calendar}"),
         Event::TemplateDefined { template } => format!("template defined {template}"),
-        Event::TemplateRemoved { name } => format!("template removed {name}"),
-        Event::TemplateReceived { template } => format!("template received {template}"),
-        Event::TemplateForgotten { name } => format!("template forgotten {name}"),
+        Event::TemplateDeleted { name } => format!("template removed {name}"),
+        Event::TemplateReplicated { template } => format!("template received {template}"),
+        Event::TemplateDropped { name } => format!("template forgotten {name}"),
         Event::UsersAssigned { group, users, .. } => format!("{} users assigned to {group}", users.len()),
-        Event::UsersReceived { users } => format!("{} users received", users.len()),
-        Event::UserMoveAsked { user, from, .. } => format!("shard {from} asked to release user {user}"),
+        Event::UsersReplicated { users } => format!("{} users received", users.len()),
+        Event::UserMoveRequested { user, from, .. } => format!("shard {from} asked to release user {user}"),
         Event::UserMoved { user, to, .. } => {
             format!("user {user} moved to {}", to.as_ref().map_or("no group", |to| to.as_str()))
         }
-        Event::UserMoveRefused { user, reason, .. } => format!("user {user} not moved: {reason}"),
-        Event::UserReleased { user, tasks, .. } => format!("user {user} released, {} tasks", tasks.len()),
-        Event::UserKept { user, reason } => format!("user {user} kept: {reason}"),
-        Event::UserReceived { user, tasks, .. } => format!("user {user} received, {} tasks", tasks.len()),
+        Event::UserMoveRejected { user, reason, .. } => format!("user {user} not moved: {reason}"),
+        Event::UserDetached { user, tasks, .. } => format!("user {user} released, {} tasks", tasks.len()),
+        Event::UserDetachRejected { user, reason } => format!("user {user} kept: {reason}"),
+        Event::UserAttached { user, tasks, .. } => format!("user {user} received, {} tasks", tasks.len()),
         Event::TaskCreated { task, spec } => format!("p{} for {} created", n(task.0), spec.executor),
         Event::TaskChanged { task, version, .. } => format!("p{} changed to version {version}", n(task.0)),
         Event::TaskDeleted { task } => format!("p{} deleted", n(task.0)),
@@ -303,20 +321,20 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::GrantExpired { grant, user, .. } => format!("g{} of {user} expired", n(grant.0)),
         Event::TasksPurged { before, tasks } => format!("{} tasks purged before {before}", tasks.len()),
         Event::PoolDefined { pool } => format!("pool defined {pool}"),
-        Event::PoolRemoved { name } => format!("pool removed {name}"),
-        Event::PoolReceived { pool } => format!("pool received {pool}"),
-        Event::PoolForgotten { name } => format!("pool forgotten {name}"),
-        Event::RateOpened { name } => format!("rate of {name} opened"),
-        Event::PermitsReported { report } | Event::PermitsHeard { report, .. } => {
+        Event::PoolDeleted { name } => format!("pool removed {name}"),
+        Event::PoolReplicated { pool } => format!("pool received {pool}"),
+        Event::PoolDropped { name } => format!("pool forgotten {name}"),
+        Event::RateLimitReset { name } => format!("rate of {name} opened"),
+        Event::PermitsReported { report } | Event::PermitReportReceived { report, .. } => {
             let PermitReport { started, ended, unused, wanted, .. } = report;
             format!("permits: {started} started, {ended} ended, {unused} unused, {wanted} wanted")
         }
         Event::PermitsGranted { to, permits, .. } => format!("{permits} permits granted to shard {to}"),
         Event::PermitsReceived { permits, .. } => format!("{permits} permits received"),
-        Event::CalendarRemoved { name } => format!("calendar removed {name}"),
-        Event::CalendarReceived { calendar } => format!("calendar received {calendar}"),
-        Event::CalendarForgotten { name } => format!("calendar forgotten {name}"),
-        Event::FireMoved { job, next } => {
+        Event::CalendarDeleted { name } => format!("calendar removed {name}"),
+        Event::CalendarReplicated { calendar } => format!("calendar received {calendar}"),
+        Event::CalendarDropped { name } => format!("calendar forgotten {name}"),
+        Event::ScheduleRescheduled { job, next } => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("fire moved {}, next {next}", name(job))
         }
@@ -331,16 +349,16 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("{worker} load {} %, {} MiB free{sick}", measure.load_percent, measure.memory_free_mb)
         }
         Event::WorkerLost { worker, .. } => format!("{worker} lost"),
-        Event::WorkerFound { worker, .. } => format!("{worker} found"),
+        Event::WorkerRecovered { worker, .. } => format!("{worker} found"),
         Event::LeaseExpired { worker, .. } => format!("{worker} lease expired"),
         Event::WorkerDrained { worker } => format!("{worker} drained"),
         Event::WorkerResumed { worker } => format!("{worker} resumed"),
-        Event::WorkerUnfit { worker, reason, .. } => format!("{worker} unfit: {reason}"),
-        Event::WorkerFit { worker, .. } => format!("{worker} fit"),
-        Event::CommandQuarantined { reason, .. } => format!("quarantined: {reason}"),
+        Event::WorkerUnready { worker, reason, .. } => format!("{worker} unready: {reason}"),
+        Event::WorkerReady { worker, .. } => format!("{worker} fit"),
+        Event::CommandDeadLettered { reason, .. } => format!("dead_lettered: {reason}"),
         Event::TimerSuspended { entity, reason } => format!("suspended {entity}: {reason}"),
-        Event::LossAccepted { reason, .. } => format!("loss accepted: {reason}"),
-        Event::TimeSet { now } => format!("time set {}", time(now)),
+        Event::CommandLossAccepted { reason, .. } => format!("loss accepted: {reason}"),
+        Event::ClockSet { now } => format!("time set {}", time(now)),
     })
 }
 

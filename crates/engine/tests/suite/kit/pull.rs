@@ -39,7 +39,7 @@ impl World {
 
     /// The members of the group.
     pub(crate) fn members(&mut self, names: &[&str]) {
-        self.fact(Event::UsersReceived { users: names.iter().map(|name| user(name)).collect() });
+        self.fact(Event::UsersReplicated { users: names.iter().map(|name| user(name)).collect() });
         self.events();
     }
 

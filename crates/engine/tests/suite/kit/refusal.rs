@@ -49,7 +49,7 @@ pub(crate) fn refusal_changes_nothing(world: &World, record: CommandRecord) {
         return;
     }
     let is_note =
-        |recorded: &tidemill_model::Recorded| matches!(recorded.event, Event::CommandQuarantined { .. });
+        |recorded: &tidemill_model::Recorded| matches!(recorded.event, Event::CommandDeadLettered { .. });
     assert!(envelope.events.iter().all(is_note), "a refusal comes with {:?}", envelope.events);
     // One that is set aside may be the first that its shard hears of.
     let before = |id| world.partition.shards().find(|(shard, _)| *shard == id);

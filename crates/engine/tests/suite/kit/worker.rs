@@ -114,7 +114,7 @@ impl TestWorker {
             incarnation: self.incarnation.clone(),
             number: 0,
             measure: None,
-            unfit: None,
+            unready: None,
         })
     }
 

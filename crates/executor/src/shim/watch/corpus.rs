@@ -22,7 +22,7 @@ fn watch(said: &[u8]) -> Watch {
     Watch::new(getpid(), &spec, said.to_vec())
 }
 
-fn what_is_left(watch: Watch) -> (Vec<u8>, Option<Lease>, Option<super::KilledBecause>) {
+fn what_is_left(watch: Watch) -> (Vec<u8>, Option<Lease>, Option<super::KillCause>) {
     (watch.control, watch.lease, watch.killing.map(|killing| killing.because))
 }
 

@@ -8,28 +8,28 @@ use tidemill_log::{
     AppendError, Done, Error, From, MAX_FRAME_BYTES, MAX_RECORD_BYTES, NewRecord, QueueBound, Topic,
 };
 
-use super::site::{Make, PARTITIONS, PATIENCE, append, pipeline, read, site};
+use super::fixture::{Make, PARTITIONS, PATIENCE, append, fixture, pipeline, read};
 
 pub(crate) fn offsets_are_dense_and_in_order(make: &Make) {
-    let site = site(make);
-    let producer = site.producer();
+    let fixture = fixture(make);
+    let producer = fixture.producer();
     let values: Vec<Vec<u8>> = (0..1000_u32).map(|number| number.to_string().into_bytes()).collect();
     let outcomes = pipeline(producer.as_ref(), Topic::Commands, 1, values.clone());
     assert_eq!(outcomes, (0..1000).map(Ok).collect::<Vec<_>>());
-    let records = site.read_all(Topic::Commands, 1);
+    let records = fixture.read_all(Topic::Commands, 1);
     assert_eq!(records.iter().map(|record| record.offset).collect::<Vec<_>>(), (0..1000).collect::<Vec<_>>());
     assert_eq!(records.iter().map(|record| record.value.to_vec()).collect::<Vec<_>>(), values);
     assert!(records.iter().all(|record| record.key == b"key" && record.timestamp_ms > 1_600_000_000_000));
 }
 
 pub(crate) fn reader_begins_at_the_start_the_end_or_an_offset(make: &Make) {
-    let site = site(make);
-    let producer = site.producer();
+    let fixture = fixture(make);
+    let producer = fixture.producer();
     for value in ["0", "1", "2"] {
         append(producer.as_ref(), Topic::Commands, 0, value).unwrap();
     }
     let begins = [From::Start, From::Offset(1), From::Offset(3), From::End];
-    let readers = begins.map(|from| site.reader(Topic::Commands, 0, from));
+    let readers = begins.map(|from| fixture.reader(Topic::Commands, 0, from));
     append(producer.as_ref(), Topic::Commands, 0, "3").unwrap();
     for (mut reader, first) in readers.into_iter().zip([0, 1, 3, 3]) {
         let records = read(reader.as_mut(), 4 - first);
@@ -41,18 +41,18 @@ pub(crate) fn reader_begins_at_the_start_the_end_or_an_offset(make: &Make) {
 }
 
 pub(crate) fn offset_that_is_not_there_is_an_error(make: &Make) {
-    let site = site(make);
-    append(site.producer().as_ref(), Topic::Commands, 0, "0").unwrap();
-    let error = site.log.reader(Topic::Commands, 0, From::Offset(2)).err();
+    let fixture = fixture(make);
+    append(fixture.producer().as_ref(), Topic::Commands, 0, "0").unwrap();
+    let error = fixture.log.reader(Topic::Commands, 0, From::Offset(2)).err();
     assert!(matches!(error, Some(Error::OffsetOutOfRange { wanted: 2, low: 0, high: 1, .. })), "{error:?}");
 }
 
 /// Durable and volatile topics alike.
 pub(crate) fn waiting_reader_wakes_on_an_append(make: &Make) {
-    let site = site(make);
-    let producer = site.producer();
+    let fixture = fixture(make);
+    let producer = fixture.producer();
     for topic in Topic::ALL.into_iter().filter(|topic| *topic != Topic::Journal) {
-        let mut reader = site.reader(topic, 2, From::End);
+        let mut reader = fixture.reader(topic, 2, From::End);
         let (waits, waiting) = mpsc::channel();
         let started = Instant::now();
         let thread = thread::spawn(move || {
@@ -68,8 +68,8 @@ pub(crate) fn waiting_reader_wakes_on_an_append(make: &Make) {
 }
 
 pub(crate) fn waker_ends_a_wait(make: &Make) {
-    let site = site(make);
-    let mut reader = site.reader(Topic::Commands, 0, From::End);
+    let fixture = fixture(make);
+    let mut reader = fixture.reader(Topic::Commands, 0, From::End);
     let waker = reader.waker();
     let started = Instant::now();
     let thread = thread::spawn(move || {
@@ -85,10 +85,10 @@ pub(crate) fn waker_ends_a_wait(make: &Make) {
 }
 
 pub(crate) fn order_is_kept_per_producer(make: &Make) {
-    let site = site(make);
+    let fixture = fixture(make);
     thread::scope(|scope| {
         for writer in 0..4_u32 {
-            let producer = site.producer();
+            let producer = fixture.producer();
             scope.spawn(move || {
                 let values = (0..500_u32).map(|number| format!("{writer} {number}").into_bytes());
                 let outcomes = pipeline(producer.as_ref(), Topic::Commands, 0, values);
@@ -97,7 +97,7 @@ pub(crate) fn order_is_kept_per_producer(make: &Make) {
             });
         }
     });
-    let records = site.read_all(Topic::Commands, 0);
+    let records = fixture.read_all(Topic::Commands, 0);
     for writer in 0..4_u32 {
         let prefix = format!("{writer} ");
         let texts = records.iter().map(|record| String::from_utf8(record.value.to_vec()).unwrap());
@@ -108,8 +108,8 @@ pub(crate) fn order_is_kept_per_producer(make: &Make) {
 
 /// Of several, one that is refused keeps no other from the log.
 pub(crate) fn records_appended_together_have_an_outcome_each(make: &Make) {
-    let site = site(make);
-    let producer = site.producer();
+    let fixture = fixture(make);
+    let producer = fixture.producer();
     let (told, outcomes) = mpsc::channel();
     let record = |number: usize, topic, partition, value: Vec<u8>| {
         let told = told.clone();
@@ -133,17 +133,17 @@ pub(crate) fn records_appended_together_have_an_outcome_each(make: &Make) {
         panic!("{outcomes:?}");
     };
     let values = |topic, partition| {
-        let records = site.read_all(topic, partition).into_iter();
+        let records = fixture.read_all(topic, partition).into_iter();
         records.map(|record| String::from_utf8(record.value.to_vec()).unwrap()).collect::<Vec<_>>()
     };
     assert_eq!((values(commands, 0), values(replies, 1)), (vec!["a".into(), "d".into()], vec!["b".into()]));
 }
 
 pub(crate) fn partitions_and_topics_are_apart(make: &Make) {
-    let site = site(make);
-    let producer = site.producer();
+    let fixture = fixture(make);
+    let producer = fixture.producer();
     for topic in Topic::ALL.into_iter().filter(|topic| *topic != Topic::Journal) {
-        assert_eq!(site.log.partitions(topic), PARTITIONS);
+        assert_eq!(fixture.log.partitions(topic), PARTITIONS);
         for partition in 0..PARTITIONS {
             let value = format!("{topic} {partition}");
             assert_eq!(append(producer.as_ref(), topic, partition, value), Ok(0));
@@ -151,7 +151,7 @@ pub(crate) fn partitions_and_topics_are_apart(make: &Make) {
     }
     for topic in Topic::ALL.into_iter().filter(|topic| *topic != Topic::Journal) {
         for partition in 0..PARTITIONS {
-            let records = site.read_all(topic, partition);
+            let records = fixture.read_all(topic, partition);
             assert_eq!(records.len(), 1);
             assert_eq!(&records[0].value[..], format!("{topic} {partition}").as_bytes());
         }
@@ -159,9 +159,9 @@ pub(crate) fn partitions_and_topics_are_apart(make: &Make) {
 }
 
 pub(crate) fn poll_gives_no_more_than_asked_for(make: &Make) {
-    let site = site(make);
-    pipeline(site.producer().as_ref(), Topic::Commands, 0, (0..10_u8).map(|number| vec![number]));
-    let mut reader = site.reader(Topic::Commands, 0, From::Start);
+    let fixture = fixture(make);
+    pipeline(fixture.producer().as_ref(), Topic::Commands, 0, (0..10_u8).map(|number| vec![number]));
+    let mut reader = fixture.reader(Topic::Commands, 0, From::Start);
     let mut numbers = Vec::new();
     while numbers.len() < 10 {
         let records = reader.poll(3, PATIENCE).unwrap();
@@ -173,29 +173,29 @@ pub(crate) fn poll_gives_no_more_than_asked_for(make: &Make) {
 
 /// The timers and leases of the owner stand on this.
 pub(crate) fn acknowledged_record_is_below_the_end_asked_for_later(make: &Make) {
-    let site = site(make);
-    let producer = site.producer();
+    let fixture = fixture(make);
+    let producer = fixture.producer();
     for _ in 0..50 {
         let offset = append(producer.as_ref(), Topic::Commands, 0, "x").unwrap();
-        assert_eq!(site.log.range(Topic::Commands, 0).unwrap(), 0..offset + 1);
+        assert_eq!(fixture.log.range(Topic::Commands, 0).unwrap(), 0..offset + 1);
     }
 }
 
 pub(crate) fn record_over_the_bound_is_too_large_and_the_largest_is_not(make: &Make) {
-    let site = site(make);
-    let producer = site.producer();
+    let fixture = fixture(make);
+    let producer = fixture.producer();
     let too_large = append(producer.as_ref(), Topic::Commands, 0, vec![0; MAX_RECORD_BYTES - 2]);
     assert_eq!(too_large, Err(AppendError::TooLarge), "the key of 3 bytes counts");
     assert_eq!(append(producer.as_ref(), Topic::Commands, 0, vec![7; MAX_RECORD_BYTES - 3]), Ok(0));
     let too_large = append(producer.as_ref(), Topic::Journal, 0, vec![0; MAX_FRAME_BYTES + 1]);
     assert_eq!(too_large, Err(AppendError::TooLarge));
-    let records = site.read_all(Topic::Commands, 0);
+    let records = fixture.read_all(Topic::Commands, 0);
     assert_eq!(records.iter().map(|record| record.value.len()).collect::<Vec<_>>(), [MAX_RECORD_BYTES - 3]);
 }
 
 pub(crate) fn full_queue_takes_nothing(make: &Make) {
-    let site = make(QueueBound { records: 16, bytes: 1 << 20 });
-    let producer = site.producer();
+    let fixture = make(QueueBound { records: 16, bytes: 1 << 20 });
+    let producer = fixture.producer();
     let (told, outcomes) = mpsc::channel();
     let (mut appended, mut acknowledged, mut full) = (0, 0, 0);
     while full == 0 {
@@ -216,24 +216,24 @@ pub(crate) fn full_queue_takes_nothing(make: &Make) {
     }
     producer.flush(PATIENCE).unwrap();
     acknowledged += outcomes.try_iter().filter(Result::is_ok).count();
-    assert_eq!(site.log.range(Topic::Commands, 0).unwrap(), 0..acknowledged as u64);
+    assert_eq!(fixture.log.range(Topic::Commands, 0).unwrap(), 0..acknowledged as u64);
     assert!(append(producer.as_ref(), Topic::Commands, 0, "later").is_ok(), "there is room again");
 }
 
 pub(crate) fn unknown_partition_is_refused(make: &Make) {
-    let site = site(make);
-    let outcome = append(site.producer().as_ref(), Topic::Commands, PARTITIONS, "x");
+    let fixture = fixture(make);
+    let outcome = append(fixture.producer().as_ref(), Topic::Commands, PARTITIONS, "x");
     assert!(matches!(outcome, Err(AppendError::Refused(_))), "{outcome:?}");
-    let error = site.log.reader(Topic::Commands, PARTITIONS, From::Start).err();
+    let error = fixture.log.reader(Topic::Commands, PARTITIONS, From::Start).err();
     assert!(matches!(error, Some(Error::NoSuchPartition { count: PARTITIONS, .. })), "{error:?}");
-    let error = site.log.range(Topic::Commands, PARTITIONS).err();
+    let error = fixture.log.range(Topic::Commands, PARTITIONS).err();
     assert!(matches!(error, Some(Error::NoSuchPartition { count: PARTITIONS, .. })), "{error:?}");
 }
 
 /// An owner drops its producer on an unknown outcome: each append still gets an answer, and a true one.
 pub(crate) fn completions_outlive_their_producer(make: &Make) {
-    let site = site(make);
-    let producer = site.producer();
+    let fixture = fixture(make);
+    let producer = fixture.producer();
     let (told, outcomes) = mpsc::channel();
     for number in 0..200_u32 {
         let told = told.clone();
@@ -243,7 +243,7 @@ pub(crate) fn completions_outlive_their_producer(make: &Make) {
     drop((producer, told));
     let outcomes: Vec<(u32, Result<u64, AppendError>)> = outcomes.into_iter().collect();
     assert_eq!(outcomes.len(), 200, "every completion was called, once");
-    let records = site.read_all(Topic::Commands, 0);
+    let records = fixture.read_all(Topic::Commands, 0);
     for (number, outcome) in outcomes {
         match outcome {
             Ok(offset) => {
@@ -260,8 +260,8 @@ pub(crate) fn completions_outlive_their_producer(make: &Make) {
 }
 
 pub(crate) fn only_member_is_suggested_everything(make: &Make) {
-    let site = site(make);
-    let mut membership = site.log.membership("me").unwrap();
+    let fixture = fixture(make);
+    let mut membership = fixture.log.membership("me").unwrap();
     let end = Instant::now() + PATIENCE;
     let all: Vec<u32> = (0..PARTITIONS).collect();
     while membership.suggested(Duration::from_millis(200)).unwrap() != all {

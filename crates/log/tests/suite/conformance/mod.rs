@@ -5,11 +5,11 @@
 //! is not in it.
 
 pub(crate) mod bytes;
+pub(crate) mod fixture;
 pub(crate) mod journal;
-pub(crate) mod site;
 
 /// Makes a test of every fact. `$make` takes a [`QueueBound`](tidemill_log::QueueBound) and gives a
-/// [`Site`](site::Site).
+/// [`Fixture`](site::Site).
 macro_rules! suite {
     ($make:path) => {
         suite!(@ $make, bytes:

@@ -10,7 +10,7 @@ use tidemill_log::{
 };
 
 use super::Topics;
-use crate::conformance::site::{append, read};
+use crate::conformance::fixture::{append, read};
 
 /// Within this a start has ended that cannot succeed.
 const BOUND: Duration = Duration::from_secs(20);

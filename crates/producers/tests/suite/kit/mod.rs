@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 use tidemill_model::{
-    Command, CommandRecord, LiveAnswer, LiveQuery, Outcome, QualityAsk, Reply, ShardId, ThingId, WantedThing,
+    Command, CommandRecord, ExternalDependencyId, LiveAnswer, LiveQuery, Outcome, QualityQuestion, Reply,
+    ShardId, WantedExternalDependency,
 };
 use tidemill_producers::{Config, Outside, Submitter, instance_id};
 
@@ -19,21 +20,21 @@ const PARTITIONS: u32 = 4;
 type Decide = dyn Fn(&CommandRecord) -> Outcome + Send + Sync;
 
 /// The log, and what owners know.
-pub(crate) struct Site {
+pub(crate) struct Fixture {
     pub(crate) log: MemoryLog,
-    pub(crate) things: Arc<Mutex<BTreeMap<ShardId, Vec<WantedThing>>>>,
-    pub(crate) asks: Arc<Mutex<BTreeMap<ShardId, Vec<QualityAsk>>>>,
+    pub(crate) external_dependencies: Arc<Mutex<BTreeMap<ShardId, Vec<WantedExternalDependency>>>>,
+    pub(crate) asks: Arc<Mutex<BTreeMap<ShardId, Vec<QualityQuestion>>>>,
     heard: Arc<Mutex<Vec<CommandRecord>>>,
     end: Arc<AtomicBool>,
     owners: Vec<JoinHandle<()>>,
 }
 
-impl Site {
+impl Fixture {
     /// Owners that decide everything as this says.
     pub(crate) fn start(decide: impl Fn(&CommandRecord) -> Outcome + Send + Sync + 'static) -> Self {
-        let mut site = Self {
+        let mut fixture = Self {
             log: MemoryLog::new(PARTITIONS),
-            things: Arc::default(),
+            external_dependencies: Arc::default(),
             asks: Arc::default(),
             heard: Arc::default(),
             end: Arc::default(),
@@ -41,9 +42,9 @@ impl Site {
         };
         let decide: Arc<Decide> = Arc::new(decide);
         for partition in 0..PARTITIONS {
-            site.owners.push(site.own(partition, Arc::clone(&decide)));
+            fixture.owners.push(fixture.own(partition, Arc::clone(&decide)));
         }
-        site
+        fixture
     }
 
     fn own(&self, partition: u32, decide: Arc<Decide>) -> JoinHandle<()> {
@@ -73,8 +74,8 @@ impl Site {
 
     /// What a process of this name sees of it.
     pub(crate) fn outside(&self, name: &str) -> Outside {
-        let (things, asks) = (Arc::clone(&self.things), Arc::clone(&self.asks));
-        let known = Arc::clone(&self.things);
+        let (external_dependencies, asks) = (Arc::clone(&self.external_dependencies), Arc::clone(&self.asks));
+        let known = Arc::clone(&self.external_dependencies);
         let gates = Arc::clone(&self.asks);
         let submitter =
             Submitter::start(Arc::new(self.log.clone()), instance_id(name), Config::default()).unwrap();
@@ -83,10 +84,12 @@ impl Site {
             submitter,
             ask: Arc::new(move |shard, query| {
                 Ok(match query {
-                    LiveQuery::WantedThings { after, limit } => {
-                        let all = things.lock().unwrap().get(&shard).cloned().unwrap_or_default();
-                        let (things, more) = page(all, after, limit, |thing| thing.id);
-                        LiveAnswer::Wanted { things, more }
+                    LiveQuery::WantedExternalDependencies { after, limit } => {
+                        let all =
+                            external_dependencies.lock().unwrap().get(&shard).cloned().unwrap_or_default();
+                        let (external_dependencies, more) =
+                            page(all, after, limit, |external_dependency| external_dependency.id);
+                        LiveAnswer::Wanted { external_dependencies, more }
                     }
                     LiveQuery::WantedQuality { after, limit } => {
                         let all = asks.lock().unwrap().get(&shard).cloned().unwrap_or_default();
@@ -109,15 +112,18 @@ impl Site {
 
     /// Makes these the paths that a shard waits for.
     pub(crate) fn wait_for(&self, shard: ShardId, paths: impl IntoIterator<Item = String>) {
-        let thing = |(number, path): (i64, String)| WantedThing {
-            id: ThingId::mint(number as u64, shard),
+        let external_dependency = |(number, path): (i64, String)| WantedExternalDependency {
+            id: ExternalDependencyId::mint(number as u64, shard),
             generation: 1,
             path: path.into(),
             mark: None,
             urgent: false,
             nudge: 0,
         };
-        self.things.lock().unwrap().insert(shard, (1..).zip(paths).map(thing).collect());
+        self.external_dependencies
+            .lock()
+            .unwrap()
+            .insert(shard, (1..).zip(paths).map(external_dependency).collect());
     }
 
     /// Commands so far.
@@ -127,7 +133,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.end.store(true, Ordering::SeqCst);
         for owner in self.owners.drain(..) {
@@ -136,7 +142,7 @@ impl Drop for Site {
     }
 }
 
-/// As owners give it: two things at most, so that there are pages.
+/// As owners give it: two external dependencies at most, so that there are pages.
 fn page<T, K: PartialOrd>(
     all: Vec<T>,
     after: Option<K>,

@@ -138,14 +138,14 @@ pub(crate) fn shard() -> Vec<(u16, Value)> {
     let second = definition(job(2), "report", json!([{"job": job(1)}]));
     let next = json!({"at": time(START_MS), "logical_time": time(START_MS - 60_000)});
     vec![
-        (1, json!({"group_received": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}})),
+        (1, json!({"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}})),
         (
             1,
-            json!({"job_received": {
+            json!({"job_replicated": {
                 "definition": definition(job(1), "load", json!([])), "enabled": true, "next": next,
             }}),
         ),
-        (1, json!({"job_received": {"definition": second, "enabled": true}})),
+        (1, json!({"job_replicated": {"definition": second, "enabled": true}})),
         (
             1,
             json!({"worker_registered": {
@@ -254,7 +254,7 @@ fn life(n: i64, dice: &mut Dice) -> Vec<Value> {
 }
 
 /// PUL-14: versions of tasks that no kept task and no kept grant names leave the tables; all others stay. Tables that
-/// are made anew come to the same.
+/// are rebuilt come to the same.
 pub(crate) fn versions_that_nobody_names_leave(tables: &Arc<dyn Tables>) {
     use tidemill_projector::{Config, Shutdown, purge, rebuild, verify};
     use tidemill_store::rows::PullTaskVersionRow;
@@ -320,7 +320,7 @@ pub(crate) fn versions_that_nobody_names_leave(tables: &Arc<dyn Tables>) {
     assert_eq!(tables.left_grants().unwrap(), [(1, id(12))].into());
     is_what_the_journal_says();
     make();
-    assert_eq!(left(), [(1, 2), (1, 6), (2, 1)], "tables that are made anew");
+    assert_eq!(left(), [(1, 2), (1, 6), (2, 1)], "tables that are rebuilt");
     is_what_the_journal_says();
 
     // Ended, deleted, forgotten by the owner: the second task goes, and its version with it.

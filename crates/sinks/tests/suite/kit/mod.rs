@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use support::{Database, Dice, Owner, START_MS, time};
 use tidemill_log::Log;
 use tidemill_projector::Shutdown;
-use tidemill_sinks::{Error, Opener, PartitionStatus, Progress, run_with};
+use tidemill_sinks::{Error, Opener, Progress, SinkPartitionStatus, run_with};
 use tidemill_store::rows::PullGrantRow;
 use tidemill_store::{PageRequest, PullGrantFilter, ReadPullTables};
 
@@ -41,7 +41,7 @@ pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// A log, its read tables that a projector keeps, and owners that decide.
-pub(crate) struct Site {
+pub(crate) struct Fixture {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) database: Database,
     owners: Vec<Owner>,
@@ -55,7 +55,7 @@ pub(crate) struct Site {
     shutdown: Shutdown,
 }
 
-impl Site {
+impl Fixture {
     /// With two tasks in each of two partitions.
     pub(crate) fn new(seed: u64) -> Self {
         let (_, log) = support::log(PARTITIONS);
@@ -64,7 +64,7 @@ impl Site {
             let shard = partition as u16 + 1;
             owner.decide(vec![(
                 shard,
-                json!({"group_received": {"group": shard, "name": "demo", "worker_key": "aa", "settings": {}}}),
+                json!({"group_replicated": {"group": shard, "name": "demo", "worker_key": "aa", "settings": {}}}),
             )]);
             owner.decide(vec![
                 (shard, created(task_of(partition, 0))),
@@ -77,7 +77,7 @@ impl Site {
             let (log, tables, told) = (Arc::clone(&log), Arc::clone(&database.tables), shutdown.clone());
             let progress = tidemill_projector::Progress::new();
             let config = tidemill_projector::Config {
-                pace_ms: 1,
+                min_write_interval_ms: 1,
                 cached_rows: 100,
                 ..tidemill_projector::Config::default()
             };
@@ -168,7 +168,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.shutdown.request();
         if let Some(projector) = self.projector.take() {
@@ -187,24 +187,24 @@ pub(crate) struct Running {
 
 impl Running {
     /// All partitions of all sinks.
-    pub(crate) fn partitions(&self) -> Vec<PartitionStatus> {
+    pub(crate) fn partitions(&self) -> Vec<SinkPartitionStatus> {
         self.progress.sinks(|_| 0).into_iter().flat_map(|sink| sink.partitions).collect()
     }
 
     /// Waits until every sink has stored all that the site decided.
-    pub(crate) fn catch_up(&self, site: &Site) {
+    pub(crate) fn catch_up(&self, fixture: &Fixture) {
         until("sinks have caught up", || {
             let all = self.partitions();
             assert_eq!(all.iter().find(|it| it.stopped), None);
-            !all.is_empty() && all.iter().all(|it| it.stored >= Some(site.ends[it.partition as usize]))
+            !all.is_empty() && all.iter().all(|it| it.stored >= Some(fixture.ends[it.partition as usize]))
         });
     }
 
     /// Has the site decide so many times, and waits until a sink has stored part of that.
-    pub(crate) fn stores(&self, site: &mut Site, decisions: usize) {
-        let ends = site.ends.clone();
-        site.works(decisions);
-        let is_part = |it: &PartitionStatus| it.stored > Some(ends[it.partition as usize]);
+    pub(crate) fn stores(&self, fixture: &mut Fixture, decisions: usize) {
+        let ends = fixture.ends.clone();
+        fixture.works(decisions);
+        let is_part = |it: &SinkPartitionStatus| it.stored > Some(ends[it.partition as usize]);
         until("a part is stored", || self.partitions().iter().any(is_part));
     }
 
@@ -212,16 +212,16 @@ impl Running {
     /// how threads come about.
     pub(crate) fn stores_until(
         &self,
-        site: &mut Site,
+        fixture: &mut Fixture,
         (rounds, decisions): (usize, usize),
         what: &str,
         enough: impl Fn() -> bool,
     ) {
         let begun_at = Instant::now();
-        (0..rounds).for_each(|_| self.stores(site, decisions));
+        (0..rounds).for_each(|_| self.stores(fixture, decisions));
         while !enough() {
             assert!(begun_at.elapsed() < 3 * LONG, "not within {:?}: {what}", 3 * LONG);
-            self.stores(site, decisions);
+            self.stores(fixture, decisions);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The client, with what it trusts, and a first try that tells what waiting would not mend.
+//! The client, with what it trusts, and a first try that tells what waiting would not fix.
 
 use std::error::Error as StdError;
 use std::io;

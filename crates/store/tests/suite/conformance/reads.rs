@@ -116,8 +116,8 @@ fn worker_of(group: &str) -> WorkerRow {
         load_percent: None,
         measured_at: None,
         overloaded: false,
-        unfit_reason: None,
-        unfit_at: None,
+        unready_reason: None,
+        unready_since: None,
     }
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn waiting_batches_say_for_what(bench: &impl Bench) {
         worker_of("free"),
         worker_of("busy"),
         WorkerRow { drained: true, ..worker_of("dry") },
-        WorkerRow { unfit_reason: Some("no disk".into()), ..worker_of("sick") },
+        WorkerRow { unready_reason: Some("no disk".into()), ..worker_of("sick") },
         WorkerRow { overloaded: true, ..worker_of("hot") },
         WorkerRow { state: "lost".into(), ..worker_of("none") },
     ];
@@ -188,7 +188,7 @@ pub(crate) fn waiting_batches_say_for_what(bench: &impl Bench) {
         (9, "pool"),
         (10, "no_slot"),
         (11, "drained"),
-        (12, "unfit"),
+        (12, "unready"),
         (13, "worker_overloaded"),
     ];
     for (batch, waits_for) in expected {

@@ -69,7 +69,7 @@ pub(crate) fn keys_compare_by_bytes(bench: &impl Bench) {
         app: app.into(),
         hash: app.into(),
         role: "viewer".into(),
-        group_names: "[]".into(),
+        groups: "[]".into(),
         accounts: "[]".into(),
         defined_at: 1,
     };

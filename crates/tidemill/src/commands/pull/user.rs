@@ -43,7 +43,7 @@ pub(super) fn run(session: &Session, command: PullUserCommand) -> Done<Exit> {
             let answer = session.client.post(&format!("{}/move", one(&user)), Some(&json!({ "to": to })))?;
             Ok(session.show(&answer, |_| format!("User {user} is a member of {to}.")))
         }
-        PullUserCommand::Rm { user } => {
+        PullUserCommand::Delete { user } => {
             let answer = session.client.write(Method::Delete, &one(&user), None, None)?;
             Ok(session.show(&answer, |_| format!("User {user} has no group any more.")))
         }

@@ -22,7 +22,7 @@ const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
 const PARTITIONS: u32 = 3;
 /// The group that executors work for. Its shard lies in partition [`Cluster::DEMO`].
 const GROUP: &str = "demo";
-/// Before a wish that found nobody is sent again.
+/// Before a request that found nobody is sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) struct Cluster {
@@ -96,6 +96,12 @@ impl Cluster {
         cluster.server = format!("http://{}", rest.split_whitespace().next().unwrap());
         cluster.define_group();
         cluster
+    }
+
+    /// Kills the projector, which also publishes the feed, and starts another one.
+    pub(crate) fn restart_projector(&mut self) {
+        self.signal("projector", Signal::KILL);
+        self.start_role("projector", "projector", &[]);
     }
 
     /// The bounds of the group, short enough to wait for.
@@ -280,19 +286,19 @@ impl Cluster {
         topics::delete_records(&self.kafka.brokers, &self.kafka.topic_name(topic), partition).unwrap();
     }
 
-    /// Deletes a topic and makes it anew.
+    /// Deletes a topic and rebuilds it.
     pub(crate) fn recreate(&self, topic: Topic) {
         topics::delete(&self.kafka.brokers, &[self.kafka.topic_name(topic)]).unwrap();
-        until("the topic is made anew", || {
+        until("the topic is rebuilt", || {
             let output = self.run(&["topics", "create"]);
             output.status.success().then_some(())
         });
     }
 
     /// A topic that is not of the log, and the way to write it: as if its events were another log's.
-    pub(crate) fn topic_of_the_site(&mut self) -> (String, KafkaLog) {
+    pub(crate) fn topic_of_the_fixture(&mut self) -> (String, KafkaLog) {
         let mut kafka = self.kafka.clone();
-        kafka.prefix.push_str("-site");
+        kafka.prefix.push_str("-fixture");
         self.others.push(Topics(kafka.clone()));
         KafkaLog::create_topics(&kafka).unwrap();
         (kafka.topic_name(Topic::Events), KafkaLog::open(&kafka).unwrap())
@@ -374,20 +380,30 @@ impl Cluster {
 
     /// A write that is done once, however often it has to be asked for.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
+        self.write("POST", path, Some(body))
+    }
+
+    /// A write that is done once, however often it has to be asked for.
+    pub(crate) fn write(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let key = random::<16>();
         let mut last = String::new();
         let begun_at = Instant::now();
         while begun_at.elapsed() < PATIENCE {
-            let request = ureq::post(format!("{}{path}", self.server))
+            let request = ureq::http::Request::builder()
+                .method(method)
+                .uri(format!("{}{path}", self.server))
                 .header("Authorization", self.authorization())
-                .header("Idempotency-Key", &key);
-            match request.send_json(body).and_then(|mut answer| answer.body_mut().read_json()) {
+                .header("Idempotency-Key", &key)
+                .header("Content-Type", "application/json")
+                .body(body.map_or_else(String::new, Value::to_string))
+                .unwrap();
+            match ureq::run(request).and_then(|mut answer| answer.body_mut().read_json()) {
                 Ok(answer) => return answer,
                 Err(error) => last = error.to_string(),
             }
             thread::sleep(AGAIN);
         }
-        panic!("not within {PATIENCE:?}: POST {path}: {last}");
+        panic!("not within {PATIENCE:?}: {method} {path}: {last}");
     }
 
     /// Makes one batch of the job by hand, beside what is unfinished.
@@ -400,7 +416,7 @@ impl Cluster {
 
     pub(crate) fn apply_file(&self, file: &Path) -> Value {
         let apply = ["job", "apply", "-f", file.to_str().unwrap(), "-o", "json"];
-        let answer: Value = until("it is in force in every group", || {
+        let answer: Value = until("it is in effect in every group", || {
             let output = self.run(&apply);
             let (out, told) =
                 (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

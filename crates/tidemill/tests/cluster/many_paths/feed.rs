@@ -60,20 +60,20 @@ pub(crate) fn follow((server, key): (String, String)) -> Arc<Mutex<Told>> {
 
 impl Told {
     fn take(&mut self, Event { kind, time, data }: Event) {
-        let thing = || data["thing"].as_i64().unwrap();
+        let external_dependency = || data["external_dependency"].as_i64().unwrap();
         match kind.trim_start_matches("tidemill.").trim_end_matches(".v1") {
-            "thing.waited" => {
+            "external_dependency.registered" => {
                 let path = data["what"]["path"]["path"].as_str().unwrap().to_owned();
-                self.paths.insert(thing(), path);
+                self.paths.insert(external_dependency(), path);
             }
-            "thing.satisfied" => {
-                self.found.entry(self.paths[&thing()].clone()).or_insert(time);
+            "external_dependency.satisfied" => {
+                self.found.entry(self.paths[&external_dependency()].clone()).or_insert(time);
             }
-            "thing.withdrawn" => self.withdrawn += 1,
+            "external_dependency.revoked" => self.withdrawn += 1,
             "batch.generated" => self.generated += 1,
             "batch.finished" if data["result"] == "success" => self.succeeded += 1,
             "batch.finished" => self.ended_otherwise += 1,
-            "checks.late" => self.late.push(data["report"]["authority"].as_str().unwrap().to_owned()),
+            "probes.late" => self.late.push(data["report"]["authority"].as_str().unwrap().to_owned()),
             _ => {}
         }
     }

@@ -9,7 +9,7 @@ mod scenario;
 
 use std::path::Path;
 
-use self::scenario::{Scale, Site};
+use self::scenario::{Fixture, Scale};
 use crate::kit::Cluster;
 use crate::server::Server;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use serde_json::Value;
 /// Everything in one process, on the embedded log.
 struct Standalone(Server);
 
-impl Site for Standalone {
+impl Fixture for Standalone {
     fn group(&self) -> &'static str {
         "default"
     }
@@ -41,7 +41,7 @@ impl Site for Standalone {
 /// Every role a process of its own, on Kafka; two of them look for paths, and one of these is killed.
 struct OnKafka(Cluster);
 
-impl Site for OnKafka {
+impl Fixture for OnKafka {
     fn group(&self) -> &'static str {
         "demo"
     }

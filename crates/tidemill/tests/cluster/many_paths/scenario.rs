@@ -69,7 +69,7 @@ impl Scale {
 }
 
 /// Where it happens.
-pub(crate) trait Site {
+pub(crate) trait Fixture {
     /// The group that has workers.
     fn group(&self) -> &'static str;
     fn apply_file(&self, file: &Path);
@@ -83,7 +83,7 @@ pub(crate) trait Site {
 /// A path, and when it was there.
 type Made = BTreeMap<String, Timestamp>;
 
-pub(crate) fn run(name: &str, site: &mut impl Site, scale: Scale) {
+pub(crate) fn run(name: &str, fixture: &mut impl Fixture, scale: Scale) {
     let begun_at = Instant::now();
     let say = |what: String| println!("{name}, {:5.1} s: {what}", begun_at.elapsed().as_secs_f64());
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -94,8 +94,8 @@ pub(crate) fn run(name: &str, site: &mut impl Site, scale: Scale) {
 
     let paths: Vec<String> = (1..scale.paths).map(|n| format!("/c2/{}/{n}", n % 100)).collect();
     let hung = format!("hdfs://{}/c2/hung", proxy.address);
-    let told = feed::follow(site.api());
-    wait_for(site, scale, &hdfs.url, &paths, &hung);
+    let told = feed::follow(fixture.api());
+    wait_for(fixture, scale, &hdfs.url, &paths, &hung);
     let per_path = scale.batches / scale.paths;
     until(scale, "all batches wait", &told, |told| told.generated == scale.batches + per_path);
     say(format!("{} batches wait for {} paths", scale.batches, scale.paths));
@@ -110,7 +110,7 @@ pub(crate) fn run(name: &str, site: &mut impl Site, scale: Scale) {
     });
     say(format!("the name node has answered {} look-ups and listings so far", hdfs.calls()));
     hdfs.signal("-KILL");
-    site.disturb();
+    fixture.disturb();
     until(scale, "the dead name node is told of", &told, |told| told.late.contains(&hdfs.url));
     hdfs.start_again();
     say("the name node was killed and answers again".to_owned());
@@ -131,14 +131,14 @@ pub(crate) fn run(name: &str, site: &mut impl Site, scale: Scale) {
     assert_eq!(told.found.len(), scale.paths);
     say(format!("all {} batches have run", scale.batches));
     say(format!("the name node has answered {} look-ups and listings since its second start", hdfs.calls()));
-    if let Some(status) = site.json(&["status"]).get("paths") {
+    if let Some(status) = fixture.json(&["status"]).get("paths") {
         say(format!("the prober: {status}"));
     }
 }
 
 /// One job for each path, as many batches of it as there are for a path; a parent's batches bring them.
-fn wait_for(site: &impl Site, scale: Scale, url: &str, paths: &[String], hung: &str) {
-    let group = site.group();
+fn wait_for(fixture: &impl Fixture, scale: Scale, url: &str, paths: &[String], hung: &str) {
+    let group = fixture.group();
     let inputs = paths.iter().map(|path| format!("{url}{path}")).chain([hung.to_owned()]);
     let waits = inputs.enumerate().map(|(number, input)| {
         let job = format!("name: wait-{number}, group: {group}, type: noop, parents: [start]");
@@ -150,12 +150,12 @@ fn wait_for(site: &impl Site, scale: Scale, url: &str, paths: &[String], hung: &
     let file = dir.path().join("jobs.yaml");
     for jobs in jobs.chunks(AT_ONCE) {
         std::fs::write(&file, format!("jobs:\n{}\n", jobs.join("\n"))).unwrap();
-        site.apply_file(&file);
+        fixture.apply_file(&file);
     }
     let start = format!("{group}/start");
     for number in 0..scale.batches / scale.paths {
         let logical_time = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(number as i64);
-        site.json(&["job", "run", &start, "--concurrent", "--logical-time", &logical_time.to_string()]);
+        fixture.json(&["job", "run", &start, "--concurrent", "--logical-time", &logical_time.to_string()]);
     }
 }
 

@@ -1,0 +1,146 @@
+//! What batches wait for outside: overrides, the quality service's call back, third parties, and checks of paths.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tidemill_model::{BatchId, Command, Role, ShardId, ThirdPartyReport, Waiver, bounds};
+use tidemill_store::ReadTables;
+
+use super::batches::shard_of_batch;
+use super::run::written;
+use crate::Problem;
+use crate::app::App;
+use crate::body::{Body, parse};
+use crate::params::{Params, id};
+use crate::rights::Caller;
+use crate::view::{LateProbeView, List, ThirdPartyView, Written};
+use crate::write::Write;
+
+/// Without which of its conditions a batch is to run, and why.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OverrideRequest {
+    /// `"all"`, `"quality"`, `{"path": …}`, `{"third_party": …}` or `{"parent": {"job": …, "logical_time": …}}`,
+    /// where the time may be left out.
+    #[schemars(with = "Waiver")]
+    what: serde_json::Value,
+    /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
+    reason: String,
+}
+
+/// Lets a batch run without some of its unmet conditions (DEP-7).
+pub(super) async fn waive(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let batch: BatchId = id("batch", &text)?;
+    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
+    let OverrideRequest { what, reason } = parse(body)?;
+    let rule = "must be \"all\", \"quality\", {\"path\": …}, {\"third_party\": …} or \
+                {\"parent\": {\"job\": …, \"logical_time\": …}}";
+    let given = what.to_string();
+    let what: Waiver = serde_json::from_value(what).map_err(|_| Problem::field("what", given, rule))?;
+    let command = Command::OverrideDependency { batch, what, reason };
+    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
+}
+
+/// What the quality service says of a batch.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QualityRequest {
+    /// Whether it may run.
+    allowed: bool,
+    /// Why; at most 500 characters are kept.
+    #[serde(default)]
+    reason: String,
+}
+
+/// The quality service's call back (DQ-2).
+pub(super) async fn quality(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let batch: BatchId = id("batch", &text)?;
+    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
+    let QualityRequest { allowed, reason } = parse(body)?;
+    let command = Command::AnswerQuality { batch, allowed, reason };
+    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
+}
+
+/// A third party says that something is ready, or is so no longer (DEP-2).
+pub(super) async fn report(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let right = caller.for_site(Role::User)?;
+    let report: ThirdPartyReport = parse(body)?;
+    let command = Command::ReportThirdParty(report);
+    written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
+}
+
+/// What third parties said last, by code and logical time.
+pub(super) async fn reports(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Json<List<ThirdPartyView>>, Problem> {
+    params.only(&["limit", "cursor", "code"])?;
+    let (code, request) = (params.text("code"), params.page()?);
+    let page = app.read(move |tables| tables.third_party_reports(code.as_deref(), &request)).await?;
+    Ok(Json(List::of(page, ThirdPartyView::from)))
+}
+
+/// What is to be probed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProbeRequest {
+    /// What this batch waits for; absent: everything, which takes an administrator's key that is bound to no group.
+    #[serde(default)]
+    batch: Option<i64>,
+}
+
+/// Paths are probed at once (DEP-9).
+pub(super) async fn probe_now(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let ProbeRequest { batch } = parse(body)?;
+    let batch = batch.map(BatchId);
+    let (shard, right) = match batch {
+        Some(batch) => shard_of_batch(&app, batch, |group| caller.for_group(group)).await?,
+        None => (ShardId::CATALOGUE, caller.for_site(Role::Administrator)?),
+    };
+    written(Write::new(&app, right, &headers)?.send(shard, Command::ProbeNow { batch }).await?)
+}
+
+/// Checks of paths that fail or are late (DEP-5), of all groups: a prober's report names paths, and no group.
+pub(super) async fn late_probes(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Json<List<LateProbeView>>, Problem> {
+    params.only(&[])?;
+    let rows = app.read(|tables| tables.late_probes()).await?;
+    Ok(Json(List { items: rows.into_iter().map(LateProbeView::from).collect(), next: None }))
+}

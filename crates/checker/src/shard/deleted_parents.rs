@@ -1,0 +1,52 @@
+//! `deleted_parents_waited_for`: what was deleted though jobs name it as parent is no time that was skipped.
+
+use tidemill_model::{BatchId, JobId, Timestamp};
+
+use super::Shard;
+use super::skipped::Skips;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+impl Shard {
+    /// Whether a definition of this shard names a job that was deleted.
+    pub(super) fn names_deleted(&self, parent: JobId) -> bool {
+        let names = |version: &super::job::Version| version.parents.contains(&parent);
+        self.deleted_parents.contains(&parent)
+            && self
+                .jobs
+                .values()
+                .any(|job| !job.removed && job.newest().is_some_and(|(_, version)| names(version)))
+    }
+
+    /// A batch takes a time of a parent for met.
+    pub(super) fn met_by_deleted(
+        &self,
+        at: &At<'_>,
+        batch: BatchId,
+        (parent, time): (JobId, Timestamp),
+        found: &mut Findings,
+    ) {
+        if !self.names_deleted(parent) {
+            return;
+        }
+        let may_be_met = match self.jobs.get(&parent) {
+            Some(job) => {
+                self.runs.contains_key(&(parent, time))
+                    || match job.skips_off {
+                        Skips::Before(next) => time < next,
+                        Skips::Everything | Skips::Unknown => true,
+                        Skips::Nothing | Skips::AsParents => false,
+                    }
+            }
+            None => self.elsewhere.may_count(parent, time),
+        };
+        if !may_be_met {
+            let why = format!(
+                "batch {batch} takes {parent} for {time} for met, and that job was deleted without a batch for it, while \
+                 definitions name it"
+            );
+            at.breaks(found, Invariant::DeletedParentsWaitedFor, why);
+        }
+    }
+}

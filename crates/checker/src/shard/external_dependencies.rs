@@ -1,0 +1,362 @@
+//! What batches wait for outside: external dependencies that come and go, the quality service's word, and what a person waives.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tidemill_model::{BatchId, Event, ExternalDependency, ExternalDependencyId, Timestamp, WaivedParent};
+
+use super::Shard;
+use super::batch::{Batch, Phase, Waits};
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+const RULE: Invariant = Invariant::ExternalDependenciesComeAndGoInTurn;
+const QUALITY: Invariant = Invariant::QualityAskedInTurn;
+
+/// The external dependencies of a shard.
+#[derive(Debug, Default)]
+pub(super) struct ExternalDependencies {
+    known: HashMap<ExternalDependencyId, Known>,
+    numbers: HashMap<ExternalDependency, ExternalDependencyId>,
+    last: i64,
+}
+
+#[derive(Debug)]
+struct Known {
+    what: ExternalDependency,
+    generation: u64,
+    there: bool,
+    waiters: BTreeSet<BatchId>,
+    said: u64,
+}
+
+/// What one batch waits for besides parents.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    pub(super) external_dependencies: Vec<ExternalDependencyId>,
+    /// Things and parents that a person lets it run without.
+    waived: BTreeSet<ExternalDependencyId>,
+    pub(super) waived_parents: Vec<WaivedParent>,
+    gate: Option<Gate>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    number: u32,
+    taken: bool,
+    again_at: Option<Timestamp>,
+    allowed: Option<bool>,
+    waived: bool,
+}
+
+impl Gate {
+    fn is_open(&self) -> bool {
+        self.waived || self.allowed == Some(true)
+    }
+}
+
+impl Shard {
+    /// A new batch waits for these; each was told of before.
+    pub(super) fn needs_of(
+        &mut self,
+        at: &At<'_>,
+        batch: BatchId,
+        external_dependencies: &[ExternalDependencyId],
+        quality_gate: bool,
+        found: &mut Findings,
+    ) -> Needs {
+        for external_dependency in external_dependencies {
+            match self.external_dependencies.known.get_mut(external_dependency) {
+                Some(known) => {
+                    known.waiters.insert(batch);
+                }
+                None => at.breaks(
+                    found,
+                    RULE,
+                    format!(
+                        "batch {batch} waits for external dependency {external_dependency}, told by nobody"
+                    ),
+                ),
+            }
+        }
+        let gate = quality_gate.then(Gate::default);
+        Needs { external_dependencies: external_dependencies.to_vec(), gate, ..Needs::default() }
+    }
+
+    /// The batch has ended.
+    pub(super) fn leaves_external_dependencies(&mut self, id: BatchId) {
+        let external_dependencies =
+            self.batches.get(&id).map(|batch| batch.needs.external_dependencies.clone()).unwrap_or_default();
+        for external_dependency in external_dependencies {
+            if let Some(known) = self.external_dependencies.known.get_mut(&external_dependency) {
+                known.waiters.remove(&id);
+            }
+        }
+    }
+
+    /// `external_dependencies_come_and_go_in_turn`
+    pub(super) fn external_dependency_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        match event {
+            Event::ExternalDependencyRegistered { external_dependency, what } => {
+                self.external_dependency_registered(at, *external_dependency, what, found)
+            }
+            Event::ExternalDependencySatisfied { external_dependency, generation } => {
+                self.external_dependency_changed(at, *external_dependency, (*generation, true), found);
+            }
+            Event::ExternalDependencyRevoked { external_dependency, generation, .. } => {
+                self.external_dependency_changed(at, *external_dependency, (*generation, false), found);
+            }
+            Event::ExternalDependenciesEvicted { external_dependencies } => {
+                for external_dependency in external_dependencies {
+                    self.external_dependency_forgotten(at, *external_dependency, found);
+                }
+            }
+            _ => unreachable!("only events of external dependencies come here"),
+        }
+    }
+
+    fn external_dependency_registered(
+        &mut self,
+        at: &At<'_>,
+        external_dependency: ExternalDependencyId,
+        what: &ExternalDependency,
+        found: &mut Findings,
+    ) {
+        if external_dependency.0 <= self.external_dependencies.last || external_dependency.shard() != self.id
+        {
+            let why = format!(
+                "external dependency {external_dependency} is minted after external dependency {}",
+                self.external_dependencies.last
+            );
+            at.breaks(found, Invariant::MintedIdsGrow, why);
+        }
+        self.external_dependencies.last = self.external_dependencies.last.max(external_dependency.0);
+        if let Some(other) = self.external_dependencies.numbers.insert(what.clone(), external_dependency) {
+            let said = self.external_dependencies.known.get(&other).map(|known| known.said);
+            let why = format!(
+                "{what} is external dependency {external_dependency}, and is external dependency {other} already"
+            );
+            at.contradicts(found, RULE, why, said.as_slice());
+        }
+        let (what, waiters) = (what.clone(), BTreeSet::new());
+        let known = Known { what, generation: 1, there: false, waiters, said: at.offset };
+        self.external_dependencies.known.insert(external_dependency, known);
+    }
+
+    fn external_dependency_changed(
+        &mut self,
+        at: &At<'_>,
+        external_dependency: ExternalDependencyId,
+        (generation, there): (u64, bool),
+        found: &mut Findings,
+    ) {
+        let Some(known) = self.external_dependencies.known.get_mut(&external_dependency) else {
+            at.breaks(
+                found,
+                RULE,
+                format!("external dependency {external_dependency} changes, and was told by nobody"),
+            );
+            return;
+        };
+        let expected = known.generation + u64::from(!there);
+        if known.there == there {
+            let why = format!("{} is said to {} twice", known.what, if there { "come" } else { "go" });
+            at.contradicts(found, RULE, why, &[known.said]);
+        } else if generation != expected {
+            let why = format!("{} is of generation {generation}, and must be of {expected}", known.what);
+            at.contradicts(found, RULE, why, &[known.said]);
+        }
+        known.there = there;
+        known.generation = generation;
+        known.said = at.offset;
+    }
+
+    fn external_dependency_forgotten(
+        &mut self,
+        at: &At<'_>,
+        external_dependency: ExternalDependencyId,
+        found: &mut Findings,
+    ) {
+        let Some(known) = self.external_dependencies.known.remove(&external_dependency) else {
+            at.breaks(
+                found,
+                RULE,
+                format!("external dependency {external_dependency} is forgotten, and was told by nobody"),
+            );
+            return;
+        };
+        self.external_dependencies.numbers.remove(&known.what);
+        if let Some(batch) = known.waiters.first() {
+            let why = format!("{} is forgotten, though batch {batch} waits for it", known.what);
+            at.contradicts(found, RULE, why, &[known.said]);
+        }
+    }
+
+    /// Something of a batch's own, parents apart, that does not hold at this point.
+    pub(super) fn missing(&self, id: BatchId) -> Option<(String, Vec<u64>)> {
+        let batch = self.batches.get(&id)?;
+        self.missing_external_dependency(batch).or_else(|| {
+            let closed = batch.needs.gate.as_ref().is_some_and(|gate| !gate.is_open());
+            closed.then(|| ("the quality service has not allowed it".to_owned(), vec![batch.said]))
+        })
+    }
+
+    fn missing_external_dependency(&self, batch: &Batch) -> Option<(String, Vec<u64>)> {
+        let held = batch
+            .needs
+            .external_dependencies
+            .iter()
+            .filter(|external_dependency| !batch.needs.waived.contains(external_dependency));
+        let mut gone = held
+            .filter_map(|external_dependency| self.external_dependencies.known.get(external_dependency))
+            .filter(|known| !known.there);
+        gone.next().map(|known| (format!("{} is not there", known.what), vec![known.said]))
+    }
+
+    /// `assigned_only_when_conditions_held`, where something went between assignment and grant.
+    pub(super) fn granted_only_with_its_external_dependencies(
+        &self,
+        at: &At<'_>,
+        id: BatchId,
+        found: &mut Findings,
+    ) {
+        if let Some((why, earlier)) = self.missing(id) {
+            let rule = Invariant::AssignedOnlyWhenConditionsHeld;
+            at.contradicts(found, rule, format!("batch {id} may start, though {why}"), &earlier);
+        }
+    }
+
+    /// A person lets the batch run without what keeps it back, and nothing else.
+    pub(super) fn overridden(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) {
+        let Event::DependencyOverridden {
+            external_dependencies,
+            parents,
+            counted_parents,
+            quality,
+            unmet,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let rule = Invariant::OverridesNameWhatIsWaitedFor;
+        if let Some(external_dependency) = external_dependencies
+            .iter()
+            .find(|external_dependency| !batch.needs.external_dependencies.contains(external_dependency))
+        {
+            at.breaks(
+                found,
+                rule,
+                format!("batch {id} is to run without external dependency {external_dependency}, for which it does not wait"),
+            );
+        }
+        let waits =
+            |waived: &WaivedParent| {
+                batch.waits.iter().filter(|waits| waits.dependency.parent == waived.job).any(|waits| {
+                    waived.logical_time.is_none_or(|time| waits.dependency.times.contains(&time))
+                })
+            };
+        if let Some(waived) = parents.iter().find(|waived| !waits(waived)) {
+            let why =
+                format!("batch {id} is to run without parent {}, for which it does not wait", waived.job);
+            at.breaks(found, rule, why);
+        }
+        if *quality && batch.needs.gate.is_none() {
+            at.breaks(found, rule, format!("batch {id} is to run without a quality gate, and has none"));
+        }
+        batch.needs.waived.extend(external_dependencies);
+        batch.needs.waived_parents.extend(parents);
+        if *counted_parents {
+            let counted = batch.waits.iter().filter(|waits| waits.is_counted);
+            let waiver =
+                |waits: &Waits| WaivedParent { job: waits.dependency.parent, logical_time: Some(batch.time) };
+            batch.needs.waived_parents.extend(counted.map(waiver));
+        }
+        if let Some(gate) = batch.needs.gate.as_mut().filter(|_| *quality) {
+            gate.waived = true;
+        }
+        if usize::try_from(*unmet) != Ok(batch.unmet()) {
+            let why =
+                format!("batch {id} is said to have {unmet} unmet dependencies, and has {}", batch.unmet());
+            at.breaks(found, rule, why);
+        }
+    }
+
+    /// `quality_asked_in_turn`
+    pub(super) fn quality_event(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) {
+        let missing = self.batches.get(&id).and_then(|batch| self.missing_external_dependency(batch));
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let (unmet, said) = (batch.unmet(), batch.said);
+        let Some(gate) = &mut batch.needs.gate else {
+            at.breaks(
+                found,
+                QUALITY,
+                format!("the quality service is asked about batch {id}, which has no gate"),
+            );
+            return;
+        };
+        let why = match event {
+            Event::QualityRequested { number, again_at, .. } => {
+                let early = gate.again_at.is_some_and(|again_at| at.now < again_at);
+                let why = if *number != gate.number + 1 {
+                    Some(format!("question {number} follows {}", gate.number))
+                } else if gate.number == 0 && (unmet > 0 || missing.is_some()) {
+                    Some("something else keeps it back".to_owned())
+                } else if gate.allowed.is_some() || gate.waived {
+                    Some("there is an answer".to_owned())
+                } else if early {
+                    Some("the time of the last question is not over".to_owned())
+                } else {
+                    None
+                };
+                gate.number = *number;
+                gate.taken = false;
+                gate.again_at = Some(*again_at);
+                why
+            }
+            Event::QualitySent { number, .. } => {
+                let open = *number == gate.number && !gate.taken && gate.allowed.is_none() && !gate.waived;
+                gate.taken = true;
+                (!open).then(|| format!("question {number} is not open"))
+            }
+            Event::QualityAnswered { allowed, .. } => {
+                gate.allowed = Some(*allowed);
+                gate.again_at = None;
+                None
+            }
+            _ => unreachable!("only events of the gate come here"),
+        };
+        if let Some(why) = why {
+            at.contradicts(found, QUALITY, format!("batch {id}: {why}"), &[said]);
+        }
+    }
+
+    /// At rest, the quality service was asked about every batch that nothing else keeps back, and what nobody
+    /// waits for is forgotten.
+    pub(super) fn nothing_is_left_of_external_dependencies(&self, at: &At<'_>, found: &mut Findings) {
+        let mut unasked: Vec<_> = self.batches.iter().filter(|(_, batch)| self.is_unasked(batch)).collect();
+        unasked.sort_unstable_by_key(|(id, _)| **id);
+        for (id, batch) in unasked {
+            let why = format!("the quality service was never asked about batch {id}");
+            at.contradicts(found, QUALITY, why, &[batch.said]);
+        }
+        let is_spare = |known: &&Known| {
+            let is_kept = known.there && matches!(known.what, ExternalDependency::ThirdParty { .. });
+            known.waiters.is_empty() && !is_kept
+        };
+        let mut spare: Vec<&Known> = self.external_dependencies.known.values().filter(is_spare).collect();
+        spare.sort_unstable_by(|a, b| a.what.cmp(&b.what));
+        for known in spare {
+            let why = format!("{} is not forgotten, though nobody waits for it", known.what);
+            at.contradicts(found, RULE, why, &[known.said]);
+        }
+    }
+
+    fn is_unasked(&self, batch: &Batch) -> bool {
+        let gated = batch.needs.gate.as_ref();
+        let unasked = gated.is_some_and(|gate| gate.number == 0 && gate.allowed.is_none() && !gate.waived);
+        let waits = matches!(batch.phase, Phase::Waiting) && !batch.suspended;
+        unasked && waits && batch.unmet() == 0 && self.missing_external_dependency(batch).is_none()
+    }
+}

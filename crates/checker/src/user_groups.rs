@@ -1,0 +1,118 @@
+//! Users and their home groups: what the catalogue says, and what the shards tell it.
+
+use std::collections::HashMap;
+
+use tidemill_model::{Event, GroupName, ShardId, UserName};
+
+use crate::Invariant;
+use crate::answers::Answers;
+use crate::at::At;
+use crate::findings::Findings;
+use crate::requests::fingerprint;
+
+/// The homes of all users.
+#[derive(Debug)]
+pub(crate) struct UserGroups {
+    of: HashMap<UserName, ShardId>,
+    /// Who is being moved: from where, to which group.
+    moving: HashMap<UserName, (ShardId, Option<GroupName>)>,
+    answers: Answers,
+}
+
+impl Default for UserGroups {
+    fn default() -> Self {
+        let answers = Answers::new(Invariant::UsersHaveOneHome, "a user");
+        Self { of: HashMap::new(), moving: HashMap::new(), answers }
+    }
+}
+
+impl UserGroups {
+    /// `users_have_one_home`, as the catalogue says. `groups`: where groups are.
+    pub(crate) fn decided(
+        &mut self,
+        at: &At<'_>,
+        event: &Event,
+        groups: &HashMap<GroupName, ShardId>,
+        found: &mut Findings,
+    ) {
+        let rule = Invariant::UsersHaveOneHome;
+        match event {
+            Event::UsersAssigned { group, shard, users } => {
+                if groups.get(group) != Some(shard) {
+                    at.breaks(found, rule, format!("group {group} is not of shard {shard}"));
+                }
+                for user in users {
+                    if let Some(home) = self.of.insert(user.clone(), *shard) {
+                        at.breaks(found, rule, format!("user {user} has a home in shard {home} already"));
+                    }
+                }
+            }
+            Event::UserMoveRequested { user, from, to, .. } => {
+                if self.of.get(user) != Some(from) {
+                    at.breaks(
+                        found,
+                        rule,
+                        format!("shard {from} is asked for user {user}, whose home it is not"),
+                    );
+                }
+                if self.moving.insert(user.clone(), (*from, to.clone())).is_some() {
+                    at.breaks(found, rule, format!("user {user} is being moved already"));
+                }
+            }
+            Event::UserMoved { user, from, to, shard, .. } => {
+                self.answers.heard(at, *from, fingerprint(&released(event)), found);
+                match self.moving.remove(user) {
+                    Some((asked, wanted)) if (asked, &wanted) == (*from, to) => {}
+                    other => {
+                        let why =
+                            format!("user {user} is moved from {from} to {to:?}, and asked was {other:?}");
+                        at.breaks(found, rule, why);
+                    }
+                }
+                if to.as_ref().and_then(|group| groups.get(group)) != shard.as_ref() {
+                    at.breaks(found, rule, format!("group {to:?} is not of shard {shard:?}"));
+                }
+                match shard {
+                    Some(shard) => self.of.insert(user.clone(), *shard),
+                    None => self.of.remove(user),
+                };
+            }
+            Event::UserMoveRejected { user, reason, .. } => match self.moving.remove(user) {
+                Some((from, _)) => self.answers.heard(at, from, fingerprint(&kept(user, reason)), found),
+                None => at.breaks(found, rule, format!("user {user} stays, and was not being moved")),
+            },
+            _ => {}
+        }
+    }
+
+    /// What a group's shard answers.
+    pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
+        let says = match event {
+            Event::UserDetachRejected { user, reason } => fingerprint(&kept(user, reason)),
+            event => fingerprint(&released(event)),
+        };
+        self.answers.told(at, shard, says, found);
+    }
+
+    /// `at_rest`: nothing is on its way any more.
+    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+        self.answers.finish(at_rest, found);
+    }
+}
+
+/// What a shard says of a user who left, equal on all sides.
+pub(crate) fn released(event: &Event) -> Option<(String, String, String)> {
+    match event {
+        Event::UserDetached { user, history, tasks }
+        | Event::UserAttached { user, history, tasks }
+        | Event::UserMoved { user, history, tasks, .. } => {
+            let history = serde_json::to_string(history).ok()?;
+            Some((user.to_string(), history, serde_json::to_string(tasks).ok()?))
+        }
+        _ => None,
+    }
+}
+
+fn kept(user: &UserName, reason: &tidemill_model::Rejection) -> (String, String) {
+    (user.to_string(), serde_json::to_string(reason).unwrap_or_default())
+}

@@ -1,0 +1,203 @@
+//! JOB-9: a job is deleted though others name it as parent (`orphan_children`).
+//!
+//! Who may name a job as parent needs no right to the job's group, so a child must not keep the job for ever. Nor may the
+//! deletion let batches run without what they wait for:
+//!
+//! ```text
+//!  catalogue        JobParentDeleted ─► JobDeleted
+//!                     └─ ParentDeleted ─┐   └─ Remove(orphaned_in) ─┐
+//!  children's shard                     ▼                           │
+//!                     ParentDeletionReplicated                      ▼
+//!  parent's shard                                               JobDropped
+//! ```
+//!
+//! *Invariant:* a deleted job that a definition still names is listed here, and in the shard of that definition from
+//! `ParentDeletionReplicated` on. What the deleted job has no batch for, nobody
+//! in these shards takes for skipped, until every definition of the shard names it no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidemill_model::{
+    Actor, Event, GroupName, JobDefinition, JobId, OrphanedChildren, Rejection, ShardId, ShardMessage,
+    Timestamp,
+};
+
+use super::{Catalogue, Job, Terms};
+
+/// Children that a refusal names.
+const NAMED_CHILDREN: usize = 10;
+
+/// Deleted jobs that others still name as parent.
+pub(crate) type Orphans = BTreeMap<JobId, DeletedParent>;
+
+/// A deleted job, and who names it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DeletedParent {
+    name: String,
+    deleted_at: Timestamp,
+    children: BTreeSet<JobId>,
+}
+
+/// The groups that a key reaches; `None`: all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach<'a>(Option<&'a BTreeSet<GroupName>>);
+
+static NO_GROUPS: BTreeSet<GroupName> = BTreeSet::new();
+
+impl Reach<'_> {
+    pub(super) fn is_everything(self) -> bool {
+        self.0.is_none()
+    }
+
+    fn covers(self, group: &GroupName) -> bool {
+        self.0.is_none_or(|groups| groups.contains(group))
+    }
+}
+
+impl Catalogue {
+    /// What the key of this actor reaches, as it is now; a key that is not known reaches nothing. Before the first key
+    /// nobody is kept from anything.
+    pub(super) fn reach_of(&self, actor: Option<&Actor>) -> Reach<'_> {
+        if self.keys.is_empty() {
+            return Reach(None);
+        }
+        let key = actor.and_then(|actor| self.keys.get(&*actor.app));
+        Reach(key.map_or(Some(&NO_GROUPS), |key| Some(&key.groups).filter(|groups| !groups.is_empty())))
+    }
+
+    pub(super) fn is_reached(&self, job: JobId, reach: Reach<'_>) -> bool {
+        self.jobs.get(&job).is_some_and(|job| reach.covers(&job.definition.group))
+    }
+
+    /// Whether a job may go although others name it as parent. `goes_too`: these are deleted or defined anew with it.
+    pub(super) fn check_unneeded(
+        &self,
+        job: JobId,
+        known: &Job,
+        terms: &Terms<'_>,
+        goes_too: &dyn Fn(JobId) -> bool,
+    ) -> Result<(), Rejection> {
+        self.check_stays(job)?;
+        let children: Vec<JobId> = self.children_left(job, goes_too).collect();
+        if terms.orphan_children || children.is_empty() {
+            return Ok(());
+        }
+        let named = self.named_for(&children, self.reach_of(terms.requester()));
+        let reason = format!(
+            "it is a parent of {named}; point them elsewhere first, or delete it with orphan_children, and their batches go \
+             on waiting until somebody does"
+        );
+        Err(Rejection::JobInUse { job: known.definition.full_name(), reason })
+    }
+
+    fn children_left(&self, job: JobId, goes_too: &dyn Fn(JobId) -> bool) -> impl Iterator<Item = JobId> {
+        let children = self.children.get(&job).into_iter().flatten().copied();
+        children.filter(move |child| self.jobs.contains_key(child) && !goes_too(*child))
+    }
+
+    /// Jobs by name, as far as a key may see them, and how many others there are.
+    pub(super) fn named_for(&self, jobs: &[JobId], reach: Reach<'_>) -> String {
+        let (seen, hidden): (Vec<JobId>, Vec<JobId>) =
+            jobs.iter().copied().partition(|job| self.is_reached(*job, reach));
+        let definitions = |jobs: &[JobId]| -> Vec<&JobDefinition> {
+            jobs.iter().filter_map(|job| self.jobs.get(job)).map(|job| job.definition.as_ref()).collect()
+        };
+        let mut parts: Vec<String> = definitions(&seen).into_iter().map(JobDefinition::full_name).collect();
+        let more = parts.len().saturating_sub(NAMED_CHILDREN);
+        parts.truncate(NAMED_CHILDREN);
+        if more > 0 {
+            parts.push(format!("{more} more"));
+        }
+        if !hidden.is_empty() {
+            let groups: BTreeSet<&GroupName> =
+                definitions(&hidden).into_iter().map(|definition| &definition.group).collect();
+            parts.push(format!("{} of {}", count(hidden.len(), "job"), count(groups.len(), "other group")));
+        }
+        match parts.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => parts.concat(),
+        }
+    }
+
+    /// What is on record before the deletion of a job that others go on naming. `None`: no other one does.
+    pub(super) fn orphaned_by(&self, job: JobId, goes_too: &dyn Fn(JobId) -> bool) -> Option<Event> {
+        let mut shards: BTreeMap<ShardId, u32> = BTreeMap::new();
+        for shard in self.children_left(job, goes_too).filter_map(|child| self.shard_of(child)) {
+            *shards.entry(shard).or_default() += 1;
+        }
+        if shards.is_empty() || planted!(OrphansNotRecorded) {
+            return None;
+        }
+        let name = self.jobs.get(&job)?.definition.full_name();
+        let children = shards.into_iter().map(|(shard, jobs)| OrphanedChildren { shard, jobs }).collect();
+        Some(Event::JobParentDeleted { parent: job, name, children })
+    }
+
+    pub(super) fn job_parent_deleted(
+        &mut self,
+        now: Timestamp,
+        parent: JobId,
+        name: &str,
+        children: &[OrphanedChildren],
+    ) {
+        let mut all = self.children.get(&parent).cloned().unwrap_or_default();
+        // What is deleted in the same step may be there still, in other shards.
+        all.retain(|child| children.iter().any(|of| Some(of.shard) == self.shard_of(*child)));
+        let deleted = DeletedParent { name: name.to_owned(), deleted_at: now, children: all };
+        for orphaned in children {
+            self.mailbox.send(orphaned.shard, deleted.message(parent, None));
+        }
+        self.orphans.insert(parent, deleted);
+    }
+
+    /// What a deleted job that others still name was called.
+    pub(super) fn deleted_name(&self, job: JobId) -> Option<String> {
+        self.orphans.get(&job).map(|deleted| deleted.name.clone())
+    }
+
+    /// The shards with jobs that go on naming a job that is deleted now.
+    pub(super) fn orphaned_in(&self, parent: JobId) -> Vec<ShardId> {
+        let children = self.orphans.get(&parent).into_iter().flat_map(|deleted| &deleted.children);
+        let shards: BTreeSet<ShardId> = children.filter_map(|child| self.shard_of(*child)).collect();
+        shards.into_iter().collect()
+    }
+
+    /// A definition replaces an old one, or a job is deleted: the deleted parents that the old one named and the new one
+    /// does not are no longer its own.
+    pub(super) fn adopted(&mut self, old: &JobDefinition, new: Option<&JobDefinition>) {
+        if self.orphans.is_empty() {
+            return;
+        }
+        for parent in old.other_parents() {
+            if new.is_some_and(|new| new.other_parents().any(|named| named == parent)) {
+                continue;
+            }
+            let Some(deleted) = self.orphans.get_mut(&parent) else { continue };
+            deleted.children.remove(&old.id);
+            if deleted.children.is_empty() {
+                self.orphans.remove(&parent);
+            }
+        }
+    }
+
+    /// Before a definition goes to a shard that it was not in: which of its parents are deleted.
+    pub(super) fn tell_deleted_parents(&mut self, definition: &JobDefinition) {
+        let Some(to) = self.groups.get(&definition.group).map(|group| group.shard) else { return };
+        let parents = definition.other_parents();
+        let deleted = parents
+            .filter_map(|parent| Some(self.orphans.get(&parent)?.message(parent, Some(definition.id))));
+        for message in deleted.collect::<Vec<_>>() {
+            self.mailbox.send(to, message);
+        }
+    }
+}
+
+impl DeletedParent {
+    fn message(&self, parent: JobId, coming: Option<JobId>) -> ShardMessage {
+        ShardMessage::ParentDeleted { parent, name: self.name.clone(), deleted_at: self.deleted_at, coming }
+    }
+}
+
+fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,193 @@
+//! What batches wait for outside: external dependencies, overrides, the quality service, third parties and checks.
+
+use tidemill_model::{BatchId, Event, ExternalDependency, ExternalDependencyId};
+use tidemill_store::rows::{
+    BatchExternalDependencyRow, BatchQualityRow, ExternalDependencyRow, LateProbeRow, OverrideRow,
+    ThirdPartyReportRow,
+};
+
+use super::batch::person;
+use super::job::{json, number};
+use super::{Caches, Place};
+
+impl Caches {
+    pub(super) fn apply_external_dependencies(&mut self, at: Place, event: &Event) {
+        match event {
+            Event::ExternalDependencyRegistered { external_dependency, what } => {
+                self.external_dependencies.put(waited(at, *external_dependency, what))
+            }
+            Event::ExternalDependencySatisfied { external_dependency, generation } => {
+                self.external_dependencies.change((external_dependency.0,), |row| {
+                    row.satisfied = true;
+                    row.generation = number(*generation);
+                    row.satisfied_at = Some(at.now);
+                })
+            }
+            Event::ExternalDependencyRevoked { external_dependency, generation, worker } => {
+                self.external_dependencies.change((external_dependency.0,), |row| {
+                    row.satisfied = false;
+                    row.generation = number(*generation);
+                    row.revoked_at = Some(at.now);
+                    row.revoked_by = worker.as_ref().map(|worker| worker.0.clone());
+                })
+            }
+            Event::ExternalDependenciesEvicted { external_dependencies } => {
+                for external_dependency in external_dependencies {
+                    self.external_dependencies
+                        .change((external_dependency.0,), |row| row.evicted_at = Some(at.now));
+                }
+            }
+            Event::DependencyOverridden { .. } => self.overridden(at, event),
+            Event::QualityRequested { batch, number: asked, again_at } => {
+                self.batch_quality.change((batch.0,), |row| {
+                    row.state = "requested".into();
+                    row.asked = i64::from(*asked);
+                    row.requested_at = Some(at.now);
+                    row.again_at = Some(again_at.as_millisecond());
+                });
+            }
+            Event::QualitySent { batch, .. } => self.batch_quality.change((batch.0,), |row| {
+                row.state = "sent".into();
+                row.sent_at = Some(at.now);
+            }),
+            Event::QualityAnswered { batch, allowed, reason, by } => {
+                self.batch_quality.change((batch.0,), |row| {
+                    row.state = if *allowed { "allowed" } else { "refused" }.into();
+                    row.again_at = None;
+                    row.answered_at = Some(at.now);
+                    row.answered_by = Some(person(by));
+                    row.reason = reason.as_str().into();
+                });
+            }
+            Event::ThirdPartyReported { report, by } => self.third_party_reports.put(ThirdPartyReportRow {
+                code: report.code.clone(),
+                logical_time: report.logical_time.as_millisecond(),
+                ready: report.ready,
+                reported_at: at.now,
+                reported_by: person(by),
+            }),
+            Event::ProbesLate { report } => {
+                let key = (report.authority.clone(), report.prober.clone());
+                let since = self.late_probes.get(&key).map_or(at.now, |row| row.since);
+                self.late_probes.put(LateProbeRow {
+                    authority: key.0,
+                    prober: key.1,
+                    late_ms: number(report.late_ms),
+                    failure: report.failure.as_str().into(),
+                    since,
+                    reported_at: at.now,
+                });
+            }
+            Event::ProbesRecovered { prober, authority } => {
+                self.late_probes.remove((authority.clone(), prober.clone()));
+            }
+            other => unreachable!("{} is not about external dependencies", other.kind()),
+        }
+    }
+
+    /// What a new batch waits for besides parents.
+    pub(super) fn await_external_dependencies(
+        &mut self,
+        batch: BatchId,
+        external_dependencies: &[ExternalDependencyId],
+        quality_gate: bool,
+    ) {
+        for external_dependency in external_dependencies {
+            self.batch_external_dependencies.put(BatchExternalDependencyRow {
+                batch_id: batch.0,
+                external_dependency_id: external_dependency.0,
+                overridden_at: None,
+            });
+        }
+        if quality_gate {
+            self.batch_quality.put(BatchQualityRow {
+                batch_id: batch.0,
+                state: "waiting".into(),
+                asked: 0,
+                requested_at: None,
+                sent_at: None,
+                again_at: None,
+                answered_at: None,
+                answered_by: None,
+                reason: "".into(),
+            });
+        }
+    }
+
+    fn overridden(&mut self, at: Place, event: &Event) {
+        let Event::DependencyOverridden {
+            batch,
+            external_dependencies,
+            parents,
+            counted_parents,
+            quality,
+            unmet,
+            by,
+            reason,
+        } = event
+        else {
+            unreachable!("called for that event only")
+        };
+        self.dependency_overrides.put(OverrideRow {
+            journal_partition: at.partition,
+            journal_offset: at.offset,
+            event_index: at.index,
+            batch_id: batch.0,
+            external_dependencies: json(external_dependencies),
+            parents: json(parents),
+            counted_parents: *counted_parents,
+            quality: *quality,
+            overridden_by: person(by),
+            reason: reason.as_str().into(),
+            overridden_at: at.now,
+        });
+        for external_dependency in external_dependencies {
+            self.batch_external_dependencies.put(BatchExternalDependencyRow {
+                batch_id: batch.0,
+                external_dependency_id: external_dependency.0,
+                overridden_at: Some(at.now),
+            });
+        }
+        if !parents.is_empty() || *counted_parents {
+            self.batches.change((batch.0,), |row| {
+                row.unmet = i64::from(*unmet);
+                row.ready_at = (*unmet == 0).then_some(at.now);
+            });
+        }
+        if *quality {
+            self.batch_quality.change((batch.0,), |row| {
+                row.state = "overridden".into();
+                row.again_at = None;
+            });
+        }
+    }
+}
+
+fn waited(at: Place, id: ExternalDependencyId, what: &ExternalDependency) -> ExternalDependencyRow {
+    let row = ExternalDependencyRow {
+        id: id.0,
+        kind: "path".into(),
+        path: None,
+        mark: None,
+        code: None,
+        logical_time: None,
+        satisfied: false,
+        generation: 1,
+        registered_at: at.now,
+        satisfied_at: None,
+        revoked_at: None,
+        revoked_by: None,
+        evicted_at: None,
+    };
+    match what {
+        ExternalDependency::Path { path, mark } => {
+            ExternalDependencyRow { path: Some(path.clone()), mark: mark.clone(), ..row }
+        }
+        ExternalDependency::ThirdParty { code, logical_time } => ExternalDependencyRow {
+            kind: "third_party".into(),
+            code: Some(code.clone()),
+            logical_time: Some(logical_time.as_millisecond()),
+            ..row
+        },
+    }
+}
