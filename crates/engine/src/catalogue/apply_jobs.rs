@@ -17,6 +17,7 @@ use super::accounts::Vouch;
 use super::data::data;
 use super::graph::{Overlay, ancestors_first};
 use super::names::Names;
+use super::reach::Reach;
 use super::values::check_values;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
@@ -64,10 +65,11 @@ impl Catalogue {
         let definitions: Vec<Arc<JobDefinition>> =
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         self.check_all_stay(&definitions)?;
-        let order = self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
+        let reach = self.reach_of(terms.requester());
+        let order = self.check_graph(&definitions, reach, |index| format!("jobs[{index}]"))?;
         let pruned = self.pruned(&names, prune, &definitions, terms)?;
         let rewritten: BTreeSet<JobId> = names.ids().chain(pruned.iter().map(|(id, _)| *id)).collect();
-        self.check_renames(specs, &names, |child| !rewritten.contains(&child))?;
+        self.check_renames(specs, &names, reach, |child| !rewritten.contains(&child))?;
         Ok(Checked { accepted, order, pruned })
     }
 
@@ -137,7 +139,7 @@ impl Catalogue {
         definition.parents.extend(parents.iter().map(|job| Parent { job: *job, mapping: mapping(*job) }));
         let definition = Arc::new(definition);
         self.check_all_stay([&definition])?;
-        self.check_graph(&[Arc::clone(&definition)], |_| String::new())?;
+        self.check_graph(&[Arc::clone(&definition)], self.reach_of(Some(by)), |_| String::new())?;
         let event = Event::JobDefined { definition, enabled, unnamed: true, previous_name: None };
         Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))
     }
@@ -277,29 +279,61 @@ impl Catalogue {
     }
 
     /// JOB-6: no cycle, across groups neither; every mapping possible between the two grids. The jobs, ancestors first.
+    /// A refusal names the jobs that the request names, and of others those in groups that its key reaches.
     fn check_graph(
         &self,
         changed: &[Arc<JobDefinition>],
+        reach: Reach<'_>,
         place: impl Fn(usize) -> String,
     ) -> Result<Vec<JobId>, Rejection> {
         let overlay = Overlay::new(self, changed);
         let jobs: Vec<JobId> = changed.iter().map(|definition| definition.id).collect();
-        let order = overlay.ancestors_first(&jobs).map_err(|path| Rejection::Cycle { path })?;
-        let concerned = self.concerned(&overlay, changed);
+        let order = overlay.ancestors_first(&jobs).map_err(|path| {
+            let parents = changed.iter().flat_map(|definition| definition.other_parents());
+            let written: BTreeSet<JobId> = jobs.iter().copied().chain(parents).collect();
+            Rejection::Cycle { path: self.cycle_for(&overlay, &path, &written, reach) }
+        })?;
         let places: BTreeMap<JobId, usize> =
             changed.iter().enumerate().map(|(index, definition)| (definition.id, index)).collect();
         let mut errors = Vec::new();
-        for id in concerned {
+        let mut hidden: BTreeMap<String, Vec<JobId>> = BTreeMap::new();
+        for id in self.concerned(&overlay, changed) {
             let index = places.get(&id).copied();
+            let errors_of = check_parents(&overlay, id).into_iter();
+            if index.is_none() && !self.is_reached(id, reach) {
+                errors_of.for_each(|error| hidden.entry(error.rule).or_default().push(id));
+                continue;
+            }
             let child =
                 || overlay.get(id).map_or_else(String::new, |child| format!("child {}", child.full_name()));
             let prefix = index.map_or_else(child, &place);
-            let errors_of = check_parents(&overlay, id).into_iter();
             errors
                 .extend(errors_of.map(|error| if prefix.is_empty() { error } else { error.within(&prefix) }));
         }
+        errors.extend(
+            hidden
+                .into_iter()
+                .map(|(rule, children)| FieldError::new("children", self.named_for(&children, reach), rule)),
+        );
         errors.truncate(MAX_ERRORS);
         if errors.is_empty() { Ok(order) } else { Err(Rejection::Invalid { fields: errors }) }
+    }
+
+    /// A cycle as names. What a key may not see is counted in its place.
+    fn cycle_for(
+        &self,
+        overlay: &Overlay<'_>,
+        path: &[JobId],
+        written: &BTreeSet<JobId>,
+        reach: Reach<'_>,
+    ) -> Vec<String> {
+        let is_shown = |id: &JobId| written.contains(id) || self.is_reached(*id, reach);
+        let parts = path.chunk_by(|one, next| is_shown(one) == is_shown(next));
+        let names = parts.flat_map(|part| match part.first().is_some_and(is_shown) {
+            true => part.iter().map(|id| overlay.name(*id)).collect(),
+            false => vec![self.named_for(part, reach)],
+        });
+        names.collect()
     }
 
     /// The changed jobs, their children, and whoever takes its logical times from those.

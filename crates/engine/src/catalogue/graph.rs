@@ -47,13 +47,12 @@ impl<'a> Overlay<'a> {
         self.get(id).into_iter().flat_map(JobDefinition::other_parents)
     }
 
-    /// These jobs, ancestors first; or a cycle, as names, the first again at the end.
-    pub(super) fn ancestors_first(&self, jobs: &[JobId]) -> Result<Vec<JobId>, Vec<String>> {
-        let order = ancestors_first(jobs, |id| self.parents(id).collect());
-        order.map_err(|cycle| cycle.into_iter().map(|id| self.name(id)).collect())
+    /// These jobs, ancestors first; or a cycle, the first again at the end.
+    pub(super) fn ancestors_first(&self, jobs: &[JobId]) -> Result<Vec<JobId>, Vec<JobId>> {
+        ancestors_first(jobs, |id| self.parents(id).collect())
     }
 
-    fn name(&self, id: JobId) -> String {
+    pub(super) fn name(&self, id: JobId) -> String {
         self.get(id).map_or_else(|| id.to_string(), JobDefinition::full_name)
     }
 

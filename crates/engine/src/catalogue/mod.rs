@@ -17,6 +17,7 @@ mod notified;
 mod orphans;
 mod plan;
 mod pools;
+mod reach;
 mod remove;
 mod reports;
 mod reruns;

@@ -7,6 +7,7 @@ use tidemill_model::{
 };
 
 use super::Catalogue;
+use super::reach::Reach;
 use super::values::value_named;
 use crate::decision::Decision;
 
@@ -124,10 +125,11 @@ impl Catalogue {
         &self,
         specs: &[&JobSpec],
         names: &Names,
+        reach: Reach<'_>,
         stays: impl Fn(JobId) -> bool,
     ) -> Result<(), Rejection> {
         for (old, new, id) in names.renames() {
-            if let Some(rule) = self.reader_of(id, old, new, &stays) {
+            if let Some(rule) = self.reader_of(id, old, new, reach, &stays) {
                 let is_it = |spec: &&JobSpec| spec.group == old.0 && spec.name == *new;
                 let index = specs.iter().position(is_it).unwrap_or_default();
                 return Err(Rejection::field(format!("jobs[{index}].name"), new, rule));
@@ -142,19 +144,24 @@ impl Catalogue {
         id: JobId,
         old: &FullName,
         new: &JobName,
+        reach: Reach<'_>,
         stays: &impl Fn(JobId) -> bool,
     ) -> Option<String> {
         let old = format!("{}/{}", old.0, old.1);
         let children = self.children.get(&id).into_iter().flatten().filter(|child| stays(**child));
-        let mut definitions = children.filter_map(|child| self.jobs.get(child)).map(|job| &job.definition);
-        definitions.find_map(|child: &std::sync::Arc<JobDefinition>| {
-            let (field, value) = value_named(child, &old)?;
-            Some(format!(
-                "field {field} of job {} reads ${{{value}}}; apply both together, with `previous_name` here and {new} \
-                 there",
-                child.full_name()
-            ))
-        })
+        let mut children = children.filter_map(|child| self.jobs.get(child)).map(|job| &job.definition);
+        let (child, (field, value)) = children.find_map(|child| Some((child, value_named(child, &old)?)))?;
+        if !self.is_reached(child.id, reach) {
+            let child = self.named_for(&[child.id], reach);
+            return Some(format!(
+                "{child} reads a value of it by its old name; its owner has to take that out first"
+            ));
+        }
+        Some(format!(
+            "field {field} of job {} reads ${{{value}}}; apply both together, with `previous_name` here and {new} \
+             there",
+            child.full_name()
+        ))
     }
 
     /// Gives a job another name in its group.
@@ -176,7 +183,7 @@ impl Catalogue {
             return Err(Rejection::field("name", name, rule));
         }
         let full_name = (old.group.clone(), old.name.clone());
-        if let Some(rule) = self.reader_of(job, &full_name, name, &|_| true) {
+        if let Some(rule) = self.reader_of(job, &full_name, name, self.reach_of(Some(by)), &|_| true) {
             return Err(Rejection::field("name", name, rule));
         }
         let definition =

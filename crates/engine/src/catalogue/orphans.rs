@@ -18,14 +18,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
-    Actor, Event, GroupName, JobDefinition, JobId, OrphanedChildren, Rejection, ShardId, ShardMessage,
-    Timestamp,
+    Event, JobDefinition, JobId, OrphanedChildren, Rejection, ShardId, ShardMessage, Timestamp,
 };
 
 use super::{Catalogue, Job, Terms};
-
-/// Children that a refusal names.
-const NAMED_CHILDREN: usize = 10;
 
 /// Deleted jobs that others still name as parent.
 pub(crate) type Orphans = BTreeMap<JobId, DeletedParent>;
@@ -38,37 +34,7 @@ pub(crate) struct DeletedParent {
     children: BTreeSet<JobId>,
 }
 
-/// The groups that a key reaches; `None`: all.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reach<'a>(Option<&'a BTreeSet<GroupName>>);
-
-static NO_GROUPS: BTreeSet<GroupName> = BTreeSet::new();
-
-impl Reach<'_> {
-    pub(super) fn is_everything(self) -> bool {
-        self.0.is_none()
-    }
-
-    fn covers(self, group: &GroupName) -> bool {
-        self.0.is_none_or(|groups| groups.contains(group))
-    }
-}
-
 impl Catalogue {
-    /// What the key of this actor reaches, as it is now; a key that is not known reaches nothing. Before the first key
-    /// nobody is kept from anything.
-    pub(super) fn reach_of(&self, actor: Option<&Actor>) -> Reach<'_> {
-        if self.keys.is_empty() {
-            return Reach(None);
-        }
-        let key = actor.and_then(|actor| self.keys.get(&*actor.app));
-        Reach(key.map_or(Some(&NO_GROUPS), |key| Some(&key.groups).filter(|groups| !groups.is_empty())))
-    }
-
-    pub(super) fn is_reached(&self, job: JobId, reach: Reach<'_>) -> bool {
-        self.jobs.get(&job).is_some_and(|job| reach.covers(&job.definition.group))
-    }
-
     /// Whether a job may go although others name it as parent. `goes_too`: these are deleted or defined anew with it.
     pub(super) fn check_unneeded(
         &self,
@@ -93,30 +59,6 @@ impl Catalogue {
     fn children_left(&self, job: JobId, goes_too: &dyn Fn(JobId) -> bool) -> impl Iterator<Item = JobId> {
         let children = self.children.get(&job).into_iter().flatten().copied();
         children.filter(move |child| self.jobs.contains_key(child) && !goes_too(*child))
-    }
-
-    /// Jobs by name, as far as a key may see them, and how many others there are.
-    pub(super) fn named_for(&self, jobs: &[JobId], reach: Reach<'_>) -> String {
-        let (seen, hidden): (Vec<JobId>, Vec<JobId>) =
-            jobs.iter().copied().partition(|job| self.is_reached(*job, reach));
-        let definitions = |jobs: &[JobId]| -> Vec<&JobDefinition> {
-            jobs.iter().filter_map(|job| self.jobs.get(job)).map(|job| job.definition.as_ref()).collect()
-        };
-        let mut parts: Vec<String> = definitions(&seen).into_iter().map(JobDefinition::full_name).collect();
-        let more = parts.len().saturating_sub(NAMED_CHILDREN);
-        parts.truncate(NAMED_CHILDREN);
-        if more > 0 {
-            parts.push(format!("{more} more"));
-        }
-        if !hidden.is_empty() {
-            let groups: BTreeSet<&GroupName> =
-                definitions(&hidden).into_iter().map(|definition| &definition.group).collect();
-            parts.push(format!("{} of {}", count(hidden.len(), "job"), count(groups.len(), "other group")));
-        }
-        match parts.split_last() {
-            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-            _ => parts.concat(),
-        }
     }
 
     /// What is on record before the deletion of a job that others go on naming. `None`: no other one does.
@@ -196,8 +138,4 @@ impl DeletedParent {
     fn message(&self, parent: JobId, coming: Option<JobId>) -> ShardMessage {
         ShardMessage::ParentDeleted { parent, name: self.name.clone(), deleted_at: self.deleted_at, coming }
     }
-}
-
-fn count(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -31,6 +31,7 @@ mod pull;
 mod pull_moves;
 mod pull_properties;
 mod pull_users;
+mod reach;
 mod renames;
 mod rendered;
 mod reports_kept;

@@ -7,9 +7,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, BatchId, Cascade, Command, CommandRecord, Event, GroupSettings, InstanceId, JobId,
-    JobSpec, Outcome, RequestId, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role,
-    ShardId, Waiver,
+    Answer, BatchId, Command, Event, GroupSettings, JobId, JobSpec, Outcome, RequestId, ShardId, Waiver,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -57,44 +55,6 @@ fn why(world: &World, shard: ShardId, batch: BatchId) -> Vec<String> {
 
 fn unfinished(world: &World, shard: ShardId) -> usize {
     world.partition.group(shard).unwrap().unfinished_batches()
-}
-
-/// Asks as the application of that key.
-fn ask_as(world: &mut World, app: &str, command: Command) -> Outcome {
-    let before = world.outside.len();
-    let request = RequestId::new(format!("{app}-{}-{before}", world.journal.len()));
-    world.send_record(CommandRecord {
-        shard: ShardId::CATALOGUE,
-        request: Some(request.clone()),
-        reply_to: Some(InstanceId::new("tester")),
-        actor: Actor { app: app.into(), user: None },
-        command,
-    });
-    world.run();
-    let reply = world.outside[before..].iter().find_map(|effect| match effect {
-        Effect::Reply { reply, .. } if reply.request == request => Some(reply.outcome.clone()),
-        _ => None,
-    });
-    reply.expect("a request is answered")
-}
-
-fn keys(world: &mut World) {
-    for (app, role, groups) in [
-        ("root", Role::SuperAdministrator, &[][..]),
-        ("all", Role::User, &[][..]),
-        ("g-team", Role::User, &["g"][..]),
-        ("g-and-h", Role::User, &["g", "h"][..]),
-    ] {
-        let key = Command::DefineKey {
-            app: app.to_owned(),
-            hash: "0".repeat(64),
-            role,
-            groups: groups.iter().map(|name| group(name)).collect(),
-            run_as: Default::default(),
-            first_only: false,
-        };
-        assert_eq!(ask_as(world, "root", key), Outcome::Answered(Answer::Done));
-    }
 }
 
 /// What the children's batches wait for stays, in the parent's group and in others, and `why` says it; a new definition
@@ -349,81 +309,4 @@ fn pruned_parents_orphan_those_that_stay() {
         assert_eq!(unfinished(&world, OTHER), 1, "staged {staged}");
         assert_eq!(world.partition, world.folded());
     }
-}
-
-/// Who may not see a group is not told the names of its jobs, but how many keep theirs.
-#[test]
-fn a_refusal_names_only_jobs_that_the_key_may_see() {
-    let mut world = world();
-    let ids = world.define(vec![
-        anchor("g", "p", json!({})),
-        child("g", "a"),
-        child("h", "b"),
-        child("h", "c"),
-        child("i", "d"),
-    ]);
-    keys(&mut world);
-    let mut told = String::new();
-    for app in ["root", "all", "g-and-h", "g-team", "nobody"] {
-        let command = Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false };
-        let refused = ask_as(&mut world, app, command);
-        told.push_str(&format!("{app}: {}\n", rejection(&refused)));
-    }
-    expect![[r#"
-        root: job_in_use: job g/p cannot be deleted: it is a parent of g/a, h/b, h/c and i/d; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does
-        all: job_in_use: job g/p cannot be deleted: it is a parent of g/a, h/b, h/c and i/d; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does
-        g-and-h: job_in_use: job g/p cannot be deleted: it is a parent of g/a, h/b, h/c and 1 job of 1 other group; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does
-        g-team: job_in_use: job g/p cannot be deleted: it is a parent of g/a and 3 jobs of 2 other groups; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does
-        nobody: job_in_use: job g/p cannot be deleted: it is a parent of 4 jobs of 3 other groups; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does
-    "#]].assert_eq(&told);
-}
-
-/// GEN-6: what is downstream in groups that the key does not reach is left out of its plan, and counted.
-#[test]
-fn a_plan_leaves_out_what_the_key_does_not_reach() {
-    let mut world = world();
-    let hourly = |of: &str, name: &str, parents: Value| {
-        anchor(of, name, json!({"schedule": every("hour"), "parents": parents, "enabled": false}))
-    };
-    let ids = world.define(vec![
-        hourly("g", "p", json!([])),
-        hourly("g", "own", json!(["p"])),
-        hourly("h", "foreign", json!(["g/p"])),
-        hourly("g", "behind", json!(["h/foreign"])),
-        hourly("g", "both", json!(["h/foreign", "own"])),
-    ]);
-    keys(&mut world);
-    world.events();
-    let mut told = String::new();
-    for app in ["root", "all", "g-and-h", "g-team"] {
-        let request = RerunSpec {
-            scope: RerunScope::Rerun { jobs: vec![ids[0]], cascade: Cascade::Logic },
-            from: at("2026-07-01T09:00:00.000Z"),
-            to: at("2026-07-01T09:00:00.000Z"),
-            reach: None,
-            only: RerunOnly::All,
-            order: RerunOrder::Oldest,
-            concurrency: 1,
-            definition: RerunDefinition::Today,
-            reason: String::new(),
-            approve: false,
-        };
-        let outcome = ask_as(&mut world, app, Command::PlanRerun(Box::new(request)));
-        let Outcome::Answered(Answer::Rerun { jobs_left_out: answered, .. }) = outcome else {
-            panic!("{}", rejection(&outcome))
-        };
-        for event in world.events() {
-            let Event::RerunRequested { jobs, groups, jobs_left_out, .. } = event else { continue };
-            assert_eq!(answered, jobs_left_out);
-            let jobs: Vec<i64> = jobs.iter().map(|job| job.job.0 >> 12).collect();
-            told.push_str(&format!("{app}: jobs {jobs:?} of {groups:?}, {jobs_left_out} left out\n"));
-        }
-    }
-    expect![[r#"
-        root: jobs [1, 2, 3, 4, 5] of [GroupName("g"), GroupName("h")], 0 left out
-        all: jobs [1, 2, 3, 4, 5] of [GroupName("g"), GroupName("h")], 0 left out
-        g-and-h: jobs [1, 2, 3, 4, 5] of [GroupName("g"), GroupName("h")], 0 left out
-        g-team: jobs [1, 2, 5] of [GroupName("g")], 2 left out
-    "#]]
-    .assert_eq(&told);
 }
