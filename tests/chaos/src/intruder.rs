@@ -142,6 +142,16 @@ impl Act {
     }
 }
 
+/// The head of a write.
+struct Post {
+    head: String,
+    /// Whether somebody has to look the key up.
+    shows_key: bool,
+    /// Whether the call says in its body that it refused, with status 200, as the job calls do whose form is given from
+    /// outside (API-1, API-2). That nothing came of it, the journal shows: nothing there has [`MARK`].
+    refused_with_200: bool,
+}
+
 /// One of them.
 pub(crate) struct Intruder {
     targets: Vec<Target>,
@@ -193,24 +203,29 @@ impl Intruder {
                 Manner { bytes, ..base }
             }
             Act::SlowBody => {
-                let (head, shows_key) = self.post(door, 100_000);
+                let Post { head, shows_key, .. } = self.post(door, 100_000);
                 let first = head.len();
                 Manner { shows_key, ..base.answered().sending(head + "{" + &" ".repeat(400)).slowly(first) }
             }
             Act::HugeBody => self.huge_body(base, door),
             Act::WrongKey => {
                 let body = format!("{{\"job_name\":\"{MARK}\",\"jobs\":[{{\"name\":\"{MARK}\"}}]}}");
-                let (head, shows_key) = self.post(door, body.len());
-                Manner { shows_key, ..base.answered().sending(head + &body) }
+                let Post { head, shows_key, refused_with_200 } = self.post(door, body.len());
+                Manner { shows_key, may_succeed: refused_with_200, ..base.answered().sending(head + &body) }
             }
             Act::HalfClosed => {
-                let (head, shows_key) = self.post(door, 2);
+                let Post { head, shows_key, refused_with_200 } = self.post(door, 2);
                 let whole = self.rng.chance(50);
                 let text = if whole { head + "{}" } else { head[..head.len() / 2].to_owned() };
-                Manner { shows_key, half_closes: true, ..base.answered().sending(text) }
+                Manner {
+                    shows_key,
+                    half_closes: true,
+                    may_succeed: whole && refused_with_200,
+                    ..base.answered().sending(text)
+                }
             }
             Act::Vanish => {
-                let (head, _) = self.post(door, 1_000);
+                let Post { head, .. } = self.post(door, 1_000);
                 let most = head.len() as u64;
                 let cut = usize::try_from(self.rng.range(1, most + 1)).unwrap_or(1);
                 Manner { vanishes: true, ..base.sending(head[..cut].to_owned()) }
@@ -252,17 +267,17 @@ impl Intruder {
         let many = "x".repeat(4 << 20);
         let base = Manner { sockets: base.sockets.min(4), ..base.answered() };
         if self.rng.chance(50) {
-            let (head, shows_key) = self.post(door, 1 << 30);
+            let Post { head, shows_key, .. } = self.post(door, 1 << 30);
             return Manner { shows_key, ..base.sending(head + &many) };
         }
-        let (head, shows_key) = self.post(door, 0);
+        let Post { head, shows_key, .. } = self.post(door, 0);
         let head = head.replace("content-length: 0", "transfer-encoding: chunked");
         let chunk = format!("10000\r\n{}\r\n", &many[..0x10000]);
         Manner { shows_key, ..base.sending(head + &chunk.repeat(64)) }
     }
 
-    /// The head of a write that nobody may do, and whether somebody has to look the key up.
-    fn post(&mut self, door: Door, length: usize) -> (String, bool) {
+    /// A write that nobody of them may do.
+    fn post(&mut self, door: Door, length: usize) -> Post {
         let path = match door {
             Door::Live => "/live?shard=1",
             Door::Logs => "/logs/1/download",
@@ -296,13 +311,15 @@ impl Intruder {
         // A pull is what a looker may not, and neither is anything else here.
         let key = self.rng.pick(&keys).cloned().unwrap_or_default();
         let shows_key = !key.is_empty();
+        let refused_with_200 =
+            matches!(path, "/api/job/submit" | "/api/worker/status") && key.contains(WATCHER);
         let method = if door == Door::Logs { "GET" } else { "POST" };
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {MARK}\r\ncontent-type: application/json\r\n{key}\
              idempotency-key: {MARK}-{}\r\ncontent-length: {length}\r\n\r\n",
             self.rng.range(0, 1_000_000)
         );
-        (head, shows_key)
+        Post { head, shows_key, refused_with_200 }
     }
 
     /// Another protocol, or none.
