@@ -138,15 +138,33 @@ fn a_child_of_another_group_does_not_keep_a_job() {
         assert_eq!(code(&applied), 0, "{}", text(&applied.stderr));
     };
     apply(&owner, "- {name: load, group: default, type: noop, schedule: {period: month}}\n");
-    apply(&other, "- {name: secret, group: lake, type: anchor, parents: [default/load]}\n");
+    apply(
+        &other,
+        "- {name: secret, group: lake, type: anchor, parents: [default/load]}
+- name: secret-too
+  group: lake
+  type: anchor
+  schedule: {period: month}
+  parents: [{job: default/load, mapping: {offset: 1}}]
+",
+    );
+    let hidden = |said: &str| {
+        assert!(said.contains("of 1 other group"), "{said}");
+        assert!(!said.contains("secret") && !said.contains("lake"), "{said}");
+    };
+    // Nor does any other refusal show it: this change is one that a child does not fit.
+    fs::write(&file, "jobs:\n- {name: load, group: default, type: noop}\n").unwrap();
+    let refused = server.run(&["job", "apply", "-f", file.to_str().unwrap(), "--key", &owner]);
+    assert_eq!(code(&refused), 2, "{}", text(&refused.stderr));
+    hidden(&text(&refused.stderr));
     let time = "2099-01-01T00:00:00Z";
     let ran = server.json(&["job", "run", "lake/secret", "--logical-time", time, "--key", &other]);
     let batch = ran["batch"].to_string();
     let refused = server.run(&["job", "delete", "default/load", "--key", &owner]);
     let said = text(&refused.stderr);
     assert_ne!(code(&refused), 0, "{said}");
-    assert!(said.contains("1 job of 1 other group") && said.contains("orphan_children"), "{said}");
-    assert!(!said.contains("secret") && !said.contains("lake"), "{said}");
+    assert!(said.contains("2 jobs of 1 other group") && said.contains("orphan_children"), "{said}");
+    hidden(&said);
     let deleted = server.run(&["job", "delete", "default/load", "--orphan-children", "--key", &owner]);
     assert_eq!(code(&deleted), 0, "{}", text(&deleted.stderr));
     let why = until("it says that the parent is deleted", || {
