@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use tidemill_model::{BatchId, Command, Event, Priority, Timestamp};
+use tidemill_model::{BatchEvent, BatchId, Command, Event, Priority, Timestamp};
 
 use crate::fake_workers::{FakeWorkers, Terms};
 use crate::placement::waits;
@@ -140,12 +140,12 @@ impl Run<'_> {
     fn assigned_before_the_last_of_all(&self, others: usize) -> anyhow::Result<usize> {
         let history = self.history()?;
         let mut generated = history.facts.iter().filter_map(|(_, event)| match event {
-            Event::BatchGenerated { batch, .. } => Some(*batch),
+            Event::Batch(BatchEvent::Generated { batch, .. }) => Some(*batch),
             _ => None,
         });
         let batch = generated.nth(others);
         let mut assigned = history.facts.iter().filter_map(|(_, event)| match event {
-            Event::BatchAssigned { batch, .. } => Some(Some(*batch)),
+            Event::Batch(BatchEvent::Assigned { batch, .. }) => Some(Some(*batch)),
             _ => None,
         });
         assigned

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tidemill_model::{BatchId, Event, Timestamp, Token};
+use tidemill_model::{BatchEvent, BatchId, Event, Timestamp, Token};
 
 use crate::fake_workers::{Seen, Terms};
 use crate::history::History;
@@ -83,13 +83,13 @@ impl Run<'_> {
 pub(crate) fn waits(history: &History, seen: &Seen) -> anyhow::Result<Vec<(BatchId, f64)>> {
     let mut tokens: BTreeMap<BatchId, Token> = BTreeMap::new();
     for (_, event) in &history.facts {
-        if let Event::BatchAssigned { batch, token, .. } = event {
+        if let Event::Batch(BatchEvent::Assigned { batch, token, .. }) = event {
             tokens.entry(*batch).or_insert(*token);
         }
     }
     let assigned: BTreeMap<Token, Timestamp> = seen.assigned.iter().copied().collect();
     let generated = history.facts.iter().filter_map(|(at, event)| match event {
-        Event::BatchGenerated { batch, .. } => Some((*batch, *at)),
+        Event::Batch(BatchEvent::Generated { batch, .. }) => Some((*batch, *at)),
         _ => None,
     });
     let wait = |(batch, at): (BatchId, Timestamp)| {

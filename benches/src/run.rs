@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tidemill_model::{Command, Event, JobId, JobSpec, ShardId, Timestamp};
+use tidemill_model::{
+    AttemptEvent, BatchEvent, Command, Event, JobId, JobSpec, ReplicationEvent, ShardId, Timestamp,
+};
 
 use crate::backend::Backend;
 use crate::fixture::Fixture;
@@ -17,8 +19,8 @@ use crate::usage::{self, Usage};
 use crate::workload::{PROCESSES_AT_ONCE, Workload};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
-pub(crate) const FINISHED: &str = "\"batch_finished\":";
-pub(crate) const GENERATED: &str = "\"batch_generated\":";
+pub(crate) const FINISHED: &str = "{\"batch\":{\"finished\":";
+pub(crate) const GENERATED: &str = "{\"batch\":{\"generated\":";
 pub(crate) const RECEIVED: &str = "\"job_replicated\":";
 /// Of a record whose like the log is asked for.
 const RECORD_BYTES: usize = 300;
@@ -86,7 +88,8 @@ impl Run<'_> {
         let jobs: Vec<JobSpec> =
             (0..n).map(|index| job(&name(index), "noop", &parents(index), None)).collect();
         let (lap, history) = self.run_graph(&jobs)?;
-        let mut finished = times_of(&history, |event| matches!(event, Event::BatchFinished { .. }));
+        let mut finished =
+            times_of(&history, |event| matches!(event, Event::Batch(BatchEvent::Finished { .. })));
         finished.sort();
         let times_ms = finished.windows(2).map(|pair| milliseconds(pair[0], pair[1])).collect();
         self.row(n, lap, times_ms, self.append_limit()?)
@@ -122,7 +125,9 @@ impl Run<'_> {
         self.fixture.settle()?;
         let lap = watch.stop();
         let mut history = self.history()?;
-        let first = history.facts.iter().position(|(_, event)| matches!(event, Event::JobReplicated { .. }));
+        let first = history.facts.iter().position(|(_, event)| {
+            matches!(event, Event::Replication(ReplicationEvent::JobReplicated { .. }))
+        });
         history.facts.drain(..first.unwrap_or(0));
         Ok((lap, history))
     }
@@ -151,7 +156,8 @@ impl Run<'_> {
         self.fixture.settle()?;
         let lap = Lap { seconds, ..watch.stop() };
         let grown = (usage::resident() - resident).max(0.0) / n as f64;
-        let generated = times_of(&self.history()?, |event| matches!(event, Event::BatchGenerated { .. }));
+        let generated =
+            times_of(&self.history()?, |event| matches!(event, Event::Batch(BatchEvent::Generated { .. })));
         let times_ms = generated.iter().map(|at| milliseconds(due, *at)).collect();
         let row = self.row(n, lap, times_ms, self.records_limit(n)?)?;
         Ok(Row { bytes_per_waiting: Some(grown), ..row })
@@ -168,7 +174,8 @@ impl Run<'_> {
         }
         self.fixture.settle()?;
         let lap = watch.stop();
-        let mut begun = times_of(&self.history()?, |event| matches!(event, Event::AttemptStarted { .. }));
+        let mut begun =
+            times_of(&self.history()?, |event| matches!(event, Event::Attempt(AttemptEvent::Started { .. })));
         let begun = begun.split_off(begun.len().saturating_sub(n));
         let times_ms = sent.iter().zip(&begun).map(|(sent, begun)| milliseconds(*sent, *begun)).collect();
         self.row(n, lap, times_ms, self.append_limit()?)
@@ -243,10 +250,10 @@ fn lives(history: &History) -> Vec<f64> {
     let mut begun = BTreeMap::new();
     let mut lives = Vec::new();
     for (at, event) in &history.facts {
-        if let Event::BatchGenerated { batch, .. } = event {
+        if let Event::Batch(BatchEvent::Generated { batch, .. }) = event {
             begun.insert(*batch, *at);
         }
-        if let Event::BatchFinished { batch, .. } = event
+        if let Event::Batch(BatchEvent::Finished { batch, .. }) = event
             && let Some(begun) = begun.remove(batch)
         {
             lives.push(milliseconds(begun, *at));

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Command, Event, ExternalDependency, ExternalDependencyId, JobId, JobSpec, PathAnswer, ShardId, Timestamp,
+    Command, Event, ExternalDependency, ExternalDependencyId, JobId, JobSpec, ObservationEvent, PathAnswer,
+    ShardId, Timestamp,
 };
 
 use crate::history::History;
@@ -131,10 +132,10 @@ impl Run<'_> {
 /// Paths that are waited for.
 fn external_dependencies(history: &History) -> BTreeMap<String, ExternalDependencyId> {
     let paths = history.facts.iter().filter_map(|(_, event)| match event {
-        Event::ExternalDependencyRegistered {
+        Event::Observation(ObservationEvent::ExternalDependencyRegistered {
             external_dependency,
             what: ExternalDependency::Path { path, .. },
-        } => Some((path.to_string(), *external_dependency)),
+        }) => Some((path.to_string(), *external_dependency)),
         _ => None,
     });
     paths.collect()

@@ -25,7 +25,18 @@ pub(crate) struct Watch {
 fn public_names() -> HashSet<Vec<u8>> {
     let public = samples().into_iter().filter(|event| event.of_kind().sentence().is_some());
     let recorded = public.filter_map(|event| serde_json::to_vec(&event).ok());
-    recorded.filter_map(|json| json.split(|byte| *byte == b'"').nth(1).map(<[u8]>::to_vec)).collect()
+    recorded.filter_map(|json| name_of(&json).map(<[u8]>::to_vec)).collect()
+}
+
+/// The names of an event's aggregate and of its variant, as `{"batch":{"finished":…` has them.
+fn name_of(json: &[u8]) -> Option<&[u8]> {
+    let names = json.strip_prefix(b"{")?;
+    names
+        .splitn(3, |byte| *byte == b':')
+        .map(<[u8]>::len)
+        .take(2)
+        .reduce(|one, two| one + 1 + two)
+        .map(|end| &names[..end])
 }
 
 impl Watch {
@@ -58,10 +69,8 @@ impl Watch {
     }
 
     fn public_events(&self, record: &[u8]) -> u64 {
-        let names = memchr::memmem::find_iter(record, EVENT).filter_map(|at| {
-            let rest = record[at + EVENT.len()..].strip_prefix(b"\"")?;
-            rest.split(|byte| *byte == b'"').next()
-        });
+        let names = memchr::memmem::find_iter(record, EVENT)
+            .filter_map(|at| name_of(&record[at + EVENT.len() - 1..]));
         names.filter(|name| self.public.contains(*name)).count() as u64
     }
 

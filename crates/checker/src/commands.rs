@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_log::Hash;
-use tidemill_model::{Cause, CommandRecord, Envelope, Event, Outcome, Rejection, Resume, Source, Timestamp};
+use tidemill_model::{
+    Cause, CommandRecord, Envelope, Event, Outcome, PartitionEvent, Rejection, Resume, Source, Timestamp,
+};
 
 use crate::Invariant;
 use crate::at::At;
@@ -31,7 +33,9 @@ impl Loss {
     /// What the envelope says of it.
     pub(crate) fn of(envelope: &Envelope) -> Option<Self> {
         envelope.events.iter().find_map(|recorded| match recorded.event {
-            Event::CommandLossAccepted { done, resumed_at, .. } => Some(Self { done, resumed_at }),
+            Event::Partition(PartitionEvent::CommandLossAccepted { done, resumed_at, .. }) => {
+                Some(Self { done, resumed_at })
+            }
             _ => None,
         })
     }

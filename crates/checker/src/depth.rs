@@ -2,7 +2,9 @@
 //! a reader of JSON that stops at some depth could not read a journal any more that holds what is too deep.
 
 use serde_json::Value;
-use tidemill_model::{Answer, Event, MovedTask, Outcome, Parameters};
+use tidemill_model::{
+    Answer, CatalogueEvent, Event, MovedTask, Outcome, Parameters, TaskEvent, TransferEvent,
+};
 
 use crate::Invariant;
 use crate::at::At;
@@ -14,12 +16,13 @@ const MOST_LEVELS: usize = 32;
 /// `parameters_within_depth`, of what happened.
 pub(crate) fn event(at: &At<'_>, event: &Event, found: &mut Findings) {
     match event {
-        Event::TaskCreated { task, spec } | Event::TaskChanged { task, spec, .. } => {
+        Event::Task(TaskEvent::Created { task, spec } | TaskEvent::Changed { task, spec, .. }) => {
             within_depth(at, &format!("task {task}"), &spec.parameters, found);
         }
-        Event::UserDetached { tasks, .. }
-        | Event::UserMoved { tasks, .. }
-        | Event::UserAttached { tasks, .. } => {
+        Event::Transfer(
+            TransferEvent::UserDetached { tasks, .. } | TransferEvent::UserAttached { tasks, .. },
+        )
+        | Event::Catalogue(CatalogueEvent::UserMoved { tasks, .. }) => {
             for MovedTask { task, spec, .. } in tasks {
                 within_depth(at, &format!("task {task}, which moves"), &spec.parameters, found);
             }

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use tidemill_model::{Event, Outcome, Reply, RequestId, WorkMessage};
+use tidemill_model::{
+    AttemptEvent, BatchEvent, Event, FinalCommandEvent, Outcome, Reply, RequestId, WorkMessage,
+};
 
 use crate::Invariant;
 use crate::at::At;
@@ -38,14 +40,14 @@ impl Effects {
             return;
         }
         match event {
-            Event::BatchAssigned { token, worker, .. } => {
+            Event::Batch(BatchEvent::Assigned { token, worker, .. }) => {
                 self.ordered.insert(fingerprint(&("assigned", token, worker)));
             }
-            Event::FinalCommandAssigned { token, worker, .. } => {
+            Event::FinalCommand(FinalCommandEvent::Assigned { token, worker, .. }) => {
                 self.ordered.insert(fingerprint(&("assigned", token, worker)));
             }
-            Event::StartGranted { token, incarnation, nonce, .. }
-            | Event::FinalCommandGranted { token, incarnation, nonce, .. } => {
+            Event::Attempt(AttemptEvent::StartGranted { token, incarnation, nonce, .. })
+            | Event::FinalCommand(FinalCommandEvent::Granted { token, incarnation, nonce, .. }) => {
                 self.ordered.insert(fingerprint(&("granted", token, incarnation, nonce)));
             }
             _ => {}

@@ -9,7 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::{BatchId, Event, JobId, Recorded, ShardId, Standing, Subscription, Timestamp};
+use tidemill_model::{
+    AttemptEvent, BatchEvent, BatchId, Event, JobId, PartitionEvent, Recorded, ReplicationEvent,
+    ScheduleEvent, ShardId, Standing, Subscription, SubscriptionEvent, Timestamp, TransferEvent,
+};
 
 use crate::Invariant;
 use crate::at::At;
@@ -83,12 +86,16 @@ impl Foreign {
         }
         self.skips_changed(&recorded.event, shard);
         match &recorded.event {
-            Event::MessageReceived { from, number } => self.lanes.entry((*from, id)).or_default().0 = *number,
-            Event::OutboxAcknowledged { to, upto } => self.lanes.entry((id, *to)).or_default().1 = *upto,
-            Event::ParentsReplicated { parents } => {
+            Event::Partition(PartitionEvent::MessageReceived { from, number }) => {
+                self.lanes.entry((*from, id)).or_default().0 = *number
+            }
+            Event::Partition(PartitionEvent::OutboxAcknowledged { to, upto }) => {
+                self.lanes.entry((id, *to)).or_default().1 = *upto
+            }
+            Event::Replication(ReplicationEvent::ParentsReplicated { parents }) => {
                 self.told.extend(parents.iter().map(|parent| (parent.job, id)));
             }
-            Event::BatchGenerated { job, logical_time, dependencies, rerun, .. } => {
+            Event::Batch(BatchEvent::Generated { job, logical_time, dependencies, rerun, .. }) => {
                 self.changed(*job, *logical_time, shard);
                 if rerun.is_none() {
                     self.owe_generation(at, id, *job, *logical_time);
@@ -97,10 +104,10 @@ impl Foreign {
                     self.waits.extend(dependency.times.iter().map(|time| (dependency.parent, *time, id)));
                 }
             }
-            Event::ParentSubscribed { job, by, what } => {
+            Event::Subscription(SubscriptionEvent::ParentSubscribed { job, by, what }) => {
                 self.follows.insert((*job, id, *by), (*what, place(at)));
             }
-            Event::ParentTimesSubscribed { job, by, times } => {
+            Event::Subscription(SubscriptionEvent::ParentTimesSubscribed { job, by, times }) => {
                 let tenure = shard.tenure(*job);
                 for time in times {
                     let life = self.lives.entry((*job, *time)).or_default().entry(tenure).or_default();
@@ -111,7 +118,7 @@ impl Foreign {
                     self.watch((*job, *time, *by), watch);
                 }
             }
-            Event::ParentTimesUnsubscribed { job, by, times } => {
+            Event::Subscription(SubscriptionEvent::ParentTimesUnsubscribed { job, by, times }) => {
                 let tenure = shard.tenure(*job);
                 for time in times {
                     let life = self.lives.get(&(*job, *time)).and_then(|life| life.get(&tenure));
@@ -120,7 +127,7 @@ impl Foreign {
                     self.watch((*job, *time, *by), watch);
                 }
             }
-            Event::ParentStatusUpdated { parent, standings } => {
+            Event::Replication(ReplicationEvent::ParentStatusUpdated { parent, standings }) => {
                 for standing in standings {
                     let heard = self.heard.entry((*parent, standing.logical_time, id)).or_default();
                     heard.push((said(standing), place(at)));
@@ -129,14 +136,14 @@ impl Foreign {
                     }
                 }
             }
-            Event::AttemptFinished { batch, outcome, .. } => {
+            Event::Attempt(AttemptEvent::Finished { batch, outcome, .. }) => {
                 if outcome.values.is_empty() {
                     self.passed.remove(batch);
                 } else {
                     self.passed.insert(*batch, fingerprint(&outcome.values));
                 }
             }
-            Event::ParentGenerationsReceived { parent, times, left_out } => {
+            Event::Replication(ReplicationEvent::ParentGenerationsReceived { parent, times, left_out }) => {
                 for time in times {
                     let heard = self.parent_generations_received.entry((*parent, *time, id));
                     heard.or_insert((0, place(at))).0 += 1;
@@ -152,12 +159,13 @@ impl Foreign {
     /// What moves the next fire of one job decides what is skipped, of that one and of those that follow it.
     fn skips_changed(&mut self, event: &Event, shard: &Shard) {
         let moved = match event {
-            Event::BatchGenerated { job, .. }
-            | Event::ScheduleSkipped { job, .. }
-            | Event::JobSwitchReplicated { job, .. }
-            | Event::JobDropped { job, .. }
-            | Event::ScheduleRescheduled { job, .. } => *job,
-            Event::JobReplicated { definition, .. } | Event::JobAttached { definition, .. } => definition.id,
+            Event::Batch(BatchEvent::Generated { job, .. })
+            | Event::Schedule(ScheduleEvent::Skipped { job, .. } | ScheduleEvent::Rescheduled { job, .. })
+            | Event::Replication(
+                ReplicationEvent::JobSwitchReplicated { job, .. } | ReplicationEvent::JobDropped { job, .. },
+            ) => *job,
+            Event::Replication(ReplicationEvent::JobReplicated { definition, .. })
+            | Event::Transfer(TransferEvent::JobAttached { definition, .. }) => definition.id,
             _ => return,
         };
         let keys = self.lives.keys().filter(|(job, _)| *job == moved || shard.inherits_times(*job));

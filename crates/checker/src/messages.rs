@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tidemill_model::{
-    Calendar, CalendarName, CalendarUse, Event, ForeignParent, FreezeScope, GroupName, JobDefinition, JobId,
-    Pool, PoolName, Recorded, RerunId, ShardId, Template, TemplateName, Timestamp,
+    ApplyEvent, BatchEvent, Calendar, CalendarName, CalendarUse, CatalogueEvent, DeletionEvent, Event,
+    ForeignParent, FreezeScope, GroupName, JobDefinition, JobEvent, JobId, ObservationEvent, PermitEvent,
+    Pool, PoolName, Recorded, ReplicationEvent, RerunEvent, RerunId, ShardId, Template, TemplateName,
+    Timestamp, TransferEvent,
 };
 
 use crate::Invariant;
@@ -85,7 +87,7 @@ impl Messages {
     pub(crate) fn sends(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         self.moves.decided(at, event, (&self.jobs, &self.groups), found);
         match event {
-            Event::GroupDefined { name, shard, .. } => {
+            Event::Catalogue(CatalogueEvent::GroupDefined { name, shard, .. }) => {
                 let is_new = self.groups.insert(name.clone(), *shard).is_none();
                 self.send(at, *shard, says(event), found);
                 if let Some(frozen) = self.frozen.filter(|_| is_new) {
@@ -93,18 +95,28 @@ impl Messages {
                 }
                 let shared = self.pools.values().filter(|pool| is_new && pool.spec.group.is_none());
                 for pool in shared.cloned().collect::<Vec<_>>() {
-                    self.send(at, *shard, says(&Event::PoolReplicated { pool }), found);
+                    self.send(
+                        at,
+                        *shard,
+                        says(&Event::Replication(ReplicationEvent::PoolReplicated { pool })),
+                        found,
+                    );
                 }
                 for template in self.templates.values().filter(|_| is_new).cloned().collect::<Vec<_>>() {
-                    self.send(at, *shard, says(&Event::TemplateReplicated { template }), found);
+                    self.send(
+                        at,
+                        *shard,
+                        says(&Event::Replication(ReplicationEvent::TemplateReplicated { template })),
+                        found,
+                    );
                 }
             }
-            Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
+            Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. }) => {
                 let Some(to) = self.groups.get(&definition.group).copied() else { return };
                 let before = self.jobs.insert(definition.id, to);
-                let is_moved = matches!(event, Event::JobMoved { .. });
+                let is_moved = matches!(event, Event::Job(JobEvent::Moved { .. }));
                 if let Some(from) = before.filter(|from| *from != to && !is_moved) {
-                    self.send(at, from, says(&Event::JobDeleted { job: definition.id }), found);
+                    self.send(at, from, says(&Event::Job(JobEvent::Deleted { job: definition.id })), found);
                 }
                 for parent in self.parents.of(definition.id).filter(|_| is_moved).collect::<Vec<_>>() {
                     let says =
@@ -129,12 +141,19 @@ impl Messages {
                 }
                 for to in self.groups.values().copied().filter(|_| is_moved).collect::<BTreeSet<_>>() {
                     if let Some(parent) = self.parents.moved(definition.id, to) {
-                        self.send(at, to, says(&Event::ParentsReplicated { parents: vec![parent] }), found);
+                        self.send(
+                            at,
+                            to,
+                            says(&Event::Replication(ReplicationEvent::ParentsReplicated {
+                                parents: vec![parent],
+                            })),
+                            found,
+                        );
                     }
                 }
             }
-            Event::JobMoveRequested { from, .. } => self.send(at, *from, says(event), found),
-            Event::ThirdPartyReported { report, .. } => {
+            Event::Job(JobEvent::MoveRequested { from, .. }) => self.send(at, *from, says(event), found),
+            Event::Observation(ObservationEvent::ThirdPartyReported { report, .. }) => {
                 let key = (Arc::clone(&report.code), report.logical_time);
                 if report.ready {
                     self.reports.ready.insert(key, at.now);
@@ -145,14 +164,16 @@ impl Messages {
                     self.send(at, to, None, found);
                 }
             }
-            Event::ThirdPartyEvicted { upto, .. } => self.reports.ready.retain(|_, at| *at > *upto),
-            Event::ProbesRequested { batch: None, .. } => {
+            Event::Observation(ObservationEvent::ThirdPartyEvicted { upto, .. }) => {
+                self.reports.ready.retain(|_, at| *at > *upto)
+            }
+            Event::Observation(ObservationEvent::ProbesRequested { batch: None, .. }) => {
                 let groups: BTreeSet<ShardId> = self.groups.values().copied().collect();
                 for to in groups {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::CalendarDefined { calendar } => {
+            Event::Catalogue(CatalogueEvent::CalendarDefined { calendar }) => {
                 let known = self.calendars.entry(calendar.spec.name.clone());
                 let (newest, shards) = known.or_insert_with(|| (Arc::clone(calendar), BTreeSet::new()));
                 *newest = Arc::clone(calendar);
@@ -160,65 +181,76 @@ impl Messages {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::CalendarDeleted { name } => {
+            Event::Catalogue(CatalogueEvent::CalendarDeleted { name }) => {
                 let shards = self.calendars.remove(name).map(|(_, shards)| shards).unwrap_or_default();
                 for to in shards {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::PoolDefined { pool } => {
+            Event::Catalogue(CatalogueEvent::PoolDefined { pool }) => {
                 self.pools.insert(pool.spec.name.clone(), Arc::clone(pool));
                 self.send_of_pool(at, pool, event, found);
             }
-            Event::PoolDeleted { name } => {
+            Event::Catalogue(CatalogueEvent::PoolDeleted { name }) => {
                 if let Some(pool) = self.pools.remove(name) {
                     self.send_of_pool(at, &pool, event, found);
                 }
             }
-            Event::PermitsGranted { to, .. } => self.send(at, *to, says(event), found),
-            Event::JobEnabled { job } | Event::JobDisabled { job } => {
+            Event::Permit(PermitEvent::Granted { to, .. }) => self.send(at, *to, says(event), found),
+            Event::Job(JobEvent::Enabled { job } | JobEvent::Disabled { job }) => {
                 if let Some(to) = self.jobs.get(job).copied() {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::JobParentDeleted { parent, name, children } => {
+            Event::Job(JobEvent::ParentDeleted { parent, name, children }) => {
                 self.orphans.recorded(at, (*parent, name, children), &self.parents, found);
                 for of in children {
                     self.send(at, of.shard, says(event), found);
                 }
             }
-            Event::JobDeleted { job } => {
+            Event::Job(JobEvent::Deleted { job }) => {
                 self.orphans.deleted(at, *job);
                 self.parents.forget(*job);
                 if let Some(to) = self.jobs.remove(job) {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::ApplyCommitted { .. } | Event::ApplyFinished { .. } => self.orphans.applying(event),
-            Event::UnfinishedQueried { jobs, .. } => {
+            Event::Apply(ApplyEvent::Committed { .. } | ApplyEvent::Finished { .. }) => {
+                self.orphans.applying(event)
+            }
+            Event::Deletion(DeletionEvent::UnfinishedQueried { jobs, .. }) => {
                 let asked = jobs.iter().filter_map(|job| self.jobs.get(job).copied());
                 for to in asked.collect::<BTreeSet<_>>() {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::FreezeSet { group: Some(group), .. } | Event::FreezeLifted { group: Some(group), .. } => {
+            Event::Catalogue(
+                CatalogueEvent::FreezeSet { group: Some(group), .. }
+                | CatalogueEvent::FreezeLifted { group: Some(group), .. },
+            ) => {
                 if let Some(to) = self.groups.get(group).copied() {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::FreezeSet { group: None, .. } | Event::FreezeLifted { group: None, .. } => {
-                self.frozen = says(event).filter(|_| matches!(event, Event::FreezeSet { .. }));
+            Event::Catalogue(
+                CatalogueEvent::FreezeSet { group: None, .. }
+                | CatalogueEvent::FreezeLifted { group: None, .. },
+            ) => {
+                self.frozen = says(event)
+                    .filter(|_| matches!(event, Event::Catalogue(CatalogueEvent::FreezeSet { .. })));
                 for to in self.groups.values().copied().collect::<std::collections::BTreeSet<_>>() {
                     self.send(at, to, says(event), found);
                 }
             }
-            Event::JobCancelled { shard, .. } => self.send(at, *shard, says(event), found),
-            Event::TemplateDefined { .. }
-            | Event::TemplateDeleted { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveRequested { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRejected { .. } => self.sends_of_pulls(at, event, found),
+            Event::Job(JobEvent::Cancelled { shard, .. }) => self.send(at, *shard, says(event), found),
+            Event::Catalogue(
+                CatalogueEvent::TemplateDefined { .. }
+                | CatalogueEvent::TemplateDeleted { .. }
+                | CatalogueEvent::UsersAssigned { .. }
+                | CatalogueEvent::UserMoveRequested { .. }
+                | CatalogueEvent::UserMoved { .. }
+                | CatalogueEvent::UserMoveRejected { .. },
+            ) => self.sends_of_pulls(at, event, found),
             event => self.sends_of_reruns(at, event, found),
         }
     }
@@ -226,17 +258,23 @@ impl Messages {
     fn sends_of_pulls(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         self.user_groups.decided(at, event, &self.groups, found);
         match event {
-            Event::TemplateDefined { template } => {
+            Event::Catalogue(CatalogueEvent::TemplateDefined { template }) => {
                 self.templates.insert(template.spec.name.clone(), Arc::clone(template));
                 self.send_all(at, event, found);
             }
-            Event::TemplateDeleted { name } => {
+            Event::Catalogue(CatalogueEvent::TemplateDeleted { name }) => {
                 self.templates.remove(name);
                 self.send_all(at, event, found);
             }
-            Event::UsersAssigned { shard, .. } => self.send(at, *shard, says(event), found),
-            Event::UserMoveRequested { from, .. } => self.send(at, *from, says(event), found),
-            Event::UserMoved { shard: Some(shard), .. } => self.send(at, *shard, says(event), found),
+            Event::Catalogue(CatalogueEvent::UsersAssigned { shard, .. }) => {
+                self.send(at, *shard, says(event), found)
+            }
+            Event::Catalogue(CatalogueEvent::UserMoveRequested { from, .. }) => {
+                self.send(at, *from, says(event), found)
+            }
+            Event::Catalogue(CatalogueEvent::UserMoved { shard: Some(shard), .. }) => {
+                self.send(at, *shard, says(event), found)
+            }
             _ => {}
         }
     }
@@ -250,15 +288,15 @@ impl Messages {
 
     fn sends_of_reruns(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         match event {
-            Event::RerunRequested { rerun, jobs, .. } => {
+            Event::Rerun(RerunEvent::Requested { rerun, jobs, .. }) => {
                 let shard = |job: &JobId| Some((*job, *self.jobs.get(job)?));
                 let shards = jobs.iter().filter_map(|job| shard(&job.job)).collect();
                 self.reruns.insert(*rerun, (shards, BTreeMap::new()));
             }
-            Event::RunsQueried { shard, asked, .. } if !asked.is_empty() => {
+            Event::Rerun(RerunEvent::RunsQueried { shard, asked, .. }) if !asked.is_empty() => {
                 self.send(at, *shard, says(event), found);
             }
-            Event::RunsRequested { rerun, runs } => {
+            Event::Rerun(RerunEvent::RunsRequested { rerun, runs }) => {
                 for run in runs {
                     let Some((shards, out)) = self.reruns.get_mut(rerun) else { return };
                     let Some(to) = shards.get(&run.job).copied() else { continue };
@@ -267,18 +305,18 @@ impl Messages {
                     self.send(at, to, Some(turn), found);
                 }
             }
-            Event::RunFinished { place, .. } => {
+            Event::Rerun(RerunEvent::RunFinished { place, .. }) => {
                 if let Some((_, out)) = self.reruns.get_mut(&place.rerun) {
                     out.remove(&place.number);
                 }
             }
-            Event::RerunCancelled { rerun, kill: true, .. } => {
+            Event::Rerun(RerunEvent::Cancelled { rerun, kill: true, .. }) => {
                 let out = self.reruns.get(rerun).map(|(_, out)| out.clone()).unwrap_or_default();
                 for to in out.into_values() {
                     self.send(at, to, None, found);
                 }
             }
-            Event::RerunFinished { rerun, .. } => {
+            Event::Rerun(RerunEvent::Finished { rerun, .. }) => {
                 self.reruns.remove(rerun);
             }
             _ => {}
@@ -290,7 +328,8 @@ impl Messages {
             self.send_calendar(at, firing.calendar.as_ref(), to, found);
         }
         for parents in parents.chunks(PARENTS_OF_A_MESSAGE) {
-            let says = says(&Event::ParentsReplicated { parents: parents.to_vec() });
+            let says =
+                says(&Event::Replication(ReplicationEvent::ParentsReplicated { parents: parents.to_vec() }));
             self.send(at, to, says, found);
         }
     }
@@ -311,7 +350,12 @@ impl Messages {
         let Some((calendar, shards)) = self.calendars.get_mut(&used.name) else { return };
         if shards.insert(to) {
             let calendar = Arc::clone(calendar);
-            self.send(at, to, says(&Event::CalendarReplicated { calendar }), found);
+            self.send(
+                at,
+                to,
+                says(&Event::Replication(ReplicationEvent::CalendarReplicated { calendar })),
+                found,
+            );
         }
     }
 
@@ -438,73 +482,95 @@ impl Lane {
 fn says(event: &Event) -> Option<u64> {
     let text = |definition: &tidemill_model::JobDefinition| serde_json::to_string(definition).ok();
     Some(match event {
-        Event::GroupDefined { group, name, worker_key, .. }
-        | Event::GroupReplicated { group, name, worker_key, .. } => {
+        Event::Catalogue(CatalogueEvent::GroupDefined { group, name, worker_key, .. })
+        | Event::Replication(ReplicationEvent::GroupReplicated { group, name, worker_key, .. }) => {
             fingerprint(&("group", group, name, worker_key))
         }
-        Event::JobDefined { definition, enabled, .. } | Event::JobReplicated { definition, enabled, .. } => {
+        Event::Job(JobEvent::Defined { definition, enabled, .. })
+        | Event::Replication(ReplicationEvent::JobReplicated { definition, enabled, .. }) => {
             fingerprint(&("job", text(definition), enabled))
         }
-        Event::JobMoveRequested { job, .. }
-        | Event::JobDetached { job, .. }
-        | Event::JobDetachRejected { job, .. } => fingerprint(&("release job", job)),
-        Event::JobMoved { definition, enabled, moved, .. }
-        | Event::JobAttached { definition, enabled, moved, .. } => {
+        Event::Job(JobEvent::MoveRequested { job, .. })
+        | Event::Transfer(
+            TransferEvent::JobDetached { job, .. } | TransferEvent::JobDetachRejected { job, .. },
+        ) => fingerprint(&("release job", job)),
+        Event::Job(JobEvent::Moved { definition, enabled, moved, .. })
+        | Event::Transfer(TransferEvent::JobAttached { definition, enabled, moved, .. }) => {
             fingerprint(&("take job", text(definition), enabled, serde_json::to_string(moved).ok()))
         }
-        Event::ParentsReplicated { parents } => {
+        Event::Replication(ReplicationEvent::ParentsReplicated { parents }) => {
             fingerprint(&("parents", serde_json::to_string(parents).ok()))
         }
-        Event::FreezeSet { group, freeze } => fingerprint(&("freeze", group.is_none(), Some(freeze.latest))),
-        Event::FreezeLifted { group, .. } => fingerprint(&("freeze", group.is_none(), None::<Timestamp>)),
-        Event::FreezeReplicated { scope, freeze } => {
+        Event::Catalogue(CatalogueEvent::FreezeSet { group, freeze }) => {
+            fingerprint(&("freeze", group.is_none(), Some(freeze.latest)))
+        }
+        Event::Catalogue(CatalogueEvent::FreezeLifted { group, .. }) => {
+            fingerprint(&("freeze", group.is_none(), None::<Timestamp>))
+        }
+        Event::Replication(ReplicationEvent::FreezeReplicated { scope, freeze }) => {
             let latest = freeze.as_ref().map(|freeze| freeze.latest);
             fingerprint(&("freeze", *scope == FreezeScope::Everything, latest))
         }
-        Event::JobEnabled { job } => fingerprint(&("switch", job, true)),
-        Event::JobDisabled { job } => fingerprint(&("switch", job, false)),
-        Event::JobSwitchReplicated { job, enabled, .. } => fingerprint(&("switch", job, enabled)),
-        Event::JobDeleted { job } | Event::JobDropped { job, .. } => fingerprint(&("remove", job)),
-        Event::JobParentDeleted { parent, name, .. }
-        | Event::ParentDeletionReplicated { parent, name, .. } => parent_deleted(*parent, name),
-        Event::PoolDefined { pool } | Event::PoolReplicated { pool } => {
+        Event::Job(JobEvent::Enabled { job }) => fingerprint(&("switch", job, true)),
+        Event::Job(JobEvent::Disabled { job }) => fingerprint(&("switch", job, false)),
+        Event::Replication(ReplicationEvent::JobSwitchReplicated { job, enabled, .. }) => {
+            fingerprint(&("switch", job, enabled))
+        }
+        Event::Job(JobEvent::Deleted { job })
+        | Event::Replication(ReplicationEvent::JobDropped { job, .. }) => fingerprint(&("remove", job)),
+        Event::Job(JobEvent::ParentDeleted { parent, name, .. })
+        | Event::Replication(ReplicationEvent::ParentDeletionReplicated { parent, name, .. }) => {
+            parent_deleted(*parent, name)
+        }
+        Event::Catalogue(CatalogueEvent::PoolDefined { pool })
+        | Event::Replication(ReplicationEvent::PoolReplicated { pool }) => {
             fingerprint(&("pool", serde_json::to_string(pool).ok()))
         }
-        Event::PoolDeleted { name } | Event::PoolDropped { name } => fingerprint(&("forget pool", name)),
-        Event::PermitsGranted { pools, permits, .. } | Event::PermitsReceived { pools, permits } => {
-            fingerprint(&("permits", serde_json::to_string(pools).ok(), permits))
-        }
-        Event::CalendarDefined { calendar } | Event::CalendarReplicated { calendar } => {
+        Event::Catalogue(CatalogueEvent::PoolDeleted { name })
+        | Event::Replication(ReplicationEvent::PoolDropped { name }) => fingerprint(&("forget pool", name)),
+        Event::Permit(
+            PermitEvent::Granted { pools, permits, .. } | PermitEvent::Received { pools, permits },
+        ) => fingerprint(&("permits", serde_json::to_string(pools).ok(), permits)),
+        Event::Catalogue(CatalogueEvent::CalendarDefined { calendar })
+        | Event::Replication(ReplicationEvent::CalendarReplicated { calendar }) => {
             fingerprint(&("calendar", serde_json::to_string(calendar).ok()))
         }
-        Event::CalendarDeleted { name } | Event::CalendarDropped { name } => {
+        Event::Catalogue(CatalogueEvent::CalendarDeleted { name })
+        | Event::Replication(ReplicationEvent::CalendarDropped { name }) => {
             fingerprint(&("forget calendar", name))
         }
-        Event::TemplateDefined { template } | Event::TemplateReplicated { template } => {
+        Event::Catalogue(CatalogueEvent::TemplateDefined { template })
+        | Event::Replication(ReplicationEvent::TemplateReplicated { template }) => {
             fingerprint(&("template", serde_json::to_string(template).ok()))
         }
-        Event::TemplateDeleted { name } | Event::TemplateDropped { name } => {
+        Event::Catalogue(CatalogueEvent::TemplateDeleted { name })
+        | Event::Replication(ReplicationEvent::TemplateDropped { name }) => {
             fingerprint(&("forget template", name))
         }
-        Event::UsersAssigned { users, .. } | Event::UsersReplicated { users } => {
-            fingerprint(&("users", users))
+        Event::Catalogue(CatalogueEvent::UsersAssigned { users, .. })
+        | Event::Replication(ReplicationEvent::UsersReplicated { users }) => fingerprint(&("users", users)),
+        Event::Catalogue(CatalogueEvent::UserMoveRequested { user, .. })
+        | Event::Transfer(
+            TransferEvent::UserDetached { user, .. } | TransferEvent::UserDetachRejected { user, .. },
+        ) => fingerprint(&("release user", user)),
+        Event::Catalogue(CatalogueEvent::UserMoved { .. })
+        | Event::Transfer(TransferEvent::UserAttached { .. }) => fingerprint(&("user", released(event))),
+        Event::Deletion(
+            DeletionEvent::UnfinishedQueried { question, .. }
+            | DeletionEvent::UnfinishedReported { question, .. },
+        ) => fingerprint(&("unfinished", question)),
+        Event::Observation(ObservationEvent::ProbesRequested { batch: None, .. }) => {
+            fingerprint(&"probe_now")
         }
-        Event::UserMoveRequested { user, .. }
-        | Event::UserDetached { user, .. }
-        | Event::UserDetachRejected { user, .. } => fingerprint(&("release user", user)),
-        Event::UserMoved { .. } | Event::UserAttached { .. } => fingerprint(&("user", released(event))),
-        Event::UnfinishedQueried { question, .. } | Event::UnfinishedReported { question, .. } => {
-            fingerprint(&("unfinished", question))
-        }
-        Event::ProbesRequested { batch: None, .. } => fingerprint(&"probe_now"),
-        Event::RunsQueried { rerun, part, .. } | Event::RunsReported { rerun, part, .. } => {
-            fingerprint(&("runs", rerun, part))
-        }
-        Event::BatchGenerated { rerun: Some(place), job, logical_time, .. }
-        | Event::RunSkipped { place, job, logical_time, .. } => {
+        Event::Rerun(
+            RerunEvent::RunsQueried { rerun, part, .. } | RerunEvent::RunsReported { rerun, part, .. },
+        ) => fingerprint(&("runs", rerun, part)),
+        Event::Batch(BatchEvent::Generated { rerun: Some(place), job, logical_time, .. })
+        | Event::Rerun(RerunEvent::RunSkipped { place, job, logical_time, .. }) => {
             fingerprint(&("turn", place.rerun, place.number, job, logical_time))
         }
-        Event::JobCancelled { job, .. } | Event::CancellationReplicated { job, .. } => {
+        Event::Job(JobEvent::Cancelled { job, .. })
+        | Event::Replication(ReplicationEvent::CancellationReplicated { job, .. }) => {
             fingerprint(&("cancel", job))
         }
         _ => return None,

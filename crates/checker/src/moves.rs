@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidemill_model::{Event, GroupName, JobId, MovedJob, Rejection, ShardId};
+use tidemill_model::{Event, GroupName, JobEvent, JobId, MovedJob, Rejection, ShardId, TransferEvent};
 
 use crate::Invariant;
 use crate::answers::Answers;
@@ -36,7 +36,7 @@ impl Moves {
     ) {
         let rule = Invariant::MovedJobsKeepTheirRuns;
         match event {
-            Event::JobMoveRequested { job, from, to, .. } => {
+            Event::Job(JobEvent::MoveRequested { job, from, to, .. }) => {
                 if jobs.get(job) != Some(from) {
                     at.breaks(
                         found,
@@ -51,7 +51,7 @@ impl Moves {
                     at.breaks(found, rule, format!("job {job} is being moved already"));
                 }
             }
-            Event::JobMoved { definition, from, moved, .. } => {
+            Event::Job(JobEvent::Moved { definition, from, moved, .. }) => {
                 let id = definition.id;
                 self.answers.heard(at, *from, released(id, moved), found);
                 match self.moving.remove(&id) {
@@ -66,14 +66,14 @@ impl Moves {
                     }
                 }
             }
-            Event::JobMoveRejected { job, reason, .. } => match self.moving.remove(job) {
+            Event::Job(JobEvent::MoveRejected { job, reason, .. }) => match self.moving.remove(job) {
                 Some((from, _)) => self.answers.heard(at, from, kept(*job, reason), found),
                 None => at.breaks(found, rule, format!("job {job} stays, and was not being moved")),
             },
-            Event::JobDefined { definition, .. } if self.moving.contains_key(&definition.id) => {
+            Event::Job(JobEvent::Defined { definition, .. }) if self.moving.contains_key(&definition.id) => {
                 at.breaks(found, rule, format!("job {} changes while it is being moved", definition.id));
             }
-            Event::JobDefined { definition, .. } => {
+            Event::Job(JobEvent::Defined { definition, .. }) => {
                 if let Some(parent) =
                     definition.other_parents().find(|parent| self.moving.contains_key(parent))
                 {
@@ -84,9 +84,9 @@ impl Moves {
                     at.breaks(found, rule, why);
                 }
             }
-            Event::JobDeleted { job } | Event::JobEnabled { job } | Event::JobDisabled { job }
-                if self.moving.contains_key(job) =>
-            {
+            Event::Job(
+                JobEvent::Deleted { job } | JobEvent::Enabled { job } | JobEvent::Disabled { job },
+            ) if self.moving.contains_key(job) => {
                 at.breaks(found, rule, format!("job {job} changes while it is being moved"));
             }
             _ => {}
@@ -96,8 +96,8 @@ impl Moves {
     /// What a group's shard answers.
     pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
         let says = match event {
-            Event::JobDetached { job, moved } => released(*job, moved),
-            Event::JobDetachRejected { job, reason } => kept(*job, reason),
+            Event::Transfer(TransferEvent::JobDetached { job, moved }) => released(*job, moved),
+            Event::Transfer(TransferEvent::JobDetachRejected { job, reason }) => kept(*job, reason),
             _ => return,
         };
         self.answers.told(at, shard, says, found);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidemill_model::{Event, JobId, OrphanedChildren};
+use tidemill_model::{ApplyEvent, Event, JobId, OrphanedChildren};
 
 use crate::Invariant;
 use crate::at::At;
@@ -52,7 +52,7 @@ impl Orphans {
     }
 
     pub(crate) fn applying(&mut self, event: &Event) {
-        self.is_applying = matches!(event, Event::ApplyCommitted { .. });
+        self.is_applying = matches!(event, Event::Apply(ApplyEvent::Committed { .. }));
     }
 
     /// The name of a deleted job that some definition still names.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_log::{Frame, Kind};
 use tidemill_model::{
-    Answer, Cause, CommandRecord, Envelope, Event, Outcome, Recorded, Rejection, RequestId, ShardId, Source,
-    Timestamp,
+    Answer, ApplyEvent, BatchEvent, CatalogueEvent, Cause, CommandRecord, DeletionEvent, Envelope, Event,
+    JobEvent, Outcome, PartitionEvent, PermitEvent, Recorded, Rejection, RequestId, ScheduleEvent, ShardId,
+    Source, Timestamp, TransferEvent,
 };
 
 use crate::Invariant;
@@ -157,7 +158,7 @@ impl Partition {
         self.commands.cover(envelope, offset);
         self.now = Some((envelope.now, offset));
         let set = envelope.events.iter().rev().find_map(|recorded| match &recorded.event {
-            Event::ClockSet { now } => Some(*now),
+            Event::Partition(PartitionEvent::ClockSet { now }) => Some(*now),
             _ => None,
         });
         if let Some(now) = set {
@@ -234,8 +235,10 @@ impl Partition {
             let Recorded { shard, event } = &envelope.events[index];
             let Some(shard) = self.shards.get(shard) else { continue };
             let due = match event {
-                Event::BatchGenerated { job, origin: tidemill_model::Origin::Schedule, .. }
-                | Event::ScheduleSkipped { job, .. } => shard.fire_due(*job),
+                Event::Batch(BatchEvent::Generated {
+                    job, origin: tidemill_model::Origin::Schedule, ..
+                })
+                | Event::Schedule(ScheduleEvent::Skipped { job, .. }) => shard.fire_due(*job),
                 _ => shard.timer_due(event),
             };
             if let Some(due) = due {
@@ -263,10 +266,12 @@ impl Partition {
             crate::depth::event(&at, &recorded.event, shared.found);
             shared.effects.event(&recorded.event);
             shared.places.event(&at, recorded.shard, &recorded.event, shared.found);
-            if let Event::DeletionDecided { request: Some(request), outcome, .. } = &recorded.event {
+            if let Event::Deletion(DeletionEvent::Decided { request: Some(request), outcome, .. }) =
+                &recorded.event
+            {
                 shared.effects.decided(&at, request, outcome);
             }
-            if let Event::ApplyFinished { request: Some(request), .. } = &recorded.event {
+            if let Event::Apply(ApplyEvent::Finished { request: Some(request), .. }) = &recorded.event {
                 let done = tidemill_model::Outcome::Answered(tidemill_model::Answer::Done);
                 shared.effects.decided(&at, request, &done);
             }
@@ -291,23 +296,29 @@ impl Partition {
     ) {
         let shard = recorded.shard;
         match &recorded.event {
-            Event::MessageReceived { from, number } => {
-                let fact = fact.filter(|fact| !matches!(fact.event, Event::MessageReceived { .. }));
+            Event::Partition(PartitionEvent::MessageReceived { from, number }) => {
+                let fact = fact.filter(|fact| {
+                    !matches!(fact.event, Event::Partition(PartitionEvent::MessageReceived { .. }))
+                });
                 shared.messages.received(at, shard, (*from, *number), fact, shared.found);
             }
-            Event::OutboxAcknowledged { to, upto } => {
+            Event::Partition(PartitionEvent::OutboxAcknowledged { to, upto }) => {
                 shared.messages.acknowledged(at, shard, (*to, *upto), shared.found);
             }
-            Event::PermitsReported { report } => {
+            Event::Permit(PermitEvent::Reported { report }) => {
                 shared.messages.permits.report(at, shard, report, Side::Told, shared.found);
             }
-            Event::PermitReportReceived { from, report } => {
+            Event::Permit(PermitEvent::ReportReceived { from, report }) => {
                 shared.messages.permits.report(at, *from, report, Side::Heard, shared.found);
             }
-            event @ (Event::UserDetached { .. } | Event::UserDetachRejected { .. }) => {
+            event @ Event::Transfer(
+                TransferEvent::UserDetached { .. } | TransferEvent::UserDetachRejected { .. },
+            ) => {
                 shared.messages.user_groups.told(at, shard, event, shared.found);
             }
-            event @ (Event::JobDetached { .. } | Event::JobDetachRejected { .. }) => {
+            event @ Event::Transfer(
+                TransferEvent::JobDetached { .. } | TransferEvent::JobDetachRejected { .. },
+            ) => {
                 shared.messages.moves.told(at, shard, event, shared.found);
             }
             event if shard == ShardId::CATALOGUE => shared.messages.sends(at, event, shared.found),
@@ -370,10 +381,12 @@ fn now_not_ahead_of_the_log(
 /// Who waits for the end of a move, and what it hears.
 fn end_of_move(event: &Event) -> Option<(&RequestId, Outcome)> {
     match event {
-        Event::UserMoved { request, .. } | Event::JobMoved { request, .. } => {
+        Event::Catalogue(CatalogueEvent::UserMoved { request, .. })
+        | Event::Job(JobEvent::Moved { request, .. }) => {
             Some((request.as_ref()?, Outcome::Answered(Answer::Done)))
         }
-        Event::UserMoveRejected { request, reason, .. } | Event::JobMoveRejected { request, reason, .. } => {
+        Event::Catalogue(CatalogueEvent::UserMoveRejected { request, reason, .. })
+        | Event::Job(JobEvent::MoveRejected { request, reason, .. }) => {
             Some((request.as_ref()?, Outcome::Refused(reason.clone())))
         }
         _ => None,
@@ -400,7 +413,10 @@ fn refused_changes_nothing(
     found: &mut Findings,
 ) {
     let is_set_aside = |event: &Event| match (event, &cause.source) {
-        (Event::CommandDeadLettered { offset, .. }, Source::Command { offset: of, .. }) => offset == of,
+        (
+            Event::Partition(PartitionEvent::CommandDeadLettered { offset, .. }),
+            Source::Command { offset: of, .. },
+        ) => offset == of,
         _ => false,
     };
     let caused = &envelope.events[events];

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tidemill_model::{BatchId, Event, RerunId, RerunPlace, RunOutcome, ShardId};
+use tidemill_model::{BatchEvent, BatchId, Event, RerunEvent, RerunId, RerunPlace, RunOutcome, ShardId};
 
 use crate::Invariant;
 use crate::at::At;
@@ -27,10 +27,10 @@ pub(crate) struct Places {
 impl Places {
     pub(crate) fn event(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
         match event {
-            Event::RerunRequested { rerun, spec, .. } => {
+            Event::Rerun(RerunEvent::Requested { rerun, spec, .. }) => {
                 self.requested.insert(*rerun, spec.concurrency);
             }
-            Event::BatchGenerated { batch, rerun: Some(place), .. } => {
+            Event::Batch(BatchEvent::Generated { batch, rerun: Some(place), .. }) => {
                 self.once(at, *place, shard, found);
                 self.live.insert(*batch, *place);
                 let (now, most, seen) = self.running.entry((place.rerun, shard)).or_default();
@@ -39,18 +39,18 @@ impl Places {
                     (*most, *seen) = (*now, (at.partition, at.offset));
                 }
             }
-            Event::RunSkipped { place, reason, .. } => {
+            Event::Rerun(RerunEvent::RunSkipped { place, reason, .. }) => {
                 self.once(at, *place, shard, found);
                 self.told.insert(*place, RunOutcome::Skipped(*reason));
             }
-            Event::BatchFinished { batch, result, .. } => {
+            Event::Batch(BatchEvent::Finished { batch, result, .. }) => {
                 let Some(place) = self.live.remove(batch) else { return };
                 self.told.insert(place, RunOutcome::Finished { batch: *batch, result: *result });
                 if let Some((now, ..)) = self.running.get_mut(&(place.rerun, shard)) {
                     *now = now.saturating_sub(1);
                 }
             }
-            Event::RunFinished { place, end } => {
+            Event::Rerun(RerunEvent::RunFinished { place, end }) => {
                 self.heard.insert(*place, (end.clone(), (at.partition, at.offset)));
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidemill_model::{Event, GroupName, ShardId, UserName};
+use tidemill_model::{CatalogueEvent, Event, GroupName, ShardId, TransferEvent, UserName};
 
 use crate::Invariant;
 use crate::answers::Answers;
@@ -37,7 +37,7 @@ impl UserGroups {
     ) {
         let rule = Invariant::UsersHaveOneHome;
         match event {
-            Event::UsersAssigned { group, shard, users } => {
+            Event::Catalogue(CatalogueEvent::UsersAssigned { group, shard, users }) => {
                 if groups.get(group) != Some(shard) {
                     at.breaks(found, rule, format!("group {group} is not of shard {shard}"));
                 }
@@ -47,7 +47,7 @@ impl UserGroups {
                     }
                 }
             }
-            Event::UserMoveRequested { user, from, to, .. } => {
+            Event::Catalogue(CatalogueEvent::UserMoveRequested { user, from, to, .. }) => {
                 if self.of.get(user) != Some(from) {
                     at.breaks(
                         found,
@@ -59,7 +59,7 @@ impl UserGroups {
                     at.breaks(found, rule, format!("user {user} is being moved already"));
                 }
             }
-            Event::UserMoved { user, from, to, shard, .. } => {
+            Event::Catalogue(CatalogueEvent::UserMoved { user, from, to, shard, .. }) => {
                 self.answers.heard(at, *from, fingerprint(&released(event)), found);
                 match self.moving.remove(user) {
                     Some((asked, wanted)) if (asked, &wanted) == (*from, to) => {}
@@ -77,10 +77,12 @@ impl UserGroups {
                     None => self.of.remove(user),
                 };
             }
-            Event::UserMoveRejected { user, reason, .. } => match self.moving.remove(user) {
-                Some((from, _)) => self.answers.heard(at, from, fingerprint(&kept(user, reason)), found),
-                None => at.breaks(found, rule, format!("user {user} stays, and was not being moved")),
-            },
+            Event::Catalogue(CatalogueEvent::UserMoveRejected { user, reason, .. }) => {
+                match self.moving.remove(user) {
+                    Some((from, _)) => self.answers.heard(at, from, fingerprint(&kept(user, reason)), found),
+                    None => at.breaks(found, rule, format!("user {user} stays, and was not being moved")),
+                }
+            }
             _ => {}
         }
     }
@@ -88,7 +90,9 @@ impl UserGroups {
     /// What a group's shard answers.
     pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
         let says = match event {
-            Event::UserDetachRejected { user, reason } => fingerprint(&kept(user, reason)),
+            Event::Transfer(TransferEvent::UserDetachRejected { user, reason }) => {
+                fingerprint(&kept(user, reason))
+            }
             event => fingerprint(&released(event)),
         };
         self.answers.told(at, shard, says, found);
@@ -103,9 +107,11 @@ impl UserGroups {
 /// What a shard says of a user who left, equal on all sides.
 pub(crate) fn released(event: &Event) -> Option<(String, String, String)> {
     match event {
-        Event::UserDetached { user, history, tasks }
-        | Event::UserAttached { user, history, tasks }
-        | Event::UserMoved { user, history, tasks, .. } => {
+        Event::Transfer(
+            TransferEvent::UserDetached { user, history, tasks }
+            | TransferEvent::UserAttached { user, history, tasks },
+        )
+        | Event::Catalogue(CatalogueEvent::UserMoved { user, history, tasks, .. }) => {
             let history = serde_json::to_string(history).ok()?;
             Some((user.to_string(), history, serde_json::to_string(tasks).ok()?))
         }

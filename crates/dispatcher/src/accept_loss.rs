@@ -14,7 +14,8 @@ use tidemill_log::{
     Chain, Error as LogError, From, Hash, Head, Kind, Log, Producer, Reader, Topic, Verdict, append_wait,
 };
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Outcome, Recorded, Resume, ShardId, Source,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Outcome, PartitionEvent, Recorded, Resume,
+    ShardId, Source,
 };
 
 use crate::{Clock, Error};
@@ -272,13 +273,13 @@ impl Journal {
 
     fn envelope(&self, loss: &Loss, accepted: AcceptedLoss, resume: Resume) -> Envelope {
         let AcceptedLoss { done, kept_from, resumed_at, .. } = accepted;
-        let event = Event::CommandLossAccepted {
+        let event = Event::Partition(PartitionEvent::CommandLossAccepted {
             by: loss.by.clone(),
             reason: loss.reason.clone(),
             done,
             kept_from,
             resumed_at,
-        };
+        });
         let source =
             Source::Command { offset: resumed_at, request: None, reply_to: None, actor: actor(loss) };
         Envelope {

@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jiff::SignedDuration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, Outcome, Recorded, Rejection,
-    RequestId, Resume, ShardId, Source, Timestamp, WorkerId,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, Outcome, PartitionEvent, Recorded,
+    Rejection, RequestId, Resume, ShardId, Source, Timestamp, WorkerId,
 };
 
 use crate::decision::{Decision, Ruling};
@@ -232,7 +232,9 @@ impl<'a> Draft<'a> {
             }
             Ruling::Accepted { events, answer } => {
                 let dead_lettered = events.iter().find_map(|event| match event {
-                    Event::CommandDeadLettered { reason, .. } => Some(reason.clone()),
+                    Event::Partition(PartitionEvent::CommandDeadLettered { reason, .. }) => {
+                        Some(reason.clone())
+                    }
                     _ => None,
                 });
                 let outcome = match (dead_lettered, answer) {
@@ -314,7 +316,7 @@ fn oversize_sender_field(record: &CommandRecord) -> Option<String> {
 
 fn dead_letters(offset: u64, reason: &str) -> Decision {
     let reason = reason.chars().take(500).collect();
-    Decision::events(vec![Event::CommandDeadLettered { offset, reason }])
+    Decision::events(vec![Event::Partition(PartitionEvent::CommandDeadLettered { offset, reason })])
 }
 
 /// Rule 12: a timer that panics suspends its entity, a fire after it was tried again; any other failure of the rules
@@ -329,7 +331,7 @@ fn failed(
         Task::Timer(_, Timer::Fire(job)) => group.generation_failed(*job, &panic_text(panic.as_ref()), now),
         Task::Timer(_, timer) => {
             let reason = panic_text(panic.as_ref());
-            vec![Event::TimerSuspended { entity: timer.entity(), reason }]
+            vec![Event::Partition(PartitionEvent::TimerSuspended { entity: timer.entity(), reason })]
         }
         Task::Tell(..)
         | Task::Settle(_)
@@ -373,7 +375,8 @@ mod tests {
         let planted = || {
             let mut partition = Partition::new(0, 1);
             // The shard begins to be with its first event.
-            let event = Event::CommandDeadLettered { offset: 0, reason: String::new() };
+            let event =
+                Event::Partition(PartitionEvent::CommandDeadLettered { offset: 0, reason: String::new() });
             partition.apply_event(at(0), &Recorded { shard, event });
             let timers = [(at(1), asks_nothing), (at(2), panics), (at(3), fine), (at(50), panics)];
             partition.group_mut(shard).unwrap().timers.extend(timers);
@@ -387,7 +390,7 @@ mod tests {
             .events
             .iter()
             .map(|recorded| match &recorded.event {
-                Event::TimerSuspended { entity, reason } => {
+                Event::Partition(PartitionEvent::TimerSuspended { entity, reason }) => {
                     (entity.as_str(), reason.contains("asks for nothing") || reason == "planted")
                 }
                 other => panic!("{other:?}"),

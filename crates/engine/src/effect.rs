@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemill_model::{
-    Command, Envelope, Event, InstanceId, Outcome, Reply, ShardId, Source, Token, WorkMessage, WorkerId,
+    AttemptEvent, BatchEvent, Command, Envelope, Event, FinalCommandEvent, InstanceId, Outcome,
+    PartitionEvent, Reply, ShardId, Source, Token, WorkMessage, WorkerEvent, WorkerId,
 };
 
 use crate::deferred::{self, Decided};
@@ -95,10 +96,10 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
     let mut effects: Vec<Effect> = replies.collect();
     let mut acknowledge: BTreeMap<(ShardId, ShardId), u64> = BTreeMap::new();
     for recorded in &envelope.events {
-        if let Event::MessageReceived { from, number } = recorded.event {
+        if let Event::Partition(PartitionEvent::MessageReceived { from, number }) = recorded.event {
             acknowledge.insert((recorded.shard, from), number);
         }
-        if let Event::CommandDeadLettered { offset, reason } = &recorded.event {
+        if let Event::Partition(PartitionEvent::CommandDeadLettered { offset, reason }) = &recorded.event {
             effects.push(Effect::DeadLetter { offset: *offset, reason: reason.clone() });
         }
         if let Some(Decided { request: Some(request), reply_to: Some(to), outcome }) =
@@ -164,7 +165,7 @@ fn reply(partition: &Partition, cause: &tidemill_model::Cause, offset: u64) -> O
 fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
     let Some(group) = partition.group(shard) else { return Vec::new() };
     match event {
-        Event::BatchAssigned { batch, token, worker, .. } => {
+        Event::Batch(BatchEvent::Assigned { batch, token, worker, .. }) => {
             partition.fault_injection().derives(group, *token);
             let message = |batch: &Batch| WorkMessage::Assigned {
                 worker: worker.clone(),
@@ -174,171 +175,82 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
             };
             to(worker, group.batches.get(batch).map(message))
         }
-        Event::StartGranted { token, worker, .. } => {
+        Event::Attempt(AttemptEvent::StartGranted { token, worker, .. }) => {
             partition.fault_injection().derives(group, *token);
             to(worker, group.granted_message(*token))
         }
-        Event::AttemptFinished { token, worker, .. }
-        | Event::FinalCommandFinished { token: Some(token), worker, .. } => {
+        Event::Attempt(AttemptEvent::Finished { token, worker, .. })
+        | Event::FinalCommand(FinalCommandEvent::Finished { token: Some(token), worker, .. }) => {
             to(worker, [WorkMessage::Recorded { token: *token }])
         }
-        Event::FinalCommandAssigned { token, worker, .. } => to(worker, group.outstanding_final(*token)),
-        Event::FinalCommandGranted { token, worker, .. } => to(worker, group.granted_final(*token)),
-        Event::AssignmentReturned { token, worker, .. } => {
+        Event::FinalCommand(FinalCommandEvent::Assigned { token, worker, .. }) => {
+            to(worker, group.outstanding_final(*token))
+        }
+        Event::FinalCommand(FinalCommandEvent::Granted { token, worker, .. }) => {
+            to(worker, group.granted_final(*token))
+        }
+        Event::Batch(BatchEvent::AssignmentReturned { token, worker, .. }) => {
             let reason = "it was taken back".to_owned();
             to(worker, [WorkMessage::Refused { token: *token, reason }])
         }
-        Event::KillRequested { batch, token, .. } => {
+        Event::Attempt(AttemptEvent::KillRequested { batch, token, .. }) => {
             let grant = group.batches.get(batch).and_then(|batch| batch.grant());
             let grace_ms = group.settings().kill_grace_ms;
             let kill = || WorkMessage::Kill { token: *token, grace_ms };
             grant.map(|grant| to(&grant.worker, [kill()])).unwrap_or_default()
         }
-        Event::WorkerRegistered { worker, .. } => {
+        Event::Worker(WorkerEvent::Registered { worker, .. }) => {
             let mut effects = to(worker, group.registered_message(worker));
             effects.extend(outstanding_of(partition, group, worker));
             effects
         }
-        Event::LeaseExpired { worker, incarnation } => {
+        Event::Worker(WorkerEvent::LeaseExpired { worker, incarnation }) => {
             to(worker, [WorkMessage::Unregistered { incarnation: incarnation.clone() }])
         }
-        Event::GroupDefined { .. }
-        | Event::KeyDefined { .. }
-        | Event::KeyRevoked { .. }
-        | Event::FreezeSet { .. }
-        | Event::FreezeLifted { .. }
-        | Event::FreezeReplicated { .. }
-        | Event::StartDue { .. }
-        | Event::JobDefined { .. }
-        | Event::JobEnabled { .. }
-        | Event::JobDisabled { .. }
-        | Event::JobDeleted { .. }
-        | Event::JobParentDeleted { .. }
-        | Event::ParentDeletionReplicated { .. }
-        | Event::MessageReceived { .. }
-        | Event::OutboxAcknowledged { .. }
-        | Event::GroupReplicated { .. }
-        | Event::JobReplicated { .. }
-        | Event::JobSwitchReplicated { .. }
-        | Event::JobDropped { .. }
-        | Event::JobMoveRequested { .. }
-        | Event::JobMoved { .. }
-        | Event::JobMoveRejected { .. }
-        | Event::JobDetached { .. }
-        | Event::JobDetachRejected { .. }
-        | Event::JobAttached { .. }
-        | Event::JobSubmitted { .. }
-        | Event::UnfinishedQueried { .. }
-        | Event::UnfinishedReported { .. }
-        | Event::UnfinishedReceived { .. }
-        | Event::DeletionDecided { .. }
-        | Event::JobsStaged { .. }
-        | Event::StagingDiscarded { .. }
-        | Event::ApplyCommitted { .. }
-        | Event::ApplyAdvanced { .. }
-        | Event::ApplyFinished { .. }
-        | Event::RerunRequested { .. }
-        | Event::RunsQueried { .. }
-        | Event::RunsReceived { .. }
-        | Event::JobsSkipped { .. }
-        | Event::BatchesPlanned { .. }
-        | Event::RerunPlanned { .. }
-        | Event::RerunApproved { .. }
-        | Event::RunsRequested { .. }
-        | Event::RunFinished { .. }
-        | Event::RunsBlocked { .. }
-        | Event::BulkRequested { .. }
-        | Event::BulkAdvanced { .. }
-        | Event::RerunPaused { .. }
-        | Event::RerunResumed { .. }
-        | Event::RerunCancelled { .. }
-        | Event::RerunFinished { .. }
-        | Event::RunsReported { .. }
-        | Event::RunSkipped { .. }
-        | Event::JobCancelled { .. }
-        | Event::CancellationReplicated { .. }
-        | Event::ParentsReplicated { .. }
-        | Event::ParentStatusUpdated { .. }
-        | Event::ParentGenerationsReceived { .. }
-        | Event::ParentTimesReceived { .. }
-        | Event::ParentSubscribed { .. }
-        | Event::ParentTimesSubscribed { .. }
-        | Event::ParentTimesUnsubscribed { .. }
-        | Event::BatchGenerated { .. }
-        | Event::ScheduleSkipped { .. }
-        | Event::TemplateDefined { .. }
-        | Event::TemplateDeleted { .. }
-        | Event::UsersAssigned { .. }
-        | Event::UserMoveRequested { .. }
-        | Event::UserMoved { .. }
-        | Event::UserMoveRejected { .. }
-        | Event::TemplateReplicated { .. }
-        | Event::TemplateDropped { .. }
-        | Event::UsersReplicated { .. }
-        | Event::UserDetached { .. }
-        | Event::UserDetachRejected { .. }
-        | Event::UserAttached { .. }
-        | Event::TaskCreated { .. }
-        | Event::TaskChanged { .. }
-        | Event::TaskDeleted { .. }
-        | Event::TaskGranted { .. }
-        | Event::TaskCompleted { .. }
-        | Event::GrantReturned { .. }
-        | Event::GrantExpired { .. }
-        | Event::TasksPurged { .. }
-        | Event::PoolReplicated { .. }
-        | Event::PoolDropped { .. }
-        | Event::PermitsReceived { .. }
-        | Event::PermitsReported { .. }
-        | Event::PoolDefined { .. }
-        | Event::PoolDeleted { .. }
-        | Event::PermitReportReceived { .. }
-        | Event::PermitsGranted { .. }
-        | Event::RateLimitReset { .. }
-        | Event::CalendarDefined { .. }
-        | Event::CalendarDeleted { .. }
-        | Event::CalendarReplicated { .. }
-        | Event::CalendarDropped { .. }
-        | Event::ScheduleRescheduled { .. }
-        | Event::GenerationFailed { .. }
-        | Event::DependencySatisfied { .. }
-        | Event::DependencyRevoked { .. }
-        | Event::AttemptStarted { .. }
-        | Event::UserCodeReported { .. }
-        | Event::FinalCommandFinished { token: None, .. }
-        | Event::FinalCommandNotRun { .. }
-        | Event::WorkerUnready { .. }
-        | Event::WorkerReady { .. }
-        | Event::RetryScheduled { .. }
-        | Event::RetryDue { .. }
-        | Event::BatchFinished { .. }
-        | Event::BatchResultOverridden { .. }
-        | Event::BatchBlocked { .. }
-        | Event::BatchUnblocked { .. }
-        | Event::TimeoutReached { .. }
-        | Event::AlarmRaised { .. }
-        | Event::HistoryEvicted { .. }
-        | Event::ExternalDependencyRegistered { .. }
-        | Event::ExternalDependencySatisfied { .. }
-        | Event::ExternalDependencyRevoked { .. }
-        | Event::ExternalDependenciesEvicted { .. }
-        | Event::DependencyOverridden { .. }
-        | Event::ProbesRequested { .. }
-        | Event::QualityRequested { .. }
-        | Event::QualitySent { .. }
-        | Event::QualityAnswered { .. }
-        | Event::ThirdPartyReported { .. }
-        | Event::ThirdPartyEvicted { .. }
-        | Event::ProbesLate { .. }
-        | Event::ProbesRecovered { .. }
-        | Event::WorkerMeasured { .. }
-        | Event::WorkerLost { .. }
-        | Event::WorkerRecovered { .. }
-        | Event::WorkerDrained { .. }
-        | Event::WorkerResumed { .. }
-        | Event::CommandDeadLettered { .. }
-        | Event::TimerSuspended { .. }
-        | Event::ClockSet { .. }
-        | Event::CommandLossAccepted { .. } => Vec::new(),
+        Event::Catalogue(_)
+        | Event::Replication(_)
+        | Event::Batch(
+            BatchEvent::StartDue { .. }
+            | BatchEvent::Generated { .. }
+            | BatchEvent::DependencySatisfied { .. }
+            | BatchEvent::DependencyRevoked { .. }
+            | BatchEvent::RetryScheduled { .. }
+            | BatchEvent::RetryDue { .. }
+            | BatchEvent::Finished { .. }
+            | BatchEvent::ResultOverridden { .. }
+            | BatchEvent::Blocked { .. }
+            | BatchEvent::Unblocked { .. }
+            | BatchEvent::TimeoutReached { .. }
+            | BatchEvent::DependencyOverridden { .. }
+            | BatchEvent::QualityRequested { .. }
+            | BatchEvent::QualitySent { .. }
+            | BatchEvent::QualityAnswered { .. },
+        )
+        | Event::Job(_)
+        | Event::Partition(_)
+        | Event::Transfer(_)
+        | Event::Deletion(_)
+        | Event::Apply(_)
+        | Event::Rerun(_)
+        | Event::Bulk(_)
+        | Event::Subscription(_)
+        | Event::Schedule(_)
+        | Event::Task(_)
+        | Event::Permit(_)
+        | Event::Attempt(AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. })
+        | Event::FinalCommand(
+            FinalCommandEvent::Finished { token: None, .. } | FinalCommandEvent::NotRun { .. },
+        )
+        | Event::Worker(
+            WorkerEvent::Unready { .. }
+            | WorkerEvent::Ready { .. }
+            | WorkerEvent::Measured { .. }
+            | WorkerEvent::Lost { .. }
+            | WorkerEvent::Recovered { .. }
+            | WorkerEvent::Drained { .. }
+            | WorkerEvent::Resumed { .. },
+        )
+        | Event::Alarm(_)
+        | Event::Observation(_) => Vec::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! What tests change, so that what is rare or must never be comes up within a short history.
 
-use tidemill_model::{Event, JobName, Token};
+use tidemill_model::{CatalogueEvent, Event, JobName, Token};
 
 use crate::group::{GroupShard, Task, Timer};
 
@@ -50,7 +50,7 @@ impl FaultInjection {
     /// Where the rig says so.
     pub(crate) fn folds(&self, event: &Event) {
         if let Some(name) = &self.panicking_fold
-            && let Event::KeyRevoked { app } = event
+            && let Event::Catalogue(CatalogueEvent::KeyRevoked { app }) = event
         {
             assert!(app != name, "planted in a fold");
         }

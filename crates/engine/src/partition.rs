@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Actor, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, Recorded, Rejection,
-    RequestId, Resume, ShardId, Source, Timestamp,
+    Actor, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, PartitionEvent, Recorded,
+    Rejection, RequestId, Resume, ShardId, Source, Timestamp,
 };
 
 use crate::answers::Answers;
@@ -180,7 +180,7 @@ impl Partition {
     }
 
     pub(crate) fn apply_event(&mut self, now: Timestamp, recorded: &Recorded) {
-        if let Event::ClockSet { now } = recorded.event {
+        if let Event::Partition(PartitionEvent::ClockSet { now }) = recorded.event {
             self.now = now;
         }
         self.fault_injection.folds(&recorded.event);
@@ -228,7 +228,9 @@ impl Partition {
             Command::DeclareLost { .. } | Command::ExpireLease { .. } => {
                 wrong_shard("what only an owner can see", record.shard)
             }
-            Command::SetTime { now } => Decision::events(vec![Event::ClockSet { now: *now }]),
+            Command::SetTime { now } => {
+                Decision::events(vec![Event::Partition(PartitionEvent::ClockSet { now: *now })])
+            }
             command => {
                 let (request, reply_to) = (record.request.as_ref(), record.reply_to.as_ref());
                 let requester = Requester { request, reply_to, actor: &record.actor };
@@ -246,7 +248,7 @@ impl Partition {
     fn dispatch(&self, id: ShardId, command: &Command, requester: Requester<'_>, now: Timestamp) -> Decision {
         if let Command::Acknowledge { from, upto } = command {
             let news = self.shards.get(&id).is_some_and(|shard| shard.mailbox().is_news(*from, *upto));
-            let event = Event::OutboxAcknowledged { to: *from, upto: *upto };
+            let event = Event::Partition(PartitionEvent::OutboxAcknowledged { to: *from, upto: *upto });
             return Decision::events(if news { vec![event] } else { Vec::new() });
         }
         let unborn;

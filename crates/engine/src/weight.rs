@@ -6,8 +6,8 @@
 use std::io;
 
 use tidemill_model::{
-    Account, Answer, DataPath, Dependency, Event, JobDefinition, Outcome, ScheduleRule, Source, WorkerLabel,
-    parents_bytes,
+    Account, Answer, AttemptEvent, BatchEvent, DataPath, Dependency, Event, JobDefinition, JobEvent,
+    ObservationEvent, Outcome, ReplicationEvent, ScheduleRule, Source, WorkerLabel, parents_bytes,
 };
 
 use crate::schedule::templates;
@@ -15,20 +15,22 @@ use crate::schedule::templates;
 /// Bytes that an event, with its shard, takes in an envelope: never less than it really does.
 pub fn of_event(event: &Event) -> usize {
     match event {
-        Event::JobDefined { definition, previous_name, .. } => {
+        Event::Job(JobEvent::Defined { definition, previous_name, .. }) => {
             let previous = previous_name.as_ref().map_or(0, |name| 24 + of_text(name.as_str()));
             100 + of_definition(definition) + previous
         }
-        Event::JobSubmitted { definition } => 100 + of_definition(definition),
-        Event::JobReplicated { definition, .. } => 220 + of_definition(definition),
-        Event::BatchGenerated {
+        Event::Job(JobEvent::Submitted { definition }) => 100 + of_definition(definition),
+        Event::Replication(ReplicationEvent::JobReplicated { definition, .. }) => {
+            220 + of_definition(definition)
+        }
+        Event::Batch(BatchEvent::Generated {
             dependencies,
             counted_parents,
             external_dependencies,
             parameters,
             outputs,
             ..
-        } => {
+        }) => {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
@@ -37,25 +39,27 @@ pub fn of_event(event: &Event) -> usize {
             let counted = counted_parents.map_or(0, |_| 72);
             560 + dependencies + counted + parameters + 24 * external_dependencies.len() + 24 + outputs
         }
-        Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
-        Event::StartGranted { worker, incarnation, nonce, .. } => {
+        Event::Batch(BatchEvent::Assigned { worker, .. }) => 300 + of_text(worker.as_str()),
+        Event::Attempt(AttemptEvent::StartGranted { worker, incarnation, nonce, .. }) => {
             260 + of_text(worker.as_str()) + of_text(incarnation.as_str()) + of_text(nonce.as_str())
         }
-        Event::AttemptFinished { worker, outcome, .. } => {
+        Event::Attempt(AttemptEvent::Finished { worker, outcome, .. }) => {
             let values = outcome.values.iter();
             let values: usize = values.map(|(name, value)| of_text(name) + of_text(value)).sum();
             520 + values + of_text(worker.as_str()) + of_text(&outcome.message)
         }
-        Event::BatchFinished { by, message, final_command, .. } => {
+        Event::Batch(BatchEvent::Finished { by, message, final_command, .. }) => {
             let by = by.as_ref().map_or(0, |by| of_text(&by.app) + of_text(by.user.as_deref().unwrap_or("")));
             240 + by + of_text(message) + 24 * usize::from(*final_command)
         }
-        Event::AttemptStarted { .. }
-        | Event::DependencySatisfied { .. }
-        | Event::DependencyRevoked { .. }
-        | Event::RetryScheduled { .. }
-        | Event::ExternalDependencySatisfied { .. }
-        | Event::RetryDue { .. } => 260,
+        Event::Attempt(AttemptEvent::Started { .. })
+        | Event::Batch(
+            BatchEvent::DependencySatisfied { .. }
+            | BatchEvent::DependencyRevoked { .. }
+            | BatchEvent::RetryScheduled { .. }
+            | BatchEvent::RetryDue { .. },
+        )
+        | Event::Observation(ObservationEvent::ExternalDependencySatisfied { .. }) => 260,
         _ => 64 + counted(|to| serde_json::to_writer(to, event)),
     }
 }

@@ -347,12 +347,12 @@ pub struct GroupSettings {
     pub quality_alarm_after: u32,
     /// A worker whose load is above this gets no work until it is below four fifths of it, percent of its
     /// processors; 0: whatever its load.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_zero")]
     #[schemars(range(min = settings::MAX_LOAD_PERCENT.0, max = settings::MAX_LOAD_PERCENT.1))]
     pub max_load_percent: u32,
     /// A worker with less free memory than this gets no work until it has a quarter more, percent of all; 0:
     /// however little it has.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_zero")]
     #[schemars(range(min = settings::MIN_FREE_MEMORY_PERCENT.0, max = settings::MIN_FREE_MEMORY_PERCENT.1))]
     pub min_free_memory_percent: u32,
     /// PUL-5: how far back a user's first pull reaches, and how far ahead the next task is told of, hours, 1 to 23.
@@ -396,10 +396,6 @@ fn is_quality_retry(ms: &u64) -> bool {
 
 fn is_quality_alarm(number: &u32) -> bool {
     *number == QUALITY_ALARM_AFTER
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 impl Default for GroupSettings {

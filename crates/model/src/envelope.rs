@@ -185,7 +185,7 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         disabled: Vec<JobId>,
         /// Jobs downstream that the plan leaves out, because the key does not reach their groups.
-        #[serde(default, skip_serializing_if = "crate::event::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::is_zero")]
         jobs_left_out: u32,
     },
     /// What `apply` did, and what it would have people know.

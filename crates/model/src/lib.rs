@@ -16,6 +16,7 @@ mod event;
 mod event_kind;
 mod execution;
 mod external_dependency;
+mod facts;
 mod failure;
 mod firing;
 mod foreign;
@@ -50,8 +51,9 @@ pub use definition::{
 };
 pub use envelope::{Answer, Cause, Envelope, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source};
 pub use event::{
-    AttemptOutcome, AttemptResult, BatchResult, CountedParents, Dependency, Event, Fire, MAX_VALUES_BYTES,
-    Origin, ReturnReason, SkipReason, Usage,
+    AlarmEvent, ApplyEvent, AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, DeletionEvent, Event,
+    FinalCommandEvent, JobEvent, ObservationEvent, PartitionEvent, PermitEvent, ReplicationEvent, RerunEvent,
+    ScheduleEvent, SubscriptionEvent, TaskEvent, TransferEvent, WorkerEvent,
 };
 pub use event_kind::{Audience, EventKind, Internal};
 pub use execution::{AllowedAccounts, Ending, Execution, FinalResult, SuccessCheck};
@@ -59,6 +61,10 @@ pub use external_dependency::{
     DataPath, ExternalDependency, JobData, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES,
     PathAnswer, PathCheck, PathSpec, ProbeReport, QualityQuestion, ThirdPartyReport, WaivedParent, Waiver,
     WantedExternalDependency,
+};
+pub use facts::{
+    AttemptOutcome, AttemptResult, BatchResult, CountedParents, Dependency, Fire, MAX_VALUES_BYTES, Origin,
+    ReturnReason, SkipReason, Usage,
 };
 pub use failure::{OnParentFailure, RunIf};
 pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
@@ -97,3 +103,8 @@ pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use time::Timestamp;
 pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind, Timeouts};
 pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};
+
+/// Whether a number need not be written.
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
+}

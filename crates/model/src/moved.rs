@@ -39,7 +39,7 @@ pub struct MovedRuns {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub times: u32,
     /// From one to the next, milliseconds; 0 for a single one.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub step_ms: i64,
     /// The number of the run.
     #[serde(default, skip_serializing_if = "is_first")]
@@ -77,10 +77,6 @@ fn one() -> u32 {
 
 fn is_one(times: &u32) -> bool {
     *times == 1
-}
-
-fn is_zero(step: &i64) -> bool {
-    *step == 0
 }
 
 fn is_first(run: &u32) -> bool {

@@ -117,20 +117,16 @@ pub struct PermitReport {
     /// All shared pools that one batch needs.
     pub pools: Vec<PoolUse>,
     /// Permits with which a batch was assigned.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub started: u32,
     /// Permits that come back, for such an assignment has ended.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub ended: u32,
     /// Permits that come back with no batch having been assigned.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub unused: u32,
     /// Permits that it would have for batches that are ready, those included that it has.
     pub wanted: u32,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// Who holds slots of a pool.

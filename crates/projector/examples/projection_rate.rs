@@ -94,34 +94,34 @@ fn write(producer: &dyn Producer, tip: Tip, events: Vec<Value>) -> Result<Tip, B
 }
 
 fn definition() -> Value {
-    json!({"job_replicated": {"enabled": true, "definition": {
+    json!({"replication": {"job_replicated": {"enabled": true, "definition": {
         "id": 4096, "version": 1, "group": "bench", "group_id": 1, "name": "noop", "type": "noop",
         "program": "none", "priority": 5, "max_concurrent": 100, "retries": 0, "retry_interval_ms": 0,
-    }}})
+    }}}})
 }
 
 fn life(n: i64, step: i64) -> Vec<Value> {
     let (id, time) = (((n + 1) << 12) | 1, "2026-03-01T10:00:00Z");
     match step {
-        0 => vec![json!({"batch_generated": {
+        0 => vec![json!({"batch": {"generated": {
             "batch": id, "job": 4096, "version": 1, "logical_time": time, "run": n + 1, "origin": "manual",
-        }})],
-        1 => vec![json!({"batch_assigned": {
+        }}})],
+        1 => vec![json!({"batch": {"assigned": {
             "batch": id, "attempt": 1, "token": id, "worker": "w-1", "start_by": time,
-        }})],
+        }}})],
         2 => vec![
-            json!({"start_granted": {
+            json!({"attempt": {"start_granted": {
                 "batch": id, "token": id, "worker": "w-1", "incarnation": "i-1", "nonce": "n",
-            }}),
-            json!({"attempt_started": {"batch": id, "token": id}}),
+            }}}),
+            json!({"attempt": {"started": {"batch": id, "token": id}}}),
         ],
         _ => vec![
-            json!({"attempt_finished": {
+            json!({"attempt": {"finished": {
                 "batch": id, "token": id, "attempt": 1, "worker": "w-1",
                 "outcome": {"result": "success", "exit_code": 0},
                 "usage": {"duration_ms": 1, "cpu_ms": 1, "peak_memory_kib": 1},
-            }}),
-            json!({"batch_finished": {"batch": id, "result": "success"}}),
+            }}}),
+            json!({"batch": {"finished": {"batch": id, "result": "success"}}}),
         ],
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use tidemill_log::LogId;
-use tidemill_model::{Audience, Cause, Envelope, Event, EventKind, Source};
+use tidemill_model::{Audience, CatalogueEvent, Cause, Envelope, Event, EventKind, Source};
 
 /// The version of every event type so far. A published type never changes; other behaviour is another
 /// version, beside it.
@@ -119,17 +119,24 @@ pub fn cloud_event(
 
 /// What may be published of an event.
 pub(crate) fn public(event: &Event) -> Cow<'_, Event> {
-    if let Event::KeyDefined { app, role, groups, run_as, .. } = event {
+    if let Event::Catalogue(CatalogueEvent::KeyDefined { app, role, groups, run_as, .. }) = event {
         let (app, role, groups, run_as) = (app.clone(), *role, groups.clone(), run_as.clone());
-        return Cow::Owned(Event::KeyDefined { app, hash: String::new(), role, groups, run_as });
+        return Cow::Owned(Event::Catalogue(CatalogueEvent::KeyDefined {
+            app,
+            hash: String::new(),
+            role,
+            groups,
+            run_as,
+        }));
     }
     Cow::Borrowed(event)
 }
 
-/// Where the object of an event lies in its JSON, `{"batch_finished":{…}}`.
+/// Where the fields of an event lie in its JSON, `{"batch":{"finished":{…}}}`.
 pub(crate) fn data_range(json: &[u8]) -> Range<usize> {
-    let colon = json.iter().position(|byte| *byte == b':').expect("an event is an object with one field");
-    colon + 1..json.len() - 1
+    let mut colons = json.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at);
+    let colon = colons.nth(1).expect("an event is an object with one field, and so is what that holds");
+    colon + 1..json.len() - 2
 }
 
 fn with_data(attributes: &Attributes<'_>, event: &Event) -> Vec<u8> {

@@ -24,7 +24,11 @@ mod sources;
 
 use std::sync::Arc;
 
-use tidemill_model::{Actor, Cause, Envelope, Event, JobId, Outcome, Recorded, Source};
+use tidemill_model::{
+    Actor, ApplyEvent, BatchEvent, CatalogueEvent, Cause, DeletionEvent, Envelope, Event, JobEvent, JobId,
+    ObservationEvent, Outcome, PartitionEvent, Recorded, ReplicationEvent, RerunEvent, ScheduleEvent, Source,
+    TransferEvent,
+};
 use tidemill_store::rows::{
     AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
     BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow,
@@ -173,11 +177,14 @@ impl Fold {
 /// The job whose timer runs from this fact on, or is gone.
 fn resumed(event: &Event) -> Option<JobId> {
     match event {
-        Event::JobReplicated { definition, next: Some(_), .. }
-        | Event::JobAttached { definition, next: Some(_), .. } => Some(definition.id),
-        Event::JobSwitchReplicated { job, next: Some(_), .. }
-        | Event::ScheduleRescheduled { job, next: Some(_) } => Some(*job),
-        Event::JobDropped { job, .. } | Event::JobDetached { job, .. } => Some(*job),
+        Event::Replication(ReplicationEvent::JobReplicated { definition, next: Some(_), .. })
+        | Event::Transfer(TransferEvent::JobAttached { definition, next: Some(_), .. }) => {
+            Some(definition.id)
+        }
+        Event::Replication(ReplicationEvent::JobSwitchReplicated { job, next: Some(_), .. })
+        | Event::Schedule(ScheduleEvent::Rescheduled { job, next: Some(_) }) => Some(*job),
+        Event::Replication(ReplicationEvent::JobDropped { job, .. })
+        | Event::Transfer(TransferEvent::JobDetached { job, .. }) => Some(*job),
         _ => None,
     }
 }
@@ -222,13 +229,17 @@ impl<'a> Requesters<'a> {
 
 fn requester<'a>(source: &'a Source, made: &'a [Recorded]) -> Option<&'a Actor> {
     let named = made.iter().find_map(|recorded| match &recorded.event {
-        Event::ApplyAdvanced { by, .. }
-        | Event::ApplyFinished { by, .. }
-        | Event::JobMoved { by, .. }
-        | Event::DeletionDecided { by, .. } => by.as_ref(),
+        Event::Apply(ApplyEvent::Advanced { by, .. } | ApplyEvent::Finished { by, .. })
+        | Event::Job(JobEvent::Moved { by, .. })
+        | Event::Deletion(DeletionEvent::Decided { by, .. }) => by.as_ref(),
         _ => None,
     });
-    let is_message = || matches!(made.first(), Some(Recorded { event: Event::MessageReceived { .. }, .. }));
+    let is_message = || {
+        matches!(
+            made.first(),
+            Some(Recorded { event: Event::Partition(PartitionEvent::MessageReceived { .. }), .. })
+        )
+    };
     match source {
         Source::Command { actor, .. } => named.or((!is_message()).then_some(actor)),
         Source::Timer | Source::Observed => named,
@@ -283,153 +294,149 @@ impl Caches {
 
     fn apply(&mut self, at: Place, event: &Event) {
         match event {
-            Event::GroupDefined { .. }
-            | Event::KeyDefined { .. }
-            | Event::KeyRevoked { .. }
-            | Event::FreezeSet { .. }
-            | Event::FreezeLifted { .. }
-            | Event::GroupReplicated { .. }
-            | Event::WorkerRegistered { .. }
-            | Event::WorkerMeasured { .. }
-            | Event::WorkerLost { .. }
-            | Event::WorkerRecovered { .. }
-            | Event::LeaseExpired { .. }
-            | Event::WorkerUnready { .. }
-            | Event::WorkerReady { .. }
-            | Event::WorkerDrained { .. }
-            | Event::WorkerResumed { .. } => self.apply_group(at, event),
-            Event::JobDefined { .. }
-            | Event::JobEnabled { .. }
-            | Event::JobDisabled { .. }
-            | Event::JobDeleted { .. }
-            | Event::JobReplicated { .. }
-            | Event::JobSwitchReplicated { .. }
-            | Event::JobDropped { .. }
-            | Event::JobMoved { .. }
-            | Event::JobDetached { .. }
-            | Event::JobAttached { .. }
-            | Event::JobSubmitted { .. }
-            | Event::ScheduleRescheduled { .. }
-            | Event::ScheduleSkipped { .. } => self.apply_job(at, event),
-            Event::BatchGenerated { .. }
-            | Event::DependencySatisfied { .. }
-            | Event::DependencyRevoked { .. }
-            | Event::BatchAssigned { .. }
-            | Event::AssignmentReturned { .. }
-            | Event::StartGranted { .. }
-            | Event::AttemptStarted { .. }
-            | Event::UserCodeReported { .. }
-            | Event::FinalCommandAssigned { .. }
-            | Event::FinalCommandGranted { .. }
-            | Event::FinalCommandFinished { .. }
-            | Event::FinalCommandNotRun { .. }
-            | Event::AttemptFinished { .. }
-            | Event::RetryScheduled { .. }
-            | Event::RetryDue { .. }
-            | Event::StartDue { .. }
-            | Event::KillRequested { .. }
-            | Event::BatchResultOverridden { .. }
-            | Event::BatchBlocked { .. }
-            | Event::BatchUnblocked { .. }
-            | Event::TimeoutReached { .. }
-            | Event::BatchFinished { .. } => self.apply_batch(at, event),
-            Event::ExternalDependencyRegistered { .. }
-            | Event::ExternalDependencySatisfied { .. }
-            | Event::ExternalDependencyRevoked { .. }
-            | Event::ExternalDependenciesEvicted { .. }
-            | Event::DependencyOverridden { .. }
-            | Event::QualityRequested { .. }
-            | Event::QualitySent { .. }
-            | Event::QualityAnswered { .. }
-            | Event::ThirdPartyReported { .. }
-            | Event::ProbesLate { .. }
-            | Event::ProbesRecovered { .. } => self.apply_external_dependencies(at, event),
-            Event::CalendarDefined { .. } | Event::CalendarDeleted { .. } => self.apply_calendar(at, event),
-            Event::PoolDefined { .. } | Event::PoolDeleted { .. } => self.apply_pool(at, event),
-            Event::TemplateDefined { .. }
-            | Event::TemplateDeleted { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveRequested { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRejected { .. }
-            | Event::UserDetached { .. }
-            | Event::UserAttached { .. }
-            | Event::TaskCreated { .. }
-            | Event::TaskChanged { .. }
-            | Event::TaskDeleted { .. }
-            | Event::TaskGranted { .. }
-            | Event::TaskCompleted { .. }
-            | Event::GrantReturned { .. }
-            | Event::GrantExpired { .. }
-            | Event::TasksPurged { .. } => self.apply_pull(at, event),
-            Event::RerunRequested { .. }
-            | Event::JobsSkipped { .. }
-            | Event::BatchesPlanned { .. }
-            | Event::RerunPlanned { .. }
-            | Event::RerunApproved { .. }
-            | Event::RunsRequested { .. }
-            | Event::RunFinished { .. }
-            | Event::RunsBlocked { .. }
-            | Event::RerunPaused { .. }
-            | Event::RerunResumed { .. }
-            | Event::RerunCancelled { .. }
-            | Event::RerunFinished { .. } => self.apply_rerun(at, event),
-            Event::BulkRequested { .. } | Event::BulkAdvanced { .. } => self.apply_bulk(at, event),
-            Event::CommandDeadLettered { offset, reason } => {
+            Event::Catalogue(
+                CatalogueEvent::GroupDefined { .. }
+                | CatalogueEvent::KeyDefined { .. }
+                | CatalogueEvent::KeyRevoked { .. }
+                | CatalogueEvent::FreezeSet { .. }
+                | CatalogueEvent::FreezeLifted { .. },
+            )
+            | Event::Replication(ReplicationEvent::GroupReplicated { .. })
+            | Event::Worker(_) => self.apply_group(at, event),
+            Event::Job(
+                JobEvent::Defined { .. }
+                | JobEvent::Enabled { .. }
+                | JobEvent::Disabled { .. }
+                | JobEvent::Deleted { .. }
+                | JobEvent::Moved { .. }
+                | JobEvent::Submitted { .. },
+            )
+            | Event::Replication(
+                ReplicationEvent::JobReplicated { .. }
+                | ReplicationEvent::JobSwitchReplicated { .. }
+                | ReplicationEvent::JobDropped { .. },
+            )
+            | Event::Transfer(TransferEvent::JobDetached { .. } | TransferEvent::JobAttached { .. })
+            | Event::Schedule(ScheduleEvent::Rescheduled { .. } | ScheduleEvent::Skipped { .. }) => {
+                self.apply_job(at, event)
+            }
+            Event::Batch(
+                BatchEvent::Generated { .. }
+                | BatchEvent::DependencySatisfied { .. }
+                | BatchEvent::DependencyRevoked { .. }
+                | BatchEvent::Assigned { .. }
+                | BatchEvent::AssignmentReturned { .. }
+                | BatchEvent::RetryScheduled { .. }
+                | BatchEvent::RetryDue { .. }
+                | BatchEvent::StartDue { .. }
+                | BatchEvent::ResultOverridden { .. }
+                | BatchEvent::Blocked { .. }
+                | BatchEvent::Unblocked { .. }
+                | BatchEvent::TimeoutReached { .. }
+                | BatchEvent::Finished { .. },
+            )
+            | Event::Attempt(_)
+            | Event::FinalCommand(_) => self.apply_batch(at, event),
+            Event::Observation(
+                ObservationEvent::ExternalDependencyRegistered { .. }
+                | ObservationEvent::ExternalDependencySatisfied { .. }
+                | ObservationEvent::ExternalDependencyRevoked { .. }
+                | ObservationEvent::ExternalDependenciesEvicted { .. }
+                | ObservationEvent::ThirdPartyReported { .. }
+                | ObservationEvent::ProbesLate { .. }
+                | ObservationEvent::ProbesRecovered { .. },
+            )
+            | Event::Batch(
+                BatchEvent::DependencyOverridden { .. }
+                | BatchEvent::QualityRequested { .. }
+                | BatchEvent::QualitySent { .. }
+                | BatchEvent::QualityAnswered { .. },
+            ) => self.apply_external_dependencies(at, event),
+            Event::Catalogue(
+                CatalogueEvent::CalendarDefined { .. } | CatalogueEvent::CalendarDeleted { .. },
+            ) => self.apply_calendar(at, event),
+            Event::Catalogue(CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. }) => {
+                self.apply_pool(at, event)
+            }
+            Event::Catalogue(
+                CatalogueEvent::TemplateDefined { .. }
+                | CatalogueEvent::TemplateDeleted { .. }
+                | CatalogueEvent::UsersAssigned { .. }
+                | CatalogueEvent::UserMoveRequested { .. }
+                | CatalogueEvent::UserMoved { .. }
+                | CatalogueEvent::UserMoveRejected { .. },
+            )
+            | Event::Transfer(TransferEvent::UserDetached { .. } | TransferEvent::UserAttached { .. })
+            | Event::Task(_) => self.apply_pull(at, event),
+            Event::Rerun(
+                RerunEvent::Requested { .. }
+                | RerunEvent::JobsSkipped { .. }
+                | RerunEvent::BatchesPlanned { .. }
+                | RerunEvent::Planned { .. }
+                | RerunEvent::Approved { .. }
+                | RerunEvent::RunsRequested { .. }
+                | RerunEvent::RunFinished { .. }
+                | RerunEvent::RunsBlocked { .. }
+                | RerunEvent::Paused { .. }
+                | RerunEvent::Resumed { .. }
+                | RerunEvent::Cancelled { .. }
+                | RerunEvent::Finished { .. },
+            ) => self.apply_rerun(at, event),
+            Event::Bulk(_) => self.apply_bulk(at, event),
+            Event::Partition(PartitionEvent::CommandDeadLettered { offset, reason }) => {
                 self.set_aside(at, COMMAND, &offset.to_string(), reason);
             }
-            Event::TimerSuspended { entity, reason } => self.set_aside(at, TIMER, entity, reason),
+            Event::Partition(PartitionEvent::TimerSuspended { entity, reason }) => {
+                self.set_aside(at, TIMER, entity, reason)
+            }
             // No table shows these: they concern the shards' own state, and the feed has them.
-            Event::MessageReceived { .. }
-            | Event::FreezeReplicated { .. }
-            | Event::OutboxAcknowledged { .. }
-            | Event::ParentsReplicated { .. }
-            | Event::ParentStatusUpdated { .. }
-            | Event::ParentGenerationsReceived { .. }
-            | Event::ParentTimesReceived { .. }
-            | Event::ParentSubscribed { .. }
-            | Event::ParentTimesSubscribed { .. }
-            | Event::ParentTimesUnsubscribed { .. }
-            | Event::HistoryEvicted { .. }
-            | Event::AlarmRaised { .. }
-            | Event::ProbesRequested { .. }
-            | Event::ThirdPartyEvicted { .. }
-            | Event::JobMoveRequested { .. }
-            | Event::JobMoveRejected { .. }
-            | Event::JobDetachRejected { .. }
-            | Event::UnfinishedQueried { .. }
-            | Event::JobParentDeleted { .. }
-            | Event::ParentDeletionReplicated { .. }
-            | Event::UnfinishedReported { .. }
-            | Event::UnfinishedReceived { .. }
-            | Event::DeletionDecided { .. }
-            | Event::JobsStaged { .. }
-            | Event::StagingDiscarded { .. }
-            | Event::ApplyCommitted { .. }
-            | Event::ApplyAdvanced { .. }
-            | Event::ApplyFinished { .. }
-            | Event::CalendarReplicated { .. }
-            | Event::TemplateReplicated { .. }
-            | Event::TemplateDropped { .. }
-            | Event::UsersReplicated { .. }
-            | Event::UserDetachRejected { .. }
-            | Event::PoolReplicated { .. }
-            | Event::PoolDropped { .. }
-            | Event::RateLimitReset { .. }
-            | Event::PermitReportReceived { .. }
-            | Event::PermitsGranted { .. }
-            | Event::PermitsReceived { .. }
-            | Event::PermitsReported { .. }
-            | Event::CalendarDropped { .. }
-            | Event::GenerationFailed { .. }
-            | Event::RunsQueried { .. }
-            | Event::RunsReceived { .. }
-            | Event::RunsReported { .. }
-            | Event::RunSkipped { .. }
-            | Event::JobCancelled { .. }
-            | Event::CancellationReplicated { .. }
-            | Event::ClockSet { .. }
-            | Event::CommandLossAccepted { .. } => {}
+            Event::Partition(
+                PartitionEvent::MessageReceived { .. }
+                | PartitionEvent::OutboxAcknowledged { .. }
+                | PartitionEvent::HistoryEvicted { .. }
+                | PartitionEvent::ClockSet { .. }
+                | PartitionEvent::CommandLossAccepted { .. },
+            )
+            | Event::Replication(
+                ReplicationEvent::FreezeReplicated { .. }
+                | ReplicationEvent::ParentsReplicated { .. }
+                | ReplicationEvent::ParentStatusUpdated { .. }
+                | ReplicationEvent::ParentGenerationsReceived { .. }
+                | ReplicationEvent::ParentTimesReceived { .. }
+                | ReplicationEvent::ParentDeletionReplicated { .. }
+                | ReplicationEvent::CalendarReplicated { .. }
+                | ReplicationEvent::TemplateReplicated { .. }
+                | ReplicationEvent::TemplateDropped { .. }
+                | ReplicationEvent::UsersReplicated { .. }
+                | ReplicationEvent::PoolReplicated { .. }
+                | ReplicationEvent::PoolDropped { .. }
+                | ReplicationEvent::CalendarDropped { .. }
+                | ReplicationEvent::CancellationReplicated { .. },
+            )
+            | Event::Subscription(_)
+            | Event::Alarm(_)
+            | Event::Observation(
+                ObservationEvent::ProbesRequested { .. } | ObservationEvent::ThirdPartyEvicted { .. },
+            )
+            | Event::Job(
+                JobEvent::MoveRequested { .. }
+                | JobEvent::MoveRejected { .. }
+                | JobEvent::ParentDeleted { .. }
+                | JobEvent::Cancelled { .. },
+            )
+            | Event::Transfer(
+                TransferEvent::JobDetachRejected { .. } | TransferEvent::UserDetachRejected { .. },
+            )
+            | Event::Deletion(_)
+            | Event::Apply(_)
+            | Event::Permit(_)
+            | Event::Schedule(ScheduleEvent::GenerationFailed { .. })
+            | Event::Rerun(
+                RerunEvent::RunsQueried { .. }
+                | RerunEvent::RunsReceived { .. }
+                | RerunEvent::RunsReported { .. }
+                | RerunEvent::RunSkipped { .. },
+            ) => {}
         }
     }
 

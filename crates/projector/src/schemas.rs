@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tidemill_model::{Audience, CommandRecord, Event, EventKind};
 
 use crate::event::{VERSION, schema_id, type_of};
-use defs::{description, reachable, sorted, variants};
+use defs::{description, reachable, referred, sorted, variants};
 pub use page::page;
 pub use samples::samples;
 
@@ -45,18 +45,19 @@ pub(crate) fn command_path(name: &str) -> String {
     format!("commands/{name}.v{VERSION}.json")
 }
 
-/// Every public kind of event, and its schema: the CloudEvents envelope with the event's object as `data`.
+/// Every public kind of event, and its schema: the CloudEvents envelope with the event's fields as `data`.
 ///
 /// # Panics
-/// When an event has no sample: then it has no golden file either.
+/// When the schema has other events than there are kinds.
 #[must_use]
 pub fn events() -> BTreeMap<String, Value> {
     let root = schemars::schema_for!(Event).to_value();
-    let kinds: BTreeMap<String, EventKind> =
-        samples().iter().map(|event| (variant_of(event), event.of_kind())).collect();
-    variants(&root)
-        .filter_map(|variant| {
-            let kind = kinds.get(variant.name).unwrap_or_else(|| panic!("{} has no sample", variant.name));
+    let aggregates = variants(&root).map(|aggregate| referred(&root, aggregate.schema));
+    let events: Vec<_> = aggregates.flat_map(variants).collect();
+    assert_eq!(events.len(), EventKind::all().count(), "an event has one kind");
+    EventKind::all()
+        .zip(events)
+        .filter_map(|(kind, variant)| {
             let EventKind { name, audience: Audience::Public(sentence) } = *kind else { return None };
             let mut schema = envelope(name, variant.schema.clone());
             schema["description"] = json!(sentence);
@@ -64,13 +65,6 @@ pub fn events() -> BTreeMap<String, Value> {
             Some((name.to_owned(), schema))
         })
         .collect()
-}
-
-/// The name that an event's variant has on record.
-fn variant_of(event: &Event) -> String {
-    let recorded = serde_json::to_value(event).ok();
-    let name = recorded.as_ref().and_then(Value::as_object).and_then(|object| object.keys().next());
-    name.cloned().unwrap_or_default()
 }
 
 fn envelope(kind: &str, data: Value) -> Value {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{Event, GrantId};
+use tidemill_model::{Event, GrantId, TaskEvent};
 
 /// What a grant is from the beginning and stays. Times are milliseconds since 1970, UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,18 +58,18 @@ impl State {
     pub fn of(event: &Event) -> Option<(GrantId, Self)> {
         // The other hundred facts are none of a sink's business, and new ones are not by default.
         match event {
-            Event::TaskGranted { grant, .. } => Some((*grant, State::Live)),
-            Event::TaskCompleted { grant, result, .. } => {
+            Event::Task(TaskEvent::Granted { grant, .. }) => Some((*grant, State::Live)),
+            Event::Task(TaskEvent::Completed { grant, result, .. }) => {
                 Some((*grant, State::Completed { result: result.clone() }))
             }
-            Event::GrantReturned { grant, by, reason, .. } => {
+            Event::Task(TaskEvent::GrantReturned { grant, by, reason, .. }) => {
                 let by = match &by.user {
                     Some(user) => format!("{}/{user}", by.app),
                     None => by.app.to_string(),
                 };
                 Some((*grant, State::Returned { by, reason: reason.clone() }))
             }
-            Event::GrantExpired { grant, .. } => Some((*grant, State::Expired)),
+            Event::Task(TaskEvent::GrantExpired { grant, .. }) => Some((*grant, State::Expired)),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! What the planned faults do.
 
 use tidemill_executor::Input;
-use tidemill_model::{Actor, Command, CommandRecord, Envelope, Event};
+use tidemill_model::{Actor, AttemptEvent, Command, CommandRecord, Envelope, Event};
 
 use crate::host::Fate;
 use crate::plan::{Fault, Planned};
@@ -114,7 +114,9 @@ impl World {
     /// Faults that befall what is granted.
     pub(crate) fn faults_of_grants(&mut self, envelope: &Envelope) {
         for recorded in &envelope.events {
-            let Event::StartGranted { token, worker, .. } = &recorded.event else { continue };
+            let Event::Attempt(AttemptEvent::StartGranted { token, worker, .. }) = &recorded.event else {
+                continue;
+            };
             if self.now < self.weather.rejections_until {
                 // What gave it back before its worker asked arrives now.
                 let reason = "said before it asked".to_owned();

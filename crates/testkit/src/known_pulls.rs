@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidemill_model::{Event, GrantId, ShardId, TaskId, TaskSpec, Timestamp, UserName};
+use tidemill_model::{
+    CatalogueEvent, Event, GrantId, ShardId, TaskEvent, TaskId, TaskSpec, Timestamp, UserName,
+};
 
 use crate::stats::Stats;
 
@@ -53,10 +55,10 @@ pub(crate) struct KnownPulls {
 impl KnownPulls {
     pub(crate) fn event(&mut self, now: Timestamp, event: &Event, stats: &mut Stats) {
         match event {
-            Event::UsersAssigned { shard, users, .. } => {
+            Event::Catalogue(CatalogueEvent::UsersAssigned { shard, users, .. }) => {
                 self.user_groups.extend(users.iter().map(|user| (user.clone(), *shard)));
             }
-            Event::UserMoved { user, shard, history, tasks, .. } => {
+            Event::Catalogue(CatalogueEvent::UserMoved { user, shard, history, tasks, .. }) => {
                 if !tasks.is_empty() {
                     stats.add("condition", "moved_with_tasks");
                 }
@@ -71,25 +73,27 @@ impl KnownPulls {
                     }
                 };
             }
-            Event::UserMoveRejected { reason, .. } => stats.add("rejection", reason.code()),
-            Event::TaskCreated { task, spec } => {
+            Event::Catalogue(CatalogueEvent::UserMoveRejected { reason, .. }) => {
+                stats.add("rejection", reason.code())
+            }
+            Event::Task(TaskEvent::Created { task, spec }) => {
                 let (most_dispatched, was_repeat) = (spec.dispatch_times, spec.repeat);
                 let spec = Arc::clone(spec);
                 self.tasks.insert(*task, KnownTask { spec, deleted: false, most_dispatched, was_repeat });
             }
-            Event::TaskChanged { task, spec, .. } => {
+            Event::Task(TaskEvent::Changed { task, spec, .. }) => {
                 if let Some(known) = self.tasks.get_mut(task) {
                     known.spec = Arc::clone(spec);
                     known.most_dispatched = known.most_dispatched.max(spec.dispatch_times);
                     known.was_repeat |= spec.repeat;
                 }
             }
-            Event::TaskDeleted { task } => {
+            Event::Task(TaskEvent::Deleted { task }) => {
                 if let Some(known) = self.tasks.get_mut(task) {
                     known.deleted = true;
                 }
             }
-            Event::TaskGranted { grant, task, version, start, user, expires_at, .. } => {
+            Event::Task(TaskEvent::Granted { grant, task, version, start, user, expires_at, .. }) => {
                 let Some(known) = self.tasks.get(task) else { return };
                 let grant_of = KnownGrant {
                     user: user.clone(),
@@ -103,9 +107,11 @@ impl KnownPulls {
                 };
                 self.grants.insert(*grant, grant_of);
             }
-            Event::TaskCompleted { grant, result, .. } => self.end(*grant, End::Completed(result.clone())),
-            Event::GrantReturned { grant, .. } => self.end(*grant, End::Returned),
-            Event::GrantExpired { grant, .. } => self.end(*grant, End::Expired),
+            Event::Task(TaskEvent::Completed { grant, result, .. }) => {
+                self.end(*grant, End::Completed(result.clone()))
+            }
+            Event::Task(TaskEvent::GrantReturned { grant, .. }) => self.end(*grant, End::Returned),
+            Event::Task(TaskEvent::GrantExpired { grant, .. }) => self.end(*grant, End::Expired),
             _ => {}
         }
     }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use tidemill_engine::{FaultInjection, Partition};
 use tidemill_log::{Chain, Kind, Verdict};
 use tidemill_model::{
-    Answer, BatchId, BatchResult, BulkId, Envelope, Event, ExternalDependency, ExternalDependencyId,
-    GroupName, JobChangeKind, JobId, JobType, Outcome, RequestId, RerunId, ShardId, Source, Timestamp, Token,
-    WorkerId,
+    Answer, ApplyEvent, AttemptEvent, BatchEvent, BatchId, BatchResult, BulkEvent, BulkId, CatalogueEvent,
+    DeletionEvent, Envelope, Event, ExternalDependency, ExternalDependencyId, FinalCommandEvent, GroupName,
+    JobChangeKind, JobEvent, JobId, JobType, ObservationEvent, Outcome, PartitionEvent, ReplicationEvent,
+    RequestId, RerunEvent, RerunId, ShardId, Source, Timestamp, Token, WorkerEvent, WorkerId,
 };
 
 use crate::clients::is_by_state;
@@ -111,8 +112,8 @@ impl Oracle {
 /// group and missed (BYD-20), and other templates that could not be resolved.
 fn condition_of(event: &Event) -> Option<&'static str> {
     match event {
-        Event::BatchResultOverridden { run: Some(_), .. } => Some("evicted_marked"),
-        Event::BatchFinished { result, message, .. } => match result {
+        Event::Batch(BatchEvent::ResultOverridden { run: Some(_), .. }) => Some("evicted_marked"),
+        Event::Batch(BatchEvent::Finished { result, message, .. }) => match result {
             BatchResult::Failed if message.starts_with("its parent") => Some("failed_for_parent"),
             BatchResult::Skipped if message.starts_with("its parent") => Some("skipped_for_parent"),
             BatchResult::Skipped if message.starts_with("it runs only") => Some("skipped_for_success"),
@@ -120,9 +121,15 @@ fn condition_of(event: &Event) -> Option<&'static str> {
             BatchResult::Failed if message.contains("${param.") => Some("failed_at_start"),
             _ => None,
         },
-        Event::DependencySatisfied { left_out: true, .. } => Some("left_out_while_waiting"),
-        Event::AttemptFinished { outcome, .. } if !outcome.values.is_empty() => Some("values_passed"),
-        Event::ParentStatusUpdated { standings, .. } if standings.iter().any(|it| !it.values.is_empty()) => {
+        Event::Batch(BatchEvent::DependencySatisfied { left_out: true, .. }) => {
+            Some("left_out_while_waiting")
+        }
+        Event::Attempt(AttemptEvent::Finished { outcome, .. }) if !outcome.values.is_empty() => {
+            Some("values_passed")
+        }
+        Event::Replication(ReplicationEvent::ParentStatusUpdated { standings, .. })
+            if standings.iter().any(|it| !it.values.is_empty()) =>
+        {
             Some("values_heard")
         }
         _ => None,
@@ -152,8 +159,9 @@ impl Known {
             at += cause.events as usize;
             if let Outcome::Refused(rejection) = &cause.outcome {
                 stats.add("rejection", rejection.code());
-                let dead_lettered =
-                    events.iter().all(|r| matches!(r.event, Event::CommandDeadLettered { .. }));
+                let dead_lettered = events
+                    .iter()
+                    .all(|r| matches!(r.event, Event::Partition(PartitionEvent::CommandDeadLettered { .. })));
                 if !events.is_empty() && !dead_lettered {
                     wrong.push(format!("a refused command has events: {cause:?} {events:?}"));
                 }
@@ -206,59 +214,59 @@ impl Known {
 
     fn event(&mut self, shard: ShardId, event: &Event) {
         match event {
-            Event::GroupDefined { shard, name, .. } => {
+            Event::Catalogue(CatalogueEvent::GroupDefined { shard, name, .. }) => {
                 self.groups.insert(*shard, name.to_string());
             }
-            Event::KeyDefined { .. } => self.keys += 1,
-            Event::FreezeSet { group, .. } => {
+            Event::Catalogue(CatalogueEvent::KeyDefined { .. }) => self.keys += 1,
+            Event::Catalogue(CatalogueEvent::FreezeSet { group, .. }) => {
                 self.frozen.insert(group.clone());
             }
-            Event::FreezeLifted { group, .. } => {
+            Event::Catalogue(CatalogueEvent::FreezeLifted { group, .. }) => {
                 self.frozen.remove(group);
             }
-            Event::JobDefined { definition, enabled, .. } => {
+            Event::Job(JobEvent::Defined { definition, enabled, .. }) => {
                 self.job(definition, ShardId(definition.group_id.0 as u16), *enabled, false);
             }
-            Event::JobMoved { definition, enabled, request, .. } => {
+            Event::Job(JobEvent::Moved { definition, enabled, request, .. }) => {
                 self.job(definition, ShardId(definition.group_id.0 as u16), *enabled, false);
                 let done = Outcome::Answered(Answer::Done);
                 self.outcomes.extend(request.clone().map(|request| (request, done)));
             }
-            Event::JobSubmitted { definition } => self.job(definition, shard, false, true),
-            Event::JobEnabled { job } | Event::JobDisabled { job } => {
+            Event::Job(JobEvent::Submitted { definition }) => self.job(definition, shard, false, true),
+            Event::Job(JobEvent::Enabled { job } | JobEvent::Disabled { job }) => {
                 if let Some(known) = self.jobs.get_mut(job) {
-                    known.enabled = matches!(event, Event::JobEnabled { .. });
+                    known.enabled = matches!(event, Event::Job(JobEvent::Enabled { .. }));
                 }
             }
-            Event::DeletionDecided { request: Some(request), outcome, .. } => {
+            Event::Deletion(DeletionEvent::Decided { request: Some(request), outcome, .. }) => {
                 self.outcomes.insert(request.clone(), outcome.clone());
             }
-            Event::ApplyFinished { request: Some(request), .. } => {
+            Event::Apply(ApplyEvent::Finished { request: Some(request), .. }) => {
                 self.outcomes.insert(request.clone(), Outcome::Answered(Answer::Done));
             }
-            Event::UserMoved { request: Some(request), .. } => {
+            Event::Catalogue(CatalogueEvent::UserMoved { request: Some(request), .. }) => {
                 self.outcomes.insert(request.clone(), Outcome::Answered(Answer::Done));
             }
-            Event::UserMoveRejected { request: Some(request), reason, .. }
-            | Event::JobMoveRejected { request: Some(request), reason, .. } => {
+            Event::Catalogue(CatalogueEvent::UserMoveRejected { request: Some(request), reason, .. })
+            | Event::Job(JobEvent::MoveRejected { request: Some(request), reason, .. }) => {
                 self.outcomes.insert(request.clone(), Outcome::Refused(reason.clone()));
             }
-            Event::JobDeleted { job } => {
+            Event::Job(JobEvent::Deleted { job }) => {
                 self.jobs.remove(job);
             }
-            Event::BulkRequested { bulk, items, .. } => {
+            Event::Bulk(BulkEvent::Requested { bulk, items, .. }) => {
                 self.bulks.insert(*bulk, items.clone());
             }
-            Event::BulkAdvanced { bulk, ended: true, .. } => {
+            Event::Bulk(BulkEvent::Advanced { bulk, ended: true, .. }) => {
                 self.bulks.remove(bulk);
             }
-            Event::RerunRequested { rerun, .. } => {
+            Event::Rerun(RerunEvent::Requested { rerun, .. }) => {
                 self.reruns.insert(*rerun);
             }
-            Event::RerunFinished { rerun, .. } => {
+            Event::Rerun(RerunEvent::Finished { rerun, .. }) => {
                 self.reruns.remove(rerun);
             }
-            Event::BatchGenerated { batch, job, logical_time, run, parameters, .. } => {
+            Event::Batch(BatchEvent::Generated { batch, job, logical_time, run, parameters, .. }) => {
                 let known = KnownBatch {
                     job: *job,
                     logical_time: *logical_time,
@@ -268,7 +276,7 @@ impl Known {
                 };
                 self.batches.insert(*batch, known);
             }
-            Event::BatchFinished { batch, final_command, .. } => {
+            Event::Batch(BatchEvent::Finished { batch, final_command, .. }) => {
                 self.asked.remove(batch);
                 if *final_command {
                     self.unplaced.insert(*batch);
@@ -277,45 +285,55 @@ impl Known {
                     known.finished = true;
                 }
             }
-            Event::ExternalDependencyRegistered { external_dependency, what } => {
+            Event::Observation(ObservationEvent::ExternalDependencyRegistered {
+                external_dependency,
+                what,
+            }) => {
                 let is_path = matches!(what, ExternalDependency::Path { .. });
                 self.external_dependencies.insert(
                     *external_dependency,
                     KnownExternalDependency { is_path, generation: 1, there: false },
                 );
             }
-            Event::ExternalDependencySatisfied { external_dependency, generation }
-            | Event::ExternalDependencyRevoked { external_dependency, generation, .. } => {
+            Event::Observation(
+                ObservationEvent::ExternalDependencySatisfied { external_dependency, generation }
+                | ObservationEvent::ExternalDependencyRevoked { external_dependency, generation, .. },
+            ) => {
                 if let Some(known) = self.external_dependencies.get_mut(external_dependency) {
                     known.generation = *generation;
-                    known.there = matches!(event, Event::ExternalDependencySatisfied { .. });
+                    known.there = matches!(
+                        event,
+                        Event::Observation(ObservationEvent::ExternalDependencySatisfied { .. })
+                    );
                 }
             }
-            Event::ExternalDependenciesEvicted { external_dependencies } => {
+            Event::Observation(ObservationEvent::ExternalDependenciesEvicted { external_dependencies }) => {
                 external_dependencies.iter().for_each(|external_dependency| {
                     self.external_dependencies.remove(external_dependency);
                 })
             }
-            Event::QualityRequested { batch, number, .. } => {
+            Event::Batch(BatchEvent::QualityRequested { batch, number, .. }) => {
                 self.asked.insert(*batch, *number);
             }
-            Event::QualityAnswered { batch, .. } => {
+            Event::Batch(BatchEvent::QualityAnswered { batch, .. }) => {
                 self.asked.remove(batch);
             }
-            Event::FinalCommandAssigned { batch, token, .. } => {
+            Event::FinalCommand(FinalCommandEvent::Assigned { batch, token, .. }) => {
                 self.unplaced.remove(batch);
                 self.finals.insert(*token);
             }
-            Event::FinalCommandNotRun { batch, .. } => {
+            Event::FinalCommand(FinalCommandEvent::NotRun { batch, .. }) => {
                 self.unplaced.remove(batch);
             }
-            Event::FinalCommandFinished { token: Some(token), .. } => {
+            Event::FinalCommand(FinalCommandEvent::Finished { token: Some(token), .. }) => {
                 self.finals.remove(token);
             }
-            Event::WorkerRegistered { worker, .. } => {
+            Event::Worker(WorkerEvent::Registered { worker, .. }) => {
                 self.workers.insert(worker.clone(), shard);
             }
-            Event::BatchAssigned { token, worker, .. } => self.tokens.push((*token, worker.clone())),
+            Event::Batch(BatchEvent::Assigned { token, worker, .. }) => {
+                self.tokens.push((*token, worker.clone()))
+            }
             _ => {}
         }
     }
@@ -344,32 +362,32 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
     let has = |wanted: &dyn Fn(&Event) -> bool| events.iter().any(|recorded| wanted(&recorded.event));
     let is_there = match answer {
         Answer::Submitted { batch: Some(wanted), .. } | Answer::Generated { batch: wanted, .. } => {
-            has(&|event| matches!(event, Event::BatchGenerated { batch, .. } if batch == wanted))
+            has(&|event| matches!(event, Event::Batch(BatchEvent::Generated { batch, .. }) if batch == wanted))
         }
         Answer::Submitted { job, batch: None } => {
-            has(&|event| matches!(event, Event::JobDefined { definition, .. } if definition.id == *job))
+            has(&|event| matches!(event, Event::Job(JobEvent::Defined { definition, .. }) if definition.id == *job))
         }
         Answer::Applied { changes, .. } => changes.iter().all(|change| match change.change {
             JobChangeKind::Added | JobChangeKind::Changed => has(&|event| match event {
-                Event::JobDefined { definition, .. } => {
+                Event::Job(JobEvent::Defined { definition, .. }) => {
                     definition.id == change.job && definition.version == change.version
                 }
                 // A switch alone makes no version.
-                Event::JobEnabled { job } | Event::JobDisabled { job } => {
+                Event::Job(JobEvent::Enabled { job } | JobEvent::Disabled { job }) => {
                     *job == change.job && change.fields == ["enabled"]
                 }
                 _ => false,
             }),
             JobChangeKind::Deleted => {
-                has(&|event| matches!(event, Event::JobDeleted { job } if *job == change.job))
+                has(&|event| matches!(event, Event::Job(JobEvent::Deleted { job }) if *job == change.job))
             }
             JobChangeKind::Unchanged => true,
         }),
         Answer::Bulk { bulk: wanted } => {
-            has(&|event| matches!(event, Event::BulkRequested { bulk, .. } if bulk == wanted))
+            has(&|event| matches!(event, Event::Bulk(BulkEvent::Requested { bulk, .. }) if bulk == wanted))
         }
         Answer::Rerun { rerun: wanted, .. } => {
-            has(&|event| matches!(event, Event::RerunRequested { rerun, .. } if rerun == wanted))
+            has(&|event| matches!(event, Event::Rerun(RerunEvent::Requested { rerun, .. }) if rerun == wanted))
         }
         Answer::Group { .. }
         | Answer::Calendar { .. }

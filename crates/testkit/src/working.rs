@@ -1,7 +1,10 @@
 //! What worker processes and shims do in the simulated world.
 
 use tidemill_executor::{ExitRecord, Input, KillCause, Lease, Output, ProcessEnd, Tag};
-use tidemill_model::{Actor, Command, CommandRecord, Envelope, Event, RunSpec, Token, WorkMessage, WorkerId};
+use tidemill_model::{
+    Actor, AttemptEvent, Command, CommandRecord, Envelope, Event, FinalCommandEvent, RunSpec, Token,
+    WorkMessage, WorkerId,
+};
 
 use crate::cluster::{Cluster, Entry, Process};
 use crate::plan::Mode;
@@ -252,8 +255,8 @@ impl World {
     pub(crate) fn ended_on_record(&mut self, envelope: &Envelope) {
         for recorded in &envelope.events {
             let token = match recorded.event {
-                Event::AttemptFinished { token, .. }
-                | Event::FinalCommandFinished { token: Some(token), .. } => token,
+                Event::Attempt(AttemptEvent::Finished { token, .. })
+                | Event::FinalCommand(FinalCommandEvent::Finished { token: Some(token), .. }) => token,
                 _ => continue,
             };
             self.known.ended.insert(token);

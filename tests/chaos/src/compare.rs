@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use tidemill_model::{Event, Outcome, RequestId, Source};
+use tidemill_model::{
+    AttemptEvent, BatchEvent, CatalogueEvent, Event, JobEvent, ObservationEvent, Outcome, RequestId,
+    RerunEvent, Source, TaskEvent,
+};
 
 use crate::history::{Action, Told, Written};
 use crate::journal::{Entry, What};
@@ -120,16 +123,21 @@ impl Facts {
         let mut facts = Self::default();
         for event in events(entries) {
             match event {
-                Event::KillRequested { batch, .. } => {
+                Event::Attempt(AttemptEvent::KillRequested { batch, .. }) => {
                     facts.killed.insert(batch.0);
                 }
-                Event::TaskGranted { grant, user, .. } => {
+                Event::Task(TaskEvent::Granted { grant, user, .. }) => {
                     facts.granted.insert(grant.0, user.to_string());
                 }
-                Event::TaskCompleted { grant, result, .. } => {
+                Event::Task(TaskEvent::Completed { grant, result, .. }) => {
                     facts.completed.insert(grant.0, result.clone());
                 }
-                Event::UserMoved { user, to: Some(to), request: Some(request), .. } => {
+                Event::Catalogue(CatalogueEvent::UserMoved {
+                    user,
+                    to: Some(to),
+                    request: Some(request),
+                    ..
+                }) => {
                     facts.moved.insert(named(request).to_owned(), (user.to_string(), to.to_string()));
                 }
                 _ => {}
@@ -153,46 +161,49 @@ impl Facts {
 fn has_its_event(written: &Written, answer: &Value, events: &[&Event], facts: &Facts) -> bool {
     let any = |fits: &dyn Fn(&Event) -> bool| events.iter().any(|event| fits(event));
     match &written.action {
-        Action::Run | Action::Rerun(_) => {
-            any(&|event| matches!(event, Event::BatchGenerated { batch, .. } if answer["batch"] == batch.0))
-        }
+        Action::Run | Action::Rerun(_) => any(
+            &|event| matches!(event, Event::Batch(BatchEvent::Generated { batch, .. }) if answer["batch"] == batch.0),
+        ),
         // The end of one batch can be asked for twice: the first time is on record.
         Action::Kill(of) if events.is_empty() => facts.killed.contains(of),
         Action::Kill(of) => any(&|event| match event {
-            Event::KillRequested { batch, .. } | Event::BatchFinished { batch, .. } => batch.0 == *of,
+            Event::Attempt(AttemptEvent::KillRequested { batch, .. })
+            | Event::Batch(BatchEvent::Finished { batch, .. }) => batch.0 == *of,
             _ => false,
         }),
         Action::Apply(comment) => any(
-            &|event| matches!(event, Event::JobDefined { definition, .. } if definition.comment == *comment),
+            &|event| matches!(event, Event::Job(JobEvent::Defined { definition, .. }) if definition.comment == *comment),
         ),
         // It may have been so already.
         Action::Switch(..) if events.is_empty() => true,
         Action::Switch(of, on) => any(&|event| match event {
-            Event::JobEnabled { job } => *on && job.0 == *of,
-            Event::JobDisabled { job } => !*on && job.0 == *of,
+            Event::Job(JobEvent::Enabled { job }) => *on && job.0 == *of,
+            Event::Job(JobEvent::Disabled { job }) => !*on && job.0 == *of,
             _ => false,
         }),
         Action::Submit => any(
-            &|event| matches!(event, Event::JobSubmitted { definition } if answer["job_id"] == definition.id.0),
+            &|event| matches!(event, Event::Job(JobEvent::Submitted { definition }) if answer["job_id"] == definition.id.0),
         ),
-        Action::Plan => {
-            any(&|event| matches!(event, Event::RerunRequested { rerun, .. } if answer["rerun"] == rerun.0))
-        }
+        Action::Plan => any(
+            &|event| matches!(event, Event::Rerun(RerunEvent::Requested { rerun, .. }) if answer["rerun"] == rerun.0),
+        ),
         Action::Report(time) => any(
-            &|event| matches!(event, Event::ThirdPartyReported { report, .. } if report.logical_time.jiff() == *time),
+            &|event| matches!(event, Event::Observation(ObservationEvent::ThirdPartyReported { report, .. }) if report.logical_time.jiff() == *time),
         ),
         // Said again of a grant that it is done, with the same result.
         Action::Complete(of) if events.is_empty() => facts.completed.get(of) == Some(&puller::result(*of)),
         Action::Complete(of) => any(&|event| match event {
-            Event::TaskCompleted { grant, result, .. } => grant.0 == *of && *result == puller::result(*of),
+            Event::Task(TaskEvent::Completed { grant, result, .. }) => {
+                grant.0 == *of && *result == puller::result(*of)
+            }
             _ => false,
         }),
-        Action::Return(of) => {
-            any(&|event| matches!(event, Event::GrantReturned { grant, .. } if grant.0 == *of))
-        }
-        Action::Task => {
-            any(&|event| matches!(event, Event::TaskCreated { task, .. } if answer["task"] == task.0))
-        }
+        Action::Return(of) => any(
+            &|event| matches!(event, Event::Task(TaskEvent::GrantReturned { grant, .. }) if grant.0 == *of),
+        ),
+        Action::Task => any(
+            &|event| matches!(event, Event::Task(TaskEvent::Created { task, .. }) if answer["task"] == task.0),
+        ),
         Action::Pull(_) | Action::Move(..) | Action::Absurd => false,
     }
 }
@@ -222,9 +233,9 @@ mod tests {
             None => json!({"refused": {"unknown": {"what": "job", "id": "1"}}}),
         };
         let generated = |batch| {
-            json!({"batch_generated": {
+            json!({"batch": {"generated": {
                 "batch": batch, "job": 1, "version": 1, "logical_time": "2026-01-01T00:00:00Z", "origin": "manual",
-            }})
+            }}})
         };
         decided(request, &outcome, &batch.into_iter().map(generated).collect::<Vec<_>>())
     }
@@ -277,10 +288,10 @@ mod tests {
     #[test]
     fn grants_and_moves_are_on_record_wherever() {
         let (grant, home) = (
-            json!({"task_granted": {
+            json!({"task": {"granted": {
                 "grant": 1, "task": 2, "version": 1, "start": "2026-01-01T00:00:00Z", "user": "ann",
-            }}),
-            json!({"user_moved": {"user": "ann", "from": 1, "to": "beta", "shard": 2, "request": "admin:chaos-1-1"}}),
+            }}}),
+            json!({"catalogue": {"user_moved": {"user": "ann", "from": 1, "to": "beta", "shard": 2, "request": "admin:chaos-1-1"}}}),
         );
         let entries = [decided("admin:other", &json!("done"), &[grant, home])];
         let (pull, given) = (|user: &str| Action::Pull(user.to_owned()), || json!({"grant": {"grant": 1}}));
@@ -298,9 +309,9 @@ mod tests {
 
     #[test]
     fn a_completion_that_is_said_again_has_one_event() {
-        let event = json!({"task_completed": {
+        let event = json!({"task": {"completed": {
             "grant": 1, "task": 2, "start": "2026-01-01T00:00:00Z", "user": "ann", "result": "done 1",
-        }});
+        }}});
         let of = |events: &[Value]| {
             decided("admin:chaos-1-1", &json!({"answered": {"completed": {"grant": 1}}}), events)
         };

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tidemill_model::{Event, ExternalDependencyId, JobId};
+use tidemill_model::{
+    AttemptEvent, BatchEvent, CatalogueEvent, Event, ExternalDependencyId, JobEvent, JobId, ObservationEvent,
+    RerunEvent,
+};
 
 use crate::caller::Common;
 use crate::fixture::Fixture;
@@ -99,7 +102,7 @@ fn probe_failed(
     while !is_done && begun_at.elapsed() < BOUND {
         journal.catch_up()?;
         is_done = events(journal.entries())
-            .any(|event| matches!(event, Event::BatchFinished { batch, .. } if answer["batch"] == batch.0));
+            .any(|event| matches!(event, Event::Batch(BatchEvent::Finished { batch, .. }) if answer["batch"] == batch.0));
         thread::sleep(LOOK);
     }
     Ok((!is_done).then(|| format!("a batch is not done: {answer}")))
@@ -131,19 +134,25 @@ fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
     let (mut off, mut there) = (BTreeSet::new(), BTreeSet::new());
     for event in events(entries) {
         match event {
-            Event::JobDisabled { job } => {
+            Event::Job(JobEvent::Disabled { job }) => {
                 off.insert(*job);
             }
-            Event::JobEnabled { job } => {
+            Event::Job(JobEvent::Enabled { job }) => {
                 off.remove(job);
             }
-            Event::ExternalDependencySatisfied { external_dependency, .. } => {
+            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
+                external_dependency, ..
+            }) => {
                 there.insert(*external_dependency);
             }
-            Event::ExternalDependencyRevoked { external_dependency, .. } => {
+            Event::Observation(ObservationEvent::ExternalDependencyRevoked {
+                external_dependency, ..
+            }) => {
                 there.remove(external_dependency);
             }
-            Event::BatchGenerated { batch, job, dependencies, external_dependencies, .. } => {
+            Event::Batch(BatchEvent::Generated {
+                batch, job, dependencies, external_dependencies, ..
+            }) => {
                 let unmet = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
                 let unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
                 let external_dependencies = external_dependencies.clone();
@@ -152,20 +161,23 @@ fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
                     Open { job: *job, unmet, external_dependencies, is_held: false, moves: false },
                 );
             }
-            Event::DependencySatisfied { batch, unmet, .. }
-            | Event::DependencyRevoked { batch, unmet, .. } => {
+            Event::Batch(
+                BatchEvent::DependencySatisfied { batch, unmet, .. }
+                | BatchEvent::DependencyRevoked { batch, unmet, .. },
+            ) => {
                 if let Some(open) = open.get_mut(&batch.0) {
                     open.unmet = *unmet;
                 }
             }
-            Event::BatchAssigned { batch, .. }
-            | Event::AssignmentReturned { batch, .. }
-            | Event::AttemptFinished { batch, .. } => {
+            Event::Batch(
+                BatchEvent::Assigned { batch, .. } | BatchEvent::AssignmentReturned { batch, .. },
+            )
+            | Event::Attempt(AttemptEvent::Finished { batch, .. }) => {
                 if let Some(open) = open.get_mut(&batch.0) {
-                    open.is_held = matches!(event, Event::BatchAssigned { .. });
+                    open.is_held = matches!(event, Event::Batch(BatchEvent::Assigned { .. }));
                 }
             }
-            Event::BatchFinished { batch, .. } => {
+            Event::Batch(BatchEvent::Finished { batch, .. }) => {
                 open.remove(&batch.0);
             }
             _ => {}
@@ -202,16 +214,18 @@ fn under_way(entries: &[Entry]) -> BTreeSet<String> {
     let mut under_way = BTreeSet::new();
     for event in events(entries) {
         match event {
-            Event::RerunRequested { rerun, .. } => {
+            Event::Rerun(RerunEvent::Requested { rerun, .. }) => {
                 under_way.insert(format!("rerun {rerun}"));
             }
-            Event::RerunFinished { rerun, .. } => {
+            Event::Rerun(RerunEvent::Finished { rerun, .. }) => {
                 under_way.remove(&format!("rerun {rerun}"));
             }
-            Event::UserMoveRequested { user, .. } => {
+            Event::Catalogue(CatalogueEvent::UserMoveRequested { user, .. }) => {
                 under_way.insert(format!("move of {user}"));
             }
-            Event::UserMoved { user, .. } | Event::UserMoveRejected { user, .. } => {
+            Event::Catalogue(
+                CatalogueEvent::UserMoved { user, .. } | CatalogueEvent::UserMoveRejected { user, .. },
+            ) => {
                 under_way.remove(&format!("move of {user}"));
             }
             _ => {}

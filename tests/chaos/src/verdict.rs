@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tidemill_checker::{Invariant, Options, check_log};
-use tidemill_model::{BatchResult, Event};
+use tidemill_model::{BatchEvent, BatchResult, Event, JobEvent};
 
 use crate::conduct::{self, Conduct, traces};
 use crate::fixture::Fixture;
@@ -142,13 +142,15 @@ fn no_gate_opens(journal: &Journal) -> Option<String> {
     let (mut gated, mut batches, mut opened) = (None, BTreeSet::new(), 0);
     for event in events(journal.entries()) {
         match event {
-            Event::JobDefined { definition, .. } if definition.full_name() == jobs::GATED => {
+            Event::Job(JobEvent::Defined { definition, .. }) if definition.full_name() == jobs::GATED => {
                 gated = Some(definition.id);
             }
-            Event::BatchGenerated { batch, job, .. } if gated == Some(*job) => {
+            Event::Batch(BatchEvent::Generated { batch, job, .. }) if gated == Some(*job) => {
                 batches.insert(*batch);
             }
-            Event::BatchFinished { batch, result: BatchResult::Success, .. } if batches.contains(batch) => {
+            Event::Batch(BatchEvent::Finished { batch, result: BatchResult::Success, .. })
+                if batches.contains(batch) =>
+            {
                 opened += 1;
             }
             _ => {}
@@ -172,7 +174,7 @@ fn count(histories: &[History], journal: &Journal, report: &mut Report) {
         }
     }
     for event in events(journal.entries()) {
-        if let Event::BatchFinished { result, .. } = event {
+        if let Event::Batch(BatchEvent::Finished { result, .. }) = event {
             *report.batches.entry(result.as_str()).or_default() += 1;
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rustix::fs::{FlockOperation, flock};
-use tidemill_model::{AttemptResult, Event};
+use tidemill_model::{AttemptEvent, AttemptResult, BatchEvent, Event, JobEvent};
 
 use crate::journal::{Entry, What};
 
@@ -34,16 +34,16 @@ impl Record {
 
     fn follow(&mut self, event: &Event) {
         match event {
-            Event::JobDefined { definition, .. } if definition.job_type.as_str() != "shell" => {
+            Event::Job(JobEvent::Defined { definition, .. }) if definition.job_type.as_str() != "shell" => {
                 self.without_process.insert(definition.id.0);
             }
-            Event::BatchGenerated { batch, job, .. } => {
+            Event::Batch(BatchEvent::Generated { batch, job, .. }) => {
                 self.job_of.insert(batch.0, job.0);
             }
-            Event::StartGranted { token, .. } => {
+            Event::Attempt(AttemptEvent::StartGranted { token, .. }) => {
                 self.granted.insert(token.0);
             }
-            Event::AttemptFinished { batch, token, outcome, .. }
+            Event::Attempt(AttemptEvent::Finished { batch, token, outcome, .. })
                 if outcome.result == AttemptResult::Success =>
             {
                 self.succeeded.insert(token.0, batch.0);
@@ -138,15 +138,15 @@ mod tests {
 
     fn succeeded(token: i64) -> Vec<Entry> {
         entries(&[
-            json!({"batch_generated": {
+            json!({"batch": {"generated": {
                 "batch": 5, "job": 1, "version": 1, "logical_time": "2026-01-01T00:00:00Z", "origin": "manual",
-            }}),
-            json!({"start_granted": {
+            }}}),
+            json!({"attempt": {"start_granted": {
                 "batch": 5, "token": token, "worker": "w", "incarnation": "i", "nonce": "n",
-            }}),
-            json!({"attempt_finished": {
+            }}}),
+            json!({"attempt": {"finished": {
                 "batch": 5, "token": token, "attempt": 1, "worker": "w", "outcome": {"result": "success", "exit_code": 0},
-            }}),
+            }}}),
         ])
     }
 

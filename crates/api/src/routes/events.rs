@@ -143,7 +143,7 @@ fn kinds_wanted(event_type: &str) -> Result<String, Problem> {
     } else {
         format!("of {} there are {}", noun(wanted), of_noun.join(", "))
     };
-    let internal = EventKind::ALL.iter().find_map(|kind| match kind.audience {
+    let internal = EventKind::all().find_map(|kind| match kind.audience {
         Audience::Internal(why) if kind.name == wanted => Some(why),
         Audience::Internal(_) | Audience::Public(_) => None,
     });

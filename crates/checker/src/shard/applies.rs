@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tidemill_model::{Event, JobDefinition, JobId, JobSpec, RequestId};
+use tidemill_model::{ApplyEvent, Event, JobDefinition, JobEvent, JobId, JobSpec, RequestId};
 
 use crate::Invariant;
 use crate::at::At;
@@ -53,30 +53,30 @@ impl Applies {
     /// What the event says that cannot be.
     fn wrong(&self, event: &Event) -> Option<String> {
         match event {
-            Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
+            Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. }) => {
                 self.stray(Some(&key_of(definition)), None)
             }
-            Event::JobEnabled { job } | Event::JobDisabled { job } => {
+            Event::Job(JobEvent::Enabled { job } | JobEvent::Disabled { job }) => {
                 let key = self.known.get(job).map(|known| key_of(&known.definition));
                 self.stray(key.as_ref(), None)
             }
-            Event::JobDeleted { job } => self.stray(None, Some(*job)),
-            Event::JobsStaged { apply, part, .. } => {
+            Event::Job(JobEvent::Deleted { job }) => self.stray(None, Some(*job)),
+            Event::Apply(ApplyEvent::Staged { apply, part, .. }) => {
                 let is_twice = self.staged.get(apply).is_some_and(|parts| parts.contains_key(part));
                 is_twice.then(|| format!("part {part} of {apply} is staged twice"))
             }
-            Event::StagingDiscarded { apply } => {
+            Event::Apply(ApplyEvent::StagingDiscarded { apply }) => {
                 (!self.staged.contains_key(apply)).then(|| format!("{apply} is dropped, and is not staged"))
             }
-            Event::ApplyCommitted { apply, .. } => self.wrong_commit(apply),
-            Event::ApplyAdvanced { apply, done, by: _ } => {
+            Event::Apply(ApplyEvent::Committed { apply, .. }) => self.wrong_commit(apply),
+            Event::Apply(ApplyEvent::Advanced { apply, done, by: _ }) => {
                 let moves = self.running.as_ref().is_some_and(|running| {
                     let all = running.jobs.len() + running.delete.len();
                     running.apply == *apply && *done > running.done && (*done as usize) < all
                 });
                 (!moves).then(|| format!("{apply} cannot advance to {done}"))
             }
-            Event::ApplyFinished { apply, .. } => self.wrong_end(apply),
+            Event::Apply(ApplyEvent::Finished { apply, .. }) => self.wrong_end(apply),
             _ => None,
         }
     }
@@ -84,11 +84,11 @@ impl Applies {
     /// JOB-9: a name means one job; a job gets another one only where the record says which one it had.
     fn wrong_name(&self, event: &Event) -> Option<String> {
         let (definition, had) = match event {
-            Event::JobDefined { definition, unnamed: false, previous_name, .. } => {
+            Event::Job(JobEvent::Defined { definition, unnamed: false, previous_name, .. }) => {
                 let had = previous_name.as_ref().map(|name| (definition.group.to_string(), name.to_string()));
                 (definition, had)
             }
-            Event::JobMoved { definition, unnamed: false, previous_group, .. } => {
+            Event::Job(JobEvent::Moved { definition, unnamed: false, previous_group, .. }) => {
                 (definition, Some((previous_group.to_string(), definition.name.to_string())))
             }
             _ => return None,
@@ -138,7 +138,7 @@ impl Applies {
 
     fn fold(&mut self, event: &Event) {
         match event {
-            Event::JobDefined { definition, enabled, unnamed, previous_name } => {
+            Event::Job(JobEvent::Defined { definition, enabled, unnamed, previous_name }) => {
                 if let Some(previous) = previous_name {
                     self.names.remove(&(definition.group.to_string(), previous.to_string()));
                 }
@@ -148,7 +148,7 @@ impl Applies {
                 let (definition, enabled, unnamed) = (Arc::clone(definition), *enabled, *unnamed);
                 self.known.insert(definition.id, Known { definition, enabled, unnamed });
             }
-            Event::JobMoved { definition, enabled, unnamed, previous_group, .. } => {
+            Event::Job(JobEvent::Moved { definition, enabled, unnamed, previous_group, .. }) => {
                 if !unnamed {
                     self.names.remove(&(previous_group.to_string(), definition.name.to_string()));
                     self.names.insert(key_of(definition), definition.id);
@@ -156,23 +156,23 @@ impl Applies {
                 let (definition, enabled, unnamed) = (Arc::clone(definition), *enabled, *unnamed);
                 self.known.insert(definition.id, Known { definition, enabled, unnamed });
             }
-            Event::JobEnabled { job } | Event::JobDisabled { job } => {
+            Event::Job(JobEvent::Enabled { job } | JobEvent::Disabled { job }) => {
                 if let Some(known) = self.known.get_mut(job) {
-                    known.enabled = matches!(event, Event::JobEnabled { .. });
+                    known.enabled = matches!(event, Event::Job(JobEvent::Enabled { .. }));
                 }
             }
-            Event::JobDeleted { job } => {
+            Event::Job(JobEvent::Deleted { job }) => {
                 if let Some(known) = self.known.remove(job).filter(|known| !known.unnamed) {
                     self.names.remove(&key_of(&known.definition));
                 }
             }
-            Event::JobsStaged { apply, part, jobs } => {
+            Event::Apply(ApplyEvent::Staged { apply, part, jobs }) => {
                 self.staged.entry(apply.clone()).or_default().insert(*part, Arc::clone(jobs));
             }
-            Event::StagingDiscarded { apply } => {
+            Event::Apply(ApplyEvent::StagingDiscarded { apply }) => {
                 self.staged.remove(apply);
             }
-            Event::ApplyCommitted { apply, delete, .. } => {
+            Event::Apply(ApplyEvent::Committed { apply, delete, .. }) => {
                 let parts = self.staged.remove(apply).unwrap_or_default();
                 let jobs = parts.values().flat_map(|part| part.iter());
                 let key = |spec: &JobSpec| (spec.group.to_string(), spec.name.to_string());
@@ -180,12 +180,12 @@ impl Applies {
                 let delete = delete.iter().copied().collect();
                 self.running = Some(Running { apply: apply.clone(), jobs, delete, done: 0 });
             }
-            Event::ApplyAdvanced { done, .. } => {
+            Event::Apply(ApplyEvent::Advanced { done, .. }) => {
                 if let Some(running) = &mut self.running {
                     running.done = *done;
                 }
             }
-            Event::ApplyFinished { .. } => self.running = None,
+            Event::Apply(ApplyEvent::Finished { .. }) => self.running = None,
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! Batches that a failed parent blocks.
 
-use tidemill_model::{BatchId, Event, JobId, Mapping, Timestamp, WaivedParent};
+use tidemill_model::{BatchEvent, BatchId, Event, JobId, Mapping, Timestamp, WaivedParent};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
@@ -79,7 +79,7 @@ impl Shard {
         let still = |known: &Blocker| blockers.as_ref().map(|all| all.contains(&(known.parent, known.time)));
         let mut wrong = |why: String| at.contradicts(found, RULE, why, &[said]);
         let now = match event {
-            Event::BatchBlocked { parent, logical_time, since, .. } => {
+            Event::Batch(BatchEvent::Blocked { parent, logical_time, since, .. }) => {
                 let (parent, time, since) = (*parent, *logical_time, *since);
                 if blockers.as_ref().is_some_and(|all| !all.contains(&(parent, time))) {
                     wrong(format!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tidemill_model::{BulkId, Event};
+use tidemill_model::{BulkEvent, BulkId, Event};
 
 use crate::Invariant;
 use crate::at::At;
@@ -19,7 +19,7 @@ impl Bulks {
     /// `bulk_items_decided_once`
     pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         let wrong = match event {
-            Event::BulkRequested { bulk, items, reason, .. } => {
+            Event::Bulk(BulkEvent::Requested { bulk, items, reason, .. }) => {
                 let unique: BTreeSet<i64> = items.iter().copied().collect();
                 let is_sound = unique.len() == items.len() && !items.is_empty() && !reason.is_empty();
                 let is_new = bulk.0 > self.newest;
@@ -29,7 +29,7 @@ impl Bulks {
                     format!("operation {bulk} has an id of before, an item twice, none, or no reason")
                 })
             }
-            Event::BulkAdvanced { bulk, outcomes, ended } => {
+            Event::Bulk(BulkEvent::Advanced { bulk, outcomes, ended }) => {
                 let open = self.open.entry(*bulk).or_default();
                 let stray =
                     outcomes.iter().find(|outcome| !open.remove(&outcome.item)).map(|stray| stray.item);

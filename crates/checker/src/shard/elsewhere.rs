@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tidemill_model::{Dependency, Event, JobId, Timestamp};
+use tidemill_model::{BatchEvent, Dependency, Event, JobId, ReplicationEvent, Timestamp};
 
 use super::Shard;
 
@@ -144,10 +144,10 @@ impl Shard {
     /// What other shards say.
     pub(super) fn heard(&mut self, offset: u64, event: &Event) {
         match event {
-            Event::ParentsReplicated { parents } => {
+            Event::Replication(ReplicationEvent::ParentsReplicated { parents }) => {
                 self.elsewhere.parents.extend(parents.iter().map(|parent| parent.job));
             }
-            Event::ParentStatusUpdated { parent, standings } => {
+            Event::Replication(ReplicationEvent::ParentStatusUpdated { parent, standings }) => {
                 for standing in standings {
                     let heard = self.elsewhere.times.entry((*parent, standing.logical_time)).or_default();
                     heard.succeeded = standing.succeeded;
@@ -159,7 +159,7 @@ impl Shard {
                     heard.said = offset;
                 }
             }
-            Event::ParentGenerationsReceived { parent, times, .. } => {
+            Event::Replication(ReplicationEvent::ParentGenerationsReceived { parent, times, .. }) => {
                 for time in times {
                     self.trigger_children(*parent, *time);
                 }
@@ -193,10 +193,14 @@ impl Shard {
     /// The job and logical time of the batch of which an event is about to change how it stands.
     pub(crate) fn ends(&self, event: &Event) -> Option<(JobId, Timestamp)> {
         match event {
-            Event::BatchFinished { batch, .. }
-            | Event::BatchBlocked { batch, .. }
-            | Event::BatchUnblocked { batch } => self.batches.get(batch).map(|batch| (batch.job, batch.time)),
-            Event::BatchResultOverridden { job, logical_time, .. } => Some((*job, *logical_time)),
+            Event::Batch(
+                BatchEvent::Finished { batch, .. }
+                | BatchEvent::Blocked { batch, .. }
+                | BatchEvent::Unblocked { batch },
+            ) => self.batches.get(batch).map(|batch| (batch.job, batch.time)),
+            Event::Batch(BatchEvent::ResultOverridden { job, logical_time, .. }) => {
+                Some((*job, *logical_time))
+            }
             _ => None,
         }
     }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tidemill_model::{BatchId, Event, ExternalDependency, ExternalDependencyId, Timestamp, WaivedParent};
+use tidemill_model::{
+    BatchEvent, BatchId, Event, ExternalDependency, ExternalDependencyId, ObservationEvent, Timestamp,
+    WaivedParent,
+};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
@@ -97,16 +100,24 @@ impl Shard {
     /// `external_dependencies_come_and_go_in_turn`
     pub(super) fn external_dependency_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         match event {
-            Event::ExternalDependencyRegistered { external_dependency, what } => {
-                self.external_dependency_registered(at, *external_dependency, what, found)
-            }
-            Event::ExternalDependencySatisfied { external_dependency, generation } => {
+            Event::Observation(ObservationEvent::ExternalDependencyRegistered {
+                external_dependency,
+                what,
+            }) => self.external_dependency_registered(at, *external_dependency, what, found),
+            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
+                external_dependency,
+                generation,
+            }) => {
                 self.external_dependency_changed(at, *external_dependency, (*generation, true), found);
             }
-            Event::ExternalDependencyRevoked { external_dependency, generation, .. } => {
+            Event::Observation(ObservationEvent::ExternalDependencyRevoked {
+                external_dependency,
+                generation,
+                ..
+            }) => {
                 self.external_dependency_changed(at, *external_dependency, (*generation, false), found);
             }
-            Event::ExternalDependenciesEvicted { external_dependencies } => {
+            Event::Observation(ObservationEvent::ExternalDependenciesEvicted { external_dependencies }) => {
                 for external_dependency in external_dependencies {
                     self.external_dependency_forgotten(at, *external_dependency, found);
                 }
@@ -228,14 +239,14 @@ impl Shard {
 
     /// A person lets the batch run without what keeps it back, and nothing else.
     pub(super) fn overridden(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) {
-        let Event::DependencyOverridden {
+        let Event::Batch(BatchEvent::DependencyOverridden {
             external_dependencies,
             parents,
             counted_parents,
             quality,
             unmet,
             ..
-        } = event
+        }) = event
         else {
             return;
         };
@@ -297,7 +308,7 @@ impl Shard {
             return;
         };
         let why = match event {
-            Event::QualityRequested { number, again_at, .. } => {
+            Event::Batch(BatchEvent::QualityRequested { number, again_at, .. }) => {
                 let early = gate.again_at.is_some_and(|again_at| at.now < again_at);
                 let why = if *number != gate.number + 1 {
                     Some(format!("question {number} follows {}", gate.number))
@@ -315,12 +326,12 @@ impl Shard {
                 gate.again_at = Some(*again_at);
                 why
             }
-            Event::QualitySent { number, .. } => {
+            Event::Batch(BatchEvent::QualitySent { number, .. }) => {
                 let open = *number == gate.number && !gate.taken && gate.allowed.is_none() && !gate.waived;
                 gate.taken = true;
                 (!open).then(|| format!("question {number} is not open"))
             }
-            Event::QualityAnswered { allowed, .. } => {
+            Event::Batch(BatchEvent::QualityAnswered { allowed, .. }) => {
                 gate.allowed = Some(*allowed);
                 gate.again_at = None;
                 None

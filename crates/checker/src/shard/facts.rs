@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use tidemill_model::{
-    BatchId, Command, Event, JobId, Origin, Outcome, Rejection, RerunDefinition, RunSkip, ShardMessage,
-    Timestamp,
+    BatchEvent, BatchId, Command, Event, JobId, Origin, Outcome, Rejection, RerunDefinition, RunSkip,
+    ShardMessage, Timestamp,
 };
 
 use super::Shard;
@@ -25,7 +25,9 @@ pub(super) type OlderRuns = HashMap<(JobId, Timestamp), Vec<(BatchId, u64)>>;
 impl Shard {
     /// `reruns_keep_their_facts`, before the event counts.
     pub(super) fn rerun_as_it_was(&self, at: &At<'_>, event: &Event, found: &mut Findings) {
-        let Event::BatchGenerated { job, version, logical_time, parameters, origin, rerun, .. } = event
+        let Event::Batch(BatchEvent::Generated {
+            job, version, logical_time, parameters, origin, rerun, ..
+        }) = event
         else {
             return;
         };
@@ -67,7 +69,10 @@ impl Shard {
 
     /// `parameters_stay_with_their_account`, for the `newest` run before it.
     fn parameters_of_its_account(&self, at: &At<'_>, event: &Event, newest: &Run, found: &mut Findings) {
-        let Event::BatchGenerated { job, version, parameters, rerun: Some(_), .. } = event else { return };
+        let Event::Batch(BatchEvent::Generated { job, version, parameters, rerun: Some(_), .. }) = event
+        else {
+            return;
+        };
         let Some(known) = self.jobs.get(job).filter(|_| !parameters.is_empty()) else { return };
         let account = |version: u32| known.versions.get(&version)?.account.as_ref().map(|of| &of.account);
         let (had, has) = (account(newest.version), account(*version));

@@ -1,8 +1,8 @@
 //! The final commands of batches that have ended.
 
 use tidemill_model::{
-    AlarmKind, AttemptResult, BatchId, Command, Event, FinalResult, Incarnation, JobType, Nonce, Token,
-    WorkerId,
+    AlarmKind, AttemptResult, BatchId, Command, Event, FinalCommandEvent, FinalResult, Incarnation, JobType,
+    Nonce, Token, WorkerId,
 };
 
 use super::Shard;
@@ -51,7 +51,7 @@ impl Shard {
     /// `final_commands_once`
     pub(super) fn final_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         match event {
-            Event::FinalCommandAssigned { batch, token, worker, start_by, .. } => {
+            Event::FinalCommand(FinalCommandEvent::Assigned { batch, token, worker, start_by, .. }) => {
                 self.minted_ids_grow(at, "token", (token.0, token.shard()), found);
                 let Some(due) = self.due_finals.remove(batch) else {
                     let why = format!("batch {batch} gets a final command, and none is due");
@@ -84,16 +84,24 @@ impl Shard {
                 let held = Held { batch: *batch, to, job_type: due.job_type, granted: None };
                 self.finals.insert(*token, held);
             }
-            Event::FinalCommandGranted { batch, token, worker, incarnation, nonce } => {
+            Event::FinalCommand(FinalCommandEvent::Granted { batch, token, worker, incarnation, nonce }) => {
                 self.final_granted(at, (*batch, *token), (worker, incarnation, nonce), found);
             }
-            Event::FinalCommandFinished { batch, token: None, result, .. } => {
+            Event::FinalCommand(FinalCommandEvent::Finished { batch, token: None, result, .. }) => {
                 self.final_never_assigned(at, *batch, *result, found);
             }
-            Event::FinalCommandFinished { batch, token: Some(token), worker, result, .. } => {
+            Event::FinalCommand(FinalCommandEvent::Finished {
+                batch,
+                token: Some(token),
+                worker,
+                result,
+                ..
+            }) => {
                 self.final_ended(at, (*batch, *token), worker, *result, found);
             }
-            Event::FinalCommandNotRun { batch, .. } => self.final_not_run(at, *batch, found),
+            Event::FinalCommand(FinalCommandEvent::NotRun { batch, .. }) => {
+                self.final_not_run(at, *batch, found)
+            }
             _ => unreachable!("only events of final commands come here"),
         }
     }

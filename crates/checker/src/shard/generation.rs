@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidemill_model::{BatchId, Event, JobId, Origin, Timestamp};
+use tidemill_model::{BatchEvent, BatchId, Event, JobId, Origin, Timestamp};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
@@ -16,7 +16,7 @@ use crate::requests::fingerprint;
 
 impl Shard {
     pub(super) fn generated(&mut self, at: &At<'_>, batch: BatchId, event: &Event, found: &mut Findings) {
-        let Event::BatchGenerated {
+        let Event::Batch(BatchEvent::Generated {
             job,
             version,
             logical_time,
@@ -35,7 +35,7 @@ impl Shard {
             base,
             outputs,
             ..
-        } = event
+        }) = event
         else {
             return;
         };

@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId,
-    MAX_VALUES_BYTES, Nonce, ReturnReason, Timestamp, Token, WorkerId,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Command, Event,
+    Incarnation, JobId, MAX_VALUES_BYTES, Nonce, ReturnReason, Timestamp, Token, WorkerId,
 };
 
 use super::Shard;
@@ -24,7 +24,7 @@ const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 impl Shard {
     pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         let Some(id) = batch_of(event) else { return };
-        if let Event::TimeoutReached { kind, deadline, .. } = event
+        if let Event::Batch(BatchEvent::TimeoutReached { kind, deadline, .. }) = event
             && self.late_marked(at, id, (*kind, *deadline), found)
         {
             return;
@@ -33,45 +33,53 @@ impl Shard {
             return;
         }
         match event {
-            Event::DependencySatisfied { parent, logical_time, unmet, .. } => {
+            Event::Batch(BatchEvent::DependencySatisfied { parent, logical_time, unmet, .. }) => {
                 self.dependency_changed(at, id, (*parent, *logical_time), (true, *unmet), found);
             }
-            Event::DependencyRevoked { parent, logical_time, unmet, .. } => {
+            Event::Batch(BatchEvent::DependencyRevoked { parent, logical_time, unmet, .. }) => {
                 self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet), found);
             }
-            Event::BatchAssigned { attempt, token, worker, start_by, .. } => {
+            Event::Batch(BatchEvent::Assigned { attempt, token, worker, start_by, .. }) => {
                 let wanted = Wanted { attempt: *attempt, token: *token, worker, start_by: *start_by };
                 self.assigned(at, id, &wanted, found);
             }
-            Event::AssignmentReturned { token, reason, .. } => self.returned(at, id, *token, reason, found),
-            Event::StartGranted { token, worker, incarnation, nonce, .. } => {
+            Event::Batch(BatchEvent::AssignmentReturned { token, reason, .. }) => {
+                self.returned(at, id, *token, reason, found)
+            }
+            Event::Attempt(AttemptEvent::StartGranted { token, worker, incarnation, nonce, .. }) => {
                 self.granted(at, id, (*token, worker, incarnation, nonce), found);
             }
-            Event::AttemptStarted { token, .. } => self.started(at, id, *token, found),
-            Event::UserCodeReported { token, code, .. } => {
+            Event::Attempt(AttemptEvent::Started { token, .. }) => self.started(at, id, *token, found),
+            Event::Attempt(AttemptEvent::UserCodeReported { token, code, .. }) => {
                 self.user_code_reported(at, id, (*token, *code), found)
             }
-            Event::AttemptFinished { token, attempt, worker, outcome, .. } => {
+            Event::Attempt(AttemptEvent::Finished { token, attempt, worker, outcome, .. }) => {
                 self.attempt_finished(at, id, (*token, *attempt, worker), outcome, found);
             }
-            Event::RetryScheduled { attempt, at: until, .. } => {
+            Event::Batch(BatchEvent::RetryScheduled { attempt, at: until, .. }) => {
                 self.retry_scheduled(at, id, *attempt, *until, found);
             }
-            Event::RetryDue { .. } => self.retry_due(at, id, found),
-            Event::KillRequested { token, .. } => self.kill_requested(at, id, *token, found),
-            Event::BatchFinished { result, by, final_command, .. } => {
+            Event::Batch(BatchEvent::RetryDue { .. }) => self.retry_due(at, id, found),
+            Event::Attempt(AttemptEvent::KillRequested { token, .. }) => {
+                self.kill_requested(at, id, *token, found)
+            }
+            Event::Batch(BatchEvent::Finished { result, by, final_command, .. }) => {
                 self.batch_finished(at, id, (*result, by.is_some(), *final_command), found);
             }
-            Event::BatchResultOverridden { .. } => {}
-            Event::StartDue { .. } => self.start_due(at, id, found),
-            Event::TimeoutReached { kind, deadline, .. } => {
+            Event::Batch(BatchEvent::ResultOverridden { .. }) => {}
+            Event::Batch(BatchEvent::StartDue { .. }) => self.start_due(at, id, found),
+            Event::Batch(BatchEvent::TimeoutReached { kind, deadline, .. }) => {
                 self.timeout_reached(at, id, (*kind, *deadline), found);
             }
-            Event::BatchBlocked { .. } | Event::BatchUnblocked { .. } => {
+            Event::Batch(BatchEvent::Blocked { .. } | BatchEvent::Unblocked { .. }) => {
                 self.block_recorded(at, id, event, found);
             }
-            Event::DependencyOverridden { .. } => self.overridden(at, id, event, found),
-            Event::QualityRequested { .. } | Event::QualitySent { .. } | Event::QualityAnswered { .. } => {
+            Event::Batch(BatchEvent::DependencyOverridden { .. }) => self.overridden(at, id, event, found),
+            Event::Batch(
+                BatchEvent::QualityRequested { .. }
+                | BatchEvent::QualitySent { .. }
+                | BatchEvent::QualityAnswered { .. },
+            ) => {
                 self.quality_event(at, id, event, found);
             }
             _ => unreachable!("only events of batches come here"),
@@ -496,14 +504,14 @@ impl Shard {
     pub(crate) fn timer_due(&self, event: &Event) -> Option<Timestamp> {
         let phase = |id: &BatchId| self.batches.get(id).map(|batch| &batch.phase);
         match event {
-            Event::RetryDue { batch } => match phase(batch)? {
+            Event::Batch(BatchEvent::RetryDue { batch }) => match phase(batch)? {
                 Phase::Pausing { until } => Some(*until),
                 Phase::Waiting | Phase::Assigned(_) | Phase::Granted { .. } | Phase::Ended { .. } => None,
             },
-            Event::StartDue { batch } => self.batches.get(batch)?.earliest,
-            Event::AssignmentReturned { batch, reason: ReturnReason::NotStarted, .. } => {
-                phase(batch)?.assignment().map(|held| held.start_by)
-            }
+            Event::Batch(BatchEvent::StartDue { batch }) => self.batches.get(batch)?.earliest,
+            Event::Batch(BatchEvent::AssignmentReturned {
+                batch, reason: ReturnReason::NotStarted, ..
+            }) => phase(batch)?.assignment().map(|held| held.start_by),
             event => self.grant_due(event),
         }
     }
@@ -536,27 +544,31 @@ impl Shard {
 
 fn batch_of(event: &Event) -> Option<BatchId> {
     match event {
-        Event::DependencySatisfied { batch, .. }
-        | Event::DependencyRevoked { batch, .. }
-        | Event::BatchAssigned { batch, .. }
-        | Event::AssignmentReturned { batch, .. }
-        | Event::StartGranted { batch, .. }
-        | Event::AttemptStarted { batch, .. }
-        | Event::UserCodeReported { batch, .. }
-        | Event::AttemptFinished { batch, .. }
-        | Event::RetryScheduled { batch, .. }
-        | Event::RetryDue { batch }
-        | Event::KillRequested { batch, .. }
-        | Event::StartDue { batch }
-        | Event::BatchResultOverridden { batch, .. }
-        | Event::BatchBlocked { batch, .. }
-        | Event::BatchUnblocked { batch }
-        | Event::TimeoutReached { batch, .. }
-        | Event::DependencyOverridden { batch, .. }
-        | Event::QualityRequested { batch, .. }
-        | Event::QualitySent { batch, .. }
-        | Event::QualityAnswered { batch, .. }
-        | Event::BatchFinished { batch, .. } => Some(*batch),
+        Event::Batch(
+            BatchEvent::DependencySatisfied { batch, .. }
+            | BatchEvent::DependencyRevoked { batch, .. }
+            | BatchEvent::Assigned { batch, .. }
+            | BatchEvent::AssignmentReturned { batch, .. }
+            | BatchEvent::RetryScheduled { batch, .. }
+            | BatchEvent::RetryDue { batch }
+            | BatchEvent::StartDue { batch }
+            | BatchEvent::ResultOverridden { batch, .. }
+            | BatchEvent::Blocked { batch, .. }
+            | BatchEvent::Unblocked { batch }
+            | BatchEvent::TimeoutReached { batch, .. }
+            | BatchEvent::DependencyOverridden { batch, .. }
+            | BatchEvent::QualityRequested { batch, .. }
+            | BatchEvent::QualitySent { batch, .. }
+            | BatchEvent::QualityAnswered { batch, .. }
+            | BatchEvent::Finished { batch, .. },
+        )
+        | Event::Attempt(
+            AttemptEvent::StartGranted { batch, .. }
+            | AttemptEvent::Started { batch, .. }
+            | AttemptEvent::UserCodeReported { batch, .. }
+            | AttemptEvent::Finished { batch, .. }
+            | AttemptEvent::KillRequested { batch, .. },
+        ) => Some(*batch),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! A person says how a batch ended.
 
-use tidemill_model::{Actor, BatchId, BatchResult, Command, Event, JobId, Timestamp};
+use tidemill_model::{Actor, BatchEvent, BatchId, BatchResult, Command, Event, JobId, Timestamp};
 
 use super::Shard;
 use super::moves::ELSEWHERE;
@@ -13,7 +13,16 @@ const RULE: Invariant = Invariant::MarksAreAccountedFor;
 impl Shard {
     /// `marks_are_accounted_for`; true: the batch has finished, and this was all about it.
     pub(super) fn marked(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) -> bool {
-        let Event::BatchResultOverridden { batch, job, logical_time, result, by, reason, run, .. } = event
+        let Event::Batch(BatchEvent::ResultOverridden {
+            batch,
+            job,
+            logical_time,
+            result,
+            by,
+            reason,
+            run,
+            ..
+        }) = event
         else {
             return false;
         };

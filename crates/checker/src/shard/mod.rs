@@ -47,8 +47,9 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AlarmKind, BatchId, BatchResult, Event, GroupSettings, JobId, Recorded, ShardId, Timestamp, Token,
-    WorkerId,
+    AlarmEvent, AlarmKind, BatchEvent, BatchId, BatchResult, CatalogueEvent, Event, GroupSettings, JobEvent,
+    JobId, ObservationEvent, PartitionEvent, Recorded, ReplicationEvent, RerunEvent, ScheduleEvent, ShardId,
+    Timestamp, Token, TransferEvent, WorkerId,
 };
 
 use self::applies::Applies;
@@ -189,14 +190,17 @@ impl Shard {
             self.removals.event(at, &recorded.event, found);
             self.reruns.event(at, &recorded.event, found);
         }
-        if !matches!(recorded.event, Event::AlarmRaised { .. }) {
+        if !matches!(recorded.event, Event::Alarm(_)) {
             self.alarm_is_not_owed(at, found);
         }
-        if !matches!(recorded.event, Event::AlarmRaised { .. } | Event::TimerSuspended { .. }) {
+        if !matches!(
+            recorded.event,
+            Event::Alarm(_) | Event::Partition(PartitionEvent::TimerSuspended { .. })
+        ) {
             self.failing_is_not_owed(at, found);
         }
         match &recorded.event {
-            Event::AlarmRaised { kind, batch, job, worker, .. } => match kind {
+            Event::Alarm(AlarmEvent::Raised { kind, batch, job, worker, .. }) => match kind {
                 AlarmKind::GenerationFailed | AlarmKind::GenerationsFailing => {
                     self.failing_told(at, *kind, *job, found);
                 }
@@ -209,180 +213,185 @@ impl Shard {
                 AlarmKind::ProbesLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
                 AlarmKind::ColdStartSkipped => {}
             },
-            Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
+            Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. }) => {
                 self.versions_rise(at, definition.id, definition.version, found);
             }
-            Event::JobDeleted { job } => {
+            Event::Job(JobEvent::Deleted { job }) => {
                 self.versions.remove(job);
             }
-            Event::ParentsReplicated { .. }
-            | Event::ParentStatusUpdated { .. }
-            | Event::ParentGenerationsReceived { .. } => self.heard(at.offset, &recorded.event),
-            Event::GroupReplicated { settings, .. } => self.settings = Some(settings.clone()),
-            Event::JobReplicated { definition, enabled, next } => {
+            Event::Replication(
+                ReplicationEvent::ParentsReplicated { .. }
+                | ReplicationEvent::ParentStatusUpdated { .. }
+                | ReplicationEvent::ParentGenerationsReceived { .. },
+            ) => self.heard(at.offset, &recorded.event),
+            Event::Replication(ReplicationEvent::GroupReplicated { settings, .. }) => {
+                self.settings = Some(settings.clone())
+            }
+            Event::Replication(ReplicationEvent::JobReplicated { definition, enabled, next }) => {
                 self.job_replicated(at, definition, *enabled, *next, found);
             }
-            Event::ParentDeletionReplicated { parent, .. } => {
+            Event::Replication(ReplicationEvent::ParentDeletionReplicated { parent, .. }) => {
                 self.deleted_parents.insert(*parent);
             }
-            Event::JobSwitchReplicated { job, enabled, next } => {
+            Event::Replication(ReplicationEvent::JobSwitchReplicated { job, enabled, next }) => {
                 self.job_switch_replicated(at, *job, *enabled, *next, found)
             }
-            Event::FreezeReplicated { scope, freeze } => {
+            Event::Replication(ReplicationEvent::FreezeReplicated { scope, freeze }) => {
                 self.freezes.received(at, *scope, freeze.as_ref());
             }
-            Event::JobDropped { job, .. } => {
+            Event::Replication(ReplicationEvent::JobDropped { job, .. }) => {
                 self.late.retain(|_, late| late.job != *job);
                 self.job_dropped(*job);
             }
-            Event::JobDetached { job, moved } => self.job_detached(at, *job, moved, found),
-            Event::JobAttached { definition, enabled, next, moved } => {
+            Event::Transfer(TransferEvent::JobDetached { job, moved }) => {
+                self.job_detached(at, *job, moved, found)
+            }
+            Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, moved }) => {
                 self.job_attached(at, (definition, moved), *enabled, *next, found);
             }
-            Event::JobSubmitted { definition } => self.job_submitted(definition),
+            Event::Job(JobEvent::Submitted { definition }) => self.job_submitted(definition),
             // What is evicted stays known, time by time.
-            Event::HistoryEvicted { .. } => {}
-            Event::RunSkipped { job, reason, .. } => self.run_left_out(at, *job, *reason, found),
-            Event::ScheduleSkipped { job, from, to, count, reason, next } => {
+            Event::Partition(PartitionEvent::HistoryEvicted { .. }) => {}
+            Event::Rerun(RerunEvent::RunSkipped { job, reason, .. }) => {
+                self.run_left_out(at, *job, *reason, found)
+            }
+            Event::Schedule(ScheduleEvent::Skipped { job, from, to, count, reason, next }) => {
                 self.schedule_skipped(at, *job, (*from, *to, *count), (*reason, *next), found);
             }
-            Event::CalendarDefined { calendar } => self.calendar_defined(at, calendar, found),
-            Event::CalendarReplicated { calendar } => self.calendar_replicated(at, calendar, found),
-            Event::CalendarDropped { name } => self.calendar_dropped(at, name, found),
-            Event::ScheduleRescheduled { job, next } => self.schedule_rescheduled(at, *job, *next, found),
-            Event::GenerationFailed { job, logical_time, failures, retry_at, .. } => {
+            Event::Catalogue(CatalogueEvent::CalendarDefined { calendar }) => {
+                self.calendar_defined(at, calendar, found)
+            }
+            Event::Replication(ReplicationEvent::CalendarReplicated { calendar }) => {
+                self.calendar_replicated(at, calendar, found)
+            }
+            Event::Replication(ReplicationEvent::CalendarDropped { name }) => {
+                self.calendar_dropped(at, name, found)
+            }
+            Event::Schedule(ScheduleEvent::Rescheduled { job, next }) => {
+                self.schedule_rescheduled(at, *job, *next, found)
+            }
+            Event::Schedule(ScheduleEvent::GenerationFailed {
+                job,
+                logical_time,
+                failures,
+                retry_at,
+                ..
+            }) => {
                 self.generation_failed(at, (*job, *logical_time), *failures, *retry_at, found);
             }
-            Event::TimerSuspended { entity, .. } => {
+            Event::Partition(PartitionEvent::TimerSuspended { entity, .. }) => {
                 self.failing_suspended(entity);
                 self.suspend(entity);
             }
-            Event::BatchGenerated { batch, .. } => {
+            Event::Batch(BatchEvent::Generated { batch, .. }) => {
                 self.generated(at, *batch, &recorded.event, found);
             }
-            Event::DependencySatisfied { .. }
-            | Event::DependencyRevoked { .. }
-            | Event::BatchAssigned { .. }
-            | Event::AssignmentReturned { .. }
-            | Event::StartGranted { .. }
-            | Event::AttemptStarted { .. }
-            | Event::UserCodeReported { .. }
-            | Event::AttemptFinished { .. }
-            | Event::RetryScheduled { .. }
-            | Event::RetryDue { .. }
-            | Event::KillRequested { .. }
-            | Event::StartDue { .. }
-            | Event::BatchResultOverridden { .. }
-            | Event::BatchBlocked { .. }
-            | Event::BatchUnblocked { .. }
-            | Event::TimeoutReached { .. }
-            | Event::DependencyOverridden { .. }
-            | Event::QualityRequested { .. }
-            | Event::QualitySent { .. }
-            | Event::QualityAnswered { .. }
-            | Event::BatchFinished { .. } => self.batch_event(at, &recorded.event, found),
-            Event::ExternalDependencyRegistered { .. }
-            | Event::ExternalDependencySatisfied { .. }
-            | Event::ExternalDependencyRevoked { .. }
-            | Event::ExternalDependenciesEvicted { .. } => {
-                self.external_dependency_event(at, &recorded.event, found)
-            }
-            Event::FinalCommandAssigned { .. }
-            | Event::FinalCommandGranted { .. }
-            | Event::FinalCommandFinished { .. }
-            | Event::FinalCommandNotRun { .. } => self.final_event(at, &recorded.event, found),
-            Event::WorkerRegistered { .. }
-            | Event::WorkerMeasured { .. }
-            | Event::WorkerLost { .. }
-            | Event::WorkerRecovered { .. }
-            | Event::LeaseExpired { .. }
-            | Event::WorkerUnready { .. }
-            | Event::WorkerReady { .. }
-            | Event::WorkerDrained { .. }
-            | Event::WorkerResumed { .. } => self.worker_event(at, &recorded.event, found),
-            Event::PoolDefined { .. }
-            | Event::PoolDeleted { .. }
-            | Event::PoolReplicated { .. }
-            | Event::PoolDropped { .. }
-            | Event::RateLimitReset { .. }
-            | Event::PermitReportReceived { .. }
-            | Event::PermitsGranted { .. }
-            | Event::PermitsReceived { .. }
-            | Event::PermitsReported { .. } => self.pool_event(at, &recorded.event, found),
-            Event::UsersReplicated { .. }
-            | Event::UserDetached { .. }
-            | Event::UserDetachRejected { .. }
-            | Event::UserAttached { .. }
-            | Event::TaskCreated { .. }
-            | Event::TaskChanged { .. }
-            | Event::TaskDeleted { .. }
-            | Event::TaskGranted { .. }
-            | Event::TaskCompleted { .. }
-            | Event::GrantReturned { .. }
-            | Event::GrantExpired { .. }
-            | Event::TasksPurged { .. } => self.pull_event(at, &recorded.event, found),
-            Event::TemplateDefined { .. }
-            | Event::TemplateDeleted { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveRequested { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRejected { .. }
-            | Event::TemplateReplicated { .. }
-            | Event::TemplateDropped { .. } => {}
-            Event::GroupDefined { .. }
-            | Event::KeyDefined { .. }
-            | Event::KeyRevoked { .. }
-            | Event::FreezeSet { .. }
-            | Event::FreezeLifted { .. }
-            | Event::JobEnabled { .. }
-            | Event::JobDisabled { .. }
-            | Event::JobMoveRequested { .. }
-            | Event::JobMoveRejected { .. }
-            | Event::JobDetachRejected { .. }
-            | Event::UnfinishedQueried { .. }
-            | Event::JobParentDeleted { .. }
-            | Event::UnfinishedReported { .. }
-            | Event::UnfinishedReceived { .. }
-            | Event::DeletionDecided { .. }
-            | Event::JobsStaged { .. }
-            | Event::StagingDiscarded { .. }
-            | Event::ApplyCommitted { .. }
-            | Event::ApplyAdvanced { .. }
-            | Event::ApplyFinished { .. }
-            | Event::CalendarDeleted { .. }
-            | Event::RerunRequested { .. }
-            | Event::RunsQueried { .. }
-            | Event::RunsReceived { .. }
-            | Event::JobsSkipped { .. }
-            | Event::BatchesPlanned { .. }
-            | Event::RerunPlanned { .. }
-            | Event::RerunApproved { .. }
-            | Event::RunsRequested { .. }
-            | Event::RunFinished { .. }
-            | Event::RunsBlocked { .. }
-            | Event::BulkRequested { .. }
-            | Event::BulkAdvanced { .. }
-            | Event::RerunPaused { .. }
-            | Event::RerunResumed { .. }
-            | Event::RerunCancelled { .. }
-            | Event::RerunFinished { .. }
-            | Event::RunsReported { .. }
-            | Event::JobCancelled { .. }
-            | Event::CancellationReplicated { .. }
-            | Event::ProbesRequested { .. }
-            | Event::ThirdPartyReported { .. }
-            | Event::ThirdPartyEvicted { .. }
-            | Event::ProbesLate { .. }
-            | Event::ProbesRecovered { .. }
-            | Event::ParentTimesReceived { .. }
-            | Event::ParentSubscribed { .. }
-            | Event::ParentTimesSubscribed { .. }
-            | Event::ParentTimesUnsubscribed { .. }
-            | Event::MessageReceived { .. }
-            | Event::OutboxAcknowledged { .. }
-            | Event::CommandDeadLettered { .. }
-            | Event::ClockSet { .. }
-            | Event::CommandLossAccepted { .. } => {}
+            Event::Batch(
+                BatchEvent::DependencySatisfied { .. }
+                | BatchEvent::DependencyRevoked { .. }
+                | BatchEvent::Assigned { .. }
+                | BatchEvent::AssignmentReturned { .. }
+                | BatchEvent::RetryScheduled { .. }
+                | BatchEvent::RetryDue { .. }
+                | BatchEvent::StartDue { .. }
+                | BatchEvent::ResultOverridden { .. }
+                | BatchEvent::Blocked { .. }
+                | BatchEvent::Unblocked { .. }
+                | BatchEvent::TimeoutReached { .. }
+                | BatchEvent::DependencyOverridden { .. }
+                | BatchEvent::QualityRequested { .. }
+                | BatchEvent::QualitySent { .. }
+                | BatchEvent::QualityAnswered { .. }
+                | BatchEvent::Finished { .. },
+            )
+            | Event::Attempt(_) => self.batch_event(at, &recorded.event, found),
+            Event::Observation(
+                ObservationEvent::ExternalDependencyRegistered { .. }
+                | ObservationEvent::ExternalDependencySatisfied { .. }
+                | ObservationEvent::ExternalDependencyRevoked { .. }
+                | ObservationEvent::ExternalDependenciesEvicted { .. },
+            ) => self.external_dependency_event(at, &recorded.event, found),
+            Event::FinalCommand(_) => self.final_event(at, &recorded.event, found),
+            Event::Worker(_) => self.worker_event(at, &recorded.event, found),
+            Event::Catalogue(CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. })
+            | Event::Replication(
+                ReplicationEvent::PoolReplicated { .. } | ReplicationEvent::PoolDropped { .. },
+            )
+            | Event::Permit(_) => self.pool_event(at, &recorded.event, found),
+            Event::Replication(ReplicationEvent::UsersReplicated { .. })
+            | Event::Transfer(
+                TransferEvent::UserDetached { .. }
+                | TransferEvent::UserDetachRejected { .. }
+                | TransferEvent::UserAttached { .. },
+            )
+            | Event::Task(_) => self.pull_event(at, &recorded.event, found),
+            Event::Catalogue(
+                CatalogueEvent::TemplateDefined { .. }
+                | CatalogueEvent::TemplateDeleted { .. }
+                | CatalogueEvent::UsersAssigned { .. }
+                | CatalogueEvent::UserMoveRequested { .. }
+                | CatalogueEvent::UserMoved { .. }
+                | CatalogueEvent::UserMoveRejected { .. },
+            )
+            | Event::Replication(
+                ReplicationEvent::TemplateReplicated { .. } | ReplicationEvent::TemplateDropped { .. },
+            ) => {}
+            Event::Catalogue(
+                CatalogueEvent::GroupDefined { .. }
+                | CatalogueEvent::KeyDefined { .. }
+                | CatalogueEvent::KeyRevoked { .. }
+                | CatalogueEvent::FreezeSet { .. }
+                | CatalogueEvent::FreezeLifted { .. }
+                | CatalogueEvent::CalendarDeleted { .. },
+            )
+            | Event::Job(
+                JobEvent::Enabled { .. }
+                | JobEvent::Disabled { .. }
+                | JobEvent::MoveRequested { .. }
+                | JobEvent::MoveRejected { .. }
+                | JobEvent::ParentDeleted { .. }
+                | JobEvent::Cancelled { .. },
+            )
+            | Event::Transfer(TransferEvent::JobDetachRejected { .. })
+            | Event::Deletion(_)
+            | Event::Apply(_)
+            | Event::Rerun(
+                RerunEvent::Requested { .. }
+                | RerunEvent::RunsQueried { .. }
+                | RerunEvent::RunsReceived { .. }
+                | RerunEvent::JobsSkipped { .. }
+                | RerunEvent::BatchesPlanned { .. }
+                | RerunEvent::Planned { .. }
+                | RerunEvent::Approved { .. }
+                | RerunEvent::RunsRequested { .. }
+                | RerunEvent::RunFinished { .. }
+                | RerunEvent::RunsBlocked { .. }
+                | RerunEvent::Paused { .. }
+                | RerunEvent::Resumed { .. }
+                | RerunEvent::Cancelled { .. }
+                | RerunEvent::Finished { .. }
+                | RerunEvent::RunsReported { .. },
+            )
+            | Event::Bulk(_)
+            | Event::Replication(
+                ReplicationEvent::CancellationReplicated { .. }
+                | ReplicationEvent::ParentTimesReceived { .. },
+            )
+            | Event::Observation(
+                ObservationEvent::ProbesRequested { .. }
+                | ObservationEvent::ThirdPartyReported { .. }
+                | ObservationEvent::ThirdPartyEvicted { .. }
+                | ObservationEvent::ProbesLate { .. }
+                | ObservationEvent::ProbesRecovered { .. },
+            )
+            | Event::Subscription(_)
+            | Event::Partition(
+                PartitionEvent::MessageReceived { .. }
+                | PartitionEvent::OutboxAcknowledged { .. }
+                | PartitionEvent::CommandDeadLettered { .. }
+                | PartitionEvent::ClockSet { .. }
+                | PartitionEvent::CommandLossAccepted { .. },
+            ) => {}
         }
     }
 

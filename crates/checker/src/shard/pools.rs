@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::{BatchId, Event, PermitReport, Pool, PoolName, PoolUse, ShardId, Timestamp};
+use tidemill_model::{
+    BatchId, CatalogueEvent, Event, PermitEvent, PermitReport, Pool, PoolName, PoolUse, ReplicationEvent,
+    ShardId, Timestamp,
+};
 
 use super::Shard;
 use crate::Invariant;
@@ -157,19 +160,23 @@ impl Shard {
     pub(super) fn pool_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         let pools = &mut self.pools;
         match event {
-            Event::PoolDefined { pool } | Event::PoolReplicated { pool } => pools.define(pool),
-            Event::PoolDeleted { name } | Event::PoolDropped { name } => {
+            Event::Catalogue(CatalogueEvent::PoolDefined { pool })
+            | Event::Replication(ReplicationEvent::PoolReplicated { pool }) => pools.define(pool),
+            Event::Catalogue(CatalogueEvent::PoolDeleted { name })
+            | Event::Replication(ReplicationEvent::PoolDropped { name }) => {
                 pools.known.remove(name);
                 pools.starts.remove(name);
             }
-            Event::PermitReportReceived { from, report } => pools.heard(at, *from, report, found),
-            Event::PermitsGranted { to, pools: uses, permits } => {
+            Event::Permit(PermitEvent::ReportReceived { from, report }) => {
+                pools.heard(at, *from, report, found)
+            }
+            Event::Permit(PermitEvent::Granted { to, pools: uses, permits }) => {
                 pools.granted(at, *to, uses, *permits, found);
             }
-            Event::PermitsReceived { pools: uses, permits } => {
+            Event::Permit(PermitEvent::Received { pools: uses, permits }) => {
                 pools.permits.entry(uses.clone()).or_default().fresh += i64::from(*permits);
             }
-            Event::PermitsReported { report } => pools.reported(at, report, found),
+            Event::Permit(PermitEvent::Reported { report }) => pools.reported(at, report, found),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tidemill_model::{Event, JobId, Outcome};
+use tidemill_model::{ApplyEvent, DeletionEvent, Event, JobEvent, JobId, Outcome};
 
 use crate::Invariant;
 use crate::at::At;
@@ -39,13 +39,13 @@ impl Removals {
 
     fn wrong(&self, event: &Event) -> Option<String> {
         if let Some(job) = self.owed
-            && !matches!(event, Event::JobCancelled { job: cancelled, .. } if *cancelled == job)
+            && !matches!(event, Event::Job(JobEvent::Cancelled { job: cancelled, .. }) if *cancelled == job)
         {
             return Some(format!(
                 "job {job} was deleted, and nobody had said that it has nothing unfinished"
             ));
         }
-        let Event::DeletionDecided { question, outcome, .. } = event else { return None };
+        let Event::Deletion(DeletionEvent::Decided { question, outcome, .. }) = event else { return None };
         if !self.questions.contains_key(question) {
             return Some(format!("question {question} is settled, and was not asked"));
         }
@@ -57,32 +57,34 @@ impl Removals {
     fn fold(&mut self, event: &Event) {
         self.owed = None;
         match event {
-            Event::UnfinishedQueried { question, jobs, .. } => {
+            Event::Deletion(DeletionEvent::UnfinishedQueried { question, jobs, .. }) => {
                 let jobs = jobs.iter().copied().collect();
                 self.questions.insert(*question, Question { jobs, ..Question::default() });
             }
-            Event::UnfinishedReceived { question, jobs, .. } => {
+            Event::Deletion(DeletionEvent::UnfinishedReceived { question, jobs, .. }) => {
                 self.is_changed = false;
                 if let Some(question) = self.questions.get_mut(question) {
                     question.is_heard = true;
                     question.busy.extend(jobs.iter().map(|job| job.job));
                 }
             }
-            Event::JobDeleted { job } => {
+            Event::Job(JobEvent::Deleted { job }) => {
                 self.is_changed = true;
                 self.owed = (!self.is_free(*job)).then_some(*job);
             }
-            Event::ApplyCommitted { delete, .. } => {
+            Event::Apply(ApplyEvent::Committed { delete, .. }) => {
                 self.is_changed = true;
                 self.cleared = delete.iter().copied().filter(|job| self.is_free(*job)).collect();
             }
-            Event::JobDefined { .. }
-            | Event::JobMoved { .. }
-            | Event::JobEnabled { .. }
-            | Event::JobDisabled { .. } => {
+            Event::Job(
+                JobEvent::Defined { .. }
+                | JobEvent::Moved { .. }
+                | JobEvent::Enabled { .. }
+                | JobEvent::Disabled { .. },
+            ) => {
                 self.is_changed = true;
             }
-            Event::DeletionDecided { question, .. } => {
+            Event::Deletion(DeletionEvent::Decided { question, .. }) => {
                 self.questions.remove(question);
             }
             _ => {}

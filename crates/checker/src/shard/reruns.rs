@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use tidemill_model::{
-    Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, ReportedRun, RerunDefinition, RerunId,
-    RerunOnly, RerunOrder, RerunResult, RerunSpec, RunOutcome, SkippedTimes, TimesSkip, Timestamp,
+    Event, JobDefinition, JobEvent, JobId, Mapping, OrderedRun, PlannedBatch, ReportedRun, RerunDefinition,
+    RerunEvent, RerunId, RerunOnly, RerunOrder, RerunResult, RerunSpec, RunOutcome, SkippedTimes, TimesSkip,
+    Timestamp,
 };
 
 use crate::Invariant;
@@ -79,7 +80,7 @@ impl Reruns {
     /// What the event says that cannot be.
     fn wrong(&self, event: &Event) -> Option<String> {
         let id = match event {
-            Event::RerunRequested { rerun, jobs, .. } => {
+            Event::Rerun(RerunEvent::Requested { rerun, jobs, .. }) => {
                 let unknown = jobs
                     .iter()
                     .find(|job| self.known.get(&job.job).is_none_or(|known| known.version != job.version));
@@ -89,52 +90,58 @@ impl Reruns {
                     None => again.then(|| format!("rerun {rerun} is minted after {}", self.minted)),
                 };
             }
-            Event::RunsQueried { rerun, .. }
-            | Event::RunsReceived { rerun, .. }
-            | Event::JobsSkipped { rerun, .. }
-            | Event::BatchesPlanned { rerun, .. }
-            | Event::RerunPlanned { rerun, .. }
-            | Event::RerunApproved { rerun, .. }
-            | Event::RunsRequested { rerun, .. }
-            | Event::RunsBlocked { rerun, .. }
-            | Event::RerunPaused { rerun, .. }
-            | Event::RerunResumed { rerun, .. }
-            | Event::RerunCancelled { rerun, .. }
-            | Event::RerunFinished { rerun, .. } => *rerun,
-            Event::RunFinished { place, .. } => place.rerun,
+            Event::Rerun(
+                RerunEvent::RunsQueried { rerun, .. }
+                | RerunEvent::RunsReceived { rerun, .. }
+                | RerunEvent::JobsSkipped { rerun, .. }
+                | RerunEvent::BatchesPlanned { rerun, .. }
+                | RerunEvent::Planned { rerun, .. }
+                | RerunEvent::Approved { rerun, .. }
+                | RerunEvent::RunsRequested { rerun, .. }
+                | RerunEvent::RunsBlocked { rerun, .. }
+                | RerunEvent::Paused { rerun, .. }
+                | RerunEvent::Resumed { rerun, .. }
+                | RerunEvent::Cancelled { rerun, .. }
+                | RerunEvent::Finished { rerun, .. },
+            ) => *rerun,
+            Event::Rerun(RerunEvent::RunFinished { place, .. }) => place.rerun,
             _ => return None,
         };
         let Some(rerun) = self.live.get(&id) else {
             return Some(format!("rerun {id} is over, or never was"));
         };
         let wrong = match event {
-            Event::RunsQueried { part, upto, .. } => {
+            Event::Rerun(RerunEvent::RunsQueried { part, upto, .. }) => {
                 let moves = *part == rerun.parts + 1 && *upto as usize >= rerun.upto;
                 (!moves || rerun.stage != Stage::Planning)
                     .then(|| format!("question {part} after {}", rerun.parts))
             }
-            Event::RunsReceived { part, .. } => {
+            Event::Rerun(RerunEvent::RunsReceived { part, .. }) => {
                 (!rerun.open.contains(part)).then(|| format!("nobody asked question {part}"))
             }
-            Event::JobsSkipped { times, .. } => times.iter().find_map(|skip| rerun.wrong_skip(skip)),
-            Event::BatchesPlanned { first, batches, .. } => self.wrong_plan(rerun, *first, batches),
-            Event::RerunPlanned { batches, .. } => (*batches as usize != rerun.batches.len()
+            Event::Rerun(RerunEvent::JobsSkipped { times, .. }) => {
+                times.iter().find_map(|skip| rerun.wrong_skip(skip))
+            }
+            Event::Rerun(RerunEvent::BatchesPlanned { first, batches, .. }) => {
+                self.wrong_plan(rerun, *first, batches)
+            }
+            Event::Rerun(RerunEvent::Planned { batches, .. }) => (*batches as usize != rerun.batches.len()
                 || rerun.stage != Stage::Planning)
                 .then(|| format!("{batches} batches are said, {} are planned", rerun.batches.len())),
-            Event::RerunApproved { .. } => self.wrong_approval(rerun),
-            Event::RunsRequested { runs, .. } => rerun.wrong_order(runs),
-            Event::RunFinished { place, .. } => {
+            Event::Rerun(RerunEvent::Approved { .. }) => self.wrong_approval(rerun),
+            Event::Rerun(RerunEvent::RunsRequested { runs, .. }) => rerun.wrong_order(runs),
+            Event::Rerun(RerunEvent::RunFinished { place, .. }) => {
                 let is_out = rerun.at(place.number).is_some_and(|batch| batch.stand == Stand::Ordered);
                 (!is_out).then(|| format!("{} ends, and was not started, or ended before", place.number))
             }
-            Event::RunsBlocked { numbers, .. } => rerun.wrong_block(numbers),
-            Event::RerunPaused { .. } => {
+            Event::Rerun(RerunEvent::RunsBlocked { numbers, .. }) => rerun.wrong_block(numbers),
+            Event::Rerun(RerunEvent::Paused { .. }) => {
                 (rerun.stage != Stage::Running).then(|| "it does not run".to_owned())
             }
-            Event::RerunResumed { .. } => {
+            Event::Rerun(RerunEvent::Resumed { .. }) => {
                 (rerun.stage != Stage::Paused).then(|| "it is not paused".to_owned())
             }
-            Event::RerunFinished { result, .. } => rerun.wrong_end(*result),
+            Event::Rerun(RerunEvent::Finished { result, .. }) => rerun.wrong_end(*result),
             _ => None,
         };
         wrong.map(|why| format!("rerun {id}: {why}"))
@@ -209,13 +216,13 @@ impl Reruns {
 
     fn fold(&mut self, event: &Event) {
         match event {
-            Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
+            Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. }) => {
                 self.known.insert(definition.id, Arc::clone(definition));
             }
-            Event::JobDeleted { job } => {
+            Event::Job(JobEvent::Deleted { job }) => {
                 self.known.remove(job);
             }
-            Event::RerunRequested { rerun, spec, jobs, .. } => {
+            Event::Rerun(RerunEvent::Requested { rerun, spec, jobs, .. }) => {
                 self.minted = self.minted.max(rerun.0);
                 let versions = jobs.iter().map(|job| (job.job, job.version)).collect();
                 let known = jobs.iter().filter_map(|job| self.known.get(&job.job));
@@ -224,27 +231,29 @@ impl Reruns {
                 let ruled = ruled.map(|definition| (definition.id, parents(definition))).collect();
                 self.live.insert(*rerun, Rerun::new(Arc::clone(spec), versions, ruled));
             }
-            Event::RerunFinished { rerun, .. } => {
+            Event::Rerun(RerunEvent::Finished { rerun, .. }) => {
                 self.live.remove(rerun);
             }
-            Event::RunFinished { place, end } => {
+            Event::Rerun(RerunEvent::RunFinished { place, end }) => {
                 if let Some(rerun) = self.live.get_mut(&place.rerun) {
                     let ran = matches!(end, RunOutcome::Finished { .. });
                     let otherwise = if ran { Stand::Failed } else { Stand::Left };
                     rerun.settle(place.number, if end.is_well() { Stand::Well } else { otherwise });
                 }
             }
-            Event::RunsQueried { rerun, .. }
-            | Event::RunsReceived { rerun, .. }
-            | Event::JobsSkipped { rerun, .. }
-            | Event::BatchesPlanned { rerun, .. }
-            | Event::RerunPlanned { rerun, .. }
-            | Event::RerunApproved { rerun, .. }
-            | Event::RunsRequested { rerun, .. }
-            | Event::RunsBlocked { rerun, .. }
-            | Event::RerunPaused { rerun, .. }
-            | Event::RerunResumed { rerun, .. }
-            | Event::RerunCancelled { rerun, .. } => {
+            Event::Rerun(
+                RerunEvent::RunsQueried { rerun, .. }
+                | RerunEvent::RunsReceived { rerun, .. }
+                | RerunEvent::JobsSkipped { rerun, .. }
+                | RerunEvent::BatchesPlanned { rerun, .. }
+                | RerunEvent::Planned { rerun, .. }
+                | RerunEvent::Approved { rerun, .. }
+                | RerunEvent::RunsRequested { rerun, .. }
+                | RerunEvent::RunsBlocked { rerun, .. }
+                | RerunEvent::Paused { rerun, .. }
+                | RerunEvent::Resumed { rerun, .. }
+                | RerunEvent::Cancelled { rerun, .. },
+            ) => {
                 if let Some(rerun) = self.live.get_mut(rerun) {
                     rerun.fold(event);
                 }
@@ -377,7 +386,7 @@ impl Rerun {
 
     fn fold(&mut self, event: &Event) {
         match event {
-            Event::RunsQueried { part, asked, upto, .. } => {
+            Event::Rerun(RerunEvent::RunsQueried { part, asked, upto, .. }) => {
                 self.parts = *part;
                 self.upto = *upto as usize;
                 if !asked.is_empty() {
@@ -388,12 +397,14 @@ impl Rerun {
                 };
                 self.asked.extend(asked.iter().flat_map(times));
             }
-            Event::RunsReceived { part, runs, .. } => {
+            Event::Rerun(RerunEvent::RunsReceived { part, runs, .. }) => {
                 self.open.remove(part);
                 self.told.extend(runs.iter().map(|run| ((run.job, run.logical_time), run.clone())));
             }
-            Event::JobsSkipped { jobs, .. } => self.skipped.extend(jobs.iter().map(|skip| skip.job)),
-            Event::BatchesPlanned { batches, .. } => {
+            Event::Rerun(RerunEvent::JobsSkipped { jobs, .. }) => {
+                self.skipped.extend(jobs.iter().map(|skip| skip.job))
+            }
+            Event::Rerun(RerunEvent::BatchesPlanned { batches, .. }) => {
                 self.batches.extend(batches.iter().map(|batch| Planned {
                     job: batch.job,
                     time: batch.logical_time,
@@ -401,11 +412,13 @@ impl Rerun {
                     stand: Stand::Planned,
                 }))
             }
-            Event::RerunPlanned { .. } => self.stage = Stage::Planned,
-            Event::RerunApproved { .. } | Event::RerunResumed { .. } => self.stage = Stage::Running,
-            Event::RerunPaused { .. } => self.stage = Stage::Paused,
-            Event::RerunCancelled { .. } => self.stage = Stage::Cancelled,
-            Event::RunsRequested { runs, .. } => {
+            Event::Rerun(RerunEvent::Planned { .. }) => self.stage = Stage::Planned,
+            Event::Rerun(RerunEvent::Approved { .. } | RerunEvent::Resumed { .. }) => {
+                self.stage = Stage::Running
+            }
+            Event::Rerun(RerunEvent::Paused { .. }) => self.stage = Stage::Paused,
+            Event::Rerun(RerunEvent::Cancelled { .. }) => self.stage = Stage::Cancelled,
+            Event::Rerun(RerunEvent::RunsRequested { runs, .. }) => {
                 for run in runs {
                     if let Some(batch) =
                         (run.number as usize).checked_sub(1).and_then(|at| self.batches.get_mut(at))
@@ -415,7 +428,7 @@ impl Rerun {
                     }
                 }
             }
-            Event::RunsBlocked { numbers, .. } => {
+            Event::Rerun(RerunEvent::RunsBlocked { numbers, .. }) => {
                 for number in numbers {
                     self.settle(*number, Stand::Left);
                 }

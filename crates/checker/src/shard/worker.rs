@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::SignedDuration;
 use tidemill_model::{
     AttemptResult, BatchId, Command, Event, GroupSettings, Incarnation, JobType, OnSilence, Reserved,
-    Timestamp, WorkerId, WorkerLabel,
+    Timestamp, WorkerEvent, WorkerId, WorkerLabel,
 };
 
 use super::Shard;
@@ -103,9 +103,16 @@ impl Worker {
 impl Shard {
     pub(super) fn worker_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         match event {
-            Event::WorkerRegistered {
-                worker, incarnation, host, slots, labels, settings, reserved, ..
-            } => {
+            Event::Worker(WorkerEvent::Registered {
+                worker,
+                incarnation,
+                host,
+                slots,
+                labels,
+                settings,
+                reserved,
+                ..
+            }) => {
                 let before = self.workers.remove(worker);
                 let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
                 let drained = before.as_ref().is_some_and(|before| before.drained);
@@ -143,10 +150,10 @@ impl Shard {
                 };
                 self.workers.insert(worker.clone(), now);
             }
-            Event::WorkerMeasured { worker, measure, overloaded } => {
+            Event::Worker(WorkerEvent::Measured { worker, measure, overloaded }) => {
                 self.measured(worker, *measure, *overloaded);
             }
-            Event::WorkerLost { worker, incarnation } => {
+            Event::Worker(WorkerEvent::Lost { worker, incarnation }) => {
                 if let Some(known) = self.in_its_life(at, worker, incarnation, "lost", found) {
                     let before = known.lost.replace(at.now);
                     let said = std::mem::replace(&mut known.said, at.offset);
@@ -156,7 +163,7 @@ impl Shard {
                     }
                 }
             }
-            Event::WorkerRecovered { worker, incarnation } => {
+            Event::Worker(WorkerEvent::Recovered { worker, incarnation }) => {
                 if let Some(known) = self.in_its_life(at, worker, incarnation, "found", found) {
                     if known.lost.is_none() {
                         let why = format!("worker {worker} is found, and was not lost");
@@ -165,14 +172,18 @@ impl Shard {
                     (known.lost, known.expired, known.lived, known.said) = (None, false, at.now, at.offset);
                 }
             }
-            Event::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation, found),
-            Event::WorkerUnready { worker, incarnation, .. } => {
+            Event::Worker(WorkerEvent::LeaseExpired { worker, incarnation }) => {
+                self.expired(at, worker, incarnation, found)
+            }
+            Event::Worker(WorkerEvent::Unready { worker, incarnation, .. }) => {
                 self.owed_worker = Some(worker.clone());
                 self.turn(at, (worker, incarnation), true, found);
             }
-            Event::WorkerReady { worker, incarnation } => self.turn(at, (worker, incarnation), false, found),
-            Event::WorkerDrained { worker } => self.drain(worker, true),
-            Event::WorkerResumed { worker } => self.drain(worker, false),
+            Event::Worker(WorkerEvent::Ready { worker, incarnation }) => {
+                self.turn(at, (worker, incarnation), false, found)
+            }
+            Event::Worker(WorkerEvent::Drained { worker }) => self.drain(worker, true),
+            Event::Worker(WorkerEvent::Resumed { worker }) => self.drain(worker, false),
             _ => unreachable!("only events of workers come here"),
         }
     }

@@ -11,7 +11,9 @@ pub(crate) fn names() -> Vec<Case> {
     let rule = Invariant::NamesMeanOneJob;
     let renamed = |name: &str, previous: Value| {
         let definition = definition(2, json!({"version": 2, "name": name}));
-        event(json!({"job_defined": {"definition": definition, "enabled": true, "previous_name": previous}}))
+        event(
+            json!({"job": {"defined": {"definition": definition, "enabled": true, "previous_name": previous}}}),
+        )
     };
     let good = || of([defined(1), defined(2), renamed("x", json!("j2"))]);
     vec![
@@ -131,23 +133,23 @@ fn of<const N: usize>(events: [Event; N]) -> History {
 
 fn staged(part: u32, n: u64) -> Event {
     let job = json!({"name": format!("j{n}"), "group": "g", "type": "noop"});
-    event(json!({"jobs_staged": {"apply": "a", "part": part, "jobs": [job]}}))
+    event(json!({"apply": {"staged": {"apply": "a", "part": part, "jobs": [job]}}}))
 }
 
 fn committed() -> Event {
-    event(json!({"apply_committed": {"apply": "a", "delete": [job_id(3)], "cancel": {"app": "a"}}}))
+    event(json!({"apply": {"committed": {"apply": "a", "delete": [job_id(3)], "cancel": {"app": "a"}}}}))
 }
 
 fn advanced(done: u32) -> Event {
-    event(json!({"apply_advanced": {"apply": "a", "done": done}}))
+    event(json!({"apply": {"advanced": {"apply": "a", "done": done}}}))
 }
 
 fn finished() -> Event {
-    event(json!({"apply_finished": {"apply": "a"}}))
+    event(json!({"apply": {"finished": {"apply": "a"}}}))
 }
 
 fn dropped() -> Event {
-    event(json!({"staging_discarded": {"apply": "a"}}))
+    event(json!({"apply": {"staging_discarded": {"apply": "a"}}}))
 }
 
 fn defined(n: u64) -> Event {
@@ -163,13 +165,13 @@ fn owned(n: u64, owner: &str) -> Event {
 }
 
 fn defined_with(n: u64, more: Value) -> Event {
-    event(json!({"job_defined": {"definition": definition(n, more), "enabled": true}}))
+    event(json!({"job": {"defined": {"definition": definition(n, more), "enabled": true}}}))
 }
 
 fn deleted(n: u64) -> Event {
-    event(json!({"job_deleted": {"job": job_id(n)}}))
+    event(json!({"job": {"deleted": {"job": job_id(n)}}}))
 }
 
 fn cancelled(n: u64) -> Event {
-    event(json!({"job_cancelled": {"job": job_id(n), "shard": 1, "by": {"app": "a"}}}))
+    event(json!({"job": {"cancelled": {"job": job_id(n), "shard": 1, "by": {"app": "a"}}}}))
 }

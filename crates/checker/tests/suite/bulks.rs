@@ -44,12 +44,12 @@ fn of<const N: usize>(events: [Event; N]) -> History {
 }
 
 fn requested(n: i64, items: Value) -> Event {
-    event(json!({"bulk_requested": {
+    event(json!({"bulk": {"requested": {
         "bulk": n << 12, "action": "kill", "items": items, "reason": "so", "by": {"app": "a"},
-    }}))
+    }}}))
 }
 
 fn advanced(n: i64, items: &[i64], ended: bool) -> Event {
     let outcomes: Vec<Value> = items.iter().map(|item| json!({"item": item})).collect();
-    event(json!({"bulk_advanced": {"bulk": n << 12, "outcomes": outcomes, "ended": ended}}))
+    event(json!({"bulk": {"advanced": {"bulk": n << 12, "outcomes": outcomes, "ended": ended}}}))
 }

@@ -18,7 +18,11 @@ fn decided() -> Vec<Case> {
     let one = |offset| [(source(offset, None), Outcome::Done, vec![harmless()])];
     let lost = |done: u64, at: u64| {
         let loss = json!({"by": "me", "reason": "r", "done": done, "kept_from": 0, "resumed_at": at});
-        [(source(at, None), Outcome::Done, vec![event(json!({ "command_loss_accepted": loss }))])]
+        [(
+            source(at, None),
+            Outcome::Done,
+            vec![event(json!({ "partition": {"command_loss_accepted": loss }}))],
+        )]
     };
     let asks = json!({"shard": 1, "request": "r", "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
     let bytes = serde_json::to_vec(&asks).unwrap();
@@ -122,8 +126,9 @@ fn requests() -> Vec<Case> {
     };
     let refused = || Outcome::Refused(Rejection::JobDisabled { job: 1 });
     let aside = || Outcome::Refused(Rejection::DeadLettered { reason: "x".to_owned() });
-    let dead_lettered =
-        |offset: u64| event(json!({"command_dead_lettered": {"offset": offset, "reason": "x"}}));
+    let dead_lettered = |offset: u64| {
+        event(json!({"partition": {"command_dead_lettered": {"offset": offset, "reason": "x"}}}))
+    };
     vec![
         case(
             Invariant::OneOutcomePerRequest,

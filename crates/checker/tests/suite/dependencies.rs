@@ -33,14 +33,14 @@ fn runs(history: History, result: &str) -> History {
 fn satisfied(unmet: u32) -> Event {
     let batch = batch_id(2);
     event(
-        json!({"dependency_satisfied": {"batch": batch, "parent": job_id(1), "logical_time": NINE, "unmet": unmet}}),
+        json!({"batch": {"dependency_satisfied": {"batch": batch, "parent": job_id(1), "logical_time": NINE, "unmet": unmet}}}),
     )
 }
 
 fn withdrawn() -> Event {
     let batch = batch_id(2);
     event(
-        json!({"dependency_revoked": {"batch": batch, "parent": job_id(1), "logical_time": NINE, "unmet": 1}}),
+        json!({"batch": {"dependency_revoked": {"batch": batch, "parent": job_id(1), "logical_time": NINE, "unmet": 1}}}),
     )
 }
 
@@ -150,9 +150,9 @@ fn skips() -> Vec<Case> {
     let next = json!({"at": "2026-03-02T11:01:00.000Z", "logical_time": "2026-03-02T11:00:00.000Z"});
     let passed = |mapping: &str| {
         let waits = json!({"parent": job_id(1), "mapping": mapping, "times": [ten]});
-        let skipped = json!({"schedule_skipped": {
+        let skipped = json!({"schedule": {"skipped": {
             "job": job_id(1), "from": ten, "to": ten, "count": 1, "reason": "policy", "next": next,
-        }});
+        }}});
         let schedule = json!({"period": "hour", "zone": "UTC"});
         History::new()
             .timer([scheduled(1, schedule, ("2026-03-02T10:01:00.000Z", ten)), job(2, json!({}))])
@@ -164,7 +164,7 @@ fn skips() -> Vec<Case> {
         let told = json!({
             "batch": batch_id(2), "parent": job_id(1), "logical_time": ten, "unmet": 0, "left_out": true
         });
-        event(json!({"dependency_satisfied": told}))
+        event(json!({"batch": {"dependency_satisfied": told}}))
     };
     let told = || passed("all").timer([left_out()]);
     // Switched off before its fire for 10:00, for which the child waits.
@@ -174,12 +174,14 @@ fn skips() -> Vec<Case> {
         History::new()
             .timer([scheduled(1, schedule, ("2026-03-02T10:01:00.000Z", ten)), job(2, json!({}))])
             .command([generated(2, 2, json!({"dependencies": [waits]}))])
-            .command([event(json!({"job_switch_replicated": {"job": job_id(1), "enabled": false}}))])
+            .command([event(
+                json!({"replication": {"job_switch_replicated": {"job": job_id(1), "enabled": false}}}),
+            )])
             .at("2026-03-02T10:01:30.000Z")
     };
     let on = || {
         off().command([event(
-            json!({"job_switch_replicated": {"job": job_id(1), "enabled": true, "next": next}}),
+            json!({"replication": {"job_switch_replicated": {"job": job_id(1), "enabled": true, "next": next}}}),
         )])
     };
     vec![
@@ -212,9 +214,9 @@ fn blocks() -> Vec<Case> {
     let failed = || runs(ruled(json!({})), "failed").at(noon);
     let blocked = |since: &str| {
         let by = json!({"batch": batch_id(2), "parent": job_id(1), "logical_time": NINE, "since": since});
-        event(json!({ "batch_blocked": by }))
+        event(json!({ "batch": {"blocked": by }}))
     };
-    let unblocked = || event(json!({"batch_unblocked": {"batch": batch_id(2)}}));
+    let unblocked = || event(json!({"batch": {"unblocked": {"batch": batch_id(2)}}}));
     let says = || failed().timer([blocked(noon)]);
     let rerun = || says().command([generated(3, 1, json!({"run": 1, "origin": "rerun"}))]);
     vec![

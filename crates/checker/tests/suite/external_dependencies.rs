@@ -15,24 +15,26 @@ fn external_dependency(n: u64) -> i64 {
 
 fn waited(n: u64, path: &str) -> Event {
     event(
-        json!({"external_dependency_registered": {"external_dependency": external_dependency(n), "what": {"path": {"path": path}}}}),
+        json!({"observation": {"external_dependency_registered": {"external_dependency": external_dependency(n), "what": {"path": {"path": path}}}}}),
     )
 }
 
 fn satisfied(n: u64, generation: u64) -> Event {
     event(
-        json!({"external_dependency_satisfied": {"external_dependency": external_dependency(n), "generation": generation}}),
+        json!({"observation": {"external_dependency_satisfied": {"external_dependency": external_dependency(n), "generation": generation}}}),
     )
 }
 
 fn withdrawn(n: u64, generation: u64) -> Event {
     event(
-        json!({"external_dependency_revoked": {"external_dependency": external_dependency(n), "generation": generation, "worker": "w"}}),
+        json!({"observation": {"external_dependency_revoked": {"external_dependency": external_dependency(n), "generation": generation, "worker": "w"}}}),
     )
 }
 
 fn forgotten(n: u64) -> Event {
-    event(json!({"external_dependencies_evicted": {"external_dependencies": [external_dependency(n)]}}))
+    event(
+        json!({"observation": {"external_dependencies_evicted": {"external_dependencies": [external_dependency(n)]}}}),
+    )
 }
 
 fn gone() -> Value {
@@ -63,15 +65,19 @@ fn gated() -> History {
 }
 
 fn requested(number: u32, again_at: &str) -> Event {
-    event(json!({"quality_requested": {"batch": batch_id(1), "number": number, "again_at": again_at}}))
+    event(
+        json!({"batch": {"quality_requested": {"batch": batch_id(1), "number": number, "again_at": again_at}}}),
+    )
 }
 
 fn taken(number: u32) -> Event {
-    event(json!({"quality_sent": {"batch": batch_id(1), "number": number, "by": "p"}}))
+    event(json!({"batch": {"quality_sent": {"batch": batch_id(1), "number": number, "by": "p"}}}))
 }
 
 fn word(allowed: bool) -> Event {
-    event(json!({"quality_answered": {"batch": batch_id(1), "allowed": allowed, "by": {"app": "dq"}}}))
+    event(
+        json!({"batch": {"quality_answered": {"batch": batch_id(1), "allowed": allowed, "by": {"app": "dq"}}}}),
+    )
 }
 
 const LATER: &str = "2026-03-02T10:01:30.000Z";
@@ -83,7 +89,7 @@ fn asked() -> History {
 fn overridden(more: Value) -> Event {
     let mut value = json!({"batch": batch_id(1), "by": {"app": "me"}, "reason": "late"});
     value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    event(json!({ "dependency_overridden": value }))
+    event(json!({ "batch": {"dependency_overridden": value }}))
 }
 
 /// Batch 1 waits for job 2, of which nothing is known.

@@ -13,7 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let skipped = |reason: &str| {
         let fields =
             json!({"rerun": 4096, "number": 1, "job": job_id(1), "logical_time": TIME, "reason": reason});
-        done().command([event(json!({"run_skipped": fields}))])
+        done().command([event(json!({"rerun": {"run_skipped": fields}}))])
     };
     let account = Invariant::ParametersStayWithTheirAccount;
     let marked = Invariant::KnownBatchesCanBeMarked;
@@ -32,7 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
 fn again(more: Value, run: u32) -> History {
     let mut fields = json!({"run": run, "origin": "rerun", "rerun": {"rerun": 4096, "number": 1}});
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let evicted = event(json!({"history_evicted": {"job": job_id(1), "upto": TIME}}));
+    let evicted = event(json!({"partition": {"history_evicted": {"job": job_id(1), "upto": TIME}}}));
     done().command([evicted]).command([generated(2, 1, fields)])
 }
 

@@ -61,7 +61,7 @@ fn commands_are_compared_with_what_follows_an_accepted_loss() {
     };
     let [marker, next] = ["marker", "next"].map(command);
     let loss = json!({"by": "me", "reason": "r", "done": 5, "kept_from": 0, "resumed_at": 0});
-    let loss = event(json!({ "command_loss_accepted": loss }));
+    let loss = event(json!({ "partition": {"command_loss_accepted": loss }}));
     let one = |offset, events| [(source(offset, None), Outcome::Done, events)];
     let options = Options { clock_tolerance_ms: 0, ..Options::default() };
     for (decided, clean) in [(&next, true), (&marker, false)] {

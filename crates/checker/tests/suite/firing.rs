@@ -22,7 +22,9 @@ fn hour(hour: u32) -> Value {
 fn hourly(firing: Value) -> Event {
     let schedule = json!({"period": "hour", "zone": "UTC"});
     let definition = definition(1, json!({"schedule": schedule, "firing": firing}));
-    event(json!({"job_replicated": {"definition": definition, "enabled": true, "next": hour(10)}}))
+    event(
+        json!({"replication": {"job_replicated": {"definition": definition, "enabled": true, "next": hour(10)}}}),
+    )
 }
 
 fn fired(n: u64, at: u32, next: Value, more: Value) -> Event {
@@ -34,15 +36,15 @@ fn fired(n: u64, at: u32, next: Value, more: Value) -> Event {
 }
 
 fn skipped(from: &str, to: &str, count: u64, reason: &str, next: Value) -> Event {
-    event(json!({"schedule_skipped": {
+    event(json!({"schedule": {"skipped": {
         "job": job_id(1), "from": from, "to": to, "count": count, "reason": reason, "next": next,
-    }}))
+    }}}))
 }
 
 fn calendar(version: u32, more: Value) -> Event {
     let mut spec = json!({"name": "cn"});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    event(json!({"calendar_replicated": {"calendar": {"version": version, "spec": spec}}}))
+    event(json!({"replication": {"calendar_replicated": {"calendar": {"version": version, "spec": spec}}}}))
 }
 
 fn kept(more: Value) -> History {
@@ -53,7 +55,7 @@ fn kept(more: Value) -> History {
 }
 
 fn moved(next: Value) -> Event {
-    event(json!({"schedule_rescheduled": {"job": job_id(1), "next": next}}))
+    event(json!({"schedule": {"rescheduled": {"job": job_id(1), "next": next}}}))
 }
 
 fn calendars() -> Vec<Case> {
@@ -64,11 +66,13 @@ fn calendars() -> Vec<Case> {
     let tomorrow = fire("2026-03-03T00:01:00.000Z", "2026-03-03T00:00:00.000Z");
     let defined = |version: u32| {
         let calendar = json!({"version": version, "spec": {"name": "cn"}});
-        History::new().on(0, 0).command([event(json!({"calendar_defined": {"calendar": calendar}}))])
+        History::new()
+            .on(0, 0)
+            .command([event(json!({"catalogue": {"calendar_defined": {"calendar": calendar}}}))])
     };
     let again = |history: History, version: u32| {
         let calendar = json!({"version": version, "spec": {"name": "us"}});
-        history.command([event(json!({"calendar_defined": {"calendar": calendar}}))])
+        history.command([event(json!({"catalogue": {"calendar_defined": {"calendar": calendar}}}))])
     };
     vec![
         case(
@@ -212,18 +216,21 @@ fn overlaps() -> Vec<Case> {
 fn failing() -> Vec<Case> {
     let rule = Invariant::FailingGenerationTold;
     let failed = |failures: u32, retry_at: Option<&str>| {
-        let failed = json!({"generation_failed": {
+        let failed = json!({"schedule": {"generation_failed": {
             "job": job_id(1), "logical_time": "2026-03-02T10:00:00.000Z", "failures": failures, "reason": "x",
             "retry_at": retry_at,
-        }});
+        }}});
         event(failed)
     };
-    let suspended =
-        || event(json!({"timer_suspended": {"entity": format!("job/{}", job_id(1)), "reason": "x"}}));
+    let suspended = || {
+        event(
+            json!({"partition": {"timer_suspended": {"entity": format!("job/{}", job_id(1)), "reason": "x"}}}),
+        )
+    };
     let alarm = |job: i64| {
-        event(json!({"alarm_raised": {
+        event(json!({"alarm": {"raised": {
             "kind": "generation_failed", "severity": "notice", "job": job, "message": "x",
-        }}))
+        }}}))
     };
     let thrice = || {
         let begun = History::new()

@@ -95,12 +95,13 @@ pub(crate) fn cases() -> Vec<Case> {
 fn pair() -> History {
     let parents = json!([{"job": job_id(1), "name": "g/j1", "shard": 1}]);
     let fields = json!({"group": "h", "group_id": 2, "parents": [{"job": job_id(1), "mapping": "same"}]});
-    let received = json!({"job_replicated": {"definition": definition(2, fields), "enabled": true}});
-    let h = json!({"group_replicated": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}});
+    let received =
+        json!({"replication": {"job_replicated": {"definition": definition(2, fields), "enabled": true}}});
+    let h = json!({"replication": {"group_replicated": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}}});
     let here = History::with_partitions(3).on(1, 1).command([group(), job(1, json!({"type": "anchor"}))]);
     here.on(2, 2).command([
         event(h),
-        event(json!({"parents_replicated": {"parents": parents}})),
+        event(json!({"replication": {"parents_replicated": {"parents": parents}}})),
         event(received),
     ])
 }
@@ -110,7 +111,7 @@ fn follows(what: &str, history: History) -> History {
 }
 
 fn followed(what: &str) -> Event {
-    event(json!({"parent_subscribed": {"job": job_id(1), "by": 2, "what": what}}))
+    event(json!({"subscription": {"parent_subscribed": {"job": job_id(1), "by": 2, "what": what}}}))
 }
 
 /// A batch of job 2 waits, and shard 1 knows.
@@ -150,31 +151,33 @@ fn again(more: Value) -> Event {
 }
 
 fn watch(what: &str) -> Event {
-    event(json!({what: {"job": job_id(1), "by": 2, "times": [NINE]}}))
+    event(json!({"subscription": {what: {"job": job_id(1), "by": 2, "times": [NINE]}}}))
 }
 
 fn ended() -> Event {
-    event(json!({"batch_finished": {"batch": of_child(1), "result": "killed", "by": {"app": "me"}}}))
+    event(json!({"batch": {"finished": {"batch": of_child(1), "result": "killed", "by": {"app": "me"}}}}))
 }
 
 fn satisfied() -> Event {
-    event(json!({"dependency_satisfied": {
+    event(json!({"batch": {"dependency_satisfied": {
         "batch": of_child(1), "parent": job_id(1), "logical_time": NINE, "unmet": 0,
-    }}))
+    }}}))
 }
 
 fn withdrawn() -> Event {
-    event(json!({"dependency_revoked": {
+    event(json!({"batch": {"dependency_revoked": {
         "batch": of_child(1), "parent": job_id(1), "logical_time": NINE, "unmet": 1,
-    }}))
+    }}}))
 }
 
 fn generations() -> Event {
-    event(json!({"parent_generations_received": {"parent": job_id(1), "times": [NINE]}}))
+    event(json!({"replication": {"parent_generations_received": {"parent": job_id(1), "times": [NINE]}}}))
 }
 
 fn heard<const N: usize>(standings: [Value; N]) -> Event {
-    event(json!({"parent_status_updated": {"parent": job_id(1), "standings": standings.to_vec()}}))
+    event(
+        json!({"replication": {"parent_status_updated": {"parent": job_id(1), "standings": standings.to_vec()}}}),
+    )
 }
 
 fn none() -> Value {

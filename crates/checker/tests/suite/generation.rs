@@ -17,7 +17,8 @@ const LATER: &str = "2026-03-02T09:30:00.000Z";
 
 fn identity() -> Vec<Case> {
     let second = |run: u32| generated(2, 1, json!({"run": run, "origin": "rerun"}));
-    let off_one = || event(json!({"job_switch_replicated": {"job": job_id(1), "enabled": false}}));
+    let off_one =
+        || event(json!({"replication": {"job_switch_replicated": {"job": job_id(1), "enabled": false}}}));
     let off = || world().command([off_one()]);
     vec![
         case(
@@ -111,9 +112,9 @@ fn fired(n: u64, logical_time: &str, next: Value) -> Event {
 }
 
 fn skipped(from: &str, to: &str, count: u64, next: Value) -> Event {
-    event(json!({"schedule_skipped": {
+    event(json!({"schedule": {"skipped": {
         "job": job_id(1), "from": from, "to": to, "count": count, "reason": "policy", "next": next,
-    }}))
+    }}}))
 }
 
 fn hourly() -> History {
@@ -132,7 +133,9 @@ fn fires() -> Vec<Case> {
     let redefined = |next: Value| {
         let schedule = json!({"period": "hour", "zone": "UTC"});
         let definition = definition(1, json!({"version": 2, "schedule": schedule}));
-        event(json!({"job_replicated": {"definition": definition, "enabled": true, "next": next}}))
+        event(
+            json!({"replication": {"job_replicated": {"definition": definition, "enabled": true, "next": next}}}),
+        )
     };
     let first = fire("2026-03-02T10:01:00.000Z", ten);
     vec![

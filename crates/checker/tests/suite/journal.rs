@@ -60,7 +60,9 @@ pub(crate) fn cases() -> Vec<Case> {
             Invariant::EnvelopesBounded,
             "one command with events of 400 KB",
             owned(),
-            owned().command([(); 4].map(|()| event(json!({"key_revoked": {"app": "x".repeat(100_000)}})))),
+            owned().command(
+                [(); 4].map(|()| event(json!({"catalogue": {"key_revoked": {"app": "x".repeat(100_000)}}}))),
+            ),
         ),
         case(
             Invariant::CausesCoverEvents,
@@ -98,7 +100,7 @@ fn uncaused() -> Envelope {
 }
 
 fn set_back(history: History) -> History {
-    let set = event(json!({"clock_set": {"now": "2026-03-02T09:00:00.000Z"}}));
+    let set = event(json!({"partition": {"clock_set": {"now": "2026-03-02T09:00:00.000Z"}}}));
     let envelope = Envelope {
         causes: vec![tidemill_model::Cause { source: Source::Timer, outcome: Outcome::Done, events: 1 }],
         events: vec![Recorded { shard: ShardId(1), event: set }],

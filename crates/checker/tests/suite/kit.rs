@@ -300,7 +300,7 @@ pub(crate) fn event(value: Value) -> Event {
 
 /// An event that concerns nothing else.
 pub(crate) fn harmless() -> Event {
-    event(json!({"key_revoked": {"app": "old"}}))
+    event(json!({"catalogue": {"key_revoked": {"app": "old"}}}))
 }
 
 fn merged(mut base: Value, more: Value) -> Value {
@@ -318,24 +318,28 @@ pub(crate) fn definition(n: u64, more: Value) -> Value {
 }
 
 pub(crate) fn group() -> Event {
-    event(json!({"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": {}}}))
+    event(
+        json!({"replication": {"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": {}}}}),
+    )
 }
 
 pub(crate) fn job(n: u64, more: Value) -> Event {
-    event(json!({"job_replicated": {"definition": definition(n, more), "enabled": true}}))
+    event(json!({"replication": {"job_replicated": {"definition": definition(n, more), "enabled": true}}}))
 }
 
 pub(crate) fn scheduled(n: u64, schedule: Value, next: (&str, &str)) -> Event {
     let definition = definition(n, json!({"schedule": schedule}));
     let next = json!({"at": next.0, "logical_time": next.1});
-    event(json!({"job_replicated": {"definition": definition, "enabled": true, "next": next}}))
+    event(
+        json!({"replication": {"job_replicated": {"definition": definition, "enabled": true, "next": next}}}),
+    )
 }
 
 pub(crate) fn registered(worker: &str, incarnation: &str, slots: u32) -> Event {
-    event(json!({"worker_registered": {
+    event(json!({"worker": {"registered": {
         "worker": worker, "incarnation": incarnation, "host": format!("host-{worker}"),
         "address": "127.0.0.1:1", "slots": {"noop": slots},
-    }}))
+    }}}))
 }
 
 /// Batch `n` of job `of`, run 0, for 09:00.
@@ -344,58 +348,60 @@ pub(crate) fn generated(n: u64, of: u64, more: Value) -> Event {
         "batch": batch_id(n), "job": job_id(of), "version": 1, "logical_time": "2026-03-02T09:00:00.000Z",
         "origin": "manual",
     });
-    event(json!({"batch_generated": merged(base, more)}))
+    event(json!({"batch": {"generated": merged(base, more)}}))
 }
 
 pub(crate) fn assigned(batch: u64, tok: u64, worker: &str, attempt: u32) -> Event {
-    event(json!({"batch_assigned": {
+    event(json!({"batch": {"assigned": {
         "batch": batch_id(batch), "attempt": attempt, "token": token(tok), "worker": worker,
         "start_by": "2026-03-02T10:30:00.000Z",
-    }}))
+    }}}))
 }
 
 pub(crate) fn granted(batch: u64, tok: u64, worker: &str, incarnation: &str) -> Event {
-    event(json!({"start_granted": {
+    event(json!({"attempt": {"start_granted": {
         "batch": batch_id(batch), "token": token(tok), "worker": worker, "incarnation": incarnation,
         "nonce": format!("nonce-{tok}"),
-    }}))
+    }}}))
 }
 
 pub(crate) fn started(batch: u64, tok: u64) -> Event {
-    event(json!({"attempt_started": {"batch": batch_id(batch), "token": token(tok)}}))
+    event(json!({"attempt": {"started": {"batch": batch_id(batch), "token": token(tok)}}}))
 }
 
 pub(crate) fn ended(batch: u64, tok: u64, worker: &str, attempt: u32, result: &str) -> Event {
-    event(json!({"attempt_finished": {
+    event(json!({"attempt": {"finished": {
         "batch": batch_id(batch), "token": token(tok), "attempt": attempt, "worker": worker,
         "outcome": {"result": result},
-    }}))
+    }}}))
 }
 
 pub(crate) fn finished(batch: u64, result: &str) -> Event {
-    event(json!({"batch_finished": {"batch": batch_id(batch), "result": result}}))
+    event(json!({"batch": {"finished": {"batch": batch_id(batch), "result": result}}}))
 }
 
 pub(crate) fn killed_by(batch: u64) -> Event {
-    event(json!({"batch_finished": {"batch": batch_id(batch), "result": "killed", "by": {"app": "me"}}}))
+    event(json!({"batch": {"finished": {"batch": batch_id(batch), "result": "killed", "by": {"app": "me"}}}}))
 }
 
 pub(crate) fn retry(batch: u64, attempt: u32, until: &str) -> Event {
-    event(json!({"retry_scheduled": {"batch": batch_id(batch), "attempt": attempt, "at": until}}))
+    event(json!({"batch": {"retry_scheduled": {"batch": batch_id(batch), "attempt": attempt, "at": until}}}))
 }
 
 pub(crate) fn retry_due(batch: u64) -> Event {
-    event(json!({"retry_due": {"batch": batch_id(batch)}}))
+    event(json!({"batch": {"retry_due": {"batch": batch_id(batch)}}}))
 }
 
 pub(crate) fn returned(batch: u64, tok: u64, worker: &str, reason: Value) -> Event {
-    event(json!({"assignment_returned": {
+    event(json!({"batch": {"assignment_returned": {
         "batch": batch_id(batch), "token": token(tok), "worker": worker, "reason": reason,
-    }}))
+    }}}))
 }
 
 pub(crate) fn kill(batch: u64, tok: u64) -> Event {
-    event(json!({"kill_requested": {"batch": batch_id(batch), "token": token(tok), "by": {"app": "me"}}}))
+    event(
+        json!({"attempt": {"kill_requested": {"batch": batch_id(batch), "token": token(tok), "by": {"app": "me"}}}}),
+    )
 }
 
 /// Group, job 1 (three at once, one retry), job 2, worker w with four slots.

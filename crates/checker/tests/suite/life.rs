@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tidemill_checker::Invariant;
-use tidemill_model::Event;
+use tidemill_model::{AttemptEvent, Event};
 
 use crate::kit::{
     Case, History, T0, assigned, batch_id, case, definition, done, ended, event, finished, generated,
@@ -82,16 +82,16 @@ fn over(result: &str) -> History {
 }
 
 fn final_assigned(tok: u64, worker: &str) -> Event {
-    event(json!({"final_command_assigned": {
+    event(json!({"final_command": {"assigned": {
         "batch": batch_id(1), "job": job_id(3), "token": token(tok), "worker": worker,
         "start_by": "2026-03-02T10:30:00.000Z",
-    }}))
+    }}}))
 }
 
 fn final_granted(tok: u64, incarnation: &str) -> Event {
-    event(json!({"final_command_granted": {
+    event(json!({"final_command": {"granted": {
         "batch": batch_id(1), "token": token(tok), "worker": "w", "incarnation": incarnation, "nonce": "n",
-    }}))
+    }}}))
 }
 
 fn final_ended(tok: Option<u64>, result: &str) -> Event {
@@ -100,13 +100,13 @@ fn final_ended(tok: Option<u64>, result: &str) -> Event {
     if let Some(token) = token {
         fields["token"] = json!(token);
     }
-    event(json!({"final_command_finished": fields}))
+    event(json!({"final_command": {"finished": fields}}))
 }
 
 fn told_of_final() -> Event {
-    event(json!({"alarm_raised": {
+    event(json!({"alarm": {"raised": {
         "kind": "final_command_failed", "severity": "important", "batch": batch_id(1), "message": "",
-    }}))
+    }}}))
 }
 
 fn finals() -> Vec<Case> {
@@ -116,7 +116,7 @@ fn finals() -> Vec<Case> {
     let good = || runs().command([final_ended(Some(2), "success")]).at_rest();
     let failed = || runs().command([final_ended(Some(2), "failed"), told_of_final()]).at_rest();
     let gone = || {
-        let lost = event(json!({"worker_lost": {"worker": "w", "incarnation": "i"}}));
+        let lost = event(json!({"worker": {"lost": {"worker": "w", "incarnation": "i"}}}));
         over("failed").observed([lost])
     };
     vec![
@@ -183,13 +183,15 @@ fn finals() -> Vec<Case> {
 
 /// The end of a batch that had no attempt, by hand, which asks for its final command.
 fn called() -> Event {
-    event(json!({"batch_finished": {
+    event(json!({"batch": {"finished": {
         "batch": batch_id(1), "result": "killed", "by": {"app": "ops"}, "final_command": true,
-    }}))
+    }}}))
 }
 
 fn not_run() -> Event {
-    event(json!({"final_command_not_run": {"batch": batch_id(1), "job": job_id(3), "message": "no room"}}))
+    event(
+        json!({"final_command": {"not_run": {"batch": batch_id(1), "job": job_id(3), "message": "no room"}}}),
+    )
 }
 
 /// Job 3 with a final command is killed before it had an attempt.
@@ -202,9 +204,9 @@ fn unattempted() -> History {
 fn long_attempts() -> Vec<Case> {
     let rule = Invariant::LongAttemptsToldOnce;
     let told = || {
-        event(json!({"alarm_raised": {
+        event(json!({"alarm": {"raised": {
             "kind": "big_task", "severity": "notice", "batch": batch_id(1), "message": "",
-        }}))
+        }}}))
     };
     let runs = || {
         let history = world().command([job(3, json!({"execution": {"expected_ms": 400_000}}))]);
@@ -226,14 +228,16 @@ fn by_code() -> History {
 }
 
 fn code(code: i32) -> Event {
-    event(json!({"user_code_reported": {"batch": batch_id(1), "token": token(1), "code": code}}))
+    event(json!({"attempt": {"user_code_reported": {"batch": batch_id(1), "token": token(1), "code": code}}}))
 }
 
 fn accounts() -> Vec<Case> {
     let rule = Invariant::AssignedOnlyWhenConditionsHeld;
     let group = |owner: &str| {
         let settings = json!({"accounts": {owner: ["etl"]}});
-        event(json!({"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
+        event(
+            json!({"replication": {"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}}),
+        )
     };
     let waits = |owner: &str| {
         let more = json!({"owner": "ann", "execution": {"run_as": "etl"}});
@@ -248,20 +252,21 @@ fn accounts() -> Vec<Case> {
     };
     let labelled = |labels: serde_json::Value| {
         let more = json!({"execution": {"worker_label": "gpu"}});
-        let worker = event(json!({"worker_registered": {
+        let worker = event(json!({"worker": {"registered": {
             "worker": "v", "incarnation": "k", "host": "h", "address": "a", "slots": {"noop": 4}, "labels": labels,
-        }}));
+        }}}));
         let history = world().command([job(3, more), worker]).command([generated(1, 3, json!({}))]);
         history.timer([assigned(1, 1, "v", 1)])
     };
     let unready = || {
-        let unready = event(json!({"worker_unready": {"worker": "w", "incarnation": "i", "reason": "full"}}));
-        let alarm = event(json!({"alarm_raised": {
+        let unready =
+            event(json!({"worker": {"unready": {"worker": "w", "incarnation": "i", "reason": "full"}}}));
+        let alarm = event(json!({"alarm": {"raised": {
             "kind": "worker_unready", "severity": "important", "worker": "w", "message": "",
-        }}));
+        }}}));
         waiting().command([unready, alarm])
     };
-    let fit = || event(json!({"worker_ready": {"worker": "w", "incarnation": "i"}}));
+    let fit = || event(json!({"worker": {"ready": {"worker": "w", "incarnation": "i"}}}));
     let assign = |history: History| history.timer([assigned(1, 1, "w", 1)]);
     vec![
         case(
@@ -324,21 +329,21 @@ fn limits() -> Vec<Case> {
         history.command([generated(1, 3, json!({}))]).command([generated(2, 3, other())])
     };
     let measured = |total: u32, free: u32| {
-        event(json!({"worker_measured": {
+        event(json!({"worker": {"measured": {
             "worker": "w", "memory_total_mb": total, "memory_free_mb": free, "load_percent": 0,
-        }}))
+        }}}))
     };
     let overloaded = |overloaded: bool| {
-        event(json!({"worker_measured": {
+        event(json!({"worker": {"measured": {
             "worker": "w", "memory_total_mb": 9, "memory_free_mb": 9, "load_percent": 0, "overloaded": overloaded,
-        }}))
+        }}}))
     };
     // Of two slots one is for jobs of this priority or a higher one; job 1 has priority 5.
     let keeping = |priority: u8| {
-        two(1).command([event(json!({"worker_registered": {
+        two(1).command([event(json!({"worker": {"registered": {
             "worker": "w", "incarnation": "j", "host": "h", "address": "a", "slots": {"noop": 2},
             "reserved": {"noop": {"slots": 1, "priority": priority}},
-        }}))])
+        }}}))])
     };
     vec![
         case(
@@ -537,7 +542,7 @@ fn ends() -> Vec<Case> {
             "a timer is not by whom a waiting batch ends",
             waiting().command([killed_by(1)]),
             waiting().timer([event(
-                json!({"batch_finished": {"batch": crate::kit::batch_id(1), "result": "failed"}}),
+                json!({"batch": {"finished": {"batch": crate::kit::batch_id(1), "result": "failed"}}}),
             )]),
         ),
     ]
@@ -549,7 +554,7 @@ fn mark(batch: u64, result: &str, more: serde_json::Value) -> Event {
         "by": {"app": "me"}, "reason": "as seen",
     });
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    event(json!({"batch_result_overridden": fields}))
+    event(json!({"batch": {"result_overridden": fields}}))
 }
 
 /// BYD-17, DSP-1
@@ -557,7 +562,7 @@ fn held() -> Vec<Case> {
     let rule = Invariant::NothingAssignedBeyondTheFreeze;
     let freeze = |latest: Option<&str>| {
         let freeze = latest.map(|latest| json!({"latest": latest, "by": {"app": "me"}, "reason": "moved"}));
-        event(json!({"freeze_replicated": {"scope": "group", "freeze": freeze}}))
+        event(json!({"replication": {"freeze_replicated": {"scope": "group", "freeze": freeze}}}))
     };
     let frozen = |latest: &str| waiting().command([freeze(Some(latest))]);
     let (nine, before) = ("2026-03-02T09:00:00.000Z", "2026-03-02T08:59:59.000Z");
@@ -573,17 +578,19 @@ fn held() -> Vec<Case> {
     let minutes = || json!({"earliest_start_ms": 3_660_000});
     let until = |at: &str| json!({"earliest_start": at});
     let one = || early(minutes(), until("2026-03-02T10:01:00.000Z"));
-    let due = || event(json!({"start_due": {"batch": batch_id(1)}}));
+    let due = || event(json!({"batch": {"start_due": {"batch": batch_id(1)}}}));
     let hourly = |at: &str| {
         let schedule = json!({"schedule": {"period": "hour", "zone": "UTC"}, "earliest_start_ms": 60_000});
-        let off = event(json!({"job_replicated": {"definition": definition(1, schedule), "enabled": false}}));
+        let off = event(
+            json!({"replication": {"job_replicated": {"definition": definition(1, schedule), "enabled": false}}}),
+        );
         History::new().command([group(), off]).command([generated(1, 1, until(at))])
     };
     let kept = Invariant::EarliestStartKept;
     let set_back = |was_due: bool| {
         let then = one().at("2026-03-02T10:01:00.000Z");
         let then = if was_due { then.timer([due()]) } else { then };
-        then.timer([event(json!({"clock_set": {"now": T0}}))]).at(T0)
+        then.timer([event(json!({"partition": {"clock_set": {"now": T0}}}))]).at(T0)
     };
     vec![
         case(rule, "assigned beyond it", given(frozen(nine)), given(frozen(before))),
@@ -615,13 +622,13 @@ fn held() -> Vec<Case> {
 
 /// An attempt of batch 1 that exits so.
 fn exited(code: i32) -> Event {
-    let Event::AttemptFinished { batch, token, attempt, worker, mut outcome, usage } =
+    let Event::Attempt(AttemptEvent::Finished { batch, token, attempt, worker, mut outcome, usage }) =
         ended(1, 1, "w", 1, "failed")
     else {
         unreachable!("it is one")
     };
     outcome.exit_code = Some(code);
-    Event::AttemptFinished { batch, token, attempt, worker, outcome, usage }
+    Event::Attempt(AttemptEvent::Finished { batch, token, attempt, worker, outcome, usage })
 }
 
 /// BYD-19: two retries a minute apart, doubled; 2 means no retry, 3 skip.
@@ -645,9 +652,9 @@ fn retries() -> Vec<Case> {
     };
     let passing = |bytes: usize| {
         let outcome = json!({"result": "success", "exit_code": 0, "values": {"rows": "x".repeat(bytes - 4)}});
-        let end = event(json!({"attempt_finished": {
+        let end = event(json!({"attempt": {"finished": {
             "batch": batch_id(1), "token": token(1), "attempt": 1, "worker": "w", "outcome": outcome,
-        }}));
+        }}}));
         starting(json!({})).command([end, finished(1, "success")])
     };
     // Parameter a of the job, and one of the batch's own.
@@ -785,7 +792,7 @@ fn many_jobs_for_once_are_forgotten_without_a_violation() {
         let definition = crate::kit::definition(n, json!({"id": id, "type": "anchor"}));
         let batch = json!({"job": id, "origin": "submission"});
         [
-            event(json!({"job_submitted": {"definition": definition}})),
+            event(json!({"job": {"submitted": {"definition": definition}}})),
             generated(n, n, batch),
             finished(n, "success"),
         ]
@@ -805,10 +812,12 @@ fn timed() -> History {
 fn marked(kind: &str, deadline: &str) -> [Event; 2] {
     let alarm = format!("{kind}_timeout");
     [
-        event(json!({"timeout_reached": {"batch": batch_id(1), "kind": kind, "deadline": deadline}})),
-        event(json!({"alarm_raised": {
+        event(
+            json!({"batch": {"timeout_reached": {"batch": batch_id(1), "kind": kind, "deadline": deadline}}}),
+        ),
+        event(json!({"alarm": {"raised": {
             "kind": alarm, "severity": "important", "job": job_id(1), "batch": batch_id(1), "message": "late",
-        }})),
+        }}})),
     ]
 }
 
@@ -825,11 +834,10 @@ fn timeouts() -> Vec<Case> {
     let of_day = |deadline: &str| {
         let timeouts = json!({"timeouts": {"successful_by": "07:00:00"}});
         let world = History::new().command([group(), job(1, timeouts)]).command([generated(1, 1, json!({}))]);
-        let mark =
-            json!({"timeout_reached": {"batch": batch_id(1), "kind": "by_time", "deadline": deadline}});
-        let alarm = json!({"alarm_raised": {
+        let mark = json!({"batch": {"timeout_reached": {"batch": batch_id(1), "kind": "by_time", "deadline": deadline}}});
+        let alarm = json!({"alarm": {"raised": {
             "kind": "not_successful_by", "severity": "important", "batch": batch_id(1), "message": "late",
-        }});
+        }}});
         world.at(deadline).timer([event(mark), event(alarm)])
     };
     vec![

@@ -45,9 +45,9 @@ pub(crate) fn cases() -> Vec<Case> {
             moved(ran.command([finished(1, "success")]), &known(), &known())
         }),
         case(rule, "it goes to another group than was asked for", good(), {
-            let asked = event(json!({"job_move_requested": {
+            let asked = event(json!({"job": {"move_requested": {
                 "job": job_id(1), "from": 1, "to": "g", "until": "2026-03-02T11:00:00.000Z",
-            }}));
+            }}}));
             let ran = catalogue([asked]).on(1, 1).command([group(), anchor(), generated(1, 1, json!({}))]);
             moved(ran.command([finished(1, "success")]), &known(), &known())
         }),
@@ -55,7 +55,7 @@ pub(crate) fn cases() -> Vec<Case> {
             rule,
             "it changes on its way",
             catalogue([asked()]),
-            catalogue([asked()]).on(0, 0).command([event(json!({"job_disabled": {"job": job_id(1)}}))]),
+            catalogue([asked()]).on(0, 0).command([event(json!({"job": {"disabled": {"job": job_id(1)}}}))]),
         ),
         case(rule, "it comes to a group that has it", good(), good().command([taken(3, &json!({}))])),
         case(
@@ -73,19 +73,20 @@ fn known() -> Value {
 }
 
 fn catalogue<const N: usize>(more: [Event; N]) -> History {
-    let defined = event(json!({"job_defined": {"definition": definition(1, json!({})), "enabled": true}}));
+    let defined =
+        event(json!({"job": {"defined": {"definition": definition(1, json!({})), "enabled": true}}}));
     let group = |name: &str, shard: u16| {
-        event(json!({"group_defined": {
+        event(json!({"catalogue": {"group_defined": {
             "group": shard, "name": name, "shard": shard, "worker_key": "k", "settings": {},
-        }}))
+        }}}))
     };
     History::with_partitions(3).on(0, 0).command([group("g", 1), group("h", 2), defined]).command(more)
 }
 
 fn asked() -> Event {
-    event(json!({"job_move_requested": {
+    event(json!({"job": {"move_requested": {
         "job": job_id(1), "from": 1, "to": "h", "until": "2026-03-02T11:00:00.000Z",
-    }}))
+    }}}))
 }
 
 /// Job 1 ran once in group g, which is asked to let it go.
@@ -101,20 +102,23 @@ fn there(run: u32) -> Event {
 
 fn taken(version: u32, known: &Value) -> Event {
     let more = json!({"version": version, "group": "h", "group_id": 2, "type": "anchor"});
-    event(json!({"job_attached": {"definition": definition(1, more), "enabled": true, "moved": known}}))
+    event(
+        json!({"transfer": {"job_attached": {"definition": definition(1, more), "enabled": true, "moved": known}}}),
+    )
 }
 
 /// Group g lets the job go with this, and the catalogue and group h go by that.
 fn moved(before: History, told: &Value, heard: &Value) -> History {
     let more = json!({"version": 2, "group": "h", "group_id": 2, "type": "anchor"});
-    let moved = event(json!({"job_moved": {
+    let moved = event(json!({"job": {"moved": {
         "definition": definition(1, more), "enabled": true, "previous_group": "g", "from": 1, "moved": heard,
-    }}));
-    let group =
-        event(json!({"group_replicated": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}}));
+    }}}));
+    let group = event(
+        json!({"replication": {"group_replicated": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}}}),
+    );
     before
         .on(1, 1)
-        .command([event(json!({"job_detached": {"job": job_id(1), "moved": told}}))])
+        .command([event(json!({"transfer": {"job_detached": {"job": job_id(1), "moved": told}}}))])
         .on(0, 0)
         .command([moved])
         .on(2, 2)

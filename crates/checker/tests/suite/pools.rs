@@ -20,7 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
     };
     let shared = || {
         let pool = json!({"name": "p", "slots": 2});
-        let defined = event(json!({"pool_defined": {"pool": {"version": 1, "spec": pool}}}));
+        let defined = event(json!({"catalogue": {"pool_defined": {"pool": {"version": 1, "spec": pool}}}}));
         catalogue(two(received(pool)), [defined])
     };
     let given =
@@ -91,7 +91,7 @@ fn two(pool: Event) -> History {
 }
 
 fn received(spec: Value) -> Event {
-    event(json!({"pool_replicated": {"pool": {"version": 1, "spec": spec}}}))
+    event(json!({"replication": {"pool_replicated": {"pool": {"version": 1, "spec": spec}}}}))
 }
 
 fn shard<const N: usize>(history: History, events: [Event; N]) -> History {
@@ -107,15 +107,15 @@ fn needs() -> Value {
 }
 
 fn grant(permits: u32) -> Event {
-    event(json!({"permits_granted": {"to": 1, "pools": needs(), "permits": permits}}))
+    event(json!({"permit": {"granted": {"to": 1, "pools": needs(), "permits": permits}}}))
 }
 
 fn heard_of(number: u64) -> Event {
-    event(json!({"message_received": {"from": 0, "number": number}}))
+    event(json!({"partition": {"message_received": {"from": 0, "number": number}}}))
 }
 
 fn permits_received(permits: u32) -> Event {
-    event(json!({"permits_received": {"pools": needs(), "permits": permits}}))
+    event(json!({"permit": {"received": {"pools": needs(), "permits": permits}}}))
 }
 
 /// What the shard tells, or the catalogue hears.
@@ -123,8 +123,8 @@ fn report(told: bool, fields: Value) -> Event {
     let mut report = json!({"pools": needs()});
     report.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     if told {
-        event(json!({"permits_reported": {"report": report}}))
+        event(json!({"permit": {"reported": {"report": report}}}))
     } else {
-        event(json!({"permit_report_received": {"from": 1, "report": report}}))
+        event(json!({"permit": {"report_received": {"from": 1, "report": report}}}))
     }
 }

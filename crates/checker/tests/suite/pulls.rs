@@ -243,16 +243,16 @@ fn answers() -> Vec<Case> {
 fn tasks() -> Vec<Case> {
     let (limits, purged) = (Invariant::TasksWithinLimits, Invariant::TasksPurgedByAge);
     let change = |version: u32, more: Value| {
-        event(json!({"task_changed": {"task": task_id(1), "version": version, "spec": spec(more)}}))
+        event(json!({"task": {"changed": {"task": task_id(1), "version": version, "spec": spec(more)}}}))
     };
     let known = || with(1, json!({"dispatch_times": 2})).then(both);
     let rotating = |n: u64| task(n, json!({"when": {"every_minutes": {"n": 5, "start": START}}}));
     let limited = || {
         let settings = json!({"pull_rotating_limit": 1});
         let group = json!({"group": 1, "name": "g", "worker_key": "k", "settings": settings});
-        History::new().command([event(json!({"group_replicated": group}))])
+        History::new().command([event(json!({"replication": {"group_replicated": group}}))])
     };
-    let purge = |before: &str| event(json!({"tasks_purged": {"before": before, "tasks": [task_id(1)]}}));
+    let purge = |before: &str| event(json!({"task": {"purged": {"before": before, "tasks": [task_id(1)]}}}));
     let later = || with(1, json!({})).at("2026-04-02T10:00:30.000Z");
     vec![
         case(
@@ -304,9 +304,9 @@ fn tasks() -> Vec<Case> {
             purged,
             "PUL-14: the horizon goes back",
             later().timer([purge("2026-03-03T00:00:00.000Z")]),
-            later()
-                .timer([purge("2026-03-03T00:00:00.000Z")])
-                .timer([event(json!({"tasks_purged": {"before": "2026-03-02T23:00:00.000Z", "tasks": []}}))]),
+            later().timer([purge("2026-03-03T00:00:00.000Z")]).timer([event(
+                json!({"task": {"purged": {"before": "2026-03-02T23:00:00.000Z", "tasks": []}}}),
+            )]),
         ),
     ]
 }
@@ -323,7 +323,7 @@ fn depth() -> Vec<Case> {
     };
     let changed = |levels: usize| {
         let spec = spec(json!({"parameters": deep(levels)}));
-        event(json!({"task_changed": {"task": task_id(1), "version": 2, "spec": spec}}))
+        event(json!({"task": {"changed": {"task": task_id(1), "version": 2, "spec": spec}}}))
     };
     let answered = |levels: usize| {
         let pulled = json!({"pulled": {
@@ -340,8 +340,8 @@ fn depth() -> Vec<Case> {
         let own = json!({"task": task_id(7), "version": 1, "spec": spec, "totals": none});
         let ann = json!({"user": "ann", "tasks": [own]});
         let group = json!({"group": 1, "name": "g", "worker_key": "k", "settings": {}});
-        let history = History::new().command([event(json!({ "group_replicated": group }))]);
-        history.command([event(json!({ "user_attached": ann }))])
+        let history = History::new().command([event(json!({ "replication": {"group_replicated": group }}))]);
+        history.command([event(json!({ "transfer": {"user_attached": ann }}))])
     };
     vec![
         case(
@@ -372,12 +372,16 @@ fn moves() -> Vec<Case> {
         },
         "done": [task_id(1)],
     });
-    let ask = || event(json!({"user_move_requested": {"user": "ann", "from": 1, "to": "h"}}));
-    let released = |history: &Value| event(json!({"user_detached": {"user": "ann", "history": history}}));
+    let ask = || event(json!({"catalogue": {"user_move_requested": {"user": "ann", "from": 1, "to": "h"}}}));
+    let released =
+        |history: &Value| event(json!({"transfer": {"user_detached": {"user": "ann", "history": history}}}));
     let moved = |history: &Value| {
-        event(json!({"user_moved": {"user": "ann", "from": 1, "to": "h", "shard": 2, "history": history}}))
+        event(
+            json!({"catalogue": {"user_moved": {"user": "ann", "from": 1, "to": "h", "shard": 2, "history": history}}}),
+        )
     };
-    let received = |history: &Value| event(json!({"user_attached": {"user": "ann", "history": history}}));
+    let received =
+        |history: &Value| event(json!({"transfer": {"user_attached": {"user": "ann", "history": history}}}));
     let holds = || {
         let task = task(1, json!({"dispatch_times": 2}));
         two_groups().on(0, 1).command([task]).command([grant(1, 1, "ann", json!({}))])
@@ -386,10 +390,10 @@ fn moves() -> Vec<Case> {
     let let_go = |history: &Value| asked().command([heard(0, 3), released(history)]);
     let told = |history: &Value| let_go(&done).on(0, 0).command([heard(1, 1), moved(history)]);
     let arrived = |history: &Value| told(&done).on(0, 2).command([heard(0, 2), received(history)]);
-    let twice = event(json!({"users_assigned": {"group": "h", "shard": 2, "users": ["bob"]}}));
-    let new = event(json!({"users_assigned": {"group": "h", "shard": 2, "users": ["cid"]}}));
+    let twice = event(json!({"catalogue": {"users_assigned": {"group": "h", "shard": 2, "users": ["bob"]}}}));
+    let new = event(json!({"catalogue": {"users_assigned": {"group": "h", "shard": 2, "users": ["cid"]}}}));
     let kept = event(
-        json!({"user_detach_rejected": {"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 1}}}}),
+        json!({"transfer": {"user_detach_rejected": {"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 1}}}}}),
     );
     vec![
         case(
@@ -399,7 +403,9 @@ fn moves() -> Vec<Case> {
             two_groups().on(0, 0).command([twice]),
         ),
         case(rule, "a user becomes a member twice", two_groups(), {
-            two_groups().on(0, 1).command([event(json!({"users_replicated": {"users": ["bob"]}}))])
+            two_groups()
+                .on(0, 1)
+                .command([event(json!({"replication": {"users_replicated": {"users": ["bob"]}}}))])
         }),
         case(
             rule,
@@ -411,7 +417,7 @@ fn moves() -> Vec<Case> {
         case(rule, "the catalogue says otherwise than it was told", told(&done), told(&json!({}))),
         case(rule, "what the shard said is never heard", arrived(&done).at_rest(), let_go(&done).at_rest()),
         case(rule, "a user is moved, and nobody requested it", told(&done), {
-            told(&done).command([event(json!({"user_moved": {"user": "bob", "from": 1}}))])
+            told(&done).command([event(json!({"catalogue": {"user_moved": {"user": "bob", "from": 1}}}))])
         }),
         case(shards, "a user arrives otherwise than sent", arrived(&done), arrived(&json!({}))),
         case(
@@ -428,25 +434,25 @@ fn two_groups() -> History {
     let defined = |number: u16, name: &str| {
         let group =
             json!({"group": number, "name": name, "shard": number, "worker_key": "k", "settings": {}});
-        event(json!({ "group_defined": group }))
+        event(json!({ "catalogue": {"group_defined": group }}))
     };
     let received = |number: u16, name: &str| {
         let group = json!({"group": number, "name": name, "worker_key": "k", "settings": {}});
-        event(json!({ "group_replicated": group }))
+        event(json!({ "replication": {"group_replicated": group }}))
     };
     let assigned = json!({"group": "g", "shard": 1, "users": ["ann", "bob"]});
     let catalogue = History::new().on(0, 0).command([defined(1, "g"), defined(2, "h")]);
-    let catalogue = catalogue.command([event(json!({ "users_assigned": assigned }))]);
+    let catalogue = catalogue.command([event(json!({ "catalogue": {"users_assigned": assigned }}))]);
     let first = catalogue.on(0, 1).command([heard(0, 1), received(1, "g"), heard(0, 2), users()]);
     first.on(0, 2).command([heard(0, 1), received(2, "h")])
 }
 
 fn users() -> Event {
-    event(json!({"users_replicated": {"users": ["ann", "bob"]}}))
+    event(json!({"replication": {"users_replicated": {"users": ["ann", "bob"]}}}))
 }
 
 fn heard(from: u16, number: u64) -> Event {
-    event(json!({"message_received": {"from": from, "number": number}}))
+    event(json!({"partition": {"message_received": {"from": from, "number": number}}}))
 }
 
 /// Group g, users ann and bob, and task `n`.
@@ -476,7 +482,7 @@ fn spec(more: Value) -> Value {
 }
 
 fn task(n: u64, more: Value) -> Event {
-    event(json!({"task_created": {"task": task_id(n), "spec": spec(more)}}))
+    event(json!({"task": {"created": {"task": task_id(n), "spec": spec(more)}}}))
 }
 
 fn task_two(history: History) -> History {
@@ -484,14 +490,14 @@ fn task_two(history: History) -> History {
 }
 
 fn deleted(n: u64) -> Event {
-    event(json!({"task_deleted": {"task": task_id(n)}}))
+    event(json!({"task": {"deleted": {"task": task_id(n)}}}))
 }
 
 fn grant(n: u64, task: u64, user: &str, more: Value) -> Event {
     let base = json!({
         "grant": grant_id(n), "task": task_id(task), "version": 1, "start": START, "user": user,
     });
-    event(json!({"task_granted": merged(base, more)}))
+    event(json!({"task": {"granted": merged(base, more)}}))
 }
 
 fn ended(n: u64, task: u64, user: &str, more: Value) -> Value {
@@ -499,15 +505,15 @@ fn ended(n: u64, task: u64, user: &str, more: Value) -> Value {
 }
 
 fn complete(n: u64, task: u64, user: &str) -> Event {
-    event(json!({"task_completed": ended(n, task, user, json!({"result": "done"}))}))
+    event(json!({"task": {"completed": ended(n, task, user, json!({"result": "done"}))}}))
 }
 
 fn returned(n: u64, task: u64, user: &str) -> Event {
-    event(json!({"grant_returned": ended(n, task, user, json!({"by": {"app": "me"}}))}))
+    event(json!({"task": {"grant_returned": ended(n, task, user, json!({"by": {"app": "me"}}))}}))
 }
 
 fn expired(n: u64, task: u64, user: &str) -> Event {
-    event(json!({"grant_expired": ended(n, task, user, json!({}))}))
+    event(json!({"task": {"grant_expired": ended(n, task, user, json!({}))}}))
 }
 
 /// Grants 1 and 2 of task 1, to ann and bob.
@@ -530,15 +536,15 @@ fn named_anew(history: History) -> History {
         "grant": grant_id(1), "task": task_id(1), "start": START, "result_hash": hash("done"), "completed_at": T0,
     });
     let left = json!({"user": "ann", "history": {"last": last, "done": [task_id(1)]}});
-    history.command([event(json!({ "user_detached": left }))]).pass(1).command([ann()])
+    history.command([event(json!({ "transfer": {"user_detached": left }}))]).pass(1).command([ann()])
 }
 
 fn named_anew_at_once(history: History) -> History {
-    history.command([event(json!({"user_detached": {"user": "ann"}}))]).command([ann()])
+    history.command([event(json!({"transfer": {"user_detached": {"user": "ann"}}}))]).command([ann()])
 }
 
 fn ann() -> Event {
-    event(json!({"users_replicated": {"users": ["ann"]}}))
+    event(json!({"replication": {"users_replicated": {"users": ["ann"]}}}))
 }
 
 fn pull_of(user: &str) -> Value {

@@ -65,15 +65,15 @@ fn waits_for_deleted() -> History {
     let here = here.command([kit::generated(1, 2, json!({"dependencies": dependencies}))]);
     let deletion = json!({"parent": job_id(1), "name": "g/j1", "deleted_at": NINE, "jobs": [job_id(2)]});
     here.command([
-        event(json!({"parent_deletion_replicated": deletion})),
-        event(json!({"job_dropped": {"job": job_id(1)}})),
+        event(json!({"replication": {"parent_deletion_replicated": deletion}})),
+        event(json!({"replication": {"job_dropped": {"job": job_id(1)}}})),
     ])
 }
 
 fn satisfied() -> Event {
-    event(json!({"dependency_satisfied": {
+    event(json!({"batch": {"dependency_satisfied": {
         "batch": kit::batch_id(1), "parent": job_id(1), "logical_time": NINE, "unmet": 0,
-    }}))
+    }}}))
 }
 
 /// An envelope of the catalogue.
@@ -82,48 +82,52 @@ fn of<const N: usize>(events: [Event; N]) -> History {
 }
 
 fn defined() -> Event {
-    event(json!({"job_defined": {"definition": definition(1, json!({})), "enabled": true}}))
+    event(json!({"job": {"defined": {"definition": definition(1, json!({})), "enabled": true}}}))
 }
 
 /// A job that names the first one as its parent.
 fn child() -> Event {
     let parents = json!({"parents": [{"job": job_id(1), "mapping": "same"}]});
-    event(json!({"job_defined": {"definition": definition(2, parents), "enabled": true}}))
+    event(json!({"job": {"defined": {"definition": definition(2, parents), "enabled": true}}}))
 }
 
 fn orphaned(jobs: u32) -> Event {
     let children = json!([{"shard": 1, "jobs": jobs}]);
-    event(json!({"job_parent_deleted": {"parent": job_id(1), "name": "g/j1", "children": children}}))
+    event(json!({"job": {"parent_deleted": {"parent": job_id(1), "name": "g/j1", "children": children}}}))
 }
 
 fn group() -> Event {
-    event(json!({"group_defined": {"group": 1, "name": "g", "shard": 1, "worker_key": "aa", "settings": {}}}))
+    event(
+        json!({"catalogue": {"group_defined": {"group": 1, "name": "g", "shard": 1, "worker_key": "aa", "settings": {}}}}),
+    )
 }
 
 fn asked() -> Event {
     let deletion = json!({"delete": {"job": job_id(1)}});
-    event(json!({"unfinished_queried": {"question": 1, "deletion": deletion, "jobs": [job_id(1)]}}))
+    event(
+        json!({"deletion": {"unfinished_queried": {"question": 1, "deletion": deletion, "jobs": [job_id(1)]}}}),
+    )
 }
 
 fn heard(unfinished: &[u64]) -> Event {
     let unfinished = unfinished.iter().map(|n| json!({"job": job_id(*n), "batches": 1, "newest": 4_097}));
     let unfinished: Vec<_> = unfinished.collect();
-    event(json!({"unfinished_received": {"question": 1, "from": 1, "jobs": unfinished}}))
+    event(json!({"deletion": {"unfinished_received": {"question": 1, "from": 1, "jobs": unfinished}}}))
 }
 
 fn deleted() -> Event {
-    event(json!({"job_deleted": {"job": job_id(1)}}))
+    event(json!({"job": {"deleted": {"job": job_id(1)}}}))
 }
 
 fn cancelled() -> Event {
-    event(json!({"job_cancelled": {"job": job_id(1), "shard": 1, "by": {"app": "a"}}}))
+    event(json!({"job": {"cancelled": {"job": job_id(1), "shard": 1, "by": {"app": "a"}}}}))
 }
 
 fn decided(answer: &str) -> Event {
-    event(json!({"deletion_decided": {"question": 1, "outcome": {"answered": answer}}}))
+    event(json!({"deletion": {"decided": {"question": 1, "outcome": {"answered": answer}}}}))
 }
 
 fn refused() -> Event {
     let rejection = json!({"job_in_use": {"job": "g/j1", "reason": "it has unfinished batches"}});
-    event(json!({"deletion_decided": {"question": 1, "outcome": {"refused": rejection}}}))
+    event(json!({"deletion": {"decided": {"question": 1, "outcome": {"refused": rejection}}}}))
 }

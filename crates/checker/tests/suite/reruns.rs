@@ -87,7 +87,7 @@ fn whole() -> Vec<Event> {
         asked(),
         heard(),
         planned(1, &[(1, 0, &[]), (2, 0, &[1])]),
-        event(json!({"rerun_planned": {"rerun": 4096, "batches": 2}})),
+        event(json!({"rerun": {"planned": {"rerun": 4096, "batches": 2}}})),
         approved(),
         ordered(&[(1, 1)]),
         run_finished(1, "success"),
@@ -108,7 +108,7 @@ fn up_to(reach: &str) -> History {
 fn left_out(from: &str) -> History {
     let times = json!([{"job": job_id(2), "from": from, "reason": "beyond_reach"}]);
     let mut events = whole();
-    events.insert(5, event(json!({"jobs_skipped": {"rerun": 4096, "jobs": [], "times": times}})));
+    events.insert(5, event(json!({"rerun": {"jobs_skipped": {"rerun": 4096, "jobs": [], "times": times}}})));
     of(events)
 }
 
@@ -123,7 +123,7 @@ fn of_failed(failed: bool) -> History {
 fn failed_and_blocked(failed: bool) -> Vec<Event> {
     let mut events = whole()[2..9].to_vec();
     events.push(run_finished(1, if failed { "failed" } else { "success" }));
-    events.push(event(json!({"runs_blocked": {"rerun": 4096, "numbers": [2]}})));
+    events.push(event(json!({"rerun": {"runs_blocked": {"rerun": 4096, "numbers": [2]}}})));
     events.push(over("done_with_failures"));
     events
 }
@@ -167,7 +167,7 @@ fn told(result: &str) -> History {
         .command([generated(1, 3, place)])
         .command([finished(1, "success")])
         .on(0, 0)
-        .command([event(json!({"run_finished": end}))])
+        .command([event(json!({"rerun": {"run_finished": end}}))])
 }
 
 fn of(events: Vec<Event>) -> History {
@@ -175,7 +175,7 @@ fn of(events: Vec<Event>) -> History {
 }
 
 fn defined(n: u64, more: Value) -> Event {
-    event(json!({"job_defined": {"definition": definition(n, more), "enabled": true}}))
+    event(json!({"job": {"defined": {"definition": definition(n, more), "enabled": true}}}))
 }
 
 fn requested() -> Event {
@@ -191,18 +191,20 @@ fn rerun_of(day: &str, reach: Option<&str>) -> Event {
         spec["reach"] = json!(reach);
     }
     let jobs = json!([{"job": job_id(1), "version": 1, "touches": 1}, {"job": job_id(2), "version": 1}]);
-    event(json!({"rerun_requested": {
+    event(json!({"rerun": {"requested": {
         "rerun": 4096, "spec": spec, "by": {"app": "test"}, "jobs": jobs, "groups": ["g"],
-    }}))
+    }}}))
 }
 
 fn asked() -> Event {
     let of = |n| json!({"job": job_id(n), "times": [DAY[1]]});
-    event(json!({"runs_queried": {"rerun": 4096, "part": 1, "shard": 1, "asked": [of(1), of(2)], "upto": 2}}))
+    event(
+        json!({"rerun": {"runs_queried": {"rerun": 4096, "part": 1, "shard": 1, "asked": [of(1), of(2)], "upto": 2}}}),
+    )
 }
 
 fn heard() -> Event {
-    event(json!({"runs_received": {"rerun": 4096, "part": 1, "from": 1}}))
+    event(json!({"rerun": {"runs_received": {"rerun": 4096, "part": 1, "from": 1}}}))
 }
 
 /// Job, day before, and what it waits for.
@@ -211,15 +213,15 @@ fn planned(first: u32, batches: &[(u64, usize, &[u32])]) -> Event {
         .iter()
         .map(|(n, back, after)| json!({"job": job_id(*n), "logical_time": DAY[1 - back], "after": after}))
         .collect();
-    event(json!({"batches_planned": {"rerun": 4096, "first": first, "batches": batches}}))
+    event(json!({"rerun": {"batches_planned": {"rerun": 4096, "first": first, "batches": batches}}}))
 }
 
 fn approved() -> Event {
-    event(json!({"rerun_approved": {"rerun": 4096, "by": {"app": "test"}}}))
+    event(json!({"rerun": {"approved": {"rerun": 4096, "by": {"app": "test"}}}}))
 }
 
 fn cancelled() -> Event {
-    event(json!({"rerun_cancelled": {"rerun": 4096, "by": {"app": "test"}}}))
+    event(json!({"rerun": {"cancelled": {"rerun": 4096, "by": {"app": "test"}}}}))
 }
 
 fn ordered(runs: &[(u32, u64)]) -> Event {
@@ -227,14 +229,14 @@ fn ordered(runs: &[(u32, u64)]) -> Event {
         .iter()
         .map(|(number, n)| json!({"number": number, "job": job_id(*n), "logical_time": DAY[1]}))
         .collect();
-    event(json!({"runs_requested": {"rerun": 4096, "runs": runs}}))
+    event(json!({"rerun": {"runs_requested": {"rerun": 4096, "runs": runs}}}))
 }
 
 fn run_finished(number: u32, result: &str) -> Event {
     let end = json!({"finished": {"batch": batch_id(u64::from(number)), "result": result}});
-    event(json!({"run_finished": {"rerun": 4096, "number": number, "end": end}}))
+    event(json!({"rerun": {"run_finished": {"rerun": 4096, "number": number, "end": end}}}))
 }
 
 fn over(result: &str) -> Event {
-    event(json!({"rerun_finished": {"rerun": 4096, "result": result}}))
+    event(json!({"rerun": {"finished": {"rerun": 4096, "result": result}}}))
 }

@@ -35,7 +35,7 @@ pub(crate) fn cases() -> Vec<Case> {
             rule,
             "a message that was not sent",
             both(),
-            both().command([message(3), event(json!({"job_dropped": {"job": job_id(1)}}))]),
+            both().command([message(3), event(json!({"replication": {"job_dropped": {"job": job_id(1)}}}))]),
         ),
         case(
             Invariant::VersionsRise,
@@ -55,7 +55,9 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn defined_group() -> Event {
-    event(json!({"group_defined": {"group": 1, "name": "g", "shard": 1, "worker_key": "k", "settings": {}}}))
+    event(
+        json!({"catalogue": {"group_defined": {"group": 1, "name": "g", "shard": 1, "worker_key": "k", "settings": {}}}}),
+    )
 }
 
 fn group() -> Event {
@@ -63,17 +65,19 @@ fn group() -> Event {
 }
 
 fn defined(version: u32) -> Event {
-    event(json!({"job_defined": {"definition": definition(1, json!({"version": version})), "enabled": true}}))
+    event(
+        json!({"job": {"defined": {"definition": definition(1, json!({"version": version})), "enabled": true}}}),
+    )
 }
 
 fn received(more: Value) -> Event {
-    event(json!({"job_replicated": {"definition": definition(1, more), "enabled": true}}))
+    event(json!({"replication": {"job_replicated": {"definition": definition(1, more), "enabled": true}}}))
 }
 
 fn message(number: u64) -> Event {
-    event(json!({"message_received": {"from": 0, "number": number}}))
+    event(json!({"partition": {"message_received": {"from": 0, "number": number}}}))
 }
 
 fn acknowledged(upto: u64) -> Event {
-    event(json!({"outbox_acknowledged": {"to": 1, "upto": upto}}))
+    event(json!({"partition": {"outbox_acknowledged": {"to": 1, "upto": upto}}}))
 }

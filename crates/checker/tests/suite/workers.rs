@@ -14,11 +14,11 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn of(what: &str, worker: &str, incarnation: &str) -> Event {
-    event(json!({what: {"worker": worker, "incarnation": incarnation}}))
+    event(json!({"worker": {what: {"worker": worker, "incarnation": incarnation}}}))
 }
 
 fn lost() -> Event {
-    of("worker_lost", "w", "i")
+    of("lost", "w", "i")
 }
 
 fn given_up() -> [Event; 2] {
@@ -32,7 +32,9 @@ fn leases() -> Vec<Case> {
     let over = || silent().at("2026-03-02T10:10:35.000Z");
     let [gone, again] = given_up();
     let group = |settings: serde_json::Value| {
-        event(json!({"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
+        event(
+            json!({"replication": {"group_replicated": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}}),
+        )
     };
     // A worker goes by what it was told when it registered last.
     let hold = || {
@@ -41,7 +43,7 @@ fn leases() -> Vec<Case> {
     };
     let reborn = || {
         let told = [group(json!({"lease_ms": 60_000})), registered("w", "j", 4)];
-        running().command(told).pass(31).observed([of("worker_lost", "w", "j")])
+        running().command(told).pass(31).observed([of("lost", "w", "j")])
     };
     let shorter = || running().command([group(json!({"lease_ms": 60_000}))]).pass(31).observed([lost()]);
     vec![
@@ -89,16 +91,16 @@ fn lives() -> Vec<Case> {
         case(
             rule,
             "lost twice",
-            silent().command([of("worker_recovered", "w", "i")]).observed([lost()]),
+            silent().command([of("recovered", "w", "i")]).observed([lost()]),
             silent().observed([lost()]),
         ),
         case(
             rule,
             "found without loss",
-            silent().command([of("worker_recovered", "w", "i")]),
-            world().command([of("worker_recovered", "w", "i")]),
+            silent().command([of("recovered", "w", "i")]),
+            world().command([of("recovered", "w", "i")]),
         ),
-        case(rule, "lost in another life", silent(), world().observed([of("worker_lost", "w", "j")])),
+        case(rule, "lost in another life", silent(), world().observed([of("lost", "w", "j")])),
         case(
             rule,
             "expired without loss",
@@ -123,7 +125,7 @@ fn lives() -> Vec<Case> {
 fn conditions() -> Vec<Case> {
     let rule = Invariant::AssignedOnlyWhenConditionsHeld;
     let given = |history: History| history.timer([assigned(1, 1, "w", 1)]);
-    let drained = || waiting().command([event(json!({"worker_drained": {"worker": "w"}}))]);
+    let drained = || waiting().command([event(json!({"worker": {"drained": {"worker": "w"}}}))]);
     let pinned =
         |host: &str| world().command([job(3, json!({"host": host}))]).command([generated(1, 3, json!({}))]);
     let back = || waiting().pass(31).observed([lost()]);
@@ -131,7 +133,7 @@ fn conditions() -> Vec<Case> {
         case(
             rule,
             "EXE-9: the worker is drained",
-            given(drained().command([event(json!({"worker_resumed": {"worker": "w"}}))])),
+            given(drained().command([event(json!({"worker": {"resumed": {"worker": "w"}}}))])),
             given(drained()),
         ),
         case(
@@ -141,12 +143,7 @@ fn conditions() -> Vec<Case> {
             given(drained().command([registered("w", "j", 4)])),
         ),
         case(rule, "DSP-4: the job is pinned elsewhere", given(pinned("host-w")), given(pinned("host-v"))),
-        case(
-            rule,
-            "the worker is lost",
-            given(back().command([of("worker_recovered", "w", "i")])),
-            given(back()),
-        ),
+        case(rule, "the worker is lost", given(back().command([of("recovered", "w", "i")])), given(back())),
         case(rule, "the worker is not there", given(waiting()), waiting().timer([assigned(1, 1, "v", 1)])),
     ]
 }

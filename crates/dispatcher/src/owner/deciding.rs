@@ -162,7 +162,7 @@ mod tests {
     use crate::owner::{Role, Start};
     use tidemill_log::Record;
     use tidemill_model::{
-        Actor, Command, Envelope, Event, Heartbeat, Incarnation, Recorded, ShardId, WorkerId,
+        Actor, Command, Envelope, Event, Heartbeat, Incarnation, Recorded, ShardId, WorkerEvent, WorkerId,
     };
 
     fn heartbeat(worker: &str) -> Command {
@@ -177,7 +177,7 @@ mod tests {
         let mut owner = Owner::new(start);
         owner.role = Role::Owning;
         let shard = ShardId(1);
-        let event = Event::WorkerRegistered {
+        let event = Event::Worker(WorkerEvent::Registered {
             worker: WorkerId::new("w"),
             incarnation: Incarnation::new("1"),
             host: "h".to_owned(),
@@ -186,7 +186,7 @@ mod tests {
             labels: Default::default(),
             settings: None,
             reserved: Default::default(),
-        };
+        });
         let events = vec![Recorded { shard, event }];
         let now = Timestamp::UNIX_EPOCH;
         owner.state.apply(&Envelope { now, resume: None, causes: Vec::new(), events });

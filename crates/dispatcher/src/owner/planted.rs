@@ -1,7 +1,7 @@
 //! What planted bugs of an owner need beyond a line at their place.
 
 use tidemill_engine::{Effect, effects};
-use tidemill_model::{Envelope, Event, Fire, Origin};
+use tidemill_model::{BatchEvent, Envelope, Event, Fire, Origin};
 
 use super::{Output, Owner};
 
@@ -26,7 +26,7 @@ pub(super) fn is_message(effect: &Effect) -> bool {
 /// The envelope as if its fires were still to come.
 pub(super) fn not_fired(mut envelope: Envelope) -> Envelope {
     for recorded in &mut envelope.events {
-        if let Event::BatchGenerated { origin: Origin::Schedule, logical_time, next, .. } =
+        if let Event::Batch(BatchEvent::Generated { origin: Origin::Schedule, logical_time, next, .. }) =
             &mut recorded.event
         {
             *next = Some(Fire { at: *logical_time, logical_time: *logical_time });

@@ -8,7 +8,7 @@ use tidemill_log::{
     Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record,
     Topic, Usage, Waker, append_wait,
 };
-use tidemill_model::{Envelope, Event, Resume, Timestamp};
+use tidemill_model::{Envelope, Event, PartitionEvent, Resume, Timestamp};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -88,7 +88,9 @@ fn accepted_loss_is_on_record_and_leaves_no_owner() {
     let last = envelopes.last().unwrap();
     assert_eq!(last.resume.as_ref().unwrap().offset, 2);
     assert!(last.now > Timestamp::UNIX_EPOCH);
-    let Event::CommandLossAccepted { by, reason, done, kept_from, resumed_at } = &last.events[0].event else {
+    let Event::Partition(PartitionEvent::CommandLossAccepted { by, reason, done, kept_from, resumed_at }) =
+        &last.events[0].event
+    else {
         panic!("{last:?}")
     };
     assert_eq!((&**by, &**reason, *done, *kept_from, *resumed_at), ("me", "restored", 5, 0, 2));

@@ -215,7 +215,10 @@ fn with_schedule(missed_runs: &str) -> Requester {
 fn run_by_hand(requester: &Requester, minutes: i64) -> Command {
     let history = requester.history();
     let job = history.events().find_map(|event| match event {
-        tidemill_model::Event::JobReplicated { definition, .. } => Some(definition.id),
+        tidemill_model::Event::Replication(tidemill_model::ReplicationEvent::JobReplicated {
+            definition,
+            ..
+        }) => Some(definition.id),
         _ => None,
     });
     let at = crate::kit::requester::MIDNIGHT + jiff::SignedDuration::from_mins(minutes);
@@ -247,8 +250,8 @@ fn timer_waits_for_the_commands_below_ends_that_were_asked_for_after_its_time() 
     requester.settle();
     let kinds = requester.kinds_since(before);
     let made: Vec<&String> =
-        kinds.iter().filter(|kind| *kind == "batch_generated" || *kind == "schedule_skipped").collect();
-    assert_eq!(made, ["batch_generated", "schedule_skipped"], "by hand first, and so not by schedule");
+        kinds.iter().filter(|kind| *kind == "batch.generated" || *kind == "schedule.skipped").collect();
+    assert_eq!(made, ["batch.generated", "schedule.skipped"], "by hand first, and so not by schedule");
 }
 
 /// No flood of commands holds a timer up for longer than its own ends.
@@ -266,7 +269,7 @@ fn timer_goes_before_commands_that_came_after_its_ends() {
     requester.step(ends);
     let outputs = requester.drive();
     let kinds = appended_kinds(&outputs);
-    assert_eq!(kinds[..3], ["worker_lost", "batch_generated", "job_submitted"]);
+    assert_eq!(kinds[..3], ["worker.lost", "batch.generated", "job.submitted"]);
     assert!(requester.owner.backlog() > 0, "the flood did not fit into one envelope");
 }
 
@@ -280,10 +283,12 @@ fn catching_up_makes_exactly_what_the_policy_says() {
         requester.another("next");
         requester.own();
         let kinds = requester.kinds_since(before);
-        assert_eq!(kinds.iter().filter(|kind| *kind == "batch_generated").count(), generated, "{policy}");
+        assert_eq!(kinds.iter().filter(|kind| *kind == "batch.generated").count(), generated, "{policy}");
         let history = requester.history();
         let counts = history.events().filter_map(|event| match event {
-            tidemill_model::Event::ScheduleSkipped { count, .. } => Some(*count),
+            tidemill_model::Event::Schedule(tidemill_model::ScheduleEvent::Skipped { count, .. }) => {
+                Some(*count)
+            }
             _ => None,
         });
         assert_eq!(counts.sum::<u64>(), skipped, "{policy}");
@@ -307,9 +312,9 @@ fn what_was_requested_during_the_outage_counts_before_the_missed_fires() {
     let made: Vec<&str> = kinds
         .iter()
         .map(String::as_str)
-        .filter(|k| ["batch_generated", "schedule_skipped"].contains(k))
+        .filter(|k| ["batch.generated", "schedule.skipped"].contains(k))
         .collect();
-    assert_eq!(made, ["batch_generated", "batch_generated", "schedule_skipped", "batch_generated"]);
+    assert_eq!(made, ["batch.generated", "batch.generated", "schedule.skipped", "batch.generated"]);
 }
 
 fn brisk() -> GroupSettings {
@@ -331,8 +336,8 @@ fn silence_is_counted_by_the_monotonic_clock_only() {
         requester.moment = moment;
         requester.settle();
         let kinds = requester.kinds();
-        let lost = kinds.iter().filter(|kind| *kind == "worker_lost").count();
-        (lost, kinds.iter().filter(|kind| *kind == "lease_expired").count())
+        let lost = kinds.iter().filter(|kind| *kind == "worker.lost").count();
+        (lost, kinds.iter().filter(|kind| *kind == "lease.expired").count())
     };
     assert_eq!(lost_at(at(29_999, 34_000)), (0, 0), "the wall clock is ahead");
     assert_eq!(lost_at(at(30_251, 26_000)), (1, 0), "the wall clock is behind");
@@ -359,7 +364,7 @@ fn nobody_is_lost_before_everything_up_to_the_ends_was_read() {
     assert_eq!(requester.kinds_since(before), Vec::<String>::new());
     requester.pass(30_251);
     requester.settle();
-    assert_eq!(requester.kinds_since(before), ["worker_lost"]);
+    assert_eq!(requester.kinds_since(before), ["worker.lost"]);
 }
 
 /// Rule 9. The present life would be lost, its lease over, and a second attempt started beside its first.
@@ -396,7 +401,7 @@ fn silence_counts_from_the_claim_of_a_new_owner() {
     assert_eq!(requester.kinds_since(before), Vec::<String>::new());
     requester.pass(1_500);
     requester.settle();
-    assert_eq!(requester.kinds_since(before), ["worker_lost"]);
+    assert_eq!(requester.kinds_since(before), ["worker.lost"]);
 }
 
 /// Rule 10.
@@ -671,11 +676,11 @@ fn retry_comes_due_by_a_timer() {
     }
     requester.pass(19_999);
     requester.settle();
-    assert!(!requester.kinds().contains(&"retry_due".to_owned()));
+    assert!(!requester.kinds().contains(&"retry.due".to_owned()));
     requester.pass(1);
     requester.settle();
     let kinds = requester.kinds();
-    assert_eq!(kinds[kinds.len() - 2..], ["retry_due", "batch_assigned"]);
+    assert_eq!(kinds[kinds.len() - 2..], ["retry.due", "batch.assigned"]);
 }
 
 /// The catalogue's messages to a shard are sent again until they are acknowledged.
@@ -709,7 +714,7 @@ fn messages_between_shards_are_sent_again_until_acknowledged() {
     requester.settle();
     requester.pass(60_000);
     assert_eq!(sends(&requester.drive()), 0, "acknowledged");
-    assert_eq!(requester.history().count("group_replicated"), 1, "a repeat changes nothing");
+    assert_eq!(requester.history().count("group.replicated"), 1, "a repeat changes nothing");
 }
 
 /// Rule 7, 33d909e: under load, where the next append is under way before the last one was read, a lost message
@@ -762,7 +767,7 @@ fn a_shortened_lease_counts_for_workers_that_were_told_of_it() {
         requester.pass(ms);
         requester.settle();
         requester.settle();
-        requester.kinds().contains(&"lease_expired".to_owned())
+        requester.kinds().contains(&"lease.expired".to_owned())
     };
     assert!(!expired_after(2_000));
     assert!(!expired_after(62_000), "65 s, its lease and margin, are not over");

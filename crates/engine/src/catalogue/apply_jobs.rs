@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
 use tidemill_model::{
-    Actor, Answer, Deletion, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId,
-    JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
+    Actor, Answer, Deletion, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobEvent,
+    JobId, JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
 };
 
 use super::accept::{
@@ -140,7 +140,7 @@ impl Catalogue {
         let definition = Arc::new(definition);
         self.check_all_stay([&definition])?;
         self.check_graph(&[Arc::clone(&definition)], self.reach_of(Some(by)), |_| String::new())?;
-        let event = Event::JobDefined { definition, enabled, unnamed: true, previous_name: None };
+        let event = Event::Job(JobEvent::Defined { definition, enabled, unnamed: true, previous_name: None });
         Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))
     }
 
@@ -396,7 +396,11 @@ impl Catalogue {
             let job = definition.id;
             fields.push("enabled".to_owned());
             let change = change_of(&old.definition, JobChangeKind::Changed, fields);
-            let event = if enabled { Event::JobEnabled { job } } else { Event::JobDisabled { job } };
+            let event = if enabled {
+                Event::Job(JobEvent::Enabled { job })
+            } else {
+                Event::Job(JobEvent::Disabled { job })
+            };
             return (Some(event), change);
         }
         if old.enabled != enabled {

@@ -12,7 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{Actor, Answer, BulkAction, BulkId, BulkOutcome, Event, Rejection, ShardId, bounds};
+use tidemill_model::{
+    Actor, Answer, BulkAction, BulkEvent, BulkId, BulkOutcome, Event, Rejection, ShardId, bounds,
+};
 
 use super::Catalogue;
 use crate::decision::Decision;
@@ -33,6 +35,13 @@ pub(crate) struct Bulks {
 }
 
 impl Catalogue {
+    pub(super) fn apply_bulk(&mut self, event: &BulkEvent) {
+        match event {
+            BulkEvent::Requested { bulk, items, .. } => self.bulk_requested(*bulk, items),
+            BulkEvent::Advanced { bulk, outcomes, ended } => self.bulk_advanced(*bulk, outcomes, *ended),
+        }
+    }
+
     pub(super) fn request_bulk(
         &self,
         action: BulkAction,
@@ -56,7 +65,7 @@ impl Catalogue {
         }
         let bulk = BulkId::mint(self.bulks.minted + 1, ShardId::CATALOGUE);
         let (items, reason, by) = (items.to_vec(), reason.to_owned(), by.clone());
-        let event = Event::BulkRequested { bulk, action, items, reason, by };
+        let event = Event::Bulk(BulkEvent::Requested { bulk, action, items, reason, by });
         Ok(Decision::answered(vec![event], Answer::Bulk { bulk }))
     }
 
@@ -80,7 +89,8 @@ impl Catalogue {
             })
             .collect();
         let ended = left.len() <= usize::from(planted!(ItemNeverDecided));
-        let event = (!outcomes.is_empty()).then_some(Event::BulkAdvanced { bulk, outcomes, ended });
+        let event =
+            (!outcomes.is_empty()).then_some(Event::Bulk(BulkEvent::Advanced { bulk, outcomes, ended }));
         Ok(Decision::answered(event.into_iter().collect(), Answer::Done))
     }
 

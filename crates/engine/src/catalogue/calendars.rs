@@ -9,8 +9,8 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use tidemill_calendar::{Days, Zone};
 use tidemill_model::{
-    Answer, Calendar, CalendarName, CalendarSpec, CalendarUse, Event, JobDefinition, Rejection, ShardId,
-    ShardMessage, bounds,
+    Answer, Calendar, CalendarName, CalendarSpec, CalendarUse, CatalogueEvent, Event, JobDefinition,
+    Rejection, ShardId, ShardMessage, bounds,
 };
 
 use super::Catalogue;
@@ -87,7 +87,10 @@ impl Catalogue {
         }
         let version = self.calendars.version + 1;
         let calendar = Arc::new(Calendar { version, spec });
-        Ok(Decision::answered(vec![Event::CalendarDefined { calendar }], Answer::Calendar { version }))
+        Ok(Decision::answered(
+            vec![Event::Catalogue(CatalogueEvent::CalendarDefined { calendar })],
+            Answer::Calendar { version },
+        ))
     }
 
     pub(super) fn delete_calendar(&self, name: &CalendarName) -> Result<Decision, Rejection> {
@@ -106,7 +109,10 @@ impl Catalogue {
             let reason = format!("{} use it; let them keep to another one first", users.join(", "));
             return Err(Rejection::CalendarInUse { calendar: name.to_string(), reason });
         }
-        Ok(Decision::answered(vec![Event::CalendarDeleted { name: name.clone() }], Answer::Done))
+        Ok(Decision::answered(
+            vec![Event::Catalogue(CatalogueEvent::CalendarDeleted { name: name.clone() })],
+            Answer::Done,
+        ))
     }
 
     pub(super) fn calendar_defined(&mut self, calendar: &Arc<Calendar>) {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Actor, Answer, Event, Freeze, FreezeScope, GroupName, Rejection, ShardId, ShardMessage, Timestamp, bounds,
+    Actor, Answer, CatalogueEvent, Event, Freeze, FreezeScope, GroupName, Rejection, ShardId, ShardMessage,
+    Timestamp, bounds,
 };
 
 use super::Catalogue;
@@ -37,7 +38,7 @@ impl Catalogue {
             return Err(Rejection::field("reason", reason, rule));
         }
         let freeze = Freeze { latest, by: by.clone(), reason: reason.to_owned() };
-        let event = Event::FreezeSet { group: group.cloned(), freeze };
+        let event = Event::Catalogue(CatalogueEvent::FreezeSet { group: group.cloned(), freeze });
         Ok(Decision::answered(vec![event], Answer::Done))
     }
 
@@ -53,7 +54,11 @@ impl Catalogue {
             let rule = format!("must be at most {} characters", bounds::REASON_CHARS);
             return Err(Rejection::field("reason", reason, rule));
         }
-        let event = Event::FreezeLifted { group: group.cloned(), by: by.clone(), reason: reason.to_owned() };
+        let event = Event::Catalogue(CatalogueEvent::FreezeLifted {
+            group: group.cloned(),
+            by: by.clone(),
+            reason: reason.to_owned(),
+        });
         let events = self.freezes.get(group).map(|_| event);
         Ok(Decision::answered(events.into_iter().collect(), Answer::Done))
     }

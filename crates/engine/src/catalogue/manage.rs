@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use tidemill_model::{
-    Account, Answer, Deletion, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Role, ShardId,
+    Account, Answer, CatalogueEvent, Deletion, Event, GroupId, GroupName, GroupSettings, JobEvent, JobId,
+    Rejection, Role, ShardId,
     bounds::{self, settings},
 };
 
@@ -80,13 +81,13 @@ impl Catalogue {
         if known.is_some_and(|known| known.worker_key == worker_key && known.settings == *settings) {
             return Ok(Decision::answered(Vec::new(), answer));
         }
-        let event = Event::GroupDefined {
+        let event = Event::Catalogue(CatalogueEvent::GroupDefined {
             group,
             name: name.clone(),
             shard,
             worker_key: worker_key.to_owned(),
             settings: settings.clone(),
-        };
+        });
         Ok(Decision::answered(vec![event], answer))
     }
 
@@ -130,13 +131,13 @@ impl Catalogue {
             return Err(Rejection::LimitReached { what, limit: most as u64 });
         }
         Ok(Decision::answered(
-            vec![Event::KeyDefined {
+            vec![Event::Catalogue(CatalogueEvent::KeyDefined {
                 app: app.to_owned(),
                 hash: hash.to_ascii_lowercase(),
                 role,
                 groups: groups.to_vec(),
                 run_as: run_as.clone(),
-            }],
+            })],
             Answer::Done,
         ))
     }
@@ -146,7 +147,10 @@ impl Catalogue {
             return Err(Rejection::unknown("key", app));
         }
         self.check_not_last(app)?;
-        Ok(Decision::answered(vec![Event::KeyRevoked { app: app.to_owned() }], Answer::Done))
+        Ok(Decision::answered(
+            vec![Event::Catalogue(CatalogueEvent::KeyRevoked { app: app.to_owned() })],
+            Answer::Done,
+        ))
     }
 
     /// Without a super-administrator nobody could define keys any more.
@@ -162,7 +166,11 @@ impl Catalogue {
     pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Result<Decision, Rejection> {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
         self.check_stays(job)?;
-        let event = if enabled { Event::JobEnabled { job } } else { Event::JobDisabled { job } };
+        let event = if enabled {
+            Event::Job(JobEvent::Enabled { job })
+        } else {
+            Event::Job(JobEvent::Disabled { job })
+        };
         let events = if known.enabled == enabled { Vec::new() } else { vec![event] };
         Ok(Decision::answered(events, Answer::Done))
     }

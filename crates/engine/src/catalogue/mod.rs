@@ -30,8 +30,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_model::{
-    Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobId, JobName, Rejection, RequestId,
-    ShardId, ShardMessage, Timestamp,
+    CatalogueEvent, Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobEvent, JobId,
+    JobName, PartitionEvent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
 };
 
 pub(crate) use self::accept::{check_parameters, check_program};
@@ -218,7 +218,31 @@ impl Catalogue {
 
     pub(crate) fn apply(&mut self, now: Timestamp, event: &Event) {
         match event {
-            Event::GroupDefined { group, name, shard, worker_key, settings } => {
+            Event::Catalogue(event) => self.apply_catalogue(event),
+            Event::Job(event) => self.apply_job(now, event),
+            Event::Deletion(event) => self.apply_deletion(now, event),
+            Event::Permit(event) => self.apply_permit(now, event),
+            Event::Apply(event) => self.apply_apply(now, event),
+            Event::Observation(event) => self.apply_observation(now, event),
+            Event::Rerun(event) => self.apply_rerun(event),
+            Event::Bulk(event) => self.apply_bulk(event),
+            Event::Partition(event) => self.apply_partition(event),
+            Event::Replication(_)
+            | Event::Subscription(_)
+            | Event::Transfer(_)
+            | Event::Task(_)
+            | Event::Batch(_)
+            | Event::Schedule(_)
+            | Event::Attempt(_)
+            | Event::FinalCommand(_)
+            | Event::Worker(_)
+            | Event::Alarm(_) => {}
+        }
+    }
+
+    fn apply_catalogue(&mut self, event: &CatalogueEvent) {
+        match event {
+            CatalogueEvent::GroupDefined { group, name, shard, worker_key, settings } => {
                 let message = ShardMessage::Group {
                     id: *group,
                     name: name.clone(),
@@ -235,17 +259,33 @@ impl Catalogue {
                 let group = Group { id: *group, shard: *shard, worker_key, settings };
                 self.groups.insert(name.clone(), group);
             }
-            Event::KeyDefined { app, role, groups, run_as, .. } => {
+            CatalogueEvent::KeyDefined { app, role, groups, run_as, .. } => {
                 let groups = groups.iter().cloned().collect();
                 let key = Key { role: *role, groups, run_as: run_as.clone() };
                 self.keys.insert(app.clone(), key);
             }
-            Event::KeyRevoked { app } => {
+            CatalogueEvent::KeyRevoked { app } => {
                 self.keys.remove(app);
             }
-            Event::FreezeSet { group, freeze } => self.frozen(group.as_ref(), Some(freeze)),
-            Event::FreezeLifted { group, .. } => self.frozen(group.as_ref(), None),
-            Event::JobDefined { definition, enabled, unnamed, previous_name } => {
+            CatalogueEvent::FreezeSet { group, freeze } => self.frozen(group.as_ref(), Some(freeze)),
+            CatalogueEvent::FreezeLifted { group, .. } => self.frozen(group.as_ref(), None),
+            CatalogueEvent::CalendarDefined { calendar } => self.calendar_defined(calendar),
+            CatalogueEvent::CalendarDeleted { name } => self.calendar_deleted(name),
+            // Templates and users of pull tasks.
+            CatalogueEvent::TemplateDefined { template } => self.template_defined(template),
+            CatalogueEvent::TemplateDeleted { name } => self.template_deleted(name),
+            CatalogueEvent::UsersAssigned { shard, users, .. } => self.users_assigned(*shard, users),
+            CatalogueEvent::UserMoveRequested { .. } => self.user_move_requested(event),
+            CatalogueEvent::UserMoved { .. } => self.user_moved(event),
+            CatalogueEvent::UserMoveRejected { user, .. } => self.user_move_rejected(user),
+            CatalogueEvent::PoolDefined { pool } => self.pool_defined(pool),
+            CatalogueEvent::PoolDeleted { name } => self.pool_deleted(name),
+        }
+    }
+
+    fn apply_job(&mut self, now: Timestamp, event: &JobEvent) {
+        match event {
+            JobEvent::Defined { definition, enabled, unnamed, previous_name } => {
                 if let Some(previous) = previous_name {
                     self.names.remove(&(definition.group.clone(), previous.clone()));
                 }
@@ -253,158 +293,33 @@ impl Catalogue {
                 let message = ShardMessage::Job { definition: Arc::clone(&definition), enabled };
                 self.job_defined(Job { definition, enabled, unnamed: *unnamed }, message);
             }
-            Event::JobMoveRequested { .. } => self.job_move_requested(event),
-            Event::JobMoved { .. } => self.job_moved(event),
-            Event::JobMoveRejected { job, .. } => self.job_move_rejected(*job),
-            Event::JobEnabled { job } => self.switched(*job, true),
-            Event::JobDisabled { job } => self.switched(*job, false),
-            Event::JobDeleted { job } => self.job_deleted(*job),
-            Event::JobParentDeleted { parent, name, children } => {
+            JobEvent::MoveRequested { .. } => self.job_move_requested(event),
+            JobEvent::Moved { .. } => self.job_moved(event),
+            JobEvent::MoveRejected { job, .. } => self.job_move_rejected(*job),
+            JobEvent::Enabled { job } => self.switched(*job, true),
+            JobEvent::Disabled { job } => self.switched(*job, false),
+            JobEvent::Deleted { job } => self.job_deleted(*job),
+            JobEvent::ParentDeleted { parent, name, children } => {
                 self.job_parent_deleted(now, *parent, name, children);
             }
-            Event::UnfinishedQueried { .. } => self.unfinished_queried(now, event),
-            Event::UnfinishedReceived { question, from, jobs } => {
-                self.unfinished_received(*question, *from, jobs)
-            }
-            Event::DeletionDecided { question, .. } => {
-                self.pending.remove(question);
-            }
-            Event::JobCancelled { job, shard, by } => {
+            JobEvent::Cancelled { job, shard, by } => {
                 self.mailbox.send(*shard, ShardMessage::Cancel { job: *job, by: by.clone() });
             }
-            Event::CalendarDefined { calendar } => self.calendar_defined(calendar),
-            Event::CalendarDeleted { name } => self.calendar_deleted(name),
-            // Templates and users of pull tasks.
-            Event::TemplateDefined { template } => self.template_defined(template),
-            Event::TemplateDeleted { name } => self.template_deleted(name),
-            Event::UsersAssigned { shard, users, .. } => self.users_assigned(*shard, users),
-            Event::UserMoveRequested { .. } => self.user_move_requested(event),
-            Event::UserMoved { .. } => self.user_moved(event),
-            Event::UserMoveRejected { user, .. } => self.user_move_rejected(user),
-            Event::PoolDefined { pool } => self.pool_defined(pool),
-            Event::PoolDeleted { name } => self.pool_deleted(name),
-            Event::PermitReportReceived { from, report } => self.permit_report_received(now, *from, report),
-            Event::PermitsGranted { to, pools, permits } => self.permits_granted(*to, pools, *permits),
-            Event::RateLimitReset { name } => self.rate_limit_reset(now, name),
-            Event::JobsStaged { .. }
-            | Event::StagingDiscarded { .. }
-            | Event::ApplyCommitted { .. }
-            | Event::ApplyAdvanced { .. }
-            | Event::ApplyFinished { .. } => self.fold_staging(now, event),
-            Event::ThirdPartyReported { .. }
-            | Event::ThirdPartyEvicted { .. }
-            | Event::ProbesLate { .. }
-            | Event::ProbesRecovered { .. }
-            | Event::ProbesRequested { batch: None, .. } => self.fold_reports(now, event),
-            Event::RerunRequested { .. }
-            | Event::RunsQueried { .. }
-            | Event::RunsReceived { .. }
-            | Event::JobsSkipped { .. }
-            | Event::BatchesPlanned { .. }
-            | Event::RerunPlanned { .. }
-            | Event::RerunApproved { .. }
-            | Event::RunsRequested { .. }
-            | Event::RunFinished { .. }
-            | Event::RunsBlocked { .. }
-            | Event::RerunPaused { .. }
-            | Event::RerunResumed { .. }
-            | Event::RerunCancelled { .. }
-            | Event::RerunFinished { .. } => self.fold_rerun(event),
-            Event::BulkRequested { bulk, items, .. } => self.bulk_requested(*bulk, items),
-            Event::BulkAdvanced { bulk, outcomes, ended } => self.bulk_advanced(*bulk, outcomes, *ended),
-            Event::MessageReceived { from, number } => self.mailbox.receive(*from, *number),
-            Event::OutboxAcknowledged { to, upto } => self.mailbox.acknowledge(*to, *upto),
-            // Facts of group shards, which the catalogue's journal never holds for it.
-            Event::UnfinishedReported { .. }
-            | Event::RunsReported { .. }
-            | Event::RunSkipped { .. }
-            | Event::CancellationReplicated { .. }
-            | Event::ParentsReplicated { .. }
-            | Event::ParentStatusUpdated { .. }
-            | Event::ParentGenerationsReceived { .. }
-            | Event::ParentTimesReceived { .. }
-            | Event::ParentSubscribed { .. }
-            | Event::ParentTimesSubscribed { .. }
-            | Event::ParentTimesUnsubscribed { .. }
-            | Event::TemplateReplicated { .. }
-            | Event::TemplateDropped { .. }
-            | Event::UsersReplicated { .. }
-            | Event::UserDetached { .. }
-            | Event::UserDetachRejected { .. }
-            | Event::UserAttached { .. }
-            | Event::TaskCreated { .. }
-            | Event::TaskChanged { .. }
-            | Event::TaskDeleted { .. }
-            | Event::TaskGranted { .. }
-            | Event::TaskCompleted { .. }
-            | Event::GrantReturned { .. }
-            | Event::GrantExpired { .. }
-            | Event::TasksPurged { .. }
-            | Event::PoolReplicated { .. }
-            | Event::PoolDropped { .. }
-            | Event::PermitsReceived { .. }
-            | Event::PermitsReported { .. }
-            | Event::GroupReplicated { .. }
-            | Event::JobReplicated { .. }
-            | Event::JobSwitchReplicated { .. }
-            | Event::JobDropped { .. }
-            | Event::ParentDeletionReplicated { .. }
-            | Event::JobDetached { .. }
-            | Event::JobDetachRejected { .. }
-            | Event::JobAttached { .. }
-            | Event::JobSubmitted { .. }
-            | Event::BatchGenerated { .. }
-            | Event::ScheduleSkipped { .. }
-            | Event::CalendarReplicated { .. }
-            | Event::CalendarDropped { .. }
-            | Event::ScheduleRescheduled { .. }
-            | Event::GenerationFailed { .. }
-            | Event::FreezeReplicated { .. }
-            | Event::StartDue { .. }
-            | Event::DependencySatisfied { .. }
-            | Event::DependencyRevoked { .. }
-            | Event::BatchAssigned { .. }
-            | Event::AssignmentReturned { .. }
-            | Event::StartGranted { .. }
-            | Event::AttemptStarted { .. }
-            | Event::UserCodeReported { .. }
-            | Event::FinalCommandAssigned { .. }
-            | Event::FinalCommandGranted { .. }
-            | Event::FinalCommandFinished { .. }
-            | Event::FinalCommandNotRun { .. }
-            | Event::WorkerUnready { .. }
-            | Event::WorkerReady { .. }
-            | Event::AttemptFinished { .. }
-            | Event::RetryScheduled { .. }
-            | Event::RetryDue { .. }
-            | Event::KillRequested { .. }
-            | Event::BatchFinished { .. }
-            | Event::BatchResultOverridden { .. }
-            | Event::BatchBlocked { .. }
-            | Event::BatchUnblocked { .. }
-            | Event::TimeoutReached { .. }
-            | Event::AlarmRaised { .. }
-            | Event::HistoryEvicted { .. }
-            | Event::ExternalDependencyRegistered { .. }
-            | Event::ExternalDependencySatisfied { .. }
-            | Event::ExternalDependencyRevoked { .. }
-            | Event::ExternalDependenciesEvicted { .. }
-            | Event::DependencyOverridden { .. }
-            | Event::ProbesRequested { batch: Some(_), .. }
-            | Event::QualityRequested { .. }
-            | Event::QualitySent { .. }
-            | Event::QualityAnswered { .. }
-            | Event::WorkerRegistered { .. }
-            | Event::WorkerMeasured { .. }
-            | Event::WorkerLost { .. }
-            | Event::WorkerRecovered { .. }
-            | Event::LeaseExpired { .. }
-            | Event::WorkerDrained { .. }
-            | Event::WorkerResumed { .. }
-            | Event::CommandDeadLettered { .. }
-            | Event::TimerSuspended { .. }
-            | Event::ClockSet { .. }
-            | Event::CommandLossAccepted { .. } => {}
+            // Facts of group shards.
+            JobEvent::Submitted { .. } => {}
+        }
+    }
+
+    fn apply_partition(&mut self, event: &PartitionEvent) {
+        match event {
+            PartitionEvent::MessageReceived { from, number } => self.mailbox.receive(*from, *number),
+            PartitionEvent::OutboxAcknowledged { to, upto } => self.mailbox.acknowledge(*to, *upto),
+            // Facts of group shards.
+            PartitionEvent::HistoryEvicted { .. }
+            | PartitionEvent::CommandDeadLettered { .. }
+            | PartitionEvent::TimerSuspended { .. }
+            | PartitionEvent::ClockSet { .. }
+            | PartitionEvent::CommandLossAccepted { .. } => {}
         }
     }
 

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, Event, GroupName, InstanceId, JobDefinition, JobId, Mapping, MovedJob, Parent, Rejection,
-    RequestId, ShardId, ShardMessage, Timestamp,
+    Actor, Answer, Event, GroupName, InstanceId, JobDefinition, JobEvent, JobId, Mapping, MovedJob, Parent,
+    Rejection, RequestId, ShardId, ShardMessage, Timestamp,
 };
 
 use super::apply_jobs::{Checked, MAX_LISTED_PARENTS};
@@ -68,7 +68,7 @@ impl Catalogue {
         self.check_move(id, job, to, requester.actor)?;
         self.check_room_for_move(to, group.shard)?;
         let from = self.shard_of(id).ok_or_else(|| Rejection::unknown("group", &job.definition.group))?;
-        Ok(Decision::events(vec![Event::JobMoveRequested {
+        Ok(Decision::events(vec![Event::Job(JobEvent::MoveRequested {
             job: id,
             from,
             to: to.clone(),
@@ -76,7 +76,7 @@ impl Catalogue {
             request: requester.request.cloned(),
             reply_to: requester.reply_to.cloned(),
             by: Some(requester.actor.clone()),
-        }]))
+        })]))
     }
 
     /// Whether the definition can be one of the other group, and nothing of the catalogue needs the job where it is.
@@ -199,7 +199,7 @@ impl Catalogue {
             version: old.version + 1,
             ..old.clone()
         };
-        Some(Event::JobMoved {
+        Some(Event::Job(JobEvent::Moved {
             definition: Arc::new(definition),
             enabled: job.enabled,
             unnamed: job.unnamed,
@@ -209,21 +209,23 @@ impl Catalogue {
             request: request.request.clone(),
             reply_to: request.reply_to.clone(),
             by: request.by.clone(),
-        })
+        }))
     }
 
     pub(super) fn job_not_let_go(&self, id: JobId, reason: &Rejection) -> Event {
         let request = self.moves.get(&id);
-        Event::JobMoveRejected {
+        Event::Job(JobEvent::MoveRejected {
             job: id,
             reason: reason.clone(),
             request: request.and_then(|request| request.request.clone()),
             reply_to: request.and_then(|request| request.reply_to.clone()),
-        }
+        })
     }
 
-    pub(super) fn job_move_requested(&mut self, event: &Event) {
-        let Event::JobMoveRequested { job, from, to, until, request, reply_to, by } = event else { return };
+    pub(super) fn job_move_requested(&mut self, event: &JobEvent) {
+        let JobEvent::MoveRequested { job, from, to, until, request, reply_to, by } = event else {
+            return;
+        };
         if let Some(known) = self.jobs.get(job).filter(|known| !known.unnamed) {
             self.names.insert((to.clone(), known.definition.name.clone()), *job);
         }
@@ -232,8 +234,8 @@ impl Catalogue {
         self.mailbox.send(*from, ShardMessage::DetachJob { job: *job, until: *until });
     }
 
-    pub(super) fn job_moved(&mut self, event: &Event) {
-        let Event::JobMoved { definition, enabled, unnamed, previous_group, moved, .. } = event else {
+    pub(super) fn job_moved(&mut self, event: &JobEvent) {
+        let JobEvent::Moved { definition, enabled, unnamed, previous_group, moved, .. } = event else {
             return;
         };
         self.moves.remove(&definition.id);

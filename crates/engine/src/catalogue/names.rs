@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
-    Actor, Answer, Event, FieldError, GroupName, JobDefinition, JobId, JobName, JobSpec, Rejection, ShardId,
+    Actor, Answer, Event, FieldError, GroupName, JobDefinition, JobEvent, JobId, JobName, JobSpec, Rejection,
+    ShardId,
 };
 
 use super::Catalogue;
@@ -195,7 +196,7 @@ impl Catalogue {
     pub(super) fn defined(&self, definition: std::sync::Arc<JobDefinition>, enabled: bool) -> Event {
         let old = self.jobs.get(&definition.id).map(|job| &job.definition.name);
         let previous_name = old.filter(|old| **old != definition.name).cloned();
-        Event::JobDefined { definition, enabled, unnamed: false, previous_name }
+        Event::Job(JobEvent::Defined { definition, enabled, unnamed: false, previous_name })
     }
 
     /// The job of that name, as it is or as it is to be.

@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
-    Event, JobDefinition, JobId, OrphanedChildren, Rejection, ShardId, ShardMessage, Timestamp,
+    Event, JobDefinition, JobEvent, JobId, OrphanedChildren, Rejection, ShardId, ShardMessage, Timestamp,
 };
 
 use super::{Catalogue, Job, Terms};
@@ -72,7 +72,7 @@ impl Catalogue {
         }
         let name = self.jobs.get(&job)?.definition.full_name();
         let children = shards.into_iter().map(|(shard, jobs)| OrphanedChildren { shard, jobs }).collect();
-        Some(Event::JobParentDeleted { parent: job, name, children })
+        Some(Event::Job(JobEvent::ParentDeleted { parent: job, name, children }))
     }
 
     pub(super) fn job_parent_deleted(

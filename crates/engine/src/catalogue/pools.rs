@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Answer, Event, FieldError, GroupName, JobSpec, LiveAnswer, PermitReport, Pool, PoolHolder, PoolName,
-    PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage, Timestamp, bounds,
+    Answer, CatalogueEvent, Event, FieldError, GroupName, JobSpec, LiveAnswer, PermitEvent, PermitReport,
+    Pool, PoolHolder, PoolName, PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage, Timestamp, bounds,
 };
 
 use super::Catalogue;
@@ -139,7 +139,7 @@ impl Pools {
             let permits = share.wanted.saturating_sub(share.fresh);
             let permits = permits.min(u32::try_from(part).unwrap_or(u32::MAX));
             let permits = permits + u32::from(planted!(PermitGivenAgain));
-            return Some(Event::PermitsGranted { to: key.0, pools: key.1.clone(), permits });
+            return Some(Event::Permit(PermitEvent::Granted { to: key.0, pools: key.1.clone(), permits }));
         }
         None
     }
@@ -156,6 +156,16 @@ impl Pools {
 }
 
 impl Catalogue {
+    pub(super) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
+        match event {
+            PermitEvent::ReportReceived { from, report } => self.permit_report_received(now, *from, report),
+            PermitEvent::Granted { to, pools, permits } => self.permits_granted(*to, pools, *permits),
+            PermitEvent::RateLimitReset { name } => self.rate_limit_reset(now, name),
+            // Facts of group shards.
+            PermitEvent::Received { .. } | PermitEvent::Reported { .. } => {}
+        }
+    }
+
     pub(super) fn define_pool(&self, spec: &PoolSpec) -> Result<Decision, Rejection> {
         check(spec)?;
         if let Some(unknown) = spec.group.as_ref().filter(|group| !self.groups.contains_key(group)) {
@@ -184,7 +194,10 @@ impl Catalogue {
         }
         let version = self.pools.version + 1;
         let pool = Arc::new(Pool { version, spec: spec.clone() });
-        Ok(Decision::answered(vec![Event::PoolDefined { pool }], Answer::Pool { version }))
+        Ok(Decision::answered(
+            vec![Event::Catalogue(CatalogueEvent::PoolDefined { pool })],
+            Answer::Pool { version },
+        ))
     }
 
     pub(super) fn delete_pool(&self, name: &PoolName) -> Result<Decision, Rejection> {
@@ -196,7 +209,10 @@ impl Catalogue {
             let reason = format!("{} use it; take it out of them first", users.join(", "));
             return Err(Rejection::PoolInUse { pool: name.to_string(), reason });
         }
-        Ok(Decision::answered(vec![Event::PoolDeleted { name: name.clone() }], Answer::Done))
+        Ok(Decision::answered(
+            vec![Event::Catalogue(CatalogueEvent::PoolDeleted { name: name.clone() })],
+            Answer::Done,
+        ))
     }
 
     /// Some jobs that use a pool so.

@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, Command, Deletion, Event, InstanceId, JobId, Outcome, Rejection, RequestId, ShardId,
-    ShardMessage, Timestamp, UnfinishedJob,
+    Actor, Answer, ApplyEvent, Command, Deletion, DeletionEvent, Event, InstanceId, JobEvent, JobId, Outcome,
+    PartitionEvent, PermitEvent, Rejection, RequestId, RerunEvent, ShardId, ShardMessage, Timestamp,
+    UnfinishedJob,
 };
 
 use super::Catalogue;
@@ -122,6 +123,20 @@ impl<'a> Terms<'a> {
 }
 
 impl Catalogue {
+    pub(super) fn apply_deletion(&mut self, now: Timestamp, event: &DeletionEvent) {
+        match event {
+            DeletionEvent::UnfinishedQueried { .. } => self.unfinished_queried(now, event),
+            DeletionEvent::UnfinishedReceived { question, from, jobs } => {
+                self.unfinished_received(*question, *from, jobs)
+            }
+            DeletionEvent::Decided { question, .. } => {
+                self.pending.remove(question);
+            }
+            // Facts of group shards.
+            DeletionEvent::UnfinishedReported { .. } => {}
+        }
+    }
+
     /// Whether these jobs may be deleted now. If shards have to be asked before, the event that does.
     pub(super) fn may_remove(
         &self,
@@ -149,7 +164,7 @@ impl Catalogue {
         };
         let deletion = Arc::new(deletion());
         let (jobs, by, orphan_children) = (jobs.to_vec(), terms.requester().cloned(), terms.orphan_children);
-        Ok(Some(Event::UnfinishedQueried {
+        Ok(Some(Event::Deletion(DeletionEvent::UnfinishedQueried {
             question,
             deletion,
             jobs,
@@ -157,7 +172,7 @@ impl Catalogue {
             reply_to,
             by,
             orphan_children,
-        }))
+        })))
     }
 
     fn check_finished(&self, jobs: &[JobId], pending: &Pending) -> Result<(), Rejection> {
@@ -198,11 +213,12 @@ impl Catalogue {
         orphans: Option<Event>,
         canceller: Option<&Actor>,
     ) -> Vec<Event> {
-        let mut events: Vec<Event> = orphans.into_iter().chain([Event::JobDeleted { job }]).collect();
+        let mut events: Vec<Event> =
+            orphans.into_iter().chain([Event::Job(JobEvent::Deleted { job })]).collect();
         if let Some(by) = canceller
             && let Some(shard) = self.shard_of(job)
         {
-            events.push(Event::JobCancelled { job, shard, by: by.clone() });
+            events.push(Event::Job(JobEvent::Cancelled { job, shard, by: by.clone() }));
         }
         events
     }
@@ -230,19 +246,24 @@ impl Catalogue {
         if number > expected {
             return Err(Rejection::OutOfOrder { from: from.0, number, expected });
         }
-        let received = Event::MessageReceived { from, number };
+        let received = Event::Partition(PartitionEvent::MessageReceived { from, number });
         let (question, jobs) = match message {
             ShardMessage::ReportUnfinished { question, jobs } => (question, jobs),
             ShardMessage::ReportRuns { rerun, part, runs } => {
-                let heard = Event::RunsReceived { rerun: *rerun, part: *part, from, runs: runs.clone() };
+                let heard = Event::Rerun(RerunEvent::RunsReceived {
+                    rerun: *rerun,
+                    part: *part,
+                    from,
+                    runs: runs.clone(),
+                });
                 return Ok(Decision::events(vec![received, heard]));
             }
             ShardMessage::ReportRunFinished { place, end } => {
-                let ended = Event::RunFinished { place: *place, end: end.clone() };
+                let ended = Event::Rerun(RerunEvent::RunFinished { place: *place, end: end.clone() });
                 return Ok(Decision::events(vec![received, ended]));
             }
             ShardMessage::ReportPermits { report } => {
-                let heard = Event::PermitReportReceived { from, report: report.clone() };
+                let heard = Event::Permit(PermitEvent::ReportReceived { from, report: report.clone() });
                 return Ok(Decision::events(vec![received, heard]));
             }
             ShardMessage::ReportUserDetached { user, history, tasks } => {
@@ -297,8 +318,14 @@ impl Catalogue {
                 return Err(Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 });
             }
         };
-        let mut events =
-            vec![received, Event::UnfinishedReceived { question: *question, from, jobs: jobs.clone() }];
+        let mut events = vec![
+            received,
+            Event::Deletion(DeletionEvent::UnfinishedReceived {
+                question: *question,
+                from,
+                jobs: jobs.clone(),
+            }),
+        ];
         if let Some(mut pending) = self.pending.get(question).cloned() {
             pending.hear(from, jobs);
             if pending.open.is_empty() {
@@ -339,15 +366,24 @@ impl Catalogue {
                 (events, Outcome::Answered(answer.unwrap_or(Answer::Done)))
             }
         };
-        let is_asked_again = events.iter().any(|event| matches!(event, Event::UnfinishedQueried { .. }));
+        let is_asked_again = events
+            .iter()
+            .any(|event| matches!(event, Event::Deletion(DeletionEvent::UnfinishedQueried { .. })));
         // Who commits a large request hears when it is carried out.
-        let is_committed = events.iter().any(|event| matches!(event, Event::ApplyCommitted { .. }));
+        let is_committed =
+            events.iter().any(|event| matches!(event, Event::Apply(ApplyEvent::Committed { .. })));
         let by = pending.by.clone();
         if is_committed {
-            events.push(Event::DeletionDecided { question, request: None, reply_to: None, outcome, by });
+            events.push(Event::Deletion(DeletionEvent::Decided {
+                question,
+                request: None,
+                reply_to: None,
+                outcome,
+                by,
+            }));
         } else if !is_asked_again {
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
-            events.push(Event::DeletionDecided { question, request, reply_to, outcome, by });
+            events.push(Event::Deletion(DeletionEvent::Decided { question, request, reply_to, outcome, by }));
         }
         let weight = weight(&events);
         if weight > room {
@@ -355,14 +391,27 @@ impl Catalogue {
             let outcome = Outcome::Refused(Rejection::DeadLettered { reason });
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
             let by = pending.by.clone();
-            return vec![Event::DeletionDecided { question, request, reply_to, outcome, by }];
+            return vec![Event::Deletion(DeletionEvent::Decided {
+                question,
+                request,
+                reply_to,
+                outcome,
+                by,
+            })];
         }
         events
     }
 
-    pub(super) fn unfinished_queried(&mut self, now: Timestamp, event: &Event) {
-        let Event::UnfinishedQueried { question, deletion, jobs, request, reply_to, by, orphan_children } =
-            event
+    pub(super) fn unfinished_queried(&mut self, now: Timestamp, event: &DeletionEvent) {
+        let DeletionEvent::UnfinishedQueried {
+            question,
+            deletion,
+            jobs,
+            request,
+            reply_to,
+            by,
+            orphan_children,
+        } = event
         else {
             return;
         };

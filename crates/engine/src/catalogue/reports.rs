@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AlarmKind, Answer, Event, MAX_CODE_BYTES, ProbeReport, Rejection, Severity, ShardId, ShardMessage,
-    ThirdPartyReport, Timestamp,
+    Actor, AlarmEvent, AlarmKind, Answer, Event, MAX_CODE_BYTES, ObservationEvent, ProbeReport, Rejection,
+    Severity, ShardId, ShardMessage, ThirdPartyReport, Timestamp,
 };
 
 use super::Catalogue;
@@ -62,7 +62,10 @@ impl Catalogue {
         let mut events = Vec::new();
         if known != report.ready {
             events.extend(self.reports.surplus(now));
-            events.push(Event::ThirdPartyReported { report: report.clone(), by: by.clone() });
+            events.push(Event::Observation(ObservationEvent::ThirdPartyReported {
+                report: report.clone(),
+                by: by.clone(),
+            }));
         }
         Ok(Decision::answered(events, Answer::Done))
     }
@@ -76,7 +79,8 @@ impl Catalogue {
         let own = known.and_then(|probers| probers.get(&report.prober));
         let Some(severity) = severity_of(report) else {
             let (prober, authority) = (Arc::clone(&report.prober), Arc::clone(&report.authority));
-            let events = own.map(|_| Event::ProbesRecovered { prober, authority });
+            let events =
+                own.map(|_| Event::Observation(ObservationEvent::ProbesRecovered { prober, authority }));
             return Ok(Decision::events(events.into_iter().collect()));
         };
         let is_repeat =
@@ -90,8 +94,9 @@ impl Catalogue {
             return Err(Rejection::LimitReached { what, limit: MAX_CHECKS as u64 });
         }
         let failure: String = report.failure.chars().take(500).collect();
-        let mut events =
-            vec![Event::ProbesLate { report: ProbeReport { failure: failure.clone(), ..report.clone() } }];
+        let mut events = vec![Event::Observation(ObservationEvent::ProbesLate {
+            report: ProbeReport { failure: failure.clone(), ..report.clone() },
+        })];
         let told = known.into_iter().flat_map(BTreeMap::values).filter(|trouble| !trouble.is_over(now));
         // The most severe stands first.
         if told.map(|trouble| trouble.severity).min().is_none_or(|told| severity < told) {
@@ -99,19 +104,29 @@ impl Catalogue {
             let message =
                 format!("checks of {} are {} s late{why}", report.authority, report.late_ms / 1_000);
             let kind = AlarmKind::ProbesLate;
-            events.push(Event::AlarmRaised { kind, severity, job: None, batch: None, worker: None, message });
+            events.push(Event::Alarm(AlarmEvent::Raised {
+                kind,
+                severity,
+                job: None,
+                batch: None,
+                worker: None,
+                message,
+            }));
         }
         Ok(Decision::events(events))
     }
 
     pub(super) fn check_everything(&self, by: &Actor) -> Decision {
-        Decision::answered(vec![Event::ProbesRequested { batch: None, by: by.clone() }], Answer::Done)
+        Decision::answered(
+            vec![Event::Observation(ObservationEvent::ProbesRequested { batch: None, by: by.clone() })],
+            Answer::Done,
+        )
     }
 
     /// Folds what concerns reports and checks.
-    pub(super) fn fold_reports(&mut self, now: Timestamp, event: &Event) {
+    pub(super) fn apply_observation(&mut self, now: Timestamp, event: &ObservationEvent) {
         match event {
-            Event::ThirdPartyReported { report, .. } => {
+            ObservationEvent::ThirdPartyReported { report, .. } => {
                 self.reports.reported(now, report);
                 let listeners = self.reports.listeners.get(&report.code);
                 for shard in listeners.into_iter().flatten() {
@@ -119,15 +134,21 @@ impl Catalogue {
                     self.mailbox.send(*shard, ShardMessage::ThirdParty { reports });
                 }
             }
-            Event::ThirdPartyEvicted { upto, .. } => self.reports.forget(*upto),
-            Event::ProbesLate { report } => self.reports.trouble(now, report),
-            Event::ProbesRecovered { prober, authority } => self.reports.recovered(prober, authority),
-            Event::ProbesRequested { by, .. } => {
+            ObservationEvent::ThirdPartyEvicted { upto, .. } => self.reports.forget(*upto),
+            ObservationEvent::ProbesLate { report } => self.reports.trouble(now, report),
+            ObservationEvent::ProbesRecovered { prober, authority } => {
+                self.reports.recovered(prober, authority)
+            }
+            ObservationEvent::ProbesRequested { by, .. } => {
                 for group in self.groups.values() {
                     self.mailbox.send(group.shard, ShardMessage::ProbeNow { by: by.clone() });
                 }
             }
-            other => unreachable!("{} concerns no report", other.kind()),
+            // Facts of group shards.
+            ObservationEvent::ExternalDependencyRegistered { .. }
+            | ObservationEvent::ExternalDependencySatisfied { .. }
+            | ObservationEvent::ExternalDependencyRevoked { .. }
+            | ObservationEvent::ExternalDependenciesEvicted { .. } => {}
         }
     }
 
@@ -165,7 +186,10 @@ impl Reports {
         let leave = oldest.take_while(|(index, (at, ..))| *index < too_many || *at < cutoff);
         let upto = leave.map(|(_, (at, ..))| *at).last()?;
         let count = self.by_age.iter().take_while(|(at, ..)| *at <= upto).count();
-        Some(Event::ThirdPartyEvicted { upto, count: u32::try_from(count).unwrap_or(u32::MAX) })
+        Some(Event::Observation(ObservationEvent::ThirdPartyEvicted {
+            upto,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+        }))
     }
 
     fn forget(&mut self, upto: Timestamp) {

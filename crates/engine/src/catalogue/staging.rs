@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, Deletion, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, PoolName, Rejection,
-    RequestId, RerunId, Timestamp,
+    Actor, Answer, ApplyEvent, Deletion, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, PermitEvent,
+    PoolName, Rejection, RequestId, RerunId, Timestamp,
 };
 
 use super::Catalogue;
@@ -139,7 +139,8 @@ impl Catalogue {
             Some(_) => return Err(Rejection::AlreadyThere { what: format!("part {part} of {apply}") }),
             None => {}
         }
-        let event = Event::JobsStaged { apply: apply.clone(), part, jobs: Arc::new(jobs.to_vec()) };
+        let event =
+            Event::Apply(ApplyEvent::Staged { apply: apply.clone(), part, jobs: Arc::new(jobs.to_vec()) });
         let bytes = of_event(&event);
         let most = if jobs.len() == 1 { MAX_JOB_BYTES } else { MAX_BYTES };
         if jobs.is_empty() || jobs.len() > MAX_JOBS || bytes > most {
@@ -157,7 +158,9 @@ impl Catalogue {
         let mut events = Vec::new();
         if known.is_none() && self.stagings.len() >= MAX_STAGINGS {
             let oldest = self.stagings.iter().min_by_key(|(_, staging)| staging.begun);
-            events.extend(oldest.map(|(apply, _)| Event::StagingDiscarded { apply: apply.clone() }));
+            events.extend(
+                oldest.map(|(apply, _)| Event::Apply(ApplyEvent::StagingDiscarded { apply: apply.clone() })),
+            );
         }
         events.push(event);
         Ok(Decision::answered(events, Answer::Done))
@@ -186,7 +189,7 @@ impl Catalogue {
         if let Some(asked) = self.may_remove(&delete, terms, deletion)? {
             return Ok(Decision::events(vec![asked]));
         }
-        Ok(Decision::events(vec![Event::ApplyCommitted {
+        Ok(Decision::events(vec![Event::Apply(ApplyEvent::Committed {
             apply: commit.apply.clone(),
             delete,
             ancestors_first: true,
@@ -196,7 +199,7 @@ impl Catalogue {
             reply_to: commit.reply_to.cloned(),
             by: terms.requester().cloned(),
             accounts_found: true,
-        }]))
+        })]))
     }
 
     /// What is to be done next without anybody's asking.
@@ -220,9 +223,9 @@ impl Catalogue {
     pub(crate) fn decide_chore(&self, chore: &Chore) -> Vec<Event> {
         match chore {
             Chore::Advance => self.committed.as_ref().map(|plan| self.advance(plan)).unwrap_or_default(),
-            Chore::Drop(apply) => vec![Event::StagingDiscarded { apply: apply.clone() }],
+            Chore::Drop(apply) => vec![Event::Apply(ApplyEvent::StagingDiscarded { apply: apply.clone() })],
             Chore::Rerun(rerun) => self.carry_on(*rerun),
-            Chore::Open(name) => vec![Event::RateLimitReset { name: name.clone() }],
+            Chore::Open(name) => vec![Event::Permit(PermitEvent::RateLimitReset { name: name.clone() })],
             Chore::Grant(grant) => vec![Event::clone(grant)],
         }
     }
@@ -239,10 +242,10 @@ impl Catalogue {
         }
         let (apply, by) = (plan.apply.clone(), plan.by.clone());
         events.push(if done < end {
-            Event::ApplyAdvanced { apply, done: u32::try_from(done).unwrap_or(u32::MAX), by }
+            Event::Apply(ApplyEvent::Advanced { apply, done: u32::try_from(done).unwrap_or(u32::MAX), by })
         } else {
             let (request, reply_to) = (plan.request.clone(), plan.reply_to.clone());
-            Event::ApplyFinished { apply, request, reply_to, by }
+            Event::Apply(ApplyEvent::Finished { apply, request, reply_to, by })
         });
         events
     }
@@ -266,18 +269,18 @@ impl Catalogue {
         self.change(Arc::new(definition), enabled).0.into_iter().collect()
     }
 
-    pub(super) fn fold_staging(&mut self, now: Timestamp, event: &Event) {
+    pub(super) fn apply_apply(&mut self, now: Timestamp, event: &ApplyEvent) {
         match event {
-            Event::JobsStaged { apply, part, jobs } => {
+            ApplyEvent::Staged { apply, part, jobs } => {
                 let staging = self.stagings.entry(apply.clone()).or_insert_with(|| Staging::begun(now));
                 staging.parts.insert(*part, Arc::clone(jobs));
                 staging.jobs += jobs.len();
-                staging.bytes += of_event(event);
+                staging.bytes += of_event(&event.clone().into());
             }
-            Event::StagingDiscarded { apply } => {
+            ApplyEvent::StagingDiscarded { apply } => {
                 self.stagings.remove(apply);
             }
-            Event::ApplyCommitted {
+            ApplyEvent::Committed {
                 apply,
                 delete,
                 ancestors_first,
@@ -305,13 +308,12 @@ impl Catalogue {
                     done: 0,
                 });
             }
-            Event::ApplyAdvanced { done, .. } => {
+            ApplyEvent::Advanced { done, .. } => {
                 if let Some(plan) = &mut self.committed {
                     plan.done = *done as usize;
                 }
             }
-            Event::ApplyFinished { .. } => self.committed = None,
-            _ => {}
+            ApplyEvent::Finished { .. } => self.committed = None,
         }
     }
 }

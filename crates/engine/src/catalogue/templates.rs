@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Answer, Event, Rejection, ShardId, ShardMessage, Template, TemplateName, TemplateSpec, bounds,
+    Answer, CatalogueEvent, Event, Rejection, ShardId, ShardMessage, Template, TemplateName, TemplateSpec,
+    bounds,
 };
 
 use super::Catalogue;
@@ -36,7 +37,10 @@ impl Catalogue {
         }
         let version = self.templates.version + 1;
         let template = Arc::new(Template { version, spec: spec.clone() });
-        Ok(Decision::answered(vec![Event::TemplateDefined { template }], Answer::Template { version }))
+        Ok(Decision::answered(
+            vec![Event::Catalogue(CatalogueEvent::TemplateDefined { template })],
+            Answer::Template { version },
+        ))
     }
 
     /// Tasks that were checked against it stay as they are: it is needed only for new ones.
@@ -44,7 +48,10 @@ impl Catalogue {
         if !self.templates.known.contains_key(name) {
             return Err(Rejection::unknown("template", name));
         }
-        Ok(Decision::answered(vec![Event::TemplateDeleted { name: name.clone() }], Answer::Done))
+        Ok(Decision::answered(
+            vec![Event::Catalogue(CatalogueEvent::TemplateDeleted { name: name.clone() })],
+            Answer::Done,
+        ))
     }
 
     pub(super) fn template_defined(&mut self, template: &Arc<Template>) {

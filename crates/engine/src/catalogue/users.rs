@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Answer, Event, GroupName, InstanceId, MovedTask, Rejection, RequestId, ShardId, ShardMessage,
-    UserHistory, UserName, bounds,
+    Answer, CatalogueEvent, Event, GroupName, InstanceId, MovedTask, Rejection, RequestId, ShardId,
+    ShardMessage, UserHistory, UserName, bounds,
 };
 
 use super::{Catalogue, Requester};
@@ -93,7 +93,8 @@ impl Catalogue {
             return Ok(Decision::answered(Vec::new(), Answer::Done));
         }
         self.check_room(group, shard, new.len())?;
-        let event = Event::UsersAssigned { group: group.clone(), shard, users: new };
+        let event =
+            Event::Catalogue(CatalogueEvent::UsersAssigned { group: group.clone(), shard, users: new });
         Ok(Decision::answered(vec![event], Answer::Done))
     }
 
@@ -157,13 +158,13 @@ impl Catalogue {
             let what = "the number of users that are being moved or removed".to_owned();
             return Err(Rejection::LimitReached { what, limit: MAX_MOVING as u64 });
         }
-        Ok(Decision::events(vec![Event::UserMoveRequested {
+        Ok(Decision::events(vec![Event::Catalogue(CatalogueEvent::UserMoveRequested {
             user: user.clone(),
             from,
             to: to.cloned(),
             request: requester.request.cloned(),
             reply_to: requester.reply_to.cloned(),
-        }]))
+        })]))
     }
 
     fn name_of(&self, shard: ShardId) -> String {
@@ -182,7 +183,7 @@ impl Catalogue {
         let request = self.users.moving.get(user);
         let back = || self.groups.iter().find(|(_, group)| group.shard == from).map(|(name, _)| name);
         let to = request.map_or_else(back, |request| request.to.as_ref());
-        Event::UserMoved {
+        Event::Catalogue(CatalogueEvent::UserMoved {
             user: user.clone(),
             from,
             to: to.cloned(),
@@ -191,17 +192,17 @@ impl Catalogue {
             tasks: tasks.to_vec(),
             request: request.and_then(|request| request.request.clone()),
             reply_to: request.and_then(|request| request.reply_to.clone()),
-        }
+        })
     }
 
     pub(super) fn user_not_let_go(&self, user: &UserName, reason: &Rejection) -> Event {
         let request = self.users.moving.get(user);
-        Event::UserMoveRejected {
+        Event::Catalogue(CatalogueEvent::UserMoveRejected {
             user: user.clone(),
             reason: reason.clone(),
             request: request.and_then(|request| request.request.clone()),
             reply_to: request.and_then(|request| request.reply_to.clone()),
-        }
+        })
     }
 
     pub(super) fn users_assigned(&mut self, shard: ShardId, users: &[UserName]) {
@@ -211,15 +212,19 @@ impl Catalogue {
         self.mailbox.send(shard, ShardMessage::Users { users: users.to_vec() });
     }
 
-    pub(super) fn user_move_requested(&mut self, event: &Event) {
-        let Event::UserMoveRequested { user, from, to, request, reply_to } = event else { return };
+    pub(super) fn user_move_requested(&mut self, event: &CatalogueEvent) {
+        let CatalogueEvent::UserMoveRequested { user, from, to, request, reply_to } = event else {
+            return;
+        };
         let (to, request, reply_to) = (to.clone(), request.clone(), reply_to.clone());
         self.users.moving.insert(user.clone(), Move { to, request, reply_to });
         self.mailbox.send(*from, ShardMessage::DetachUser { user: user.clone() });
     }
 
-    pub(super) fn user_moved(&mut self, event: &Event) {
-        let Event::UserMoved { user, shard, history, tasks, .. } = event else { return };
+    pub(super) fn user_moved(&mut self, event: &CatalogueEvent) {
+        let CatalogueEvent::UserMoved { user, shard, history, tasks, .. } = event else {
+            return;
+        };
         self.users.moving.remove(user);
         let Some(shard) = *shard else {
             self.users.leave(user);

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AlarmKind, AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, Origin,
-    ReturnReason, RunOutcome, ShardId, ShardMessage, Timestamp, Token, WorkerId,
+    AttemptEvent, AttemptOutcome, BatchEvent, BatchId, BatchResult, Event, Incarnation, JobDefinition,
+    JobEvent, JobId, Nonce, Origin, PartitionEvent, ReturnReason, RunOutcome, ScheduleEvent, ShardId,
+    ShardMessage, Timestamp, Token, WorkerEvent, WorkerId,
 };
 
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
+use super::blocked::Blocker;
 use super::counted::COUNTED;
 use super::external_dependencies::Needs;
 use super::history::Newest;
@@ -18,7 +20,7 @@ use super::queue::ReadyKey;
 use super::settle::SettleCause;
 use super::worker::{Demand, Slots, Worker};
 use super::workers::MAX_WORKERS;
-use super::{Group, GroupShard, Timer, Trigger};
+use super::{GroupShard, Timer, Trigger};
 
 /// How long a batch that all workers gave back is offered to none.
 const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
@@ -27,96 +29,45 @@ impl GroupShard {
     /// Folds one fact, recorded at `now`.
     pub fn apply(&mut self, now: Timestamp, event: &Event) {
         match event {
-            Event::GroupReplicated { group, name, worker_key, settings } => {
-                self.group = Some(Group {
-                    id: *group,
-                    name: name.clone(),
-                    worker_key: worker_key.clone(),
-                    settings: settings.clone(),
-                });
-                self.set_purge_timer(now);
-            }
-            Event::JobReplicated { definition, enabled, next } => {
-                let before = self.skips_before(definition.id);
-                let known = self.jobs.get(&definition.id).filter(|job| job.enabled == *enabled);
-                let same = known.is_some_and(|job| {
-                    job.definition.parents == definition.parents
-                        && job.definition.schedule == definition.schedule
-                });
-                self.job_replicated(now, definition, *enabled, *next);
-                match before {
-                    Some(_) => self.skips_changed(definition.id, before),
-                    None if same => {}
-                    // It may have other parents now.
-                    None => self.skips_moved(definition.id, Timestamp::MIN, Timestamp::MAX),
-                }
-            }
-            Event::JobSwitchReplicated { job, enabled, next } => {
-                let before = self.skips_before(*job);
-                if let Some(known) = self.jobs.get_mut(job) {
-                    known.switch(*enabled, now);
-                    if known.next != *next {
-                        known.pass(now);
-                    }
-                }
-                self.calendars.settled(*job);
-                self.set_next(*job, *next);
-                self.prune_triggers();
-                self.demote(*job);
-                self.promote(*job);
-                self.skips_changed(*job, before);
-            }
-            Event::JobDropped { job, orphaned_in } => {
-                let before = self.skips_before(*job);
-                if let Some(known) = self.jobs.get_mut(job) {
-                    known.orphaned_in = orphaned_in.iter().copied().collect();
-                }
-                self.job_dropped(now, *job);
-                if self.jobs.contains_key(job) {
-                    self.skips_changed(*job, before);
-                    if !orphaned_in.is_empty() {
-                        self.skips_moved(*job, Timestamp::MIN, Timestamp::MAX);
-                    }
-                }
-            }
-            Event::ParentDeletionReplicated { parent, name, deleted_at, coming, .. } => {
-                self.parent_deleted(*parent, name, *deleted_at, *coming);
-            }
-            Event::JobDetached { job, moved } => self.job_detached(now, *job, moved),
-            Event::JobDetachRejected { job, reason } => self.job_detach_rejected(*job, reason),
-            Event::JobAttached { definition, enabled, next, moved } => {
-                self.job_replicated(now, definition, *enabled, *next);
-                self.job_attached(definition.id, *enabled, moved);
-            }
-            Event::UnfinishedReported { question, jobs } => {
-                let message = ShardMessage::ReportUnfinished { question: *question, jobs: jobs.clone() };
-                self.mailbox.send(ShardId::CATALOGUE, message);
-            }
-            Event::RunsReported { rerun, part, runs } => {
-                let (rerun, part, runs) = (*rerun, *part, runs.clone());
-                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRuns { rerun, part, runs });
-            }
-            Event::RunSkipped { place, reason, .. } => {
-                let end = RunOutcome::Skipped(*reason);
-                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRunFinished { place: *place, end });
-            }
-            Event::CancellationReplicated { job, by } => self.cancellation_replicated(*job, by),
-            // Parents in other groups.
-            Event::ParentsReplicated { parents } => self.parents_replicated(parents),
-            Event::ParentStatusUpdated { parent, standings } => {
-                self.parent_status_updated(*parent, standings)
-            }
-            Event::ParentGenerationsReceived { parent, times, .. } => {
-                self.parent_generations_received(*parent, times)
-            }
-            Event::ParentTimesReceived { parent, times } => self.parent_times_received(*parent, times),
-            Event::ParentSubscribed { job, by, what } => self.parent_subscribed(*job, *by, *what),
-            Event::ParentTimesSubscribed { job, by, times } => self.parent_times_subscribed(*job, *by, times),
-            Event::ParentTimesUnsubscribed { job, by, times } => {
-                self.parent_times_unsubscribed(*job, *by, times)
-            }
-            Event::JobSubmitted { definition } => self.job_submitted(definition),
-            Event::BatchGenerated { job, logical_time, origin, .. } => {
+            Event::Replication(event) => self.apply_replication(now, event),
+            Event::Transfer(event) => self.apply_transfer(now, event),
+            Event::Deletion(event) => self.apply_deletion(event),
+            Event::Rerun(event) => self.apply_rerun(event),
+            Event::Subscription(event) => self.apply_subscription(event),
+            Event::Job(event) => self.apply_job(event),
+            Event::Batch(event) => self.apply_batch(now, event),
+            Event::Schedule(event) => self.apply_schedule(now, event),
+            Event::Task(event) => self.apply_task(now, event),
+            Event::Permit(event) => self.apply_permit(now, event),
+            Event::Attempt(event) => self.apply_attempt(now, event),
+            Event::FinalCommand(event) => self.apply_final_command(event),
+            Event::Partition(event) => self.apply_partition(event),
+            Event::Worker(event) => self.apply_worker(now, event),
+            Event::Observation(event) => self.apply_observation(now, event),
+            Event::Alarm(event) => self.apply_alarm(event),
+            Event::Catalogue(_) | Event::Apply(_) | Event::Bulk(_) => {}
+        }
+    }
+
+    fn apply_job(&mut self, event: &JobEvent) {
+        match event {
+            JobEvent::Submitted { definition } => self.job_submitted(definition),
+            // What the catalogue decides.
+            JobEvent::Defined { .. }
+            | JobEvent::Enabled { .. }
+            | JobEvent::Disabled { .. }
+            | JobEvent::Deleted { .. }
+            | JobEvent::ParentDeleted { .. }
+            | JobEvent::MoveRequested { .. }
+            | JobEvent::Moved { .. }
+            | JobEvent::MoveRejected { .. }
+            | JobEvent::Cancelled { .. } => {}
+        }
+    }
+
+    fn apply_batch(&mut self, now: Timestamp, event: &BatchEvent) {
+        match event {
+            BatchEvent::Generated { job, logical_time, origin, .. } => {
                 let before = self.skips_before(*job);
                 let came = !matches!(origin, Origin::Schedule | Origin::Parent)
                     && self.jobs.get(job).is_some_and(|job| !job.has_batch_for(*logical_time));
@@ -126,7 +77,76 @@ impl GroupShard {
                     self.time_came(*job, *logical_time);
                 }
             }
-            Event::ScheduleSkipped { job: id, to, next, .. } => {
+            BatchEvent::DependencySatisfied { batch, parent, logical_time, .. } => {
+                self.dependency_changed(now, *batch, *parent, *logical_time, true);
+            }
+            BatchEvent::DependencyRevoked { batch, parent, logical_time, .. } => {
+                self.dependency_changed(now, *batch, *parent, *logical_time, false);
+            }
+            BatchEvent::Assigned { batch, token, worker, start_by, .. } => {
+                self.batch_assigned(now, *batch, *token, worker, *start_by);
+            }
+            BatchEvent::AssignmentReturned { batch, token, worker, reason } => {
+                self.release(*token);
+                self.assignment_returned(now, *batch, worker, reason);
+            }
+            BatchEvent::RetryScheduled { batch, at, .. } => {
+                if let Some(known) = self.batches.get_mut(batch) {
+                    known.phase = Phase::Pausing { until: *at, after: PauseAfter::Attempt };
+                    known.since = now;
+                    self.timers.insert((*at, Timer::Retry(*batch)));
+                }
+                self.reconsider(*batch);
+            }
+            BatchEvent::RetryDue { batch } => self.retry_due(now, *batch),
+            BatchEvent::StartDue { batch } => self.start_due(now, *batch),
+            BatchEvent::Finished { batch, result, final_command, .. } => {
+                self.batch_finished(now, *batch, (*result, *final_command));
+            }
+            BatchEvent::ResultOverridden { .. } => self.batch_result_overridden(event),
+            BatchEvent::Blocked { batch, parent, logical_time, since } => {
+                let (parent, logical_time, since) = (*parent, *logical_time, *since);
+                self.blocker_changed(*batch, Some(Blocker { parent, logical_time, since }));
+            }
+            BatchEvent::Unblocked { batch } => self.blocker_changed(*batch, None),
+            BatchEvent::TimeoutReached { batch, kind, .. } => self.timeout_reached(*batch, *kind),
+            BatchEvent::DependencyOverridden { .. } => self.dependency_overridden(now, event),
+            BatchEvent::QualityRequested { batch, number, again_at } => {
+                self.quality_requested(now, *batch, *number, *again_at);
+            }
+            BatchEvent::QualitySent { batch, by, .. } => self.quality_sent(*batch, by),
+            BatchEvent::QualityAnswered { batch, allowed, reason, .. } => {
+                self.quality_answered(now, *batch, *allowed, reason);
+            }
+        }
+    }
+
+    fn apply_attempt(&mut self, now: Timestamp, event: &AttemptEvent) {
+        match event {
+            AttemptEvent::StartGranted { batch, token, worker, incarnation, nonce } => {
+                self.start_granted(now, *batch, *token, worker, incarnation, nonce);
+            }
+            AttemptEvent::Started { batch, .. } => {
+                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
+                    grant.started = true;
+                }
+            }
+            AttemptEvent::UserCodeReported { batch, code, .. } => self.user_code_reported(*batch, *code),
+            AttemptEvent::Finished { batch, token, attempt, outcome, .. } => {
+                self.attempt_finished(now, *batch, *token, *attempt, outcome);
+            }
+            AttemptEvent::KillRequested { batch, by, .. } => {
+                self.cancelling.remove(batch);
+                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
+                    grant.kill = Some(by.clone());
+                }
+            }
+        }
+    }
+
+    fn apply_schedule(&mut self, now: Timestamp, event: &ScheduleEvent) {
+        match event {
+            ScheduleEvent::Skipped { job: id, to, next, .. } => {
                 let (job, before) = (id, self.skips_before(*id));
                 self.set_next(*job, *next);
                 if let Some(job) = self.jobs.get_mut(job) {
@@ -135,208 +155,39 @@ impl GroupShard {
                 }
                 self.skips_changed(*id, before);
             }
-            // Pull tasks.
-            Event::TemplateReplicated { .. }
-            | Event::TemplateDropped { .. }
-            | Event::UsersReplicated { .. }
-            | Event::UserDetached { .. }
-            | Event::UserDetachRejected { .. }
-            | Event::UserAttached { .. }
-            | Event::TaskCreated { .. }
-            | Event::TaskChanged { .. }
-            | Event::TaskDeleted { .. }
-            | Event::TaskGranted { .. }
-            | Event::TaskCompleted { .. }
-            | Event::GrantReturned { .. }
-            | Event::GrantExpired { .. }
-            | Event::TasksPurged { .. } => self.fold_pull(now, event),
-            // Pools.
-            Event::PoolReplicated { pool } => self.pools.received(pool),
-            Event::PoolDropped { name } => self.pools.forgotten(name),
-            Event::RateLimitReset { name } => self.pools.opened(now, name),
-            Event::PermitsReceived { pools, permits } => self.pools.permits_received(pools, *permits),
-            Event::PermitsReported { report } => self.permits_reported(report),
-            Event::CalendarReplicated { calendar } => self.calendar_replicated(calendar),
-            Event::CalendarDropped { name } => self.calendar_dropped(name),
-            Event::ScheduleRescheduled { job, next } => {
+            ScheduleEvent::Rescheduled { job, next } => {
                 let before = self.skips_before(*job);
                 self.apply_fire_moved(*job, *next);
                 self.skips_changed(*job, before);
             }
-            Event::GenerationFailed { job, failures, retry_at, .. } => {
+            ScheduleEvent::GenerationFailed { job, failures, retry_at, .. } => {
                 self.apply_generation_failed(now, *job, *failures, *retry_at);
             }
-            Event::DependencySatisfied { batch, parent, logical_time, .. } => {
-                self.dependency_changed(now, *batch, *parent, *logical_time, true);
-            }
-            Event::DependencyRevoked { batch, parent, logical_time, .. } => {
-                self.dependency_changed(now, *batch, *parent, *logical_time, false);
-            }
-            Event::BatchAssigned { batch, token, worker, start_by, .. } => {
-                self.batch_assigned(now, *batch, *token, worker, *start_by);
-            }
-            Event::AssignmentReturned { batch, token, worker, reason } => {
-                self.release(*token);
-                self.assignment_returned(now, *batch, worker, reason);
-            }
-            Event::StartGranted { batch, token, worker, incarnation, nonce } => {
-                self.start_granted(now, *batch, *token, worker, incarnation, nonce);
-            }
-            Event::AttemptStarted { batch, .. } => {
-                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
-                    grant.started = true;
-                }
-            }
-            Event::UserCodeReported { batch, code, .. } => self.user_code_reported(*batch, *code),
-            Event::AttemptFinished { batch, token, attempt, outcome, .. } => {
-                self.attempt_finished(now, *batch, *token, *attempt, outcome);
-            }
-            Event::RetryScheduled { batch, at, .. } => {
-                if let Some(known) = self.batches.get_mut(batch) {
-                    known.phase = Phase::Pausing { until: *at, after: PauseAfter::Attempt };
-                    known.since = now;
-                    self.timers.insert((*at, Timer::Retry(*batch)));
-                }
-                self.reconsider(*batch);
-            }
-            Event::RetryDue { batch } => self.retry_due(now, *batch),
-            Event::StartDue { batch } => self.start_due(now, *batch),
-            Event::FreezeReplicated { scope, freeze } => self.freeze_replicated(now, *scope, freeze.as_ref()),
-            Event::KillRequested { batch, by, .. } => {
-                self.cancelling.remove(batch);
-                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
-                    grant.kill = Some(by.clone());
-                }
-            }
-            Event::BatchFinished { batch, result, final_command, .. } => {
-                self.batch_finished(now, *batch, (*result, *final_command));
-            }
-            Event::BatchResultOverridden { .. } => self.batch_result_overridden(event),
-            Event::BatchBlocked { .. } | Event::BatchUnblocked { .. } => self.fold_blocked(event),
-            Event::TimeoutReached { batch, kind, .. } => self.timeout_reached(*batch, *kind),
-            Event::FinalCommandAssigned { batch, worker, token, start_by, .. } => {
-                self.final_assigned(*batch, worker, (*token, *start_by));
-            }
-            Event::FinalCommandGranted { token, incarnation, nonce, .. } => {
-                self.final_granted(*token, incarnation, nonce);
-            }
-            Event::FinalCommandFinished { batch, token, .. } => self.final_has_ended(*batch, *token),
-            Event::FinalCommandNotRun { batch, .. } => {
-                self.final_placed(*batch);
-            }
-            Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
-            Event::WorkerRegistered { .. } => self.worker_registered(now, event),
-            Event::WorkerMeasured { worker, measure, overloaded } => {
-                self.worker_measured(now, worker, (*measure, *overloaded));
-            }
-            Event::WorkerLost { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.lost = true);
-                self.unsettle(worker, SettleCause::Lost);
-            }
-            Event::WorkerRecovered { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.lost = false);
-                self.keep_what_was_lost(worker);
-            }
-            Event::LeaseExpired { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.expired = true);
-                self.unsettle(worker, SettleCause::Expired);
-            }
-            Event::WorkerDrained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
-            Event::WorkerResumed { worker } => {
-                self.workers.turn(now, worker, |worker| worker.drained = false)
-            }
-            Event::WorkerUnready { worker, reason, .. } => {
-                self.workers.turn(now, worker, |worker| worker.unready = Some(reason.as_str().into()));
-            }
-            Event::WorkerReady { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.unready = None)
-            }
-            Event::MessageReceived { from, number } => self.mailbox.receive(*from, *number),
-            Event::OutboxAcknowledged { to, upto } => {
+        }
+    }
+
+    fn apply_partition(&mut self, event: &PartitionEvent) {
+        match event {
+            PartitionEvent::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
+            PartitionEvent::MessageReceived { from, number } => self.mailbox.receive(*from, *number),
+            PartitionEvent::OutboxAcknowledged { to, upto } => {
                 self.mailbox.acknowledge(*to, *upto);
                 self.say(*to);
                 self.tell_shard(*to);
             }
-            Event::TimerSuspended { entity, .. } => {
+            PartitionEvent::TimerSuspended { entity, .. } => {
                 self.suspended.insert(entity.clone());
                 self.timers.retain(|(_, timer)| timer.entity() != *entity);
             }
-            Event::ExternalDependencyRegistered { .. }
-            | Event::ExternalDependencySatisfied { .. }
-            | Event::ExternalDependencyRevoked { .. }
-            | Event::ExternalDependenciesEvicted { .. }
-            | Event::ProbesRequested { .. } => self.fold_external_dependencies(now, event),
-            Event::DependencyOverridden { .. } => self.dependency_overridden(now, event),
-            Event::QualityRequested { .. } | Event::QualitySent { .. } | Event::QualityAnswered { .. } => {
-                self.fold_quality(now, event)
-            }
-            Event::AlarmRaised { kind: AlarmKind::BigTask, batch: Some(batch), .. } => {
-                self.unwatch_duration(*batch)
-            }
-            Event::AlarmRaised { .. } => {}
-            // The partition's own, and the catalogue's, which a journal of a single partition also holds.
-            Event::CommandDeadLettered { .. }
-            | Event::ClockSet { .. }
-            | Event::CommandLossAccepted { .. }
-            | Event::GroupDefined { .. }
-            | Event::KeyDefined { .. }
-            | Event::FreezeSet { .. }
-            | Event::FreezeLifted { .. }
-            | Event::KeyRevoked { .. }
-            | Event::JobDefined { .. }
-            | Event::JobEnabled { .. }
-            | Event::JobDisabled { .. }
-            | Event::JobDeleted { .. }
-            | Event::JobParentDeleted { .. }
-            | Event::JobMoveRequested { .. }
-            | Event::JobMoved { .. }
-            | Event::JobMoveRejected { .. }
-            | Event::UnfinishedQueried { .. }
-            | Event::UnfinishedReceived { .. }
-            | Event::DeletionDecided { .. }
-            | Event::JobsStaged { .. }
-            | Event::StagingDiscarded { .. }
-            | Event::ApplyCommitted { .. }
-            | Event::ApplyAdvanced { .. }
-            | Event::ApplyFinished { .. }
-            | Event::ThirdPartyReported { .. }
-            | Event::ThirdPartyEvicted { .. }
-            | Event::ProbesLate { .. }
-            | Event::ProbesRecovered { .. }
-            | Event::TemplateDefined { .. }
-            | Event::TemplateDeleted { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveRequested { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRejected { .. }
-            | Event::PoolDefined { .. }
-            | Event::PoolDeleted { .. }
-            | Event::PermitReportReceived { .. }
-            | Event::PermitsGranted { .. }
-            | Event::CalendarDefined { .. }
-            | Event::CalendarDeleted { .. }
-            | Event::RerunRequested { .. }
-            | Event::RunsQueried { .. }
-            | Event::RunsReceived { .. }
-            | Event::JobsSkipped { .. }
-            | Event::BatchesPlanned { .. }
-            | Event::RerunPlanned { .. }
-            | Event::RerunApproved { .. }
-            | Event::RunsRequested { .. }
-            | Event::RunFinished { .. }
-            | Event::RunsBlocked { .. }
-            | Event::BulkRequested { .. }
-            | Event::BulkAdvanced { .. }
-            | Event::RerunPaused { .. }
-            | Event::RerunResumed { .. }
-            | Event::RerunCancelled { .. }
-            | Event::RerunFinished { .. }
-            | Event::JobCancelled { .. } => {}
+            // What concerns no shard.
+            PartitionEvent::CommandDeadLettered { .. }
+            | PartitionEvent::ClockSet { .. }
+            | PartitionEvent::CommandLossAccepted { .. } => {}
         }
     }
 
-    fn worker_registered(&mut self, now: Timestamp, event: &Event) {
-        let Event::WorkerRegistered { worker, incarnation, host, address, slots, labels, settings, reserved } =
+    pub(super) fn worker_registered(&mut self, now: Timestamp, event: &WorkerEvent) {
+        let WorkerEvent::Registered { worker, incarnation, host, address, slots, labels, settings, reserved } =
             event
         else {
             return;
@@ -403,7 +254,7 @@ impl GroupShard {
         }
     }
 
-    fn job_replicated(
+    pub(super) fn job_replicated(
         &mut self,
         now: Timestamp,
         definition: &Arc<JobDefinition>,
@@ -547,8 +398,8 @@ impl GroupShard {
         }
     }
 
-    fn batch_generated(&mut self, now: Timestamp, event: &Event) {
-        let Event::BatchGenerated {
+    fn batch_generated(&mut self, now: Timestamp, event: &BatchEvent) {
+        let BatchEvent::Generated {
             batch: id,
             job: job_id,
             logical_time,
@@ -697,7 +548,7 @@ impl GroupShard {
         }
     }
 
-    fn prune_triggers(&mut self) {
+    pub(super) fn prune_triggers(&mut self) {
         let triggers = std::mem::take(&mut self.triggers);
         self.triggers = triggers.into_iter().filter(|trigger| self.next_child(trigger).is_some()).collect();
     }
@@ -819,7 +670,7 @@ impl GroupShard {
     }
 
     /// A lowered maximum takes the last of the queue out again, and a job switched off all that waits while it is.
-    fn demote(&mut self, id: JobId) {
+    pub(super) fn demote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let is_above = job.limit.active + job.limit.queued > job.definition.max_concurrent;
         if job.limit.queued == 0 || !(is_above || job.is_off()) {

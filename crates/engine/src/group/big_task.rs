@@ -1,7 +1,7 @@
 //! An attempt that runs far longer than its job's attempts usually do: people are told, once (ALM-5).
 
 use jiff::SignedDuration;
-use tidemill_model::{AlarmKind, BatchId, Event, JobDefinition, Severity, Timestamp};
+use tidemill_model::{AlarmEvent, AlarmKind, BatchId, Event, JobDefinition, Severity, Timestamp};
 
 use super::batch::{Batch, Phase};
 use super::{GroupShard, Timer};
@@ -20,6 +20,15 @@ fn too_long_at(definition: &JobDefinition, since: Timestamp) -> Option<Timestamp
 }
 
 impl GroupShard {
+    pub(super) fn apply_alarm(&mut self, event: &AlarmEvent) {
+        match event {
+            AlarmEvent::Raised { kind: AlarmKind::BigTask, batch: Some(batch), .. } => {
+                self.unwatch_duration(*batch)
+            }
+            _ => {}
+        }
+    }
+
     /// From its grant on.
     pub(crate) fn watch_duration(&mut self, id: BatchId) {
         let at = self.batches.get(&id).and_then(|batch| too_long_at(&batch.definition, batch.since));
@@ -47,13 +56,13 @@ impl GroupShard {
             batch.since,
             expected_ms.unwrap_or(0) / 1_000,
         );
-        vec![Event::AlarmRaised {
+        vec![Event::Alarm(AlarmEvent::Raised {
             kind: AlarmKind::BigTask,
             severity: Severity::Notice,
             job: Some(batch.definition.id),
             batch: Some(id),
             worker: Some(grant.worker.clone()),
             message,
-        }]
+        })]
     }
 }

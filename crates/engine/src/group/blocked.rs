@@ -18,7 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{BatchId, Condition, Event, JobId, Mapping, Timestamp, WaivedParent};
+use tidemill_model::{BatchEvent, BatchId, Condition, Event, JobId, Mapping, Timestamp, WaivedParent};
 
 use super::GroupShard;
 use super::batch::{Batch, Phase, WaitsFor};
@@ -37,10 +37,10 @@ pub(crate) struct Blocked {
 
 /// What is on record of a blocked batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Blocker {
-    parent: JobId,
-    logical_time: Timestamp,
-    since: Timestamp,
+pub(super) struct Blocker {
+    pub(super) parent: JobId,
+    pub(super) logical_time: Timestamp,
+    pub(super) since: Timestamp,
 }
 
 impl Blocked {
@@ -139,9 +139,9 @@ impl GroupShard {
         match (first, known) {
             (Some((parent, logical_time)), known) => {
                 let since = known.map_or(now, |known| known.since);
-                Some(Event::BatchBlocked { batch: id, parent, logical_time, since })
+                Some(Event::Batch(BatchEvent::Blocked { batch: id, parent, logical_time, since }))
             }
-            (None, Some(_)) => Some(Event::BatchUnblocked { batch: id }),
+            (None, Some(_)) => Some(Event::Batch(BatchEvent::Unblocked { batch: id })),
             (None, None) => None,
         }
     }
@@ -193,19 +193,11 @@ impl GroupShard {
         }
     }
 
-    /// Folds `batch.blocked` and `batch.unblocked`: whoever waits for the batch is blocked with it.
-    pub(crate) fn fold_blocked(&mut self, event: &Event) {
-        let id = match event {
-            Event::BatchBlocked { batch, parent, logical_time, since } => {
-                let (parent, logical_time, since) = (*parent, *logical_time, *since);
-                self.blocked.by_batch.insert(*batch, Blocker { parent, logical_time, since });
-                *batch
-            }
-            Event::BatchUnblocked { batch } => {
-                self.blocked.by_batch.remove(batch);
-                *batch
-            }
-            other => unreachable!("{} blocks nothing", other.kind()),
+    /// Whoever waits for the batch is blocked with it, or is not any more.
+    pub(super) fn blocker_changed(&mut self, id: BatchId, blocker: Option<Blocker>) {
+        match blocker {
+            Some(blocker) => self.blocked.by_batch.insert(id, blocker),
+            None => self.blocked.by_batch.remove(&id),
         };
         self.look_for_block(id);
         let Some(batch) = self.batches.get(&id) else { return };

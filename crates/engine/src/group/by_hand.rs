@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Actor, Answer, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch, Rejection, Timestamp,
+    Actor, Answer, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch,
+    Rejection, Timestamp,
 };
 
 use super::GroupShard;
@@ -117,7 +118,7 @@ impl GroupShard {
         let batch = self.next_batch_id();
         let mut events = self.evict_history(job, now);
         let mut generated = self.generated(job, time, run, wanted.origin, parameters, None);
-        if let Some(Event::BatchGenerated { concurrent, .. }) = generated.last_mut() {
+        if let Some(Event::Batch(BatchEvent::Generated { concurrent, .. })) = generated.last_mut() {
             *concurrent = wanted.concurrent;
         }
         events.extend(generated);
@@ -151,7 +152,12 @@ impl GroupShard {
         let reason: String = reason.chars().take(500).collect();
         let event = match batch.grant() {
             Some(grant) if grant.kill.is_some() => return Ok(Decision::nothing()),
-            Some(grant) => Event::KillRequested { batch: id, token: grant.token, by: by.clone(), reason },
+            Some(grant) => Event::Attempt(AttemptEvent::KillRequested {
+                batch: id,
+                token: grant.token,
+                by: by.clone(),
+                reason,
+            }),
             None => self.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),
         };
         Ok(Decision::events(vec![event]))

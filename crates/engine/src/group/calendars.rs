@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable};
 use tidemill_model::{
-    Calendar, CalendarName, Event, Fire, Firing, JobDefinition, JobId, ScheduleSpec, Timestamp,
+    Calendar, CalendarName, Event, Fire, Firing, JobDefinition, JobId, ScheduleEvent, ScheduleSpec, Timestamp,
 };
 
 use super::GroupShard;
@@ -81,7 +81,10 @@ impl GroupShard {
     /// The next fire of a job whose calendar has changed. What is due already is not moved any more.
     pub(crate) fn schedule_rescheduled(&self, id: JobId, now: Timestamp) -> Vec<Event> {
         let Some(job) = self.jobs.get(&id) else { return Vec::new() };
-        vec![Event::ScheduleRescheduled { job: id, next: anew(job.schedule.as_deref(), job.next, now) }]
+        vec![Event::Schedule(ScheduleEvent::Rescheduled {
+            job: id,
+            next: anew(job.schedule.as_deref(), job.next, now),
+        })]
     }
 
     pub(crate) fn apply_fire_moved(&mut self, id: JobId, next: Option<Fire>) {

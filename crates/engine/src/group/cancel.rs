@@ -1,10 +1,23 @@
 //! JOB-9: what is unfinished of a job is told to the catalogue before it is deleted, or ended after it was.
 
-use tidemill_model::{Actor, BatchId, Event, JobId, UnfinishedJob};
+use tidemill_model::{Actor, BatchId, DeletionEvent, Event, JobId, ShardId, ShardMessage, UnfinishedJob};
 
 use super::GroupShard;
 
 impl GroupShard {
+    pub(super) fn apply_deletion(&mut self, event: &DeletionEvent) {
+        match event {
+            DeletionEvent::UnfinishedReported { question, jobs } => {
+                let message = ShardMessage::ReportUnfinished { question: *question, jobs: jobs.clone() };
+                self.mailbox.send(ShardId::CATALOGUE, message);
+            }
+            // What the catalogue decides.
+            DeletionEvent::UnfinishedQueried { .. }
+            | DeletionEvent::UnfinishedReceived { .. }
+            | DeletionEvent::Decided { .. } => {}
+        }
+    }
+
     /// Those of the jobs that have unfinished batches.
     pub(crate) fn unfinished_of(&self, jobs: &[JobId]) -> Vec<UnfinishedJob> {
         let unfinished = |id: &JobId| {

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{Event, JobDefinition, JobId, Timestamp};
+use tidemill_model::{Event, JobDefinition, JobId, ReplicationEvent, Timestamp};
 
 use super::GroupShard;
 use super::batch::Batch;
@@ -40,7 +40,13 @@ impl GroupShard {
         coming: Option<JobId>,
     ) -> Event {
         let jobs = self.namers(parent).into_iter().take(NAMED_JOBS).collect();
-        Event::ParentDeletionReplicated { parent, name: name.to_owned(), deleted_at, jobs, coming }
+        Event::Replication(ReplicationEvent::ParentDeletionReplicated {
+            parent,
+            name: name.to_owned(),
+            deleted_at,
+            jobs,
+            coming,
+        })
     }
 
     /// The jobs of this shard that name the parent, whether it is known here or not.

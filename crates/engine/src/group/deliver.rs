@@ -1,7 +1,9 @@
 //! What the catalogue and other groups tell a group's shard.
 
 use tidemill_model::{
-    Command, Event, Fire, JobDefinition, JobId, Rejection, ShardId, ShardMessage, Timestamp,
+    Command, DeletionEvent, Event, Fire, JobDefinition, JobId, ObservationEvent, PartitionEvent, PermitEvent,
+    Rejection, ReplicationEvent, RerunEvent, ShardId, ShardMessage, SubscriptionEvent, Timestamp,
+    TransferEvent,
 };
 
 use super::GroupShard;
@@ -27,7 +29,7 @@ impl GroupShard {
         if number > expected && !planted!(OutboxGapSkipped) {
             return Err(Rejection::OutOfOrder { from: from.0, number, expected });
         }
-        let received = Event::MessageReceived { from, number };
+        let received = Event::Partition(PartitionEvent::MessageReceived { from, number });
         let mut events = vec![received];
         events.extend(self.learned(from, message, now)?);
         Ok(Decision::events(events))
@@ -40,84 +42,135 @@ impl GroupShard {
         now: Timestamp,
     ) -> Result<Vec<Event>, Rejection> {
         Ok(vec![match message {
-            ShardMessage::Parents { parents } => Event::ParentsReplicated { parents: parents.clone() },
+            ShardMessage::Parents { parents } => {
+                Event::Replication(ReplicationEvent::ParentsReplicated { parents: parents.clone() })
+            }
             ShardMessage::Subscription { job, what } => {
-                Event::ParentSubscribed { job: *job, by: from, what: *what }
+                Event::Subscription(SubscriptionEvent::ParentSubscribed { job: *job, by: from, what: *what })
             }
             ShardMessage::Watch { job, times } => {
-                Event::ParentTimesSubscribed { job: *job, by: from, times: times.clone() }
+                Event::Subscription(SubscriptionEvent::ParentTimesSubscribed {
+                    job: *job,
+                    by: from,
+                    times: times.clone(),
+                })
             }
             ShardMessage::Unwatch { job, times } => {
-                Event::ParentTimesUnsubscribed { job: *job, by: from, times: times.clone() }
+                Event::Subscription(SubscriptionEvent::ParentTimesUnsubscribed {
+                    job: *job,
+                    by: from,
+                    times: times.clone(),
+                })
             }
             // Of before the job went to another group, which says how it stands now.
             ShardMessage::Stands { job, .. } if !self.may_tell_of(*job, from) => return Ok(Vec::new()),
             ShardMessage::Stands { job, standings } => {
-                Event::ParentStatusUpdated { parent: *job, standings: standings.clone() }
+                Event::Replication(ReplicationEvent::ParentStatusUpdated {
+                    parent: *job,
+                    standings: standings.clone(),
+                })
             }
             ShardMessage::Generated { job, times, left_out } => {
-                Event::ParentGenerationsReceived { parent: *job, times: times.clone(), left_out: *left_out }
+                Event::Replication(ReplicationEvent::ParentGenerationsReceived {
+                    parent: *job,
+                    times: times.clone(),
+                    left_out: *left_out,
+                })
             }
-            ShardMessage::Known { job, times } => {
-                Event::ParentTimesReceived { parent: *job, times: times.clone() }
+            ShardMessage::Known { job, times } => Event::Replication(ReplicationEvent::ParentTimesReceived {
+                parent: *job,
+                times: times.clone(),
+            }),
+            ShardMessage::Group { id, name, worker_key, settings } => {
+                Event::Replication(ReplicationEvent::GroupReplicated {
+                    group: *id,
+                    name: name.clone(),
+                    worker_key: worker_key.clone(),
+                    settings: settings.clone(),
+                })
             }
-            ShardMessage::Group { id, name, worker_key, settings } => Event::GroupReplicated {
-                group: *id,
-                name: name.clone(),
-                worker_key: worker_key.clone(),
-                settings: settings.clone(),
-            },
-            ShardMessage::Job { definition, enabled } => Event::JobReplicated {
-                definition: std::sync::Arc::clone(definition),
-                enabled: *enabled,
-                next: if *enabled { self.next_fire(definition, now) } else { None },
-            },
-            ShardMessage::Switch { job, enabled } => Event::JobSwitchReplicated {
-                job: *job,
-                enabled: *enabled,
-                next: if *enabled { self.next_of(*job, now) } else { None },
-            },
-            ShardMessage::Calendar { calendar } => {
-                Event::CalendarReplicated { calendar: std::sync::Arc::clone(calendar) }
+            ShardMessage::Job { definition, enabled } => {
+                Event::Replication(ReplicationEvent::JobReplicated {
+                    definition: std::sync::Arc::clone(definition),
+                    enabled: *enabled,
+                    next: if *enabled { self.next_fire(definition, now) } else { None },
+                })
             }
-            ShardMessage::DropCalendar { name } => Event::CalendarDropped { name: name.clone() },
+            ShardMessage::Switch { job, enabled } => {
+                Event::Replication(ReplicationEvent::JobSwitchReplicated {
+                    job: *job,
+                    enabled: *enabled,
+                    next: if *enabled { self.next_of(*job, now) } else { None },
+                })
+            }
+            ShardMessage::Calendar { calendar } => Event::Replication(ReplicationEvent::CalendarReplicated {
+                calendar: std::sync::Arc::clone(calendar),
+            }),
+            ShardMessage::DropCalendar { name } => {
+                Event::Replication(ReplicationEvent::CalendarDropped { name: name.clone() })
+            }
             ShardMessage::Freeze { scope, freeze } => {
-                Event::FreezeReplicated { scope: *scope, freeze: freeze.clone() }
+                Event::Replication(ReplicationEvent::FreezeReplicated {
+                    scope: *scope,
+                    freeze: freeze.clone(),
+                })
             }
             ShardMessage::DetachJob { job, until } => self.detach_job(*job, *until, now),
             ShardMessage::AttachJob { definition, enabled, moved } => {
                 self.attach_job(definition, *enabled, moved, now)
             }
-            ShardMessage::Remove { job, orphaned_in } => {
-                Event::JobDropped { job: *job, orphaned_in: orphaned_in.clone() }
-            }
+            ShardMessage::Remove { job, orphaned_in } => Event::Replication(ReplicationEvent::JobDropped {
+                job: *job,
+                orphaned_in: orphaned_in.clone(),
+            }),
             ShardMessage::ParentDeleted { parent, name, deleted_at, coming } => {
                 self.parent_deletion(*parent, name, *deleted_at, *coming)
             }
             ShardMessage::QueryUnfinished { question, jobs } => {
-                Event::UnfinishedReported { question: *question, jobs: self.unfinished_of(jobs) }
+                Event::Deletion(DeletionEvent::UnfinishedReported {
+                    question: *question,
+                    jobs: self.unfinished_of(jobs),
+                })
             }
-            ShardMessage::Cancel { job, by } => Event::CancellationReplicated { job: *job, by: by.clone() },
-            ShardMessage::QueryRuns { rerun, part, asked } => {
-                Event::RunsReported { rerun: *rerun, part: *part, runs: self.runs_of(asked) }
+            ShardMessage::Cancel { job, by } => {
+                Event::Replication(ReplicationEvent::CancellationReplicated { job: *job, by: by.clone() })
             }
+            ShardMessage::QueryRuns { rerun, part, asked } => Event::Rerun(RerunEvent::RunsReported {
+                rerun: *rerun,
+                part: *part,
+                runs: self.runs_of(asked),
+            }),
             ShardMessage::StartRun(start) => return Ok(self.start_run(start, now)),
             ShardMessage::KillRun { place, by } => return Ok(self.kill_run(*place, by)),
             ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
-            ShardMessage::ProbeNow { by } => Event::ProbesRequested { batch: None, by: by.clone() },
-            ShardMessage::Template { template } => {
-                Event::TemplateReplicated { template: std::sync::Arc::clone(template) }
+            ShardMessage::ProbeNow { by } => {
+                Event::Observation(ObservationEvent::ProbesRequested { batch: None, by: by.clone() })
             }
-            ShardMessage::DropTemplate { name } => Event::TemplateDropped { name: name.clone() },
-            ShardMessage::Users { users } => Event::UsersReplicated { users: users.clone() },
+            ShardMessage::Template { template } => Event::Replication(ReplicationEvent::TemplateReplicated {
+                template: std::sync::Arc::clone(template),
+            }),
+            ShardMessage::DropTemplate { name } => {
+                Event::Replication(ReplicationEvent::TemplateDropped { name: name.clone() })
+            }
+            ShardMessage::Users { users } => {
+                Event::Replication(ReplicationEvent::UsersReplicated { users: users.clone() })
+            }
             ShardMessage::DetachUser { user } => self.detach_user(user),
             ShardMessage::AttachUser { user, history, tasks } => {
-                Event::UserAttached { user: user.clone(), history: history.clone(), tasks: tasks.clone() }
+                Event::Transfer(TransferEvent::UserAttached {
+                    user: user.clone(),
+                    history: history.clone(),
+                    tasks: tasks.clone(),
+                })
             }
-            ShardMessage::Pool { pool } => Event::PoolReplicated { pool: std::sync::Arc::clone(pool) },
-            ShardMessage::DropPool { name } => Event::PoolDropped { name: name.clone() },
+            ShardMessage::Pool { pool } => {
+                Event::Replication(ReplicationEvent::PoolReplicated { pool: std::sync::Arc::clone(pool) })
+            }
+            ShardMessage::DropPool { name } => {
+                Event::Replication(ReplicationEvent::PoolDropped { name: name.clone() })
+            }
             ShardMessage::GrantPermits { pools, permits } => {
-                Event::PermitsReceived { pools: pools.clone(), permits: *permits }
+                Event::Permit(PermitEvent::Received { pools: pools.clone(), permits: *permits })
             }
             ShardMessage::ReportUnfinished { .. }
             | ShardMessage::ReportPermits { .. }

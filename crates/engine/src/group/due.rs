@@ -2,7 +2,8 @@
 //! anchors to be completed, and ready batches for which there is a slot. One small decision at a time.
 
 use tidemill_model::{
-    BatchId, BatchResult, Event, FinalResult, JobId, JobType, PoolName, ReturnReason, Timestamp, WorkerId,
+    BatchEvent, BatchId, BatchResult, Event, FinalResult, JobId, JobType, PermitEvent, PoolName,
+    ReturnReason, Timestamp, WorkerId,
 };
 
 use super::batch::{Phase, Waiter, WaitsFor};
@@ -114,7 +115,7 @@ impl GroupShard {
             Task::Anchor(batch) => vec![self.batch_end(*batch, BatchResult::Success, None, String::new())],
             Task::FinalCommands(batch) => self.final_commands(*batch, now),
             Task::PlaceFinalCommands(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
-            Task::OpenRate(name) => vec![Event::RateLimitReset { name: name.clone() }],
+            Task::OpenRate(name) => vec![Event::Permit(PermitEvent::RateLimitReset { name: name.clone() })],
             Task::Report(report) => vec![Event::clone(report)],
             Task::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
         }
@@ -123,8 +124,8 @@ impl GroupShard {
     fn timer(&self, timer: Timer, now: Timestamp) -> Vec<Event> {
         match timer {
             Timer::Fire(job) => self.fire(job, now),
-            Timer::Retry(batch) => vec![Event::RetryDue { batch }],
-            Timer::Start(batch) => vec![Event::StartDue { batch }],
+            Timer::Retry(batch) => vec![Event::Batch(BatchEvent::RetryDue { batch })],
+            Timer::Start(batch) => vec![Event::Batch(BatchEvent::StartDue { batch })],
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             Timer::Quality(batch) => self.ask_quality(batch, now),
             Timer::BigTask(batch) => self.runs_too_long(batch),
@@ -144,12 +145,12 @@ impl GroupShard {
                 let Some((_, worker)) = self.batches.get(id).and_then(|batch| batch.holder()) else {
                     return Vec::new();
                 };
-                vec![Event::AssignmentReturned {
+                vec![Event::Batch(BatchEvent::AssignmentReturned {
                     batch: *id,
                     token,
                     worker: worker.clone(),
                     reason: ReturnReason::NotStarted,
-                }]
+                })]
             }
         }
     }
@@ -170,16 +171,23 @@ impl GroupShard {
         let logical_time = time;
         if met {
             let left_out = stand == Stand::Skipped;
-            return vec![Event::DependencySatisfied { batch: id, parent, logical_time, unmet, left_out }];
+            return vec![Event::Batch(BatchEvent::DependencySatisfied {
+                batch: id,
+                parent,
+                logical_time,
+                unmet,
+                left_out,
+            })];
         }
-        let mut events = vec![Event::DependencyRevoked { batch: id, parent, logical_time, unmet }];
+        let mut events =
+            vec![Event::Batch(BatchEvent::DependencyRevoked { batch: id, parent, logical_time, unmet })];
         if let Phase::Assigned { token, worker, .. } = &batch.phase
             && unmet > 0
         {
             // Nothing of it runs yet, so it can still wait for the newest run.
             let reason = ReturnReason::Rejected("a dependency was withdrawn".to_owned());
             let (token, worker) = (*token, worker.clone());
-            events.push(Event::AssignmentReturned { batch: id, token, worker, reason });
+            events.push(Event::Batch(BatchEvent::AssignmentReturned { batch: id, token, worker, reason }));
         }
         events
     }

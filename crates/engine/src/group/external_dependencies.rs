@@ -18,9 +18,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, Condition, DataPath, Event, ExternalDependency, ExternalDependencyId, JobDefinition,
-    JobId, LiveAnswer, MAX_ANSWERS, PathAnswer, PathCheck, Rejection, ReturnReason, ShardId,
-    ThirdPartyReport, Timestamp, Token, WantedExternalDependency, WorkerId,
+    Actor, BatchEvent, BatchId, Condition, DataPath, Event, ExternalDependency, ExternalDependencyId,
+    JobDefinition, JobId, LiveAnswer, MAX_ANSWERS, ObservationEvent, PathAnswer, PathCheck, Rejection,
+    ReturnReason, ShardId, ThirdPartyReport, Timestamp, Token, WantedExternalDependency, WorkerId,
 };
 
 use super::GroupShard;
@@ -110,7 +110,10 @@ impl ExternalDependencies {
                 minted += 1;
                 let external_dependency = ExternalDependencyId::mint(minted, shard);
                 fresh.insert(what.clone(), external_dependency);
-                told.push(Event::ExternalDependencyRegistered { external_dependency, what });
+                told.push(Event::Observation(ObservationEvent::ExternalDependencyRegistered {
+                    external_dependency,
+                    what,
+                }));
                 external_dependency
             });
             if !ids.contains(&id) {
@@ -135,17 +138,23 @@ impl ExternalDependencies {
             match self.by_what.get(&what).and_then(|id| Some((*id, self.by_id.get(id)?))) {
                 Some((_, known)) if known.satisfied == ready => {}
                 Some((external_dependency, known)) if ready => {
-                    events.push(Event::ExternalDependencySatisfied {
+                    events.push(Event::Observation(ObservationEvent::ExternalDependencySatisfied {
                         external_dependency,
                         generation: known.generation,
-                    });
+                    }));
                 }
                 Some((external_dependency, known)) => events.push(known.withdrawn(external_dependency, None)),
                 None if ready => {
                     minted += 1;
                     let external_dependency = ExternalDependencyId::mint(minted, shard);
-                    events.push(Event::ExternalDependencyRegistered { external_dependency, what });
-                    events.push(Event::ExternalDependencySatisfied { external_dependency, generation: 1 });
+                    events.push(Event::Observation(ObservationEvent::ExternalDependencyRegistered {
+                        external_dependency,
+                        what,
+                    }));
+                    events.push(Event::Observation(ObservationEvent::ExternalDependencySatisfied {
+                        external_dependency,
+                        generation: 1,
+                    }));
                 }
                 None => {}
             }
@@ -202,7 +211,9 @@ impl ExternalDependencies {
     pub(crate) fn forget(&self, now: Timestamp) -> Vec<Event> {
         let external_dependencies =
             self.spare.iter().copied().chain(self.surplus(now)).take(FORGOTTEN_AT_ONCE);
-        vec![Event::ExternalDependenciesEvicted { external_dependencies: external_dependencies.collect() }]
+        vec![Event::Observation(ObservationEvent::ExternalDependenciesEvicted {
+            external_dependencies: external_dependencies.collect(),
+        })]
     }
 
     fn forgotten(&mut self, external_dependencies: &[ExternalDependencyId]) {
@@ -228,11 +239,11 @@ impl ExternalDependencies {
 
 impl Known {
     fn withdrawn(&self, external_dependency: ExternalDependencyId, worker: Option<&WorkerId>) -> Event {
-        Event::ExternalDependencyRevoked {
+        Event::Observation(ObservationEvent::ExternalDependencyRevoked {
             external_dependency,
             generation: self.generation + 1,
             worker: worker.cloned(),
-        }
+        })
     }
 }
 
@@ -306,7 +317,10 @@ impl GroupShard {
                 .by_id
                 .get(&answer.external_dependency)
                 .map_or(answer.generation, |it| it.generation);
-            Event::ExternalDependencySatisfied { external_dependency: answer.external_dependency, generation }
+            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
+                external_dependency: answer.external_dependency,
+                generation,
+            })
         };
         Ok(Decision::events(news.map(satisfied).collect()))
     }
@@ -351,7 +365,7 @@ impl GroupShard {
             .map(|(external_dependency, known)| known.withdrawn(external_dependency, Some(worker)))
             .collect();
         let (worker, reason) = (worker.clone(), ReturnReason::Rejected(reason));
-        events.push(Event::AssignmentReturned { batch: id, token, worker, reason });
+        events.push(Event::Batch(BatchEvent::AssignmentReturned { batch: id, token, worker, reason }));
         Ok(Decision::events(events))
     }
 
@@ -370,7 +384,10 @@ impl GroupShard {
                 return Err(Rejection::NotWaitedFor { batch: id.0, reason });
             }
         }
-        Ok(Decision::events(vec![Event::ProbesRequested { batch, by: by.clone() }]))
+        Ok(Decision::events(vec![Event::Observation(ObservationEvent::ProbesRequested {
+            batch,
+            by: by.clone(),
+        })]))
     }
 
     /// The paths that a worker looks at before it starts the batch.
@@ -441,23 +458,26 @@ impl GroupShard {
             .collect()
     }
 
-    /// Folds what concerns an external dependency.
-    pub(crate) fn fold_external_dependencies(&mut self, now: Timestamp, event: &Event) {
+    pub(super) fn apply_observation(&mut self, now: Timestamp, event: &ObservationEvent) {
         match event {
-            Event::ExternalDependencyRegistered { external_dependency, what } => {
+            // What the catalogue decides.
+            ObservationEvent::ThirdPartyReported { .. }
+            | ObservationEvent::ThirdPartyEvicted { .. }
+            | ObservationEvent::ProbesLate { .. }
+            | ObservationEvent::ProbesRecovered { .. } => {}
+            ObservationEvent::ExternalDependencyRegistered { external_dependency, what } => {
                 self.external_dependency_registered(now, *external_dependency, what)
             }
-            Event::ExternalDependencySatisfied { external_dependency, generation } => {
+            ObservationEvent::ExternalDependencySatisfied { external_dependency, generation } => {
                 self.external_dependency_changed(now, *external_dependency, *generation, true);
             }
-            Event::ExternalDependencyRevoked { external_dependency, generation, .. } => {
+            ObservationEvent::ExternalDependencyRevoked { external_dependency, generation, .. } => {
                 self.external_dependency_changed(now, *external_dependency, *generation, false);
             }
-            Event::ExternalDependenciesEvicted { external_dependencies } => {
+            ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => {
                 self.external_dependencies.forgotten(external_dependencies)
             }
-            Event::ProbesRequested { batch, .. } => self.probes_requested(*batch),
-            other => unreachable!("{} concerns no external dependency", other.kind()),
+            ObservationEvent::ProbesRequested { batch, .. } => self.probes_requested(*batch),
         }
     }
 

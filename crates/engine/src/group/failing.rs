@@ -3,7 +3,9 @@
 //! jobs within one minute are told to administrators, once a minute.
 
 use jiff::SignedDuration;
-use tidemill_model::{AlarmKind, Event, JobDefinition, JobId, Severity, Timestamp};
+use tidemill_model::{
+    AlarmEvent, AlarmKind, Event, JobDefinition, JobId, PartitionEvent, ScheduleEvent, Severity, Timestamp,
+};
 
 use super::{GroupShard, Timer};
 
@@ -47,18 +49,25 @@ impl GroupShard {
         let entity = Timer::Fire(id).entity();
         let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
         let known = self.jobs.get(&id).and_then(|job| Some((job, job.next?)));
-        let Some((job, next)) = known else { return vec![Event::TimerSuspended { entity, reason }] };
+        let Some((job, next)) = known else {
+            return vec![Event::Partition(PartitionEvent::TimerSuspended { entity, reason })];
+        };
         let failures = job.failed.map_or(0, |failed| failed.failures) + 1;
         let retry_at = now.saturating_add(RETRY_AFTER).ok().filter(|_| failures <= RETRIES);
         let (logical_time, told) = (next.logical_time, reason.clone());
-        let mut events =
-            vec![Event::GenerationFailed { job: id, logical_time, failures, reason: told, retry_at }];
+        let mut events = vec![Event::Schedule(ScheduleEvent::GenerationFailed {
+            job: id,
+            logical_time,
+            failures,
+            reason: told,
+            retry_at,
+        })];
         if retry_at.is_none() {
             let message = format!(
                 "generation failed: {} makes no batch for {logical_time} or later, tried {failures} times: {reason}",
                 job.definition.full_name()
             );
-            events.push(Event::TimerSuspended { entity, reason });
+            events.push(Event::Partition(PartitionEvent::TimerSuspended { entity, reason }));
             let severity = severity(&job.definition);
             events.push(alarm(AlarmKind::GenerationFailed, severity, Some(id), message));
         }
@@ -98,5 +107,5 @@ fn severity(definition: &JobDefinition) -> Severity {
 }
 
 fn alarm(kind: AlarmKind, severity: Severity, job: Option<JobId>, message: String) -> Event {
-    Event::AlarmRaised { kind, severity, job, batch: None, worker: None, message }
+    Event::Alarm(AlarmEvent::Raised { kind, severity, job, batch: None, worker: None, message })
 }

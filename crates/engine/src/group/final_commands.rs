@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AlarmKind, AttemptOutcome, AttemptResult, BatchId, BatchResult, Ending, Event, FinalResult,
-    Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity, StartRequest, Timestamp, Token,
-    WorkMessage, WorkerId,
+    Actor, AlarmEvent, AlarmKind, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Ending,
+    Event, FinalCommandEvent, FinalResult, Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity,
+    StartRequest, Timestamp, Token, WorkMessage, WorkerId,
 };
 
 use super::batch::Batch;
@@ -158,6 +158,21 @@ fn final_command(definition: &JobDefinition) -> Option<&str> {
 }
 
 impl GroupShard {
+    pub(super) fn apply_final_command(&mut self, event: &FinalCommandEvent) {
+        match event {
+            FinalCommandEvent::Assigned { batch, worker, token, start_by, .. } => {
+                self.final_assigned(*batch, worker, (*token, *start_by));
+            }
+            FinalCommandEvent::Granted { token, incarnation, nonce, .. } => {
+                self.final_granted(*token, incarnation, nonce);
+            }
+            FinalCommandEvent::Finished { batch, token, .. } => self.final_has_ended(*batch, *token),
+            FinalCommandEvent::NotRun { batch, .. } => {
+                self.final_placed(*batch);
+            }
+        }
+    }
+
     /// What a batch that has just ended asks for.
     pub(crate) fn final_commands(&self, id: BatchId, now: Timestamp) -> Vec<Event> {
         let Some((worker, ended)) = self.finals.due.get(&id) else { return Vec::new() };
@@ -175,13 +190,13 @@ impl GroupShard {
         worker: &WorkerId,
         now: Timestamp,
     ) -> Event {
-        Event::FinalCommandAssigned {
+        Event::FinalCommand(FinalCommandEvent::Assigned {
             batch: id,
             job: ended.definition.id,
             token: Token::mint(self.tokens_minted + 1, self.id),
             worker: worker.clone(),
             start_by: self.within_start_timeout(now),
-        }
+        })
     }
 
     fn within_start_timeout(&self, now: Timestamp) -> Timestamp {
@@ -201,7 +216,7 @@ impl GroupShard {
             batch.attempts == 0 && batch.grant().is_none() && final_command(&batch.definition).is_some()
         };
         let final_command = self.batches.get(&id).is_some_and(is_due);
-        Event::BatchFinished { batch: id, result, by, message, final_command }
+        Event::Batch(BatchEvent::Finished { batch: id, result, by, message, final_command })
     }
 
     /// Folds the end of a batch.
@@ -252,13 +267,13 @@ impl GroupShard {
                 refused("an earlier life of the worker had it; it is taken back")
             }
             Phase::Assigned { .. } => match self.final_spec(*token, held) {
-                Ok(_) => Decision::events(vec![Event::FinalCommandGranted {
+                Ok(_) => Decision::events(vec![Event::FinalCommand(FinalCommandEvent::Granted {
                     batch: held.batch,
                     token: *token,
                     worker: worker.clone(),
                     incarnation: incarnation.clone(),
                     nonce: nonce.clone(),
-                }]),
+                })]),
                 Err(why) => Decision::events(self.final_ended(*token, FinalResult::NotRun, &why)),
             },
             Phase::Granted { incarnation: life, nonce: asked } if life == incarnation && asked == nonce => {
@@ -409,7 +424,15 @@ fn told(
     let alarm =
         (result != FinalResult::Success).then(|| alarm(batch, ended, Some(worker), (result, &message)));
     let (job, worker) = (ended.definition.id, worker.clone());
-    let end = Event::FinalCommandFinished { batch, job, token, worker, result, exit_code, message };
+    let end = Event::FinalCommand(FinalCommandEvent::Finished {
+        batch,
+        job,
+        token,
+        worker,
+        result,
+        exit_code,
+        message,
+    });
     std::iter::once(end).chain(alarm).collect()
 }
 
@@ -419,7 +442,7 @@ pub(super) fn alarm(
     worker: Option<&WorkerId>,
     (result, message): (FinalResult, &str),
 ) -> Event {
-    Event::AlarmRaised {
+    Event::Alarm(AlarmEvent::Raised {
         kind: AlarmKind::FinalCommandFailed,
         severity: Severity::Important,
         job: Some(ended.definition.id),
@@ -432,5 +455,5 @@ pub(super) fn alarm(
             result.as_str(),
             ended.ending.result.as_str()
         ),
-    }
+    })
 }

@@ -2,7 +2,8 @@
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Rejection, Timestamp, Token, Usage,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Event, Rejection,
+    Timestamp, Token, Usage,
 };
 
 use super::GroupShard;
@@ -24,7 +25,10 @@ impl GroupShard {
         let Some((_, worker)) = batch.holder() else { return Vec::new() };
         let worker = worker.clone();
         let next = self.after_attempt(id, batch, &outcome, now);
-        vec![Event::AttemptFinished { batch: id, token, attempt, worker, outcome, usage }, next]
+        vec![
+            Event::Attempt(AttemptEvent::Finished { batch: id, token, attempt, worker, outcome, usage }),
+            next,
+        ]
     }
 
     /// Killed stays killed; success ends the batch; a failed or lost attempt is followed by another while
@@ -53,7 +57,7 @@ impl GroupShard {
                 let pause = pause(&batch.definition, id, attempt);
                 let pause = if planted!(RetryIntervalIgnored) { SignedDuration::ZERO } else { pause };
                 let at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
-                Event::RetryScheduled { batch: id, attempt: attempt + 1, at }
+                Event::Batch(BatchEvent::RetryScheduled { batch: id, attempt: attempt + 1, at })
             }
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => {
                 let message = describe(outcome);

@@ -1,6 +1,6 @@
 //! MON-7: a worker that says that it can take no work gets none, until it says that it can.
 
-use tidemill_model::{AlarmKind, Event, Heartbeat, Severity};
+use tidemill_model::{AlarmEvent, AlarmKind, Event, Heartbeat, Severity, WorkerEvent};
 
 use super::worker::Worker;
 
@@ -13,17 +13,17 @@ pub(crate) fn heard(known: &Worker, heartbeat: &Heartbeat) -> Vec<Event> {
         heartbeat.unready.as_ref().map(|reason| reason.chars().take(MAX_REASON_CHARS).collect::<String>());
     match (&known.unready, reason) {
         (None, Some(reason)) => {
-            let alarm = Event::AlarmRaised {
+            let alarm = Event::Alarm(AlarmEvent::Raised {
                 kind: AlarmKind::WorkerUnready,
                 severity: Severity::Important,
                 job: None,
                 batch: None,
                 worker: Some(worker.clone()),
                 message: format!("worker {worker} ({}) takes no work: {reason}", known.host),
-            };
-            vec![Event::WorkerUnready { worker, incarnation, reason }, alarm]
+            });
+            vec![Event::Worker(WorkerEvent::Unready { worker, incarnation, reason }), alarm]
         }
-        (Some(_), None) => vec![Event::WorkerReady { worker, incarnation }],
+        (Some(_), None) => vec![Event::Worker(WorkerEvent::Ready { worker, incarnation })],
         (Some(_), Some(_)) | (None, None) => Vec::new(),
     }
 }

@@ -14,7 +14,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tidemill_model::{BatchResult, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp};
+use tidemill_model::{
+    BatchResult, JobId, ShardId, ShardMessage, Standing, Subscription, SubscriptionEvent, Timestamp,
+};
 
 use super::GroupShard;
 use super::kept_texts::Kept;
@@ -78,6 +80,18 @@ impl Followers {
 }
 
 impl GroupShard {
+    pub(super) fn apply_subscription(&mut self, event: &SubscriptionEvent) {
+        match event {
+            SubscriptionEvent::ParentSubscribed { job, by, what } => self.parent_subscribed(*job, *by, *what),
+            SubscriptionEvent::ParentTimesSubscribed { job, by, times } => {
+                self.parent_times_subscribed(*job, *by, times)
+            }
+            SubscriptionEvent::ParentTimesUnsubscribed { job, by, times } => {
+                self.parent_times_unsubscribed(*job, *by, times)
+            }
+        }
+    }
+
     pub(crate) fn parent_subscribed(&mut self, job: JobId, by: ShardId, what: Subscription) {
         let follows = self.followers.follows.entry(job).or_default();
         let before = follows.insert(by, what);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_calendar::{Timetable, Zone};
 use tidemill_model::{
-    BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin,
-    Parent, SkipReason, Timestamp,
+    BatchEvent, BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns,
+    Origin, Parent, PartitionEvent, ScheduleEvent, SkipReason, Timestamp,
 };
 
 use super::failure::counts;
@@ -130,7 +130,7 @@ impl GroupShard {
         let (mut events, external_dependencies) =
             self.external_dependencies_of(&job.definition, &facts, &parameters);
         let outputs = self.outputs_of(&job.definition, &facts, &parameters);
-        events.push(Event::BatchGenerated {
+        events.push(Event::Batch(BatchEvent::Generated {
             batch: self.next_batch_id(),
             job: job.definition.id,
             version: job.definition.version,
@@ -149,7 +149,7 @@ impl GroupShard {
             rerun: None,
             concurrent: None,
             outputs,
-        });
+        }));
         events
     }
 
@@ -276,7 +276,7 @@ impl GroupShard {
         let mut events = self.evict_history(child, now);
         let mut generated =
             self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None);
-        if let Some(Event::BatchGenerated { base, .. }) = generated.last_mut() {
+        if let Some(Event::Batch(BatchEvent::Generated { base, .. })) = generated.last_mut() {
             *base = trigger.base;
         }
         events.extend(generated);
@@ -296,7 +296,9 @@ impl GroupShard {
         let oldest = job.history.iter().take(surplus);
         let ended = oldest.take_while(|(time, newest)| *time <= now && newest.result.is_some());
         let upto = ended.map(|(time, _)| time).last();
-        upto.map(|upto| Event::HistoryEvicted { job: job.definition.id, upto }).into_iter().collect()
+        upto.map(|upto| Event::Partition(PartitionEvent::HistoryEvicted { job: job.definition.id, upto }))
+            .into_iter()
+            .collect()
     }
 
     /// How many logical times back the widest mapping of any child reaches.
@@ -375,7 +377,7 @@ fn left_out(job: &Job, timetable: &Timetable, next: Fire) -> Option<Event> {
     let from = times.next()?;
     let (count, to) = times.fold((1, from), |(count, _), time| (count + 1, time));
     let (job, reason) = (job.definition.id, SkipReason::Calendar);
-    Some(Event::ScheduleSkipped { job, from, to, count, reason, next: Some(next) })
+    Some(Event::Schedule(ScheduleEvent::Skipped { job, from, to, count, reason, next: Some(next) }))
 }
 
 /// One skip of the fires from `next` until before `until`, `next` included in any case.
@@ -388,12 +390,12 @@ fn skip(job: &Job, schedule: &Timetable, next: Fire, until: Timestamp, reason: S
         count += 1;
         following = schedule.next(passed);
     }
-    Event::ScheduleSkipped {
+    Event::Schedule(ScheduleEvent::Skipped {
         job: job.definition.id,
         from: next.logical_time,
         to: last.logical_time,
         count,
         reason,
         next: following,
-    }
+    })
 }

@@ -1,7 +1,7 @@
 //! MON-7: how workers' machines stand. A heartbeat that says nothing new makes no event.
 
 use jiff::SignedDuration;
-use tidemill_model::{Event, GroupSettings, Measure, Timestamp, WorkerId};
+use tidemill_model::{Event, GroupSettings, Measure, Timestamp, WorkerEvent, WorkerId};
 
 use super::GroupShard;
 use super::worker::Machine;
@@ -25,7 +25,7 @@ impl GroupShard {
             let seldom = now.duration_since(machine.at) >= SELDOM;
             overloaded != was || seldom && has_moved(machine.measure, measure)
         });
-        is_news.then(|| Event::WorkerMeasured { worker: id.clone(), measure, overloaded })
+        is_news.then(|| Event::Worker(WorkerEvent::Measured { worker: id.clone(), measure, overloaded }))
     }
 
     pub(crate) fn worker_measured(&mut self, now: Timestamp, id: &WorkerId, of: (Measure, bool)) {

@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Actor, Answer, BatchId, BatchResult, Event, JobId, OverriddenResult, Rejection, Timestamp, bounds,
+    Actor, Answer, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, JobId, OverriddenResult, Rejection,
+    Timestamp, bounds,
 };
 
 use super::GroupShard;
@@ -53,14 +54,16 @@ impl GroupShard {
             return Err(Rejection::field("reason", reason, rule));
         }
         let (id, result, by) = (marking.batch, BatchResult::from(marking.result), marking.by.clone());
-        let marked = |job, logical_time, run| Event::BatchResultOverridden {
-            batch: id,
-            job,
-            logical_time,
-            result: marking.result,
-            by: by.clone(),
-            reason: reason.to_owned(),
-            run,
+        let marked = |job, logical_time, run| {
+            Event::Batch(BatchEvent::ResultOverridden {
+                batch: id,
+                job,
+                logical_time,
+                result: marking.result,
+                by: by.clone(),
+                reason: reason.to_owned(),
+                run,
+            })
         };
         let Some(batch) = self.batches.get(&id) else {
             let ended = self.ended(marking)?;
@@ -73,7 +76,7 @@ impl GroupShard {
             Some(grant) if grant.kill.is_some() => {}
             Some(grant) => {
                 let (token, reason) = (grant.token, format!("marked {}: {reason}", result.as_str()));
-                events.push(Event::KillRequested { batch: id, token, by, reason });
+                events.push(Event::Attempt(AttemptEvent::KillRequested { batch: id, token, by, reason }));
             }
             None => {
                 let message = reason.to_owned();
@@ -123,8 +126,8 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn batch_result_overridden(&mut self, event: &Event) {
-        let Event::BatchResultOverridden { batch, job, logical_time, result, by, reason, run } = event else {
+    pub(crate) fn batch_result_overridden(&mut self, event: &BatchEvent) {
+        let BatchEvent::ResultOverridden { batch, job, logical_time, result, by, reason, run } = event else {
             return;
         };
         let result = BatchResult::from(*result);

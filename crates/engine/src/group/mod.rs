@@ -49,6 +49,7 @@ mod pools;
 mod pull;
 mod quality;
 mod queue;
+mod replication;
 mod report;
 mod reruns;
 mod retry;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tidemill_model::{
     BatchResult, Event, Fire, JobDefinition, JobId, MovedJob, MovedRuns, Rejection, ShardId, ShardMessage,
-    Timestamp,
+    Timestamp, TransferEvent,
 };
 
 use super::GroupShard;
@@ -26,11 +26,31 @@ const MAX_MOVED_BYTES: usize = 128 * 1024;
 const MAX_BYTES: usize = MAX_DECISION_WEIGHT - 16 * 1024;
 
 impl GroupShard {
+    pub(super) fn apply_transfer(&mut self, now: Timestamp, event: &TransferEvent) {
+        match event {
+            TransferEvent::JobDetached { job, moved } => self.job_detached(now, *job, moved),
+            TransferEvent::JobDetachRejected { job, reason } => self.job_detach_rejected(*job, reason),
+            TransferEvent::JobAttached { definition, enabled, next, moved } => {
+                self.job_replicated(now, definition, *enabled, *next);
+                self.job_attached(definition.id, *enabled, moved);
+            }
+            TransferEvent::UserDetached { user, history, tasks } => {
+                self.user_detached(now, user, history, tasks)
+            }
+            TransferEvent::UserDetachRejected { user, reason } => {
+                self.user_detach_rejected(now, user, reason)
+            }
+            TransferEvent::UserAttached { user, history, tasks } => {
+                self.user_attached(now, user, history, tasks)
+            }
+        }
+    }
+
     /// What the catalogue's request to let a job go comes to.
     pub(crate) fn detach_job(&self, job: JobId, until: Timestamp, now: Timestamp) -> Event {
         match self.let_go(job, until, now) {
-            Ok(moved) => Event::JobDetached { job, moved: Arc::new(moved) },
-            Err(reason) => Event::JobDetachRejected { job, reason },
+            Ok(moved) => Event::Transfer(TransferEvent::JobDetached { job, moved: Arc::new(moved) }),
+            Err(reason) => Event::Transfer(TransferEvent::JobDetachRejected { job, reason }),
         }
     }
 
@@ -103,7 +123,7 @@ impl GroupShard {
         let follows_days = enabled && definition.calendar().is_some();
         let next = if follows_days { self.on_its_days(definition, next, now) } else { next };
         let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
-        Event::JobAttached { definition, enabled, next, moved }
+        Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, moved })
     }
 
     fn on_its_days(&self, definition: &JobDefinition, next: Option<Fire>, now: Timestamp) -> Option<Fire> {

@@ -1,7 +1,7 @@
 //! Which batch goes to which worker.
 
 use jiff::SignedDuration;
-use tidemill_model::{BatchId, Event, PoolName, Priority, Timestamp, Token, WorkerId};
+use tidemill_model::{BatchEvent, BatchId, Event, PoolName, Priority, Timestamp, Token, WorkerId};
 
 use super::GroupShard;
 use super::batch::Batch;
@@ -132,13 +132,13 @@ impl GroupShard {
         let limit = SignedDuration::from_millis(self.start_timeout_ms() as i64);
         let minted = self.tokens_minted + 1;
         let minted = if planted!(TokensEqual) { minted | 1 } else { minted };
-        Some(Event::BatchAssigned {
+        Some(Event::Batch(BatchEvent::Assigned {
             batch: id,
             attempt: batch.attempts + 1,
             token: Token::mint(minted, self.id),
             worker: worker.clone(),
             start_by: now.saturating_add(limit).unwrap_or(Timestamp::MAX),
-        })
+        }))
     }
 
     /// The next batch of a class, and the best worker that has not had it already; if every worker that could

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    BatchId, Event, PermitReport, Pool, PoolName, PoolUse, Priority, Rate, ShardId, ShardMessage, Timestamp,
-    Token,
+    BatchId, Event, PermitEvent, PermitReport, Pool, PoolName, PoolUse, Priority, Rate, ShardId,
+    ShardMessage, Timestamp, Token,
 };
 
 use super::GroupShard;
@@ -223,6 +223,16 @@ impl Pools {
 }
 
 impl GroupShard {
+    pub(super) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
+        match event {
+            PermitEvent::RateLimitReset { name } => self.pools.opened(now, name),
+            PermitEvent::Received { pools, permits } => self.pools.permits_received(pools, *permits),
+            PermitEvent::Reported { report } => self.permits_reported(report),
+            // What the catalogue decides.
+            PermitEvent::ReportReceived { .. } | PermitEvent::Granted { .. } => {}
+        }
+    }
+
     /// A rate keeps a ready batch from its start: whose, and until when. The soonest.
     pub(crate) fn next_opening(&self) -> Option<(Timestamp, PoolName)> {
         let shut = self.pools.known.iter().filter_map(|(name, known)| Some((known.opens()?.1, name)));
@@ -260,7 +270,7 @@ impl GroupShard {
             let Permits { started, ended, .. } = known;
             let changed = wanted != known.wanted || started > 0 || ended > 0 || unused > 0;
             let report = PermitReport { pools: pools.to_vec(), started, ended, unused, wanted };
-            changed.then_some(Event::PermitsReported { report })
+            changed.then_some(Event::Permit(PermitEvent::Reported { report }))
         })
     }
 

@@ -14,8 +14,8 @@ use std::ops::Bound;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AlarmKind, BatchId, Condition, Event, Incarnation, LiveAnswer, QualityQuestion, Rejection,
-    ReturnReason, Severity, Timestamp,
+    Actor, AlarmEvent, AlarmKind, BatchEvent, BatchId, Condition, Event, Incarnation, LiveAnswer,
+    QualityQuestion, Rejection, ReturnReason, Severity, Timestamp,
 };
 
 use super::batch::{Batch, Phase};
@@ -84,7 +84,8 @@ impl GroupShard {
         let settings = self.settings();
         let pause = SignedDuration::from_millis(i64::try_from(settings.quality_retry_ms).unwrap_or(i64::MAX));
         let again_at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
-        let mut events = vec![Event::QualityRequested { batch: id, number: gate.number + 1, again_at }];
+        let mut events =
+            vec![Event::Batch(BatchEvent::QualityRequested { batch: id, number: gate.number + 1, again_at })];
         if gate.number > 0 && gate.number == settings.quality_alarm_after {
             let message = format!(
                 "the quality service was asked {} times about batch {id} of {}, and has not answered",
@@ -115,7 +116,11 @@ impl GroupShard {
         if gate.is_none() {
             return Err(Rejection::unknown("open question about batch", id));
         }
-        Ok(Decision::events(vec![Event::QualitySent { batch: id, number, by: by.clone() }]))
+        Ok(Decision::events(vec![Event::Batch(BatchEvent::QualitySent {
+            batch: id,
+            number,
+            by: by.clone(),
+        })]))
     }
 
     /// DQ-2: the call back.
@@ -136,13 +141,23 @@ impl GroupShard {
         if gate.word.as_ref().is_some_and(|word| word.allowed == allowed && word.reason == reason) {
             return Ok(Decision::nothing());
         }
-        let answered = Event::QualityAnswered { batch: id, allowed, reason: reason.clone(), by: by.clone() };
+        let answered = Event::Batch(BatchEvent::QualityAnswered {
+            batch: id,
+            allowed,
+            reason: reason.clone(),
+            by: by.clone(),
+        });
         let mut events = vec![answered];
         if !allowed {
             if let (Phase::Assigned { token, worker, .. }, false) = (&batch.phase, gate.waived) {
                 let reason = ReturnReason::Rejected("the quality service refused it".to_owned());
                 let (token, worker) = (*token, worker.clone());
-                events.push(Event::AssignmentReturned { batch: id, token, worker, reason });
+                events.push(Event::Batch(BatchEvent::AssignmentReturned {
+                    batch: id,
+                    token,
+                    worker,
+                    reason,
+                }));
             }
             let name = batch.definition.full_name();
             let message = format!("the quality service refused batch {id} of {name}: {reason}");
@@ -203,39 +218,41 @@ impl GroupShard {
         }
     }
 
-    /// Folds what concerns a gate.
-    pub(crate) fn fold_quality(&mut self, now: Timestamp, event: &Event) {
-        match event {
-            Event::QualityRequested { batch, number, again_at } => {
-                self.quality.due.remove(batch);
-                self.quality.open.insert(*batch);
-                self.stop_asking(*batch);
-                self.timers.insert((*again_at, Timer::Quality(*batch)));
-                if let Some(gate) = self.gate_mut(*batch) {
-                    gate.number = *number;
-                    gate.taken_by = None;
-                    gate.again_at = Some(*again_at);
-                    gate.asked_since.get_or_insert(now);
-                }
-            }
-            Event::QualitySent { batch, by, .. } => {
-                self.quality.open.remove(batch);
-                if let Some(gate) = self.gate_mut(*batch) {
-                    gate.taken_by = Some(by.clone());
-                }
-            }
-            Event::QualityAnswered { batch, allowed, reason, .. } => {
-                self.settle_gate(*batch);
-                if let Some(gate) = self.gate_mut(*batch) {
-                    gate.word = Some(Word { allowed: *allowed, reason: reason.clone(), at: now });
-                }
-                if *allowed {
-                    self.make_ready(now, *batch);
-                } else {
-                    self.make_unready(now, *batch);
-                }
-            }
-            other => unreachable!("{} concerns no gate", other.kind()),
+    pub(crate) fn quality_requested(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        number: u32,
+        again_at: Timestamp,
+    ) {
+        self.quality.due.remove(&id);
+        self.quality.open.insert(id);
+        self.stop_asking(id);
+        self.timers.insert((again_at, Timer::Quality(id)));
+        if let Some(gate) = self.gate_mut(id) {
+            gate.number = number;
+            gate.taken_by = None;
+            gate.again_at = Some(again_at);
+            gate.asked_since.get_or_insert(now);
+        }
+    }
+
+    pub(crate) fn quality_sent(&mut self, id: BatchId, by: &Incarnation) {
+        self.quality.open.remove(&id);
+        if let Some(gate) = self.gate_mut(id) {
+            gate.taken_by = Some(by.clone());
+        }
+    }
+
+    pub(crate) fn quality_answered(&mut self, now: Timestamp, id: BatchId, allowed: bool, reason: &str) {
+        self.settle_gate(id);
+        if let Some(gate) = self.gate_mut(id) {
+            gate.word = Some(Word { allowed, reason: reason.to_owned(), at: now });
+        }
+        if allowed {
+            self.make_ready(now, id);
+        } else {
+            self.make_unready(now, id);
         }
     }
 
@@ -259,5 +276,5 @@ impl GroupShard {
 
 fn alarm(kind: AlarmKind, id: BatchId, batch: &Batch, message: String) -> Event {
     let (job, batch, severity) = (Some(batch.definition.id), Some(id), Severity::Important);
-    Event::AlarmRaised { kind, severity, job, batch, worker: None, message }
+    Event::Alarm(AlarmEvent::Raised { kind, severity, job, batch, worker: None, message })
 }

@@ -2,8 +2,8 @@
 //! more, changes nothing and is on record as refused.
 
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Nonce, Rejection, ReturnReason, StartRequest,
-    Timestamp, Token, Usage, WorkMessage, WorkerId,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Event, Nonce, Rejection,
+    ReturnReason, StartRequest, Timestamp, Token, Usage, WorkMessage, WorkerId,
 };
 
 use super::GroupShard;
@@ -36,12 +36,14 @@ impl GroupShard {
         if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired) {
             return refused("this life of the worker is not registered, or lost");
         }
-        let granted = || Event::StartGranted {
-            batch: id,
-            token: *token,
-            worker: worker.clone(),
-            incarnation: incarnation.clone(),
-            nonce: nonce.clone(),
+        let granted = || {
+            Event::Attempt(AttemptEvent::StartGranted {
+                batch: id,
+                token: *token,
+                worker: worker.clone(),
+                incarnation: incarnation.clone(),
+                nonce: nonce.clone(),
+            })
         };
         match &batch.phase {
             Phase::Assigned { .. } if self.is_of_earlier_life(worker, *token) => {
@@ -50,7 +52,12 @@ impl GroupShard {
             Phase::Assigned { .. } if !batch.may_run() || self.lacks_a_failure(batch) => {
                 let reason = ReturnReason::Rejected("something that it waits for was withdrawn".to_owned());
                 let (token, worker) = (*token, worker.clone());
-                Decision::events(vec![Event::AssignmentReturned { batch: id, token, worker, reason }])
+                Decision::events(vec![Event::Batch(BatchEvent::AssignmentReturned {
+                    batch: id,
+                    token,
+                    worker,
+                    reason,
+                })])
             }
             Phase::Assigned { .. } => match self.run_spec(id, batch, *token) {
                 Ok(_) => Decision::events(vec![granted()]),
@@ -115,12 +122,12 @@ impl GroupShard {
             }
             Some(_) | None => {}
         }
-        Decision::events(vec![Event::AssignmentReturned {
+        Decision::events(vec![Event::Batch(BatchEvent::AssignmentReturned {
             batch: id,
             token,
             worker: worker.clone(),
             reason: ReturnReason::Rejected(reason.chars().take(500).collect()),
-        }])
+        })])
     }
 
     pub(crate) fn report_started(&self, token: Token, worker: &WorkerId) -> Result<Decision, Rejection> {
@@ -131,7 +138,7 @@ impl GroupShard {
         let (id, batch) = self.holding(token, worker).map_err(stale)?;
         match batch.grant() {
             Some(grant) if grant.started => Ok(Decision::nothing()),
-            Some(_) => Ok(Decision::events(vec![Event::AttemptStarted { batch: id, token }])),
+            Some(_) => Ok(Decision::events(vec![Event::Attempt(AttemptEvent::Started { batch: id, token })])),
             None => Err(stale("its start was never granted".to_owned())),
         }
     }
@@ -164,12 +171,12 @@ impl GroupShard {
             return Decision::events(self.end_attempt(id, token, outcome, usage.cloned(), now));
         }
         if outcome.result == AttemptResult::Lost || outcome.result == AttemptResult::Killed {
-            return Decision::events(vec![Event::AssignmentReturned {
+            return Decision::events(vec![Event::Batch(BatchEvent::AssignmentReturned {
                 batch: id,
                 token,
                 worker: worker.clone(),
                 reason: ReturnReason::WorkerRestarted,
-            }]);
+            })]);
         }
         let reason = "its start was never granted".to_owned();
         Decision::from(Rejection::StaleToken { token: token.0, reason })

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Account, Actor, Event, JobDefinition, JobId, Origin, ReportedRun, RerunDefinition, RerunOnly, RerunPlace,
-    RunSkip, RunsQuery, StartRun, Timestamp,
+    Account, Actor, BatchEvent, Event, JobDefinition, JobId, Origin, ReportedRun, RerunDefinition,
+    RerunEvent, RerunOnly, RerunPlace, RunOutcome, RunSkip, RunsQuery, ShardId, ShardMessage, StartRun,
+    Timestamp,
 };
 
 use super::GroupShard;
@@ -14,6 +15,34 @@ use crate::decision::Ruling;
 use crate::schedule::Facts;
 
 impl GroupShard {
+    pub(super) fn apply_rerun(&mut self, event: &RerunEvent) {
+        match event {
+            RerunEvent::RunsReported { rerun, part, runs } => {
+                let (rerun, part, runs) = (*rerun, *part, runs.clone());
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRuns { rerun, part, runs });
+            }
+            RerunEvent::RunSkipped { place, reason, .. } => {
+                let end = RunOutcome::Skipped(*reason);
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRunFinished { place: *place, end });
+            }
+            // What the catalogue decides.
+            RerunEvent::Requested { .. }
+            | RerunEvent::RunsQueried { .. }
+            | RerunEvent::RunsReceived { .. }
+            | RerunEvent::JobsSkipped { .. }
+            | RerunEvent::BatchesPlanned { .. }
+            | RerunEvent::Planned { .. }
+            | RerunEvent::Approved { .. }
+            | RerunEvent::RunsRequested { .. }
+            | RerunEvent::RunFinished { .. }
+            | RerunEvent::RunsBlocked { .. }
+            | RerunEvent::Paused { .. }
+            | RerunEvent::Resumed { .. }
+            | RerunEvent::Cancelled { .. }
+            | RerunEvent::Finished { .. } => {}
+        }
+    }
+
     /// The newest runs of these logical times, as far as there ever was one.
     pub(crate) fn runs_of(&self, asked: &[RunsQuery]) -> Vec<ReportedRun> {
         let of_job = |asked: &RunsQuery| {
@@ -36,7 +65,7 @@ impl GroupShard {
             }
             Err(reason) => {
                 let StartRun { place, job, logical_time, .. } = *start;
-                vec![Event::RunSkipped { place, job, logical_time, reason }]
+                vec![Event::Rerun(RerunEvent::RunSkipped { place, job, logical_time, reason })]
             }
         }
     }
@@ -88,7 +117,7 @@ impl GroupShard {
             self.external_dependencies_of(definition, &facts, &parameters);
         let outputs = self.outputs_of(definition, &facts, &parameters);
         let (dependencies, counted_parents) = self.waits_for(job, definition, time);
-        events.push(Event::BatchGenerated {
+        events.push(Event::Batch(BatchEvent::Generated {
             batch,
             job: start.job,
             version: definition.version,
@@ -107,7 +136,7 @@ impl GroupShard {
             rerun: Some(start.place),
             concurrent: None,
             outputs,
-        });
+        }));
         events
     }
 

@@ -3,7 +3,7 @@
 //! token.
 
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Event, ReturnReason, Timestamp, Token, WorkerId,
+    AttemptOutcome, AttemptResult, BatchEvent, BatchId, Event, ReturnReason, Timestamp, Token, WorkerId,
 };
 
 use super::GroupShard;
@@ -62,7 +62,7 @@ impl GroupShard {
             SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
             SettleCause::Restarted => ReturnReason::WorkerRestarted,
         };
-        vec![Event::AssignmentReturned { batch, token, worker: worker.clone(), reason }]
+        vec![Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker: worker.clone(), reason })]
     }
 
     /// The tokens that must not stay with the worker, and their batches; none: a final command's.

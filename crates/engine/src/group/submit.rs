@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Answer, BatchId, Event, JobDefinition, JobId, Mapping, MissedRuns, OnParentFailure, Origin, Parent,
-    Rejection, RunIf, Submission, Timestamp,
+    Answer, BatchId, Event, JobDefinition, JobEvent, JobId, Mapping, MissedRuns, OnParentFailure, Origin,
+    Parent, Rejection, RunIf, Submission, Timestamp,
 };
 
 use super::GroupShard;
@@ -82,7 +82,7 @@ impl GroupShard {
         let generated = self.generated(&job, time, 0, Origin::Submission, BTreeMap::new(), None);
         let batch = Some(BatchId::mint(self.batches_minted + 1, self.id));
         let answer = Answer::Submitted { job: definition.id, batch };
-        let mut events = vec![Event::JobSubmitted { definition }];
+        let mut events = vec![Event::Job(JobEvent::Submitted { definition })];
         events.extend(generated);
         Ok(Decision::answered(events, answer))
     }

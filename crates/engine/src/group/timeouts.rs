@@ -17,8 +17,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use tidemill_model::{
-    Actor, BatchId, BatchResult, Event, JobDefinition, JobId, Severity, TimeOfDay, TimeoutKind, Timeouts,
-    Timestamp,
+    Actor, AlarmEvent, BatchEvent, BatchId, BatchResult, Event, JobDefinition, JobId, Severity, TimeOfDay,
+    TimeoutKind, Timeouts, Timestamp,
 };
 
 use super::batch::{Batch, Phase};
@@ -237,15 +237,15 @@ fn marked(
     (kind, deadline): (TimeoutKind, Timestamp),
     message: String,
 ) -> Vec<Event> {
-    let alarm = Event::AlarmRaised {
+    let alarm = Event::Alarm(AlarmEvent::Raised {
         kind: kind.into(),
         severity: Severity::Important,
         job: Some(job),
         batch: Some(id),
         worker: None,
         message,
-    };
-    vec![Event::TimeoutReached { batch: id, kind, deadline }, alarm]
+    });
+    vec![Event::Batch(BatchEvent::TimeoutReached { batch: id, kind, deadline }), alarm]
 }
 
 fn stands(batch: &Batch) -> String {

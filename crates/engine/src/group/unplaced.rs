@@ -9,7 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{BatchId, Event, FinalResult, JobDefinition, Priority, Timestamp, WorkerId};
+use tidemill_model::{
+    BatchId, Event, FinalCommandEvent, FinalResult, JobDefinition, Priority, Timestamp, WorkerId,
+};
 
 use super::GroupShard;
 use super::final_commands::{Ended, alarm, demand};
@@ -101,5 +103,5 @@ impl GroupShard {
 
 fn not_run(batch: BatchId, ended: &Ended, message: String) -> Vec<Event> {
     let alarm = alarm(batch, ended, None, (FinalResult::NotRun, &message));
-    vec![Event::FinalCommandNotRun { batch, job: ended.definition.id, message }, alarm]
+    vec![Event::FinalCommand(FinalCommandEvent::NotRun { batch, job: ended.definition.id, message }), alarm]
 }

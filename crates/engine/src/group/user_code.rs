@@ -2,7 +2,9 @@
 
 use std::num::NonZeroI32;
 
-use tidemill_model::{AttemptOutcome, AttemptResult, BatchId, Event, Rejection, SuccessCheck, Token};
+use tidemill_model::{
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Event, Rejection, SuccessCheck, Token,
+};
 
 use super::GroupShard;
 use super::batch::{Batch, Phase};
@@ -35,7 +37,7 @@ impl GroupShard {
         }
         // The same again is no other fact.
         let said = NonZeroI32::new(code).is_some_and(|code| grant.code == Some(code));
-        let event = Event::UserCodeReported { batch: id, token, code };
+        let event = Event::Attempt(AttemptEvent::UserCodeReported { batch: id, token, code });
         Ok(Decision::events(if said { Vec::new() } else { vec![event] }))
     }
 

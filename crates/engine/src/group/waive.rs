@@ -1,8 +1,8 @@
 //! DEP-7: a person lets a batch run without some of its conditions, on record with name and reason.
 
 use tidemill_model::{
-    Actor, BatchId, Event, ExternalDependency, ExternalDependencyId, MAX_CODE_BYTES, MAX_PATH_BYTES,
-    Rejection, Timestamp, WaivedParent, Waiver, bounds,
+    Actor, BatchEvent, BatchId, Event, ExternalDependency, ExternalDependencyId, MAX_CODE_BYTES,
+    MAX_PATH_BYTES, Rejection, Timestamp, WaivedParent, Waiver, bounds,
 };
 
 use super::GroupShard;
@@ -58,7 +58,7 @@ impl GroupShard {
         let left = |dependency: &&WaitsFor| !batch.is_met(dependency, &parents);
         let unmet = batch.dependencies.iter().filter(left).count() as u32 + counted_left;
         let (by, reason) = (by.clone(), reason.to_owned());
-        Ok(Decision::events(vec![Event::DependencyOverridden {
+        Ok(Decision::events(vec![Event::Batch(BatchEvent::DependencyOverridden {
             batch: id,
             external_dependencies,
             parents,
@@ -67,7 +67,7 @@ impl GroupShard {
             unmet,
             by,
             reason,
-        }]))
+        })]))
     }
 
     fn waived_external_dependencies(&self, batch: &Batch, what: &Waiver) -> Vec<ExternalDependencyId> {
@@ -86,8 +86,8 @@ impl GroupShard {
             .collect()
     }
 
-    pub(crate) fn dependency_overridden(&mut self, now: Timestamp, event: &Event) {
-        let Event::DependencyOverridden {
+    pub(crate) fn dependency_overridden(&mut self, now: Timestamp, event: &BatchEvent) {
+        let BatchEvent::DependencyOverridden {
             batch: id,
             external_dependencies,
             parents,

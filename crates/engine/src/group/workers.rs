@@ -3,10 +3,11 @@
 use ed25519_dalek::{Signature, VerifyingKey};
 use tidemill_model::{
     Event, GroupSettings, Heartbeat, Incarnation, Registration, Rejection, Timestamp, Token, WorkMessage,
-    WorkerId,
+    WorkerEvent, WorkerId,
 };
 
 use super::lease::Lease;
+use super::settle::SettleCause;
 use super::{Group, GroupShard, fitness};
 use crate::decision::Decision;
 
@@ -16,6 +17,37 @@ const MAX_SLOTS: u32 = 100_000;
 const MAX_LABELS: usize = 64;
 
 impl GroupShard {
+    pub(super) fn apply_worker(&mut self, now: Timestamp, event: &WorkerEvent) {
+        match event {
+            WorkerEvent::Registered { .. } => self.worker_registered(now, event),
+            WorkerEvent::Measured { worker, measure, overloaded } => {
+                self.worker_measured(now, worker, (*measure, *overloaded));
+            }
+            WorkerEvent::Lost { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.lost = true);
+                self.unsettle(worker, SettleCause::Lost);
+            }
+            WorkerEvent::Recovered { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.lost = false);
+                self.keep_what_was_lost(worker);
+            }
+            WorkerEvent::LeaseExpired { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.expired = true);
+                self.unsettle(worker, SettleCause::Expired);
+            }
+            WorkerEvent::Drained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
+            WorkerEvent::Resumed { worker } => {
+                self.workers.turn(now, worker, |worker| worker.drained = false)
+            }
+            WorkerEvent::Unready { worker, reason, .. } => {
+                self.workers.turn(now, worker, |worker| worker.unready = Some(reason.as_str().into()));
+            }
+            WorkerEvent::Ready { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.unready = None)
+            }
+        }
+    }
+
     /// EXE-11: only with the group's key.
     pub(crate) fn register_worker(&self, registration: &Registration) -> Result<Decision, Rejection> {
         let group = self.group.as_ref().ok_or_else(|| Rejection::unknown("group", &registration.group))?;
@@ -29,7 +61,7 @@ impl GroupShard {
         if known.is_some_and(|known| known.incarnation == registration.incarnation && known.expired) {
             return Err(bad(registration, "the lease of this life is over; start as a new one"));
         }
-        Ok(Decision::events(vec![Event::WorkerRegistered {
+        Ok(Decision::events(vec![Event::Worker(WorkerEvent::Registered {
             worker: registration.worker.clone(),
             incarnation: registration.incarnation.clone(),
             host: registration.host.clone(),
@@ -38,7 +70,7 @@ impl GroupShard {
             labels: registration.labels.clone(),
             settings: Some(GroupSettings { accounts: None, ..group.settings.clone() }),
             reserved: registration.reserved.clone(),
-        }]))
+        })]))
     }
 
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
@@ -49,7 +81,7 @@ impl GroupShard {
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
                     let (worker, incarnation) = (worker.clone(), incarnation.clone());
-                    Event::WorkerRecovered { worker, incarnation }
+                    Event::Worker(WorkerEvent::Recovered { worker, incarnation })
                 };
                 let measured = measure.and_then(|measure| self.measured(worker, measure, now));
                 let turned = fitness::heard(known, heartbeat);
@@ -77,7 +109,7 @@ impl GroupShard {
             return Decision::nothing();
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());
-        Decision::events(vec![Event::WorkerLost { worker, incarnation }])
+        Decision::events(vec![Event::Worker(WorkerEvent::Lost { worker, incarnation })])
     }
 
     /// EXE-8: the lease of a lost worker is over, so nothing of it runs any more, unless it was told to hold.
@@ -88,18 +120,18 @@ impl GroupShard {
             return Decision::nothing();
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());
-        Decision::events(vec![Event::LeaseExpired { worker, incarnation }])
+        Decision::events(vec![Event::Worker(WorkerEvent::LeaseExpired { worker, incarnation })])
     }
 
     pub(crate) fn drain_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
         let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
-        let event = Event::WorkerDrained { worker: worker.clone() };
+        let event = Event::Worker(WorkerEvent::Drained { worker: worker.clone() });
         Ok(Decision::events(if known.drained { Vec::new() } else { vec![event] }))
     }
 
     pub(crate) fn resume_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
         let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
-        let event = Event::WorkerResumed { worker: worker.clone() };
+        let event = Event::Worker(WorkerEvent::Resumed { worker: worker.clone() });
         Ok(Decision::events(if known.drained { vec![event] } else { Vec::new() }))
     }
 

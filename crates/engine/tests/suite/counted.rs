@@ -7,8 +7,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::{FaultInjection, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
-    BatchId, Command, Event, GroupSettings, JobId, JobSpec, OverriddenResult, ShardId, Timestamp, Waiver,
-    WorkerId,
+    BatchEvent, BatchId, Command, Event, GroupSettings, JobId, JobSpec, OverriddenResult, ShardId, Timestamp,
+    Waiver, WorkerId,
 };
 
 const ELEVEN: &str = "2026-07-01T11:00:00.000Z";
@@ -47,7 +47,9 @@ fn many_parents_are_counted_and_all_waited_for() {
     world.played(&worker).script = Script::Silent;
     world.until("2026-07-01T11:01:00.000Z");
     let generated = world.events().into_iter().find_map(|event| match event {
-        Event::BatchGenerated { batch, dependencies, counted_parents, .. } if batch == child => {
+        Event::Batch(BatchEvent::Generated { batch, dependencies, counted_parents, .. })
+            if batch == child =>
+        {
             Some((dependencies.len(), counted_parents.map(|it| (it.parents, it.unmet))))
         }
         _ => None,
@@ -154,7 +156,7 @@ fn a_job_with_twenty_thousand_parents_drains() {
     world.until("2026-07-01T11:01:00.000Z");
     let events = world.events();
     let last = events.iter().filter(|event| match event {
-        Event::BatchGenerated { counted_parents: Some(counted), .. } => {
+        Event::Batch(BatchEvent::Generated { counted_parents: Some(counted), .. }) => {
             assert_eq!(counted.parents, 20_000);
             let bytes = serde_json::to_vec(event).unwrap().len();
             assert!(bytes < 400, "{bytes} bytes");
@@ -163,7 +165,10 @@ fn a_job_with_twenty_thousand_parents_drains() {
         _ => false,
     });
     assert_eq!(last.count(), 1);
-    assert_eq!(events.iter().filter(|event| matches!(event, Event::BatchFinished { .. })).count(), 20_002);
+    assert_eq!(
+        events.iter().filter(|event| matches!(event, Event::Batch(BatchEvent::Finished { .. }))).count(),
+        20_002
+    );
     assert_eq!(world.unfinished(), 0);
     assert!(world.largest < MAX_ENVELOPE_WEIGHT + MAX_DECISION_WEIGHT);
 }
@@ -312,7 +317,7 @@ impl History {
             _ => {}
         }
         for event in self.world.events() {
-            if let Event::BatchGenerated { batch, job, logical_time, .. } = &event {
+            if let Event::Batch(BatchEvent::Generated { batch, job, logical_time, .. }) = &event {
                 self.batches.push((*batch, *job, *logical_time));
             }
             self.told.push(event);
@@ -323,7 +328,7 @@ impl History {
 /// What a batch is told to wait for, whether it is listed or counted.
 fn alike(event: &Event) -> Event {
     let mut event = event.clone();
-    if let Event::BatchGenerated { dependencies, counted_parents, .. } = &mut event {
+    if let Event::Batch(BatchEvent::Generated { dependencies, counted_parents, .. }) = &mut event {
         dependencies.clear();
         *counted_parents = None;
     }
@@ -345,12 +350,17 @@ fn listed_and_counted_parents_are_decided_alike() {
             for (left, right) in left.iter().zip(right) {
                 assert_eq!(alike(left), alike(right), "seed {seed}, step {step}");
                 *kinds.entry(left.kind()).or_default() += 1;
-                left_out += usize::from(matches!(left, Event::DependencySatisfied { left_out: true, .. }));
+                left_out += usize::from(matches!(
+                    left,
+                    Event::Batch(BatchEvent::DependencySatisfied { left_out: true, .. })
+                ));
             }
             assert_eq!(left.len(), right.len(), "seed {seed}, step {step}");
             counted += right
                 .iter()
-                .filter(|event| matches!(event, Event::BatchGenerated { counted_parents: Some(_), .. }))
+                .filter(|event| {
+                    matches!(event, Event::Batch(BatchEvent::Generated { counted_parents: Some(_), .. }))
+                })
                 .count();
             listing.told.clear();
             counting.told.clear();

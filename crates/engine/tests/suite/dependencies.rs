@@ -3,7 +3,7 @@
 use crate::kit::{GROUP, Script, World, at, every, job};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use tidemill_model::{Command, Event};
+use tidemill_model::{BatchEvent, Command, Event};
 
 /// The times that the daily child of an hourly parent waits for, at one midnight.
 fn check(mapping: Value, zone: &str, midnight: &str, expected: Expect) {
@@ -16,7 +16,7 @@ fn check(mapping: Value, zone: &str, midnight: &str, expected: Expect) {
     ]);
     world.pass_minutes(31);
     let times = world.events().into_iter().find_map(|event| match event {
-        Event::BatchGenerated { dependencies, .. } if !dependencies.is_empty() => {
+        Event::Batch(BatchEvent::Generated { dependencies, .. }) if !dependencies.is_empty() => {
             Some(dependencies[0].times.clone())
         }
         _ => None,

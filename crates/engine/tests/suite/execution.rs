@@ -6,8 +6,8 @@ use crate::kit::{GROUP, Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, Command, Event, GroupSettings, Nonce, Outcome, Program, RunSpec, Token, WorkMessage,
-    WorkerId,
+    AttemptResult, Command, Event, GroupSettings, JobEvent, Nonce, Outcome, Program, RunSpec, Token,
+    WorkMessage, WorkerId,
 };
 
 fn shell(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -111,7 +111,7 @@ fn job_fields_are_those_of_the_definition_of_the_batch() {
     };
     assert!(matches!(world.apply(vec![written("ann")]), Outcome::Answered(_)));
     let defined = world.events().into_iter().find_map(|event| match event {
-        Event::JobDefined { definition, .. } => Some(definition),
+        Event::Job(JobEvent::Defined { definition, .. }) => Some(definition),
         _ => None,
     });
     let defined = defined.unwrap();

@@ -4,9 +4,9 @@ use crate::kit::{GROUP, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    BatchId, Command, DataPath, Event, ExternalDependencyId, GroupSettings, Incarnation, JobSpec, LiveAnswer,
-    LiveQuery, Outcome, PathAnswer, ProbeReport, QualityQuestion, ShardId, ThirdPartyReport, Token, Waiver,
-    WantedExternalDependency, WorkMessage, WorkerId,
+    BatchEvent, BatchId, Command, DataPath, Event, ExternalDependencyId, GroupSettings, Incarnation, JobSpec,
+    LiveAnswer, LiveQuery, Outcome, PathAnswer, ProbeReport, QualityQuestion, ShardId, ThirdPartyReport,
+    Token, Waiver, WantedExternalDependency, WorkMessage, WorkerId,
 };
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
@@ -418,7 +418,7 @@ fn output_paths_are_resolved_at_generation() {
     world.events();
     let outputs = |world: &mut World| {
         let generated = world.events().into_iter().find_map(|event| match event {
-            Event::BatchGenerated { outputs, .. } => Some(outputs),
+            Event::Batch(BatchEvent::Generated { outputs, .. }) => Some(outputs),
             _ => None,
         });
         let told = |output: DataPath| {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::kit::{GROUP, Script, World, job};
 use serde_json::{Value, json};
 use tidemill_model::{
-    AttemptResult, BatchId, Command, Event, JobId, PoolSpec, Priority, ShardId, Submission, Timestamp,
+    AttemptResult, BatchEvent, BatchId, Command, Event, JobId, PoolSpec, Priority, ShardId, Submission,
+    Timestamp,
 };
 
 const SLOTS: u32 = 4;
@@ -30,8 +31,8 @@ impl Watch {
         let mut generated = Vec::new();
         for event in self.world.events() {
             match event {
-                Event::BatchGenerated { batch, .. } => generated.push(batch),
-                Event::BatchAssigned { batch, .. } => {
+                Event::Batch(BatchEvent::Generated { batch, .. }) => generated.push(batch),
+                Event::Batch(BatchEvent::Assigned { batch, .. }) => {
                     self.assigned.entry(batch).or_insert(self.world.wall);
                 }
                 _ => {}

@@ -4,7 +4,10 @@ use crate::kit::{Script, World, at, every, job, rejection};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_engine::FaultInjection;
-use tidemill_model::{AlarmKind, Answer, CalendarSpec, Command, Event, Fire, Outcome, Severity, ShardId};
+use tidemill_model::{
+    AlarmEvent, AlarmKind, Answer, BatchEvent, CalendarSpec, Command, Event, Fire, JobEvent, Outcome,
+    ReplicationEvent, ScheduleEvent, Severity, ShardId,
+};
 
 fn daily(hour: u32) -> Value {
     json!({"cron": format!("0 0 {hour} * * ?"), "zone": "UTC"})
@@ -237,10 +240,10 @@ fn calendar_days_are_left_out_on_record() {
         .events()
         .into_iter()
         .filter_map(|event| match event {
-            Event::BatchGenerated { calendar, logical_time, .. } => {
+            Event::Batch(BatchEvent::Generated { calendar, logical_time, .. }) => {
                 Some((logical_time.to_string(), calendar))
             }
-            Event::ScheduleSkipped { from, to, count, reason, .. } => {
+            Event::Schedule(ScheduleEvent::Skipped { from, to, count, reason, .. }) => {
                 Some((format!("{from} to {to}: {count} {reason:?}"), None))
             }
             _ => None,
@@ -412,8 +415,12 @@ fn fires_of(world: &World, name: &str) -> Vec<Fire> {
     for body in &world.journal {
         for recorded in serde_json::from_slice::<tidemill_model::Envelope>(body).unwrap().events {
             let next = match recorded.event {
-                Event::JobReplicated { definition, next, .. } if definition.name.as_str() == name => next,
-                Event::BatchGenerated { next, .. } => next,
+                Event::Replication(ReplicationEvent::JobReplicated { definition, next, .. })
+                    if definition.name.as_str() == name =>
+                {
+                    next
+                }
+                Event::Batch(BatchEvent::Generated { next, .. }) => next,
                 _ => None,
             };
             fires.extend(next);
@@ -456,7 +463,7 @@ fn preview_is_what_fires() {
                 continue;
             }
             let definition = world.events().into_iter().find_map(|event| match event {
-                Event::JobDefined { definition, .. } => Some(definition),
+                Event::Job(JobEvent::Defined { definition, .. }) => Some(definition),
                 _ => None,
             });
             let definition = definition.unwrap();
@@ -506,7 +513,7 @@ fn failing_generation_is_retried_and_told() {
         let alarms: Vec<_> = events
             .iter()
             .filter_map(|event| match event {
-                Event::AlarmRaised { kind, severity, job, message, .. } => {
+                Event::Alarm(AlarmEvent::Raised { kind, severity, job, message, .. }) => {
                     Some((*kind, *severity, *job, message))
                 }
                 _ => None,
@@ -520,7 +527,7 @@ fn failing_generation_is_retried_and_told() {
         let tries: Vec<_> = events
             .iter()
             .filter_map(|event| match event {
-                Event::GenerationFailed { failures, retry_at, .. } => {
+                Event::Schedule(ScheduleEvent::GenerationFailed { failures, retry_at, .. }) => {
                     Some((*failures, retry_at.map(|at| at.to_string())))
                 }
                 _ => None,
@@ -528,7 +535,8 @@ fn failing_generation_is_retried_and_told() {
             .collect();
         let retry = |second| Some(format!("2026-07-01T11:01:{second:02}.000Z"));
         assert_eq!(tries, [(1, retry(5)), (2, retry(10)), (3, retry(15)), (4, None)]);
-        let generated = events.iter().filter(|event| matches!(event, Event::BatchGenerated { .. })).count();
+        let generated =
+            events.iter().filter(|event| matches!(event, Event::Batch(BatchEvent::Generated { .. }))).count();
         assert_eq!(generated, 1, "the other job's batch is made in time");
         world.partition = world.partition.clone().fault_injected(FaultInjection::default());
         world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: false });
@@ -572,8 +580,7 @@ fn many_failures_are_told_to_administrators() {
         }
         let events = world.events();
         let of = |wanted: Severity| {
-            let is =
-                |event: &&Event| matches!(event, Event::AlarmRaised { severity, .. } if *severity == wanted);
+            let is = |event: &&Event| matches!(event, Event::Alarm(AlarmEvent::Raised { severity, .. }) if *severity == wanted);
             events.iter().filter(is).count()
         };
         assert_eq!((of(Severity::Critical), of(Severity::Notice)), (critical, count));

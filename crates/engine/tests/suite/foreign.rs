@@ -5,7 +5,8 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Answer, BatchId, Command, Event, GroupSettings, JobId, LiveAnswer, LiveQuery, Outcome, ShardId,
+    Answer, BatchEvent, BatchId, Command, Event, GroupSettings, JobId, LiveAnswer, LiveQuery, Outcome,
+    PartitionEvent, ReplicationEvent, ShardId, SubscriptionEvent,
 };
 
 /// The shard of the children's group.
@@ -76,7 +77,7 @@ fn let_through(world: &mut World) {
 /// Logical times of the dependencies of the batches that were generated, by job.
 fn waits_for(events: Vec<Event>, of: JobId) -> Vec<Vec<tidemill_model::Timestamp>> {
     let times = events.into_iter().filter_map(|event| match event {
-        Event::BatchGenerated { job, dependencies, .. } if job == of => Some(dependencies),
+        Event::Batch(BatchEvent::Generated { job, dependencies, .. }) if job == of => Some(dependencies),
         _ => None,
     });
     times.map(|dependencies| dependencies[0].times.clone()).collect()
@@ -327,7 +328,7 @@ fn children_in_other_groups_are_generated_once() {
     );
     world.until("2026-07-01T12:01:00.000Z");
     let generated = |job: JobId, events: &[Event]| {
-        let of = |event: &&Event| matches!(event, Event::BatchGenerated { job: of, .. } if *of == job);
+        let of = |event: &&Event| matches!(event, Event::Batch(BatchEvent::Generated { job: of, .. }) if *of == job);
         events.iter().filter(of).count()
     };
     let events = world.events();
@@ -350,7 +351,9 @@ fn a_watch_finds_what_has_left_the_history() {
         run_in_other(&mut world, ids[0], &hour(n).to_string());
     }
     let events = world.events();
-    assert!(events.iter().any(|event| matches!(event, Event::HistoryEvicted { .. })));
+    assert!(
+        events.iter().any(|event| matches!(event, Event::Partition(PartitionEvent::HistoryEvicted { .. })))
+    );
     world.batch(ids[1], Some(&hour(2).to_string()));
     world.batch(ids[1], Some(&hour(3).to_string()));
     check(
@@ -389,12 +392,16 @@ fn what_an_absent_shard_is_not_told_stays_bounded() {
     let_through(&mut world);
     let events = world.events();
     let heard = events.iter().filter_map(|event| match event {
-        Event::ParentGenerationsReceived { times, left_out, .. } => Some((times.len(), *left_out)),
+        Event::Replication(ReplicationEvent::ParentGenerationsReceived { times, left_out, .. }) => {
+            Some((times.len(), *left_out))
+        }
         _ => None,
     });
     let heard = heard.fold((0, 0), |sum, (times, left_out)| (sum.0 + times, sum.1 + left_out));
     assert_eq!(heard, (1_256, 144));
-    let of_child = events.iter().filter(|e| matches!(e, Event::BatchGenerated { job, .. } if *job == ids[1]));
+    let of_child = events
+        .iter()
+        .filter(|e| matches!(e, Event::Batch(BatchEvent::Generated { job, .. }) if *job == ids[1]));
     assert_eq!(of_child.count(), 1_256);
     assert_eq!(unfinished_of(&world, OTHER), 0, "all of them were answered");
     assert!(world.partition == world.folded());
@@ -417,7 +424,7 @@ fn what_is_not_asked_yet_is_forgotten_when_nobody_waits() {
     world.events();
     let_through(&mut world);
     let watched = world.events().into_iter().filter_map(|event| match event {
-        Event::ParentTimesSubscribed { times, .. } => Some(times.len()),
+        Event::Subscription(SubscriptionEvent::ParentTimesSubscribed { times, .. }) => Some(times.len()),
         _ => None,
     });
     assert_eq!(watched.sum::<usize>(), 280);
@@ -578,7 +585,7 @@ fn edges_that_turn_round_through_an_unchanged_job_are_told_as_they_then_are() {
         world.events();
         carry_out(&mut world);
         let told = world.events().into_iter().filter_map(|event| match event {
-            Event::ParentsReplicated { parents } => Some(parents),
+            Event::Replication(ReplicationEvent::ParentsReplicated { parents }) => Some(parents),
             _ => None,
         });
         let told: Vec<String> =

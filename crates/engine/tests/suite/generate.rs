@@ -3,10 +3,12 @@
 use crate::kit::{GROUP, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_model::{Answer, BatchId, Command, Event, Outcome, ShardId, SkipReason};
+use tidemill_model::{
+    Answer, BatchEvent, BatchId, Command, Event, Outcome, PartitionEvent, ScheduleEvent, ShardId, SkipReason,
+};
 
 fn generated(world: &mut World) -> usize {
-    world.events().iter().filter(|event| matches!(event, Event::BatchGenerated { .. })).count()
+    world.events().iter().filter(|event| matches!(event, Event::Batch(BatchEvent::Generated { .. }))).count()
 }
 
 fn cron(text: &str) -> serde_json::Value {
@@ -128,7 +130,7 @@ fn at_most_a_thousand_missed_fires_make_batches() {
     let skips: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
-            Event::ScheduleSkipped { count, reason, .. } => Some((*count, *reason)),
+            Event::Schedule(ScheduleEvent::Skipped { count, reason, .. }) => Some((*count, *reason)),
             _ => None,
         })
         .collect();
@@ -136,7 +138,7 @@ fn at_most_a_thousand_missed_fires_make_batches() {
     let times: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
-            Event::BatchGenerated { logical_time, .. } => Some(*logical_time),
+            Event::Batch(BatchEvent::Generated { logical_time, .. }) => Some(*logical_time),
             _ => None,
         })
         .collect();
@@ -242,7 +244,7 @@ fn a_manual_run_is_refused_beside_any_unfinished_batch_unless_concurrent() {
         .events()
         .iter()
         .filter_map(|event| match event {
-            Event::BatchGenerated { concurrent, .. } => Some(*concurrent),
+            Event::Batch(BatchEvent::Generated { concurrent, .. }) => Some(*concurrent),
             _ => None,
         })
         .collect();
@@ -442,14 +444,17 @@ fn history_stays_bounded_and_runs_go_on_counting() {
     let mut evicted = 0;
     for minute in 1..60 {
         world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00.000Z")));
-        evicted +=
-            world.events().iter().filter(|event| matches!(event, Event::HistoryEvicted { .. })).count();
+        evicted += world
+            .events()
+            .iter()
+            .filter(|event| matches!(event, Event::Partition(PartitionEvent::HistoryEvicted { .. })))
+            .count();
     }
     assert!(evicted >= 3, "{evicted}");
     let outcome = world.rerun(first, ids[0], "2026-07-01T00:00:00.000Z");
     assert!(matches!(outcome, Outcome::Answered(_)), "{}", rejection(&outcome));
     let run = world.events().iter().find_map(|event| match event {
-        Event::BatchGenerated { run, .. } => Some(*run),
+        Event::Batch(BatchEvent::Generated { run, .. }) => Some(*run),
         _ => None,
     });
     assert_eq!(run, Some(1));
@@ -511,7 +516,7 @@ fn a_gap_between_evicted_times_has_not_run() {
     for minute in (0..60).filter(|minute| *minute != 7) {
         world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00.000Z")));
     }
-    let evicted = |event: &Event| matches!(event, Event::HistoryEvicted { upto, .. } if *upto > at("2026-07-01T00:07:00.000Z"));
+    let evicted = |event: &Event| matches!(event, Event::Partition(PartitionEvent::HistoryEvicted { upto, .. }) if *upto > at("2026-07-01T00:07:00.000Z"));
     assert!(world.events().iter().any(evicted));
     let any = BatchId::mint(999, GROUP);
     let outcome = world.rerun(any, ids[0], "2026-07-01T00:07:00.000Z");

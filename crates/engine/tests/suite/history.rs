@@ -8,9 +8,9 @@ use jiff::SignedDuration;
 use serde_json::json;
 use tidemill_engine::FaultInjection;
 use tidemill_model::{
-    Answer, AttemptOutcome, AttemptResult, BatchId, Cascade, Command, Event, GroupSettings, JobId, JobSpec,
-    Outcome, OverriddenResult, RecordedBatch, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec,
-    ShardId, Timestamp,
+    Answer, AttemptOutcome, AttemptResult, BatchEvent, BatchId, Cascade, Command, Event, GroupSettings,
+    JobId, JobSpec, Outcome, OverriddenResult, PartitionEvent, RecordedBatch, RerunDefinition, RerunEvent,
+    RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId, Timestamp,
 };
 
 type Texts = BTreeMap<String, String>;
@@ -83,7 +83,9 @@ fn plan(world: &mut World, job: JobId, times: (Timestamp, Timestamp), definition
 fn generated(world: &mut World) -> Vec<(u32, u32, Texts)> {
     let events = world.events().into_iter();
     let of = |event| match event {
-        Event::BatchGenerated { version, run, parameters, .. } => Some((version, run, parameters)),
+        Event::Batch(BatchEvent::Generated { version, run, parameters, .. }) => {
+            Some((version, run, parameters))
+        }
         _ => None,
     };
     events.filter_map(of).collect()
@@ -105,7 +107,7 @@ fn evicted_times_keep_parameters_and_version() {
     for number in 1..40 {
         run(&mut world, ids[0], day(number), texts(&number.to_string()));
     }
-    let evicted = |event: &Event| matches!(event, Event::HistoryEvicted { upto, .. } if *upto >= day(2));
+    let evicted = |event: &Event| matches!(event, Event::Partition(PartitionEvent::HistoryEvicted { upto, .. }) if *upto >= day(2));
     assert!(world.events().iter().any(evicted));
     world.define(vec![daily("a", json!({"comment": "second"}))]);
     world.events();
@@ -154,7 +156,7 @@ fn parameters_beyond_the_bound_come_with_the_request_or_are_refused() {
     plan(&mut world, ids[0], (day(0), day(0)), RerunDefinition::Today);
     let events = world.events();
     let skipped = |event: &Event| {
-        let Event::RunSkipped { reason, .. } = event else { return false };
+        let Event::Rerun(RerunEvent::RunSkipped { reason, .. }) = event else { return false };
         *reason == tidemill_model::RunSkip::UnknownParameters
     };
     assert!(events.iter().any(skipped), "{events:?}");
@@ -287,7 +289,9 @@ fn values_of_evicted_parents_are_known() {
         let events = world.events().into_iter();
         events
             .filter_map(|event| match event {
-                Event::BatchFinished { message, .. } if message.contains("${values.") => Some(message),
+                Event::Batch(BatchEvent::Finished { message, .. }) if message.contains("${values.") => {
+                    Some(message)
+                }
                 _ => None,
             })
             .collect()
@@ -417,7 +421,9 @@ fn reruns_and_marks_of_any_batch_use_its_own_facts() {
             };
             let mut told = Vec::new();
             for event in world.events() {
-                let Event::BatchGenerated { batch, version, logical_time, run, parameters, .. } = event
+                let Event::Batch(BatchEvent::Generated {
+                    batch, version, logical_time, run, parameters, ..
+                }) = event
                 else {
                     continue;
                 };

@@ -8,9 +8,9 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::{Effect, FaultInjection};
 use tidemill_model::{
-    Answer, BatchId, Command, CommandRecord, Envelope, Event, GroupSettings, InstanceId, JobId, LiveAnswer,
-    LiveQuery, Outcome, OverriddenResult, RecordedBatch, RequestId, RerunDefinition, RerunSpec, ShardId,
-    Timestamp,
+    Answer, BatchEvent, BatchId, Command, CommandRecord, Envelope, Event, GroupSettings, InstanceId,
+    JobEvent, JobId, LiveAnswer, LiveQuery, Outcome, OverriddenResult, RecordedBatch, RequestId,
+    RerunDefinition, RerunSpec, ShardId, Timestamp, TransferEvent,
 };
 
 /// The shard of group h.
@@ -67,7 +67,7 @@ fn batch(outcome: &Outcome) -> BatchId {
 fn generated(world: &mut World, of: JobId) -> Vec<(u16, String, u32)> {
     let events = world.events();
     let batch = |event: &Event| match event {
-        Event::BatchGenerated { batch, job, logical_time, run, .. } if *job == of => {
+        Event::Batch(BatchEvent::Generated { batch, job, logical_time, run, .. }) if *job == of => {
             Some((batch.shard().0, logical_time.strftime("%H:%M").to_string(), *run))
         }
         _ => None,
@@ -152,7 +152,9 @@ fn reruns_after_a_move_use_the_parameters_of_then() {
     let parameters = |world: &mut World| {
         let events = world.events();
         let of = |event: Event| match event {
-            Event::BatchGenerated { run, parameters, .. } => Some((run, parameters.get("day").cloned())),
+            Event::Batch(BatchEvent::Generated { run, parameters, .. }) => {
+                Some((run, parameters.get("day").cloned()))
+            }
             _ => None,
         };
         events.into_iter().filter_map(of).collect::<Vec<_>>()
@@ -310,7 +312,7 @@ fn move_is_refused_by_name() {
     }
     moved(&mut world, free, "g");
     assert!(
-        !world.events().iter().any(|event| matches!(event, Event::JobMoved { .. })),
+        !world.events().iter().any(|event| matches!(event, Event::Job(JobEvent::Moved { .. }))),
         "it is there already"
     );
     // What was refused goes on: its name in the other group is free, and its batch ends.
@@ -477,7 +479,12 @@ fn watch_that_crosses_the_release_is_asked_again() {
     go_on(&mut world, &mut late);
     world.send(ShardId::CATALOGUE, move_to(id, "h"));
     go_on(&mut world, &mut late);
-    assert!(world.events().iter().any(|event| matches!(event, Event::JobAttached { .. })));
+    assert!(
+        world
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::Transfer(TransferEvent::JobAttached { .. })))
+    );
     world.held = None;
     for (shard, command) in late {
         world.send(shard, command);
@@ -548,7 +555,7 @@ fn many_times_are_moved_as_they_were() {
     moved(&mut world, id, "h");
     let events = world.events();
     let of = |event: &Event| match event {
-        Event::JobAttached { moved, .. } => Some(std::sync::Arc::clone(moved)),
+        Event::Transfer(TransferEvent::JobAttached { moved, .. }) => Some(std::sync::Arc::clone(moved)),
         _ => None,
     };
     let taken = events.iter().find_map(of).unwrap();

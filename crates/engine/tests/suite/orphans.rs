@@ -7,7 +7,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Answer, BatchId, Command, Event, GroupSettings, JobId, JobSpec, Outcome, RequestId, ShardId, Waiver,
+    Answer, BatchId, Command, Event, GroupSettings, JobEvent, JobId, JobSpec, Outcome, RequestId, ShardId,
+    Waiver,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -300,7 +301,7 @@ fn pruned_parents_orphan_those_that_stay() {
         };
         assert!(matches!(outcome, Outcome::Answered(_)), "{}", rejection(&outcome));
         let recorded = world.events().into_iter().find_map(|event| match event {
-            Event::JobParentDeleted { parent, children, .. } => Some((parent, children)),
+            Event::Job(JobEvent::ParentDeleted { parent, children, .. }) => Some((parent, children)),
             _ => None,
         });
         let (parent, children) = recorded.expect("on record");

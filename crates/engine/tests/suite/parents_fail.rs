@@ -4,9 +4,9 @@ use crate::kit::{GROUP, Script, World, at, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    Answer, AttemptResult, BatchId, Cascade, Command, Event, GroupSettings, JobId, JobSpec, LiveAnswer,
-    LiveQuery, Outcome, OverriddenResult, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec,
-    ShardId, Waiver,
+    Answer, AttemptResult, BatchEvent, BatchId, Cascade, Command, Event, GroupSettings, JobId, JobSpec,
+    LiveAnswer, LiveQuery, Outcome, OverriddenResult, PartitionEvent, RerunDefinition, RerunOnly, RerunOrder,
+    RerunScope, RerunSpec, ShardId, Waiver,
 };
 
 /// The shard of another group, whose jobs no worker takes.
@@ -381,7 +381,7 @@ fn a_failure_that_left_the_history_is_heard_across_groups() {
             );
         }
     }
-    let evicted = |event: &Event| matches!(event, Event::HistoryEvicted { upto, .. } if *upto >= hour(2));
+    let evicted = |event: &Event| matches!(event, Event::Partition(PartitionEvent::HistoryEvicted { upto, .. }) if *upto >= hour(2));
     assert!(world.events().iter().any(evicted));
     world.batch(ids[1], Some(&hour(2).to_string()));
     expect![[r#"
@@ -426,7 +426,9 @@ fn recorded_definition_says_what_a_rerun_waits_for() {
         };
         world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(request)));
         let generated = world.events().into_iter().find_map(|event| match event {
-            Event::BatchGenerated { version, dependencies, .. } => Some((version, dependencies[0].met.len())),
+            Event::Batch(BatchEvent::Generated { version, dependencies, .. }) => {
+                Some((version, dependencies[0].met.len()))
+            }
             _ => None,
         });
         assert_eq!(generated, Some(expected));

@@ -4,8 +4,8 @@ use crate::kit::{GROUP, Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    BatchId, Command, Event, GroupSettings, Heartbeat, JobId, Measure, Priority, Reserved, ShardId,
-    Submission,
+    BatchEvent, BatchId, Command, Event, GroupSettings, Heartbeat, JobId, Measure, Priority, Reserved,
+    ShardId, Submission,
 };
 
 fn of_priority(name: &str, priority: u8) -> Submission {
@@ -16,7 +16,9 @@ fn of_priority(name: &str, priority: u8) -> Submission {
 fn order(world: &mut World, names: &[(BatchId, &str)]) -> String {
     let events = world.events();
     let assigned = events.iter().filter_map(|event| match event {
-        Event::BatchAssigned { batch, .. } => names.iter().find(|(id, _)| id == batch).map(|(_, name)| *name),
+        Event::Batch(BatchEvent::Assigned { batch, .. }) => {
+            names.iter().find(|(id, _)| id == batch).map(|(_, name)| *name)
+        }
         _ => None,
     });
     assigned.collect::<Vec<_>>().join(" ")
@@ -200,7 +202,7 @@ fn groups_take_turns() {
     let finished = world
         .events()
         .iter()
-        .any(|event| matches!(event, Event::BatchFinished { batch, .. } if batch.shard() == ShardId(2)));
+        .any(|event| matches!(event, Event::Batch(BatchEvent::Finished { batch, .. }) if batch.shard() == ShardId(2)));
     assert!(finished, "in the first draft, though the first group fills it");
 }
 

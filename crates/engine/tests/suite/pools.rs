@@ -6,8 +6,8 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, BatchId, Command, Event, GroupSettings, JobId, LiveAnswer, LiveQuery, Outcome, PoolHolder,
-    PoolSpec, Rate, ShardId,
+    AttemptResult, BatchEvent, BatchId, Command, Event, GroupSettings, JobId, LiveAnswer, LiveQuery, Outcome,
+    PoolHolder, PoolSpec, Rate, ShardId,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -40,7 +40,7 @@ fn many(world: &mut World, shard: ShardId, job: JobId, count: u32) -> Vec<BatchI
     }
     world.run();
     let generated = world.events().into_iter().filter_map(|event| match event {
-        Event::BatchGenerated { batch, .. } => Some(batch),
+        Event::Batch(BatchEvent::Generated { batch, .. }) => Some(batch),
         _ => None,
     });
     generated.collect()
@@ -444,7 +444,7 @@ impl Story {
         }
         world.run();
         for event in world.events() {
-            if let Event::BatchGenerated { batch, .. } = event {
+            if let Event::Batch(BatchEvent::Generated { batch, .. }) = event {
                 self.batches.push((batch.shard(), batch));
             }
         }

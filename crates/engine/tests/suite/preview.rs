@@ -10,8 +10,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_calendar::{Days, Timetable};
 use tidemill_model::{
-    Answer, Calendar, CalendarSpec, Command, Envelope, Event, JobDefinition, Origin, Outcome, ShardId,
-    Timestamp,
+    Answer, BatchEvent, Calendar, CalendarSpec, Command, Envelope, Event, JobDefinition, JobEvent, Origin,
+    Outcome, ShardId, Timestamp,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -121,7 +121,9 @@ fn made(world: &World, since: usize) -> Vec<Timestamp> {
     let bodies = world.journal[since..].iter();
     let events = bodies.flat_map(|body| serde_json::from_slice::<Envelope>(body).unwrap().events);
     let made = events.filter_map(|recorded| match recorded.event {
-        Event::BatchGenerated { logical_time, origin: Origin::Schedule, .. } => Some(logical_time),
+        Event::Batch(BatchEvent::Generated { logical_time, origin: Origin::Schedule, .. }) => {
+            Some(logical_time)
+        }
         _ => None,
     });
     made.collect()
@@ -142,7 +144,7 @@ fn follow(seed: u64) -> Option<usize> {
         return None;
     }
     let definition = world.events().into_iter().find_map(|event| match event {
-        Event::JobDefined { definition, .. } => Some(definition),
+        Event::Job(JobEvent::Defined { definition, .. }) => Some(definition),
         _ => None,
     });
     let timetable = timetable(&definition.unwrap(), &calendar, version);

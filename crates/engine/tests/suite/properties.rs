@@ -9,8 +9,9 @@ use jiff::SignedDuration;
 use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
-    AttemptResult, BatchId, Command, Envelope, Event, JobDefinition, JobId, JobSpec, JobType, ShardId,
-    Timestamp, Token, WorkerId,
+    AttemptEvent, AttemptResult, BatchEvent, BatchId, Command, Envelope, Event, FinalCommandEvent,
+    JobDefinition, JobEvent, JobId, JobSpec, JobType, PartitionEvent, ReplicationEvent, ScheduleEvent,
+    ShardId, Timestamp, Token, WorkerEvent, WorkerId,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..16;
@@ -88,17 +89,18 @@ impl Model {
 
     fn event(&mut self, event: &Event) {
         match event {
-            Event::JobReplicated { definition, .. } | Event::JobSubmitted { definition } => {
+            Event::Replication(ReplicationEvent::JobReplicated { definition, .. })
+            | Event::Job(JobEvent::Submitted { definition }) => {
                 self.limits.insert(definition.id, definition.max_concurrent);
                 self.definitions.insert((definition.id, definition.version), definition.clone());
             }
-            Event::JobDropped { job, .. } => {
+            Event::Replication(ReplicationEvent::JobDropped { job, .. }) => {
                 self.limits.insert(*job, u32::MAX);
             }
-            Event::WorkerRegistered { worker, slots, .. } => {
+            Event::Worker(WorkerEvent::Registered { worker, slots, .. }) => {
                 self.slots.insert(worker.clone(), slots.clone());
             }
-            Event::BatchGenerated { batch, job, version, logical_time, run, .. } => {
+            Event::Batch(BatchEvent::Generated { batch, job, version, logical_time, run, .. }) => {
                 let once = self.generated.insert((*job, *logical_time, *run));
                 assert!(once, "{job} {logical_time} run {run} is generated twice");
                 let definition = &self.definitions[&(*job, *version)];
@@ -114,7 +116,7 @@ impl Model {
                 };
                 assert!(self.live.insert(*batch, live).is_none());
             }
-            Event::BatchAssigned { batch, attempt, token, worker, .. } => {
+            Event::Batch(BatchEvent::Assigned { batch, attempt, token, worker, .. }) => {
                 assert!(self.tokens.last().is_none_or(|last| last < token), "tokens grow");
                 self.tokens.insert(*token);
                 let live = self.live.get_mut(batch).expect("assigned batches are unfinished");
@@ -124,44 +126,50 @@ impl Model {
                 let (job, kind) = (live.job, live.kind.clone());
                 self.check_limits(job, worker, &kind);
             }
-            Event::AssignmentReturned { batch, token, worker, .. } => {
+            Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker, .. }) => {
                 let live = self.live.get_mut(batch).expect("returned batches are unfinished");
                 let held = [Stage::Assigned(*token, worker.clone()), Stage::Granted(*token, worker.clone())];
                 assert!(held.contains(&live.stage), "{:?}", live.stage);
                 live.stage = Stage::Waiting;
             }
-            Event::StartGranted { batch, token, worker, .. } => {
+            Event::Attempt(AttemptEvent::StartGranted { batch, token, worker, .. }) => {
                 let live = self.live.get_mut(batch).expect("granted batches are unfinished");
                 assert_eq!(live.stage, Stage::Assigned(*token, worker.clone()), "one grant an assignment");
                 live.stage = Stage::Granted(*token, worker.clone());
             }
-            Event::BatchResultOverridden { batch, .. } => {
+            Event::Batch(BatchEvent::ResultOverridden { batch, .. }) => {
                 assert!(self.live.contains_key(batch) || self.finished.contains(batch), "a mark of no batch");
             }
-            Event::TimeoutReached { .. } | Event::AlarmRaised { .. } | Event::UserCodeReported { .. } => {}
-            Event::FinalCommandAssigned { batch, token, .. } => {
+            Event::Batch(BatchEvent::TimeoutReached { .. })
+            | Event::Alarm(_)
+            | Event::Attempt(AttemptEvent::UserCodeReported { .. }) => {}
+            Event::FinalCommand(FinalCommandEvent::Assigned { batch, token, .. }) => {
                 assert!(self.tokens.last().is_none_or(|last| last < token), "tokens grow");
                 self.tokens.insert(*token);
                 assert!(self.finished.contains(batch), "a final command of what goes on");
                 assert!(self.finals.insert(*batch, *token).is_none(), "two final commands of {batch}");
             }
-            Event::FinalCommandGranted { batch, token, .. } => assert_eq!(self.finals[batch], *token),
-            Event::FinalCommandFinished { batch, token, .. } => {
+            Event::FinalCommand(FinalCommandEvent::Granted { batch, token, .. }) => {
+                assert_eq!(self.finals[batch], *token)
+            }
+            Event::FinalCommand(FinalCommandEvent::Finished { batch, token, .. }) => {
                 let held = token.and_then(|_| self.finals.get(batch).copied());
                 assert_eq!(held, *token);
                 assert!(self.finals_ended.insert(*batch), "it ends twice");
             }
-            Event::FinalCommandNotRun { batch, .. } => {
+            Event::FinalCommand(FinalCommandEvent::NotRun { batch, .. }) => {
                 assert!(
                     !self.finals.contains_key(batch) && self.finals_ended.insert(*batch),
                     "it was given away"
                 );
             }
-            Event::AttemptStarted { batch, token } | Event::KillRequested { batch, token, .. } => {
+            Event::Attempt(
+                AttemptEvent::Started { batch, token } | AttemptEvent::KillRequested { batch, token, .. },
+            ) => {
                 let stage = &self.live[batch].stage;
                 assert!(matches!(stage, Stage::Granted(held, _) if held == token), "{stage:?}");
             }
-            Event::AttemptFinished { batch, token, attempt, worker, .. } => {
+            Event::Attempt(AttemptEvent::Finished { batch, token, attempt, worker, .. }) => {
                 let live = self.live.get_mut(batch).expect("what ends is unfinished");
                 assert_eq!(live.stage, Stage::Granted(*token, worker.clone()));
                 live.stage = Stage::Waiting;
@@ -169,140 +177,88 @@ impl Model {
                 assert_eq!(*attempt, live.attempts, "attempts have no gaps");
                 assert!(live.attempts <= live.retries + 1, "more attempts than allowed");
             }
-            Event::BatchFinished { batch, .. } => {
+            Event::Batch(BatchEvent::Finished { batch, .. }) => {
                 let live = self.live.remove(batch).expect("finished is final");
                 assert!(!matches!(live.stage, Stage::Granted(..)), "it ended while it ran");
                 assert!(self.finished.insert(*batch));
             }
-            Event::DependencySatisfied { batch, .. }
-            | Event::DependencyRevoked { batch, .. }
-            | Event::BatchBlocked { batch, .. }
-            | Event::BatchUnblocked { batch }
-            | Event::DependencyOverridden { batch, .. }
-            | Event::QualityRequested { batch, .. }
-            | Event::QualitySent { batch, .. }
-            | Event::QualityAnswered { batch, .. }
-            | Event::RetryScheduled { batch, .. }
-            | Event::StartDue { batch }
-            | Event::RetryDue { batch } => {
+            Event::Batch(
+                BatchEvent::DependencySatisfied { batch, .. }
+                | BatchEvent::DependencyRevoked { batch, .. }
+                | BatchEvent::Blocked { batch, .. }
+                | BatchEvent::Unblocked { batch }
+                | BatchEvent::DependencyOverridden { batch, .. }
+                | BatchEvent::QualityRequested { batch, .. }
+                | BatchEvent::QualitySent { batch, .. }
+                | BatchEvent::QualityAnswered { batch, .. }
+                | BatchEvent::RetryScheduled { batch, .. }
+                | BatchEvent::StartDue { batch }
+                | BatchEvent::RetryDue { batch },
+            ) => {
                 assert!(self.live.contains_key(batch), "{} of a finished batch", event.kind());
             }
-            Event::GroupDefined { .. }
-            | Event::KeyDefined { .. }
-            | Event::KeyRevoked { .. }
-            | Event::FreezeSet { .. }
-            | Event::FreezeLifted { .. }
-            | Event::FreezeReplicated { .. }
-            | Event::JobDefined { .. }
-            | Event::JobEnabled { .. }
-            | Event::JobDisabled { .. }
-            | Event::JobDeleted { .. }
-            | Event::JobMoveRequested { .. }
-            | Event::JobMoved { .. }
-            | Event::JobMoveRejected { .. }
-            | Event::JobDetached { .. }
-            | Event::JobDetachRejected { .. }
-            | Event::JobAttached { .. }
-            | Event::MessageReceived { .. }
-            | Event::OutboxAcknowledged { .. }
-            | Event::TemplateDefined { .. }
-            | Event::TemplateDeleted { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveRequested { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRejected { .. }
-            | Event::TemplateReplicated { .. }
-            | Event::TemplateDropped { .. }
-            | Event::UsersReplicated { .. }
-            | Event::UserDetached { .. }
-            | Event::UserDetachRejected { .. }
-            | Event::UserAttached { .. }
-            | Event::TaskCreated { .. }
-            | Event::TaskChanged { .. }
-            | Event::TaskDeleted { .. }
-            | Event::TaskGranted { .. }
-            | Event::TaskCompleted { .. }
-            | Event::GrantReturned { .. }
-            | Event::GrantExpired { .. }
-            | Event::TasksPurged { .. }
-            | Event::ExternalDependencyRegistered { .. }
-            | Event::ExternalDependencySatisfied { .. }
-            | Event::ExternalDependencyRevoked { .. }
-            | Event::ExternalDependenciesEvicted { .. }
-            | Event::ProbesRequested { .. }
-            | Event::ThirdPartyReported { .. }
-            | Event::ThirdPartyEvicted { .. }
-            | Event::ProbesLate { .. }
-            | Event::ProbesRecovered { .. }
-            | Event::GroupReplicated { .. }
-            | Event::JobSwitchReplicated { .. }
-            | Event::ParentsReplicated { .. }
-            | Event::ParentStatusUpdated { .. }
-            | Event::ParentGenerationsReceived { .. }
-            | Event::ParentTimesReceived { .. }
-            | Event::ParentSubscribed { .. }
-            | Event::ParentTimesSubscribed { .. }
-            | Event::ParentTimesUnsubscribed { .. }
-            | Event::ScheduleSkipped { .. }
-            | Event::HistoryEvicted { .. }
-            | Event::WorkerMeasured { .. }
-            | Event::WorkerLost { .. }
-            | Event::WorkerRecovered { .. }
-            | Event::LeaseExpired { .. }
-            | Event::WorkerUnready { .. }
-            | Event::WorkerReady { .. }
-            | Event::WorkerDrained { .. }
-            | Event::WorkerResumed { .. }
-            | Event::UnfinishedQueried { .. }
-            | Event::JobParentDeleted { .. }
-            | Event::ParentDeletionReplicated { .. }
-            | Event::UnfinishedReported { .. }
-            | Event::UnfinishedReceived { .. }
-            | Event::DeletionDecided { .. }
-            | Event::JobsStaged { .. }
-            | Event::StagingDiscarded { .. }
-            | Event::ApplyCommitted { .. }
-            | Event::ApplyAdvanced { .. }
-            | Event::ApplyFinished { .. }
-            | Event::CalendarDefined { .. }
-            | Event::PoolReplicated { .. }
-            | Event::PoolDropped { .. }
-            | Event::PermitsReceived { .. }
-            | Event::PermitsReported { .. }
-            | Event::PoolDefined { .. }
-            | Event::PoolDeleted { .. }
-            | Event::PermitReportReceived { .. }
-            | Event::PermitsGranted { .. }
-            | Event::RateLimitReset { .. }
-            | Event::CalendarDeleted { .. }
-            | Event::CalendarReplicated { .. }
-            | Event::CalendarDropped { .. }
-            | Event::ScheduleRescheduled { .. }
-            | Event::RerunRequested { .. }
-            | Event::RunsQueried { .. }
-            | Event::RunsReceived { .. }
-            | Event::JobsSkipped { .. }
-            | Event::BatchesPlanned { .. }
-            | Event::RerunPlanned { .. }
-            | Event::RerunApproved { .. }
-            | Event::RunsRequested { .. }
-            | Event::RunFinished { .. }
-            | Event::RunsBlocked { .. }
-            | Event::BulkRequested { .. }
-            | Event::BulkAdvanced { .. }
-            | Event::RerunPaused { .. }
-            | Event::RerunResumed { .. }
-            | Event::RerunCancelled { .. }
-            | Event::RerunFinished { .. }
-            | Event::RunsReported { .. }
-            | Event::RunSkipped { .. }
-            | Event::JobCancelled { .. }
-            | Event::CancellationReplicated { .. }
-            | Event::ClockSet { .. }
-            | Event::CommandLossAccepted { .. } => {}
-            Event::CommandDeadLettered { reason, .. }
-            | Event::GenerationFailed { reason, .. }
-            | Event::TimerSuspended { reason, .. } => {
+            Event::Catalogue(_)
+            | Event::Replication(
+                ReplicationEvent::FreezeReplicated { .. }
+                | ReplicationEvent::TemplateReplicated { .. }
+                | ReplicationEvent::TemplateDropped { .. }
+                | ReplicationEvent::UsersReplicated { .. }
+                | ReplicationEvent::GroupReplicated { .. }
+                | ReplicationEvent::JobSwitchReplicated { .. }
+                | ReplicationEvent::ParentsReplicated { .. }
+                | ReplicationEvent::ParentStatusUpdated { .. }
+                | ReplicationEvent::ParentGenerationsReceived { .. }
+                | ReplicationEvent::ParentTimesReceived { .. }
+                | ReplicationEvent::ParentDeletionReplicated { .. }
+                | ReplicationEvent::PoolReplicated { .. }
+                | ReplicationEvent::PoolDropped { .. }
+                | ReplicationEvent::CalendarReplicated { .. }
+                | ReplicationEvent::CalendarDropped { .. }
+                | ReplicationEvent::CancellationReplicated { .. },
+            )
+            | Event::Job(
+                JobEvent::Defined { .. }
+                | JobEvent::Enabled { .. }
+                | JobEvent::Disabled { .. }
+                | JobEvent::Deleted { .. }
+                | JobEvent::MoveRequested { .. }
+                | JobEvent::Moved { .. }
+                | JobEvent::MoveRejected { .. }
+                | JobEvent::ParentDeleted { .. }
+                | JobEvent::Cancelled { .. },
+            )
+            | Event::Transfer(_)
+            | Event::Partition(
+                PartitionEvent::MessageReceived { .. }
+                | PartitionEvent::OutboxAcknowledged { .. }
+                | PartitionEvent::HistoryEvicted { .. }
+                | PartitionEvent::ClockSet { .. }
+                | PartitionEvent::CommandLossAccepted { .. },
+            )
+            | Event::Task(_)
+            | Event::Observation(_)
+            | Event::Subscription(_)
+            | Event::Schedule(ScheduleEvent::Skipped { .. } | ScheduleEvent::Rescheduled { .. })
+            | Event::Worker(
+                WorkerEvent::Measured { .. }
+                | WorkerEvent::Lost { .. }
+                | WorkerEvent::Recovered { .. }
+                | WorkerEvent::LeaseExpired { .. }
+                | WorkerEvent::Unready { .. }
+                | WorkerEvent::Ready { .. }
+                | WorkerEvent::Drained { .. }
+                | WorkerEvent::Resumed { .. },
+            )
+            | Event::Deletion(_)
+            | Event::Apply(_)
+            | Event::Permit(_)
+            | Event::Rerun(_)
+            | Event::Bulk(_) => {}
+            Event::Partition(
+                PartitionEvent::CommandDeadLettered { reason, .. }
+                | PartitionEvent::TimerSuspended { reason, .. },
+            )
+            | Event::Schedule(ScheduleEvent::GenerationFailed { reason, .. }) => {
                 panic!("the rules panicked: {reason}")
             }
         }

@@ -6,8 +6,8 @@ use jiff::SignedDuration;
 use serde_json::json;
 use tidemill_engine::{Effect, FaultInjection};
 use tidemill_model::{
-    Actor, Answer, Command, CommandRecord, Envelope, Event, GroupSettings, Outcome, Rejection, RequestId,
-    ShardId, Source,
+    Actor, Answer, Command, CommandRecord, Envelope, Event, GroupSettings, JobEvent, Outcome, PartitionEvent,
+    Rejection, RequestId, ShardId, Source,
 };
 
 fn submit() -> Command {
@@ -341,7 +341,11 @@ fn key_of_another_request_is_refused() {
             assert_eq!(other, Outcome::Refused(Rejection::RequestKeyReused {}));
         }
         assert_eq!(world.ask_as(GROUP, submit(), id(1)), first);
-        let made = world.events().iter().filter(|event| matches!(event, Event::JobSubmitted { .. })).count();
+        let made = world
+            .events()
+            .iter()
+            .filter(|event| matches!(event, Event::Job(JobEvent::Submitted { .. })))
+            .count();
         assert_eq!(made, 1, "at once: {at_once}");
         world.partition = world.folded();
         assert_eq!(world.ask_as(GROUP, submit(), id(2)), Outcome::Refused(Rejection::RequestKeyReused {}));
@@ -435,7 +439,10 @@ fn what_cannot_be_read_in_an_empty_partition_is_set_aside_there() {
         draft.undecodable(0, "hash".to_owned(), "not JSON");
         let envelope = draft.finish(false).envelope.unwrap();
         let [recorded] = &envelope.events[..] else { panic!("{envelope:?}") };
-        assert!(matches!(recorded.event, Event::CommandDeadLettered { offset: 0, .. }));
+        assert!(matches!(
+            recorded.event,
+            Event::Partition(PartitionEvent::CommandDeadLettered { offset: 0, .. })
+        ));
         assert_eq!(recorded.shard.partition(count), number);
         assert!(partition.shards().all(|(shard, _)| shard.partition(count) == number));
     }

@@ -4,8 +4,8 @@ use crate::kit::{GROUP, START, World, at, rejection, user};
 use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, Command, Event, GrantId, GroupSettings, Outcome, Rejection, RequestId, TaskId, Template,
-    TemplateSpec,
+    Answer, Command, Event, GrantId, GroupSettings, Outcome, Rejection, ReplicationEvent, RequestId,
+    TaskEvent, TaskId, Template, TemplateSpec,
 };
 
 const NINE: &str = "2026-07-01T09:00:00.000Z";
@@ -389,7 +389,9 @@ fn bad_tasks_are_refused_with_every_fault() {
     let template =
         json!({"name": "copy", "fields": {"path": {"type": "string"}, "size": {"type": "number"}}});
     let spec = TemplateSpec::from_value(template).unwrap();
-    world.fact(Event::TemplateReplicated { template: std::sync::Arc::new(Template { version: 1, spec }) });
+    world.fact(Event::Replication(ReplicationEvent::TemplateReplicated {
+        template: std::sync::Arc::new(Template { version: 1, spec }),
+    }));
     let table: [(Value, &[&str]); 12] = [
         (
             json!({"template": "copy", "parameters": {"size": "big", "way": 1}, "dispatch_times": 0}),
@@ -444,7 +446,7 @@ fn old_tasks_and_grants_are_forgotten() {
         .events()
         .iter()
         .filter_map(|event| match event {
-            Event::TasksPurged { tasks, .. } => Some(tasks.len()),
+            Event::Task(TaskEvent::Purged { tasks, .. }) => Some(tasks.len()),
             _ => None,
         })
         .collect();

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Answer, Command, Envelope, Event, Executor, GrantId, GroupSettings, Ledger, LiveAnswer, LiveQuery,
-    MovedTask, Outcome, PulledGrant, RequestId, ShardId, TaskId, TaskLedger, TaskSpec, Timestamp,
-    UserHistory, UserName, UserStanding,
+    Answer, CatalogueEvent, Command, Envelope, Event, Executor, GrantId, GroupSettings, Ledger, LiveAnswer,
+    LiveQuery, MovedTask, Outcome, PulledGrant, ReplicationEvent, RequestId, ShardId, TaskEvent, TaskId,
+    TaskLedger, TaskSpec, Timestamp, TransferEvent, UserHistory, UserName, UserStanding,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -447,15 +447,21 @@ impl Model {
     #[allow(clippy::wildcard_enum_match_arm, reason = "what is not of users is not read")]
     fn event(&mut self, shard: ShardId, event: &Event) {
         match event {
-            Event::UsersAssigned { shard: home, users, .. } => {
+            Event::Catalogue(CatalogueEvent::UsersAssigned { shard: home, users, .. }) => {
                 for user in users {
                     assert_eq!(self.user_groups.insert(user.clone(), *home), None);
                 }
             }
-            Event::UsersReplicated { users } => users.iter().for_each(|user| self.enters(user, shard)),
-            Event::UserMoveRequested { user, .. } => assert!(self.asked.insert(user.clone())),
-            Event::UserMoveRejected { user, .. } => assert!(self.asked.remove(user)),
-            Event::UserDetached { user, history, tasks } => {
+            Event::Replication(ReplicationEvent::UsersReplicated { users }) => {
+                users.iter().for_each(|user| self.enters(user, shard))
+            }
+            Event::Catalogue(CatalogueEvent::UserMoveRequested { user, .. }) => {
+                assert!(self.asked.insert(user.clone()))
+            }
+            Event::Catalogue(CatalogueEvent::UserMoveRejected { user, .. }) => {
+                assert!(self.asked.remove(user))
+            }
+            Event::Transfer(TransferEvent::UserDetached { user, history, tasks }) => {
                 assert_eq!(self.members.remove(user), Some(shard));
                 assert!(!self.live.contains_key(user), "{user} left with a live grant");
                 let last = history.last.as_ref().map(|last| (last.grant, last.start));
@@ -467,7 +473,7 @@ impl Model {
                 }
                 self.carried.insert(user.clone(), (history.clone(), tasks.clone(), false));
             }
-            Event::UserMoved { user, shard: home, history, tasks, .. } => {
+            Event::Catalogue(CatalogueEvent::UserMoved { user, shard: home, history, tasks, .. }) => {
                 assert!(self.asked.remove(user));
                 let carried = self.carried.get_mut(user).expect("it was let go");
                 assert_eq!(*carried, (history.clone(), tasks.clone(), false));
@@ -478,27 +484,27 @@ impl Model {
                     None => self.forgets(user),
                 }
             }
-            Event::UserAttached { user, history, tasks } => {
+            Event::Transfer(TransferEvent::UserAttached { user, history, tasks }) => {
                 let carried = self.carried.remove(user).expect("it is on its way");
                 assert_eq!(carried, (history.clone(), tasks.clone(), true));
                 self.enters(user, shard);
                 self.arrived += 1;
                 self.arrived_with_history += usize::from(history.last.is_some());
             }
-            Event::TaskCreated { task, spec } => {
+            Event::Task(TaskEvent::Created { task, spec }) => {
                 self.totals.insert(*task, Ledger::default());
                 if let Executor::User(user) = &spec.executor {
                     self.owners.insert(*task, user.clone());
                 }
             }
-            Event::TaskGranted { grant, task, start, user, .. } => {
+            Event::Task(TaskEvent::Granted { grant, task, start, user, .. }) => {
                 assert_eq!(self.members.get(user), Some(&shard));
                 assert!(!self.done.contains(&(user.clone(), *task, *start)), "{user} had it before");
                 assert_eq!(self.live.insert(user.clone(), *grant), None);
                 let totals = self.totals.get_mut(task).unwrap();
                 (totals.taken, totals.live) = (totals.taken + 1, totals.live + 1);
             }
-            Event::TaskCompleted { grant, task, start, user, .. } => {
+            Event::Task(TaskEvent::Completed { grant, task, start, user, .. }) => {
                 assert_eq!(self.live.remove(user), Some(*grant));
                 self.last.insert(user.clone(), (*grant, *start));
                 self.done.insert((user.clone(), *task, *start));

@@ -9,7 +9,8 @@ use crate::kit::{GROUP, World, spec, user};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, Command, Event, Executor, GrantId, GroupSettings, Outcome, TaskId, TaskSpec, Timestamp, When,
+    Answer, Command, Event, Executor, GrantId, GroupSettings, Outcome, TaskEvent, TaskId, TaskSpec,
+    Timestamp, When,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..24;
@@ -86,15 +87,15 @@ impl Model {
     fn event(&mut self, now: Timestamp, event: &Event) {
         self.seen.insert(event.kind());
         match event {
-            Event::TaskCreated { task, spec } => {
+            Event::Task(TaskEvent::Created { task, spec }) => {
                 let known = Known { spec: (**spec).clone(), valid: true };
                 assert!(self.tasks.insert(*task, known).is_none());
             }
-            Event::TaskChanged { task, spec, .. } => {
+            Event::Task(TaskEvent::Changed { task, spec, .. }) => {
                 self.tasks.get_mut(task).unwrap().spec = (**spec).clone()
             }
-            Event::TaskDeleted { task } => self.tasks.get_mut(task).unwrap().valid = false,
-            Event::TaskGranted { grant, task, start, user, expires_at, .. } => {
+            Event::Task(TaskEvent::Deleted { task }) => self.tasks.get_mut(task).unwrap().valid = false,
+            Event::Task(TaskEvent::Granted { grant, task, start, user, expires_at, .. }) => {
                 assert!(self.newest < Some(*grant), "grants grow");
                 self.newest = Some(*grant);
                 let (of, who) = ((*task, *start), user.as_str().to_owned());
@@ -108,17 +109,17 @@ impl Model {
                 assert!(known.spec.repeat || !self.done.contains(&(who.clone(), of)), "{who} has done it");
                 self.live.insert(*grant, Live { user: who, of, expires_at: *expires_at });
             }
-            Event::TaskCompleted { grant, .. } => {
+            Event::Task(TaskEvent::Completed { grant, .. }) => {
                 let live = self.end(*grant, 2);
                 self.done.insert((live.user.clone(), live.of));
                 self.last.insert(live.user, (*grant, live.of));
             }
-            Event::GrantReturned { grant, .. } => drop(self.end(*grant, 3)),
-            Event::GrantExpired { grant, .. } => {
+            Event::Task(TaskEvent::GrantReturned { grant, .. }) => drop(self.end(*grant, 3)),
+            Event::Task(TaskEvent::GrantExpired { grant, .. }) => {
                 let live = self.end(*grant, 4);
                 assert!(live.expires_at.is_some_and(|at| at <= now), "it expired too early");
             }
-            Event::TasksPurged { before, tasks } => {
+            Event::Task(TaskEvent::Purged { before, tasks }) => {
                 assert!(!tasks.is_empty() && self.horizon <= Some(*before));
                 self.horizon = Some(*before);
             }

@@ -4,7 +4,8 @@ use crate::kit::{GROUP, World, group, rejection};
 use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, Command, Envelope, Event, GroupSettings, Outcome, RequestId, ShardId, TemplateSpec, UserName,
+    Answer, Command, Envelope, Event, GroupSettings, Outcome, ReplicationEvent, RequestId, ShardId,
+    TemplateSpec, UserName,
 };
 
 fn user(name: &str) -> UserName {
@@ -202,7 +203,13 @@ fn ten_thousand_users_are_assigned_in_bulk() {
     let received: usize = world
         .events()
         .iter()
-        .map(|event| if let Event::UsersReplicated { users } = event { users.len() } else { 0 })
+        .map(|event| {
+            if let Event::Replication(ReplicationEvent::UsersReplicated { users }) = event {
+                users.len()
+            } else {
+                0
+            }
+        })
         .sum();
     assert_eq!(received, 10_000);
     assert!(world.largest < 64 * 1024, "{}", world.largest);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
     Actor, Answer, Cascade, Command, CommandRecord, Event, GroupSettings, InstanceId, JobSpec, Outcome,
-    RequestId, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId,
+    RequestId, RerunDefinition, RerunEvent, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId,
 };
 
 const KEYS: [&str; 5] = ["root", "all", "g-and-h", "g-team", "nobody"];
@@ -219,7 +219,9 @@ fn a_plan_leaves_out_what_the_key_does_not_reach() {
             panic!("{}", rejection(&outcome))
         };
         for event in world.events() {
-            let Event::RerunRequested { jobs, groups, jobs_left_out, .. } = event else { continue };
+            let Event::Rerun(RerunEvent::Requested { jobs, groups, jobs_left_out, .. }) = event else {
+                continue;
+            };
             assert_eq!(answered, jobs_left_out);
             let jobs: Vec<i64> = jobs.iter().map(|job| job.job.0 >> 12).collect();
             told.push_str(&format!("{app}: jobs {jobs:?} of {groups:?}, {jobs_left_out} left out\n"));

@@ -4,8 +4,8 @@ use crate::kit::{Script, World, at, job, rejection};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, AttemptOutcome, Command, Event, GroupSettings, JobId, JobSpec, LiveAnswer, LiveQuery, Outcome,
-    ShardId, WorkMessage,
+    Answer, AttemptOutcome, BatchEvent, Command, Event, GroupSettings, JobId, JobSpec, LiveAnswer, LiveQuery,
+    Outcome, ReplicationEvent, ShardId, WorkMessage,
 };
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
@@ -35,7 +35,7 @@ fn changes(outcome: &Outcome) -> Vec<String> {
 fn generated(world: &mut World) -> Vec<(JobId, u32)> {
     let events = world.events();
     let run = |event: &Event| match event {
-        Event::BatchGenerated { job, run, .. } => Some((*job, *run)),
+        Event::Batch(BatchEvent::Generated { job, run, .. }) => Some((*job, *run)),
         _ => None,
     };
     events.iter().filter_map(run).collect()
@@ -271,7 +271,9 @@ fn shards_of_children_hear_the_new_name() {
         .events()
         .iter()
         .filter_map(|event| match event {
-            Event::ParentsReplicated { parents } => Some(parents.iter().map(|parent| parent.name.clone())),
+            Event::Replication(ReplicationEvent::ParentsReplicated { parents }) => {
+                Some(parents.iter().map(|parent| parent.name.clone()))
+            }
             _ => None,
         })
         .flatten()

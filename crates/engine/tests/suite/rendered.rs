@@ -4,7 +4,9 @@
 use crate::kit::{Script, World, job};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_model::{Event, ExternalDependency, WorkMessage};
+use tidemill_model::{
+    BatchEvent, Event, ExternalDependency, FinalCommandEvent, ObservationEvent, WorkMessage,
+};
 
 /// As much as a message to a worker may take on the log.
 const MAX_MESSAGE_BYTES: usize = 4_000_000;
@@ -15,8 +17,8 @@ fn named(times: usize) -> String {
 
 fn ends(world: &mut World) -> Vec<String> {
     let told = |event: &Event| match event {
-        Event::BatchFinished { result, message, .. } => Some(format!("{result:?}: {message}")),
-        Event::FinalCommandFinished { result, message, .. } => {
+        Event::Batch(BatchEvent::Finished { result, message, .. }) => Some(format!("{result:?}: {message}")),
+        Event::FinalCommand(FinalCommandEvent::Finished { result, message, .. }) => {
             Some(format!("final command {result:?}: {message}"))
         }
         _ => None,
@@ -98,10 +100,13 @@ fn path_that_becomes_too_long_stays_as_written() {
         .events()
         .iter()
         .flat_map(|event| match event {
-            Event::ExternalDependencyRegistered { what: ExternalDependency::Path { path, .. }, .. } => {
+            Event::Observation(ObservationEvent::ExternalDependencyRegistered {
+                what: ExternalDependency::Path { path, .. },
+                ..
+            }) => {
                 vec![path.to_string()]
             }
-            Event::BatchGenerated { outputs, .. } => {
+            Event::Batch(BatchEvent::Generated { outputs, .. }) => {
                 outputs.iter().map(|output| output.path.clone()).collect()
             }
             _ => Vec::new(),

@@ -3,7 +3,7 @@
 use crate::kit::{GROUP, World, at, job};
 use jiff::SignedDuration;
 use serde_json::json;
-use tidemill_model::{Command, Event, ShardId, ThirdPartyReport, Timestamp};
+use tidemill_model::{Command, Event, ObservationEvent, ShardId, ThirdPartyReport, Timestamp};
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
 
@@ -15,7 +15,7 @@ fn report(code: &str, logical_time: Timestamp) -> Command {
 fn forgotten(world: &mut World) -> Vec<(u32, Timestamp)> {
     let events = world.events().into_iter();
     let forgotten = events.filter_map(|event| match event {
-        Event::ThirdPartyEvicted { upto, count } => Some((count, upto)),
+        Event::Observation(ObservationEvent::ThirdPartyEvicted { upto, count }) => Some((count, upto)),
         _ => None,
     });
     forgotten.collect()

@@ -5,8 +5,9 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
-    AlarmKind, Answer, AttemptResult, CalendarSpec, Cascade, ColdStartOf, Command, Event, JobId, Outcome,
-    Period, RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId,
+    AlarmEvent, AlarmKind, Answer, AttemptResult, BatchEvent, CalendarSpec, Cascade, ColdStartOf, Command,
+    Event, JobId, Outcome, Period, RerunDefinition, RerunEvent, RerunId, RerunOnly, RerunOrder, RerunScope,
+    RerunSpec, ShardId,
 };
 
 fn daily(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -278,7 +279,7 @@ fn recorded_definition_is_that_of_the_newest_run() {
         .events()
         .iter()
         .filter_map(|event| match event {
-            Event::BatchGenerated { version, .. } => Some(*version),
+            Event::Batch(BatchEvent::Generated { version, .. }) => Some(*version),
             _ => None,
         })
         .collect();
@@ -314,7 +315,7 @@ fn recorded_definition_is_followed_with_its_own_schedule() {
             RerunSpec { definition, approve: true, ..rerun_spec(&ids, Cascade::Job, DAY[3], DAY[3]) },
         );
         let earliest = world.events().into_iter().find_map(|event| match event {
-            Event::BatchGenerated { earliest_start, .. } => earliest_start,
+            Event::Batch(BatchEvent::Generated { earliest_start, .. }) => earliest_start,
             _ => None,
         });
         assert_eq!(earliest.map(|at| at.to_string()).as_deref(), Some(expected.0));
@@ -354,7 +355,7 @@ fn recorded_definition_waits_by_its_own_grid_and_calendar() {
         let rerun_spec = rerun_spec(&ids[1..], Cascade::Job, DAY[3], DAY[3]);
         plan(&mut world, RerunSpec { definition, approve: true, ..rerun_spec });
         let generated = world.events().into_iter().find_map(|event| match event {
-            Event::BatchGenerated { dependencies, calendar, .. } => {
+            Event::Batch(BatchEvent::Generated { dependencies, calendar, .. }) => {
                 Some((dependencies[0].times.len(), calendar))
             }
             _ => None,
@@ -691,19 +692,23 @@ fn cold_start_leaves_out_jobs_with_unfinished_batches() {
         let skipped: Vec<String> = events
             .iter()
             .filter_map(|event| match event {
-                Event::JobsSkipped { jobs, .. } => Some(serde_json::to_string(jobs).unwrap()),
+                Event::Rerun(RerunEvent::JobsSkipped { jobs, .. }) => {
+                    Some(serde_json::to_string(jobs).unwrap())
+                }
                 _ => None,
             })
             .collect();
         let reason = json!({"unfinished": {"batch": busy, "logical_time": DAY[3]}});
         assert_eq!(skipped, [json!([{"job": ids[0], "reason": reason}]).to_string()]);
         let alarms = events.iter().filter(|event| {
-            matches!(event, Event::AlarmRaised { kind: AlarmKind::ColdStartSkipped, message, .. }
+            matches!(event, Event::Alarm(AlarmEvent::Raised { kind: AlarmKind::ColdStartSkipped, message, .. })
                 if message.contains("g/a"))
         });
         assert_eq!(alarms.count(), 1);
         let planned = events.iter().find_map(|event| match event {
-            Event::BatchesPlanned { batches, .. } => Some(batches.iter().map(|b| b.job).collect::<Vec<_>>()),
+            Event::Rerun(RerunEvent::BatchesPlanned { batches, .. }) => {
+                Some(batches.iter().map(|b| b.job).collect::<Vec<_>>())
+            }
             _ => None,
         });
         assert_eq!(planned.unwrap(), [ids[1], ids[1]]);

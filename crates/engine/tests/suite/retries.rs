@@ -3,7 +3,9 @@
 use crate::kit::{Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_model::{AttemptOutcome, AttemptResult, Command, Event, JobSpec, Timestamp, WorkerId};
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, BatchEvent, Command, Event, JobSpec, Timestamp, WorkerId,
+};
 
 /// The attempt at hand asks, starts, and exits so.
 fn exits(world: &mut World, worker: &WorkerId, exit_code: i32) {
@@ -68,7 +70,7 @@ fn pauses(more: serde_json::Value) -> Vec<i64> {
             .events()
             .iter()
             .find_map(|event| match event {
-                Event::RetryScheduled { at, .. } => Some(*at),
+                Event::Batch(BatchEvent::RetryScheduled { at, .. }) => Some(*at),
                 _ => None,
             })
             .unwrap();

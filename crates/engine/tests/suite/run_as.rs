@@ -4,9 +4,9 @@ use crate::kit::{GROUP, Script, World, at, job, rejection};
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, Cascade, Command, CommandRecord, Event, GroupSettings, InstanceId, JobSpec, LiveAnswer,
-    LiveQuery, Outcome, RequestId, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role,
-    ShardId, WorkMessage,
+    Actor, Answer, BatchEvent, Cascade, Command, CommandRecord, Event, GroupSettings, InstanceId, JobSpec,
+    LiveAnswer, LiveQuery, Outcome, RequestId, RerunDefinition, RerunEvent, RerunOnly, RerunOrder,
+    RerunScope, RerunSpec, Role, ShardId, WorkMessage,
 };
 
 fn world() -> World {
@@ -257,8 +257,8 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
             Outcome::Answered(_)
         ));
         let of = |event| match event {
-            Event::RunSkipped { reason, .. } => Some(format!("{reason:?}")),
-            Event::BatchGenerated { parameters, .. } => Some(format!("{parameters:?}")),
+            Event::Rerun(RerunEvent::RunSkipped { reason, .. }) => Some(format!("{reason:?}")),
+            Event::Batch(BatchEvent::Generated { parameters, .. }) => Some(format!("{parameters:?}")),
             _ => None,
         };
         world.events().into_iter().filter_map(of).collect::<Vec<_>>()

@@ -4,8 +4,8 @@ use crate::kit::{GROUP, World, at, every, job};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, BatchId, Command, Dependency, Event, GroupSettings, JobId, LiveAnswer, LiveQuery, Outcome,
-    ShardId, Why,
+    Answer, BatchEvent, BatchId, Command, Dependency, Event, GroupSettings, JobId, LiveAnswer, LiveQuery,
+    Outcome, ShardId, Why,
 };
 
 /// The shard of the second group.
@@ -45,7 +45,7 @@ fn by_hand(world: &mut World, shard: ShardId, job: JobId, time: &str) -> BatchId
 /// Times of the only dependency of the newest batch that has one, and those of them that are met.
 fn waits(world: &mut World) -> Dependency {
     let of = |event| match event {
-        Event::BatchGenerated { mut dependencies, .. } => dependencies.pop(),
+        Event::Batch(BatchEvent::Generated { mut dependencies, .. }) => dependencies.pop(),
         _ => None,
     };
     world.events().into_iter().filter_map(of).next_back().unwrap()
@@ -151,7 +151,9 @@ fn latest_goes_back_and_any_is_not_met() {
         .events()
         .into_iter()
         .filter_map(|event| match event {
-            Event::BatchGenerated { job, mut dependencies, .. } => Some((job, dependencies.pop()?)),
+            Event::Batch(BatchEvent::Generated { job, mut dependencies, .. }) => {
+                Some((job, dependencies.pop()?))
+            }
             _ => None,
         })
         .collect();

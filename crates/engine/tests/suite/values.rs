@@ -6,8 +6,8 @@ use crate::kit::{GROUP, Script, TestWorker, World, at, group, job, rejection, si
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Command, Event, GroupSettings, JobId, OverriddenResult,
-    Registration, ShardId, WorkMessage, WorkerId,
+    AttemptOutcome, AttemptResult, BatchEvent, BatchId, Command, Event, GroupSettings, JobId,
+    OverriddenResult, Registration, ShardId, WorkMessage, WorkerId,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -161,7 +161,9 @@ fn missing_value_fails_the_batch_at_start() {
 /// How batches ended since the events were last read, and why.
 fn ends_told(world: &mut World) -> String {
     let ends = world.events().into_iter().filter_map(|event| match event {
-        Event::BatchFinished { result, message, .. } => Some(format!("{}: {message}\n", result.as_str())),
+        Event::Batch(BatchEvent::Finished { result, message, .. }) => {
+            Some(format!("{}: {message}\n", result.as_str()))
+        }
         _ => None,
     });
     ends.collect()

@@ -4,7 +4,7 @@ use crate::kit::{GROUP, Script, World, every, job};
 use jiff::SignedDuration;
 use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
-use tidemill_model::{Command, CommandRecord, Event, ShardId};
+use tidemill_model::{BatchEvent, Command, CommandRecord, Event, ShardId};
 
 fn apply_all(world: &mut World, jobs: Vec<tidemill_model::JobSpec>) {
     for part in jobs.chunks(300) {
@@ -26,7 +26,7 @@ fn apply_all(world: &mut World, jobs: Vec<tidemill_model::JobSpec>) {
 }
 
 fn finished(world: &mut World) -> usize {
-    world.events().iter().filter(|event| matches!(event, Event::BatchFinished { .. })).count()
+    world.events().iter().filter(|event| matches!(event, Event::Batch(BatchEvent::Finished { .. }))).count()
 }
 
 /// Rule 1: one parent with 10,000 children, and one job that waits for all of 1,000 of them.

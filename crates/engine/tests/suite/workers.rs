@@ -4,8 +4,8 @@ use crate::kit::{GROUP, Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, Command, Event, GroupSettings, Incarnation, OnSilence, Registration, Token, WorkMessage,
-    WorkerId,
+    AttemptEvent, AttemptResult, BatchEvent, Command, Event, GroupSettings, Incarnation, OnSilence,
+    Registration, ReplicationEvent, Token, WorkMessage, WorkerEvent, WorkerId,
 };
 
 /// A worker `w` with one attempt that runs and one assignment that it has not started.
@@ -260,7 +260,8 @@ fn thousands_of_attempts_of_a_dead_worker_are_settled_in_steps() {
     world.lost(&worker);
     world.events();
     world.lease_over(&worker);
-    let ended = world.events().iter().filter(|e| matches!(e, Event::AttemptFinished { .. })).count();
+    let ended =
+        world.events().iter().filter(|e| matches!(e, Event::Attempt(AttemptEvent::Finished { .. }))).count();
     assert_eq!(ended, 3_000);
     assert_eq!(world.unfinished(), 0);
     assert_eq!(world.partition, world.folded());
@@ -279,7 +280,11 @@ fn thousands_of_assignments_of_a_restarted_worker_are_returned_in_steps() {
     world.events();
     let anew = world.played(&worker).restart();
     world.say(anew);
-    let returned = world.events().iter().filter(|e| matches!(e, Event::AssignmentReturned { .. })).count();
+    let returned = world
+        .events()
+        .iter()
+        .filter(|e| matches!(e, Event::Batch(BatchEvent::AssignmentReturned { .. })))
+        .count();
     assert_eq!(returned, 3_000);
     assert_eq!(world.unfinished(), 3_000);
     assert_eq!(world.partition, world.folded());
@@ -407,10 +412,14 @@ fn a_worker_is_told_what_its_registration_says() {
     world.run();
     let events = world.events();
     let recorded = events.iter().find_map(|event| match event {
-        Event::WorkerRegistered { settings, .. } => settings.clone(),
+        Event::Worker(WorkerEvent::Registered { settings, .. }) => settings.clone(),
         _ => None,
     });
-    assert!(events.iter().any(|event| matches!(event, Event::GroupReplicated { .. })));
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, Event::Replication(ReplicationEvent::GroupReplicated { .. })))
+    );
     let told = world.played(&worker).heard.iter().rev().find_map(|message| match message {
         WorkMessage::Registered { settings, .. } => Some(settings.clone()),
         _ => None,

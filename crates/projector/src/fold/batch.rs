@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, AttemptOutcome, AttemptResult, BatchId, BatchResult, BatchState, Dependency, Event, FinalResult,
-    JobId, Origin, ReturnReason, TimeoutKind, Token, Usage, WorkerId,
+    Actor, AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, BatchState,
+    Dependency, Event, FinalCommandEvent, FinalResult, JobId, Origin, ReturnReason, TimeoutKind, Token,
+    Usage, WorkerId,
 };
 use tidemill_store::rows::{
     AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, UserCodeRow,
@@ -33,16 +34,16 @@ fn unblock(row: &mut BatchRow) {
 impl Caches {
     pub(super) fn apply_batch(&mut self, at: Place, event: &Event) {
         match event {
-            Event::BatchGenerated { .. } => self.generate(at, event),
-            Event::DependencySatisfied { batch, parent, logical_time, unmet, .. } => {
+            Event::Batch(BatchEvent::Generated { .. }) => self.generate(at, event),
+            Event::Batch(BatchEvent::DependencySatisfied { batch, parent, logical_time, unmet, .. }) => {
                 let key = (batch.0, parent.0, logical_time.as_millisecond());
                 self.depends(at, key, true, *unmet);
             }
-            Event::DependencyRevoked { batch, parent, logical_time, unmet } => {
+            Event::Batch(BatchEvent::DependencyRevoked { batch, parent, logical_time, unmet }) => {
                 let key = (batch.0, parent.0, logical_time.as_millisecond());
                 self.depends(at, key, false, *unmet);
             }
-            Event::BatchAssigned { batch, attempt, token, worker, start_by } => {
+            Event::Batch(BatchEvent::Assigned { batch, attempt, token, worker, start_by }) => {
                 self.batches.change((batch.0,), |row| {
                     row.state = state(BatchState::Assigned);
                     row.attempt = i64::from(*attempt);
@@ -54,50 +55,56 @@ impl Caches {
                     row.message = "".into();
                 });
             }
-            Event::AssignmentReturned { batch, token, worker, reason } => {
+            Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker, reason }) => {
                 self.give_back(at, *batch, *token, worker, reason);
             }
-            Event::StartGranted { batch, token, worker, incarnation, .. } => {
+            Event::Attempt(AttemptEvent::StartGranted { batch, token, worker, incarnation, .. }) => {
                 self.grant(at, *batch, *token, worker, &incarnation.0);
             }
-            Event::AttemptStarted { batch, token } => {
+            Event::Attempt(AttemptEvent::Started { batch, token }) => {
                 self.attempts.change((token.0,), |row| row.started_at = Some(at.now));
                 let started = |row: &mut BatchRow| row.started_at = row.started_at.or(Some(at.now));
                 self.batches.change((batch.0,), started);
             }
-            Event::UserCodeReported { token, code, .. } => {
+            Event::Attempt(AttemptEvent::UserCodeReported { token, code, .. }) => {
                 self.user_code_reported(at, *token, i64::from(*code))
             }
-            Event::FinalCommandAssigned { batch, token, .. } => {
+            Event::FinalCommand(FinalCommandEvent::Assigned { batch, token, .. }) => {
                 self.batches.change((batch.0,), |row| row.final_token = Some(token.0));
             }
-            Event::FinalCommandGranted { .. } => {}
-            Event::FinalCommandFinished { batch, result, message, .. } => {
+            Event::FinalCommand(FinalCommandEvent::Granted { .. }) => {}
+            Event::FinalCommand(FinalCommandEvent::Finished { batch, result, message, .. }) => {
                 self.batches.change((batch.0,), |row| end_final(row, at, *result, message));
             }
-            Event::FinalCommandNotRun { batch, message, .. } => {
+            Event::FinalCommand(FinalCommandEvent::NotRun { batch, message, .. }) => {
                 self.batches.change((batch.0,), |row| end_final(row, at, FinalResult::NotRun, message));
             }
-            Event::AttemptFinished { batch, token, outcome, usage, .. } => {
+            Event::Attempt(AttemptEvent::Finished { batch, token, outcome, usage, .. }) => {
                 self.batches.change((batch.0,), |row| {
                     row.token = None;
                     row.message = outcome.message.as_str().into();
                 });
                 self.attempts.change((token.0,), |row| finish(row, at, outcome, usage.as_ref()));
             }
-            Event::RetryScheduled { batch, at: not_before, .. } => self.batches.change((batch.0,), |row| {
-                row.state = state(BatchState::Waiting);
-                row.token = None;
-                row.start_by = None;
-                row.retry_at = Some(not_before.as_millisecond());
-            }),
-            Event::RetryDue { batch } => self.batches.change((batch.0,), |row| row.retry_at = None),
-            Event::KillRequested { batch, by, reason, .. } => self.batches.change((batch.0,), |row| {
-                row.kill_requested_at = Some(at.now);
-                row.killed_by = Some(person(by));
-                row.message = reason.as_str().into();
-            }),
-            Event::BatchFinished { batch, result, by, message, .. } => {
+            Event::Batch(BatchEvent::RetryScheduled { batch, at: not_before, .. }) => {
+                self.batches.change((batch.0,), |row| {
+                    row.state = state(BatchState::Waiting);
+                    row.token = None;
+                    row.start_by = None;
+                    row.retry_at = Some(not_before.as_millisecond());
+                })
+            }
+            Event::Batch(BatchEvent::RetryDue { batch }) => {
+                self.batches.change((batch.0,), |row| row.retry_at = None)
+            }
+            Event::Attempt(AttemptEvent::KillRequested { batch, by, reason, .. }) => {
+                self.batches.change((batch.0,), |row| {
+                    row.kill_requested_at = Some(at.now);
+                    row.killed_by = Some(person(by));
+                    row.message = reason.as_str().into();
+                })
+            }
+            Event::Batch(BatchEvent::Finished { batch, result, by, message, .. }) => {
                 self.batches.change((batch.0,), |row| {
                     row.state = state(BatchState::Finished);
                     row.result = Some(result.as_str().into());
@@ -114,7 +121,7 @@ impl Caches {
                     }
                 })
             }
-            Event::BatchResultOverridden { batch, result, by, reason, .. } => {
+            Event::Batch(BatchEvent::ResultOverridden { batch, result, by, reason, .. }) => {
                 self.batches.change((batch.0,), |row| {
                     let result: Arc<str> = BatchResult::from(*result).as_str().into();
                     if row.result.is_some() {
@@ -126,30 +133,32 @@ impl Caches {
                     row.result_override_reason = Some(reason.as_str().into());
                 })
             }
-            Event::TimeoutReached { batch, kind, .. } => self.batches.change((batch.0,), |row| {
-                let reached_at = match kind {
-                    TimeoutKind::Dependency => &mut row.dependency_timeout_at,
-                    TimeoutKind::Output => &mut row.output_timeout_at,
-                    TimeoutKind::ByTime => &mut row.not_successful_by_at,
-                };
-                *reached_at = Some(at.now);
-            }),
-            Event::BatchBlocked { batch, parent, logical_time, since } => {
+            Event::Batch(BatchEvent::TimeoutReached { batch, kind, .. }) => {
+                self.batches.change((batch.0,), |row| {
+                    let reached_at = match kind {
+                        TimeoutKind::Dependency => &mut row.dependency_timeout_at,
+                        TimeoutKind::Output => &mut row.output_timeout_at,
+                        TimeoutKind::ByTime => &mut row.not_successful_by_at,
+                    };
+                    *reached_at = Some(at.now);
+                })
+            }
+            Event::Batch(BatchEvent::Blocked { batch, parent, logical_time, since }) => {
                 self.batches.change((batch.0,), |row| {
                     row.blocked_since = Some(since.as_millisecond());
                     row.blocked_by = Some(parent.0);
                     row.blocked_by_time = Some(logical_time.as_millisecond());
                 });
             }
-            Event::BatchUnblocked { batch } => self.batches.change((batch.0,), unblock),
+            Event::Batch(BatchEvent::Unblocked { batch }) => self.batches.change((batch.0,), unblock),
             // Its row says when that is.
-            Event::StartDue { .. } => {}
+            Event::Batch(BatchEvent::StartDue { .. }) => {}
             other => unreachable!("{} is not about batches", other.kind()),
         }
     }
 
     fn generate(&mut self, at: Place, event: &Event) {
-        let Event::BatchGenerated {
+        let Event::Batch(BatchEvent::Generated {
             batch,
             job,
             version,
@@ -170,7 +179,7 @@ impl Caches {
             // For the checker: whether the run by hand was refused beside others.
             concurrent: _,
             outputs,
-        } = event
+        }) = event
         else {
             unreachable!("called for that event only")
         };

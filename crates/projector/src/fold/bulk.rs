@@ -1,6 +1,6 @@
 //! Operations on many batches or jobs.
 
-use tidemill_model::{BatchResult, Event};
+use tidemill_model::{BatchResult, BulkEvent, Event};
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 
 use super::batch::person;
@@ -10,7 +10,7 @@ use super::{Caches, Place};
 impl Caches {
     pub(super) fn apply_bulk(&mut self, at: Place, event: &Event) {
         match event {
-            Event::BulkRequested { bulk, action, items, reason, by } => {
+            Event::Bulk(BulkEvent::Requested { bulk, action, items, reason, by }) => {
                 self.bulk_operations.put(BulkRow {
                     id: bulk.0,
                     action: action.as_str().into(),
@@ -34,7 +34,7 @@ impl Caches {
                     });
                 }
             }
-            Event::BulkAdvanced { bulk, outcomes, ended } => {
+            Event::Bulk(BulkEvent::Advanced { bulk, outcomes, ended }) => {
                 for outcome in outcomes {
                     self.bulk_items.change((bulk.0, outcome.item), |row| {
                         row.outcome = if outcome.refused.is_none() { "done" } else { "refused" }.into();

@@ -1,6 +1,6 @@
 //! Calendars.
 
-use tidemill_model::Event;
+use tidemill_model::{CatalogueEvent, Event};
 use tidemill_store::rows::{CalendarRow, CalendarVersionRow};
 
 use super::job::json;
@@ -9,7 +9,7 @@ use super::{Caches, Place};
 impl Caches {
     pub(super) fn apply_calendar(&mut self, at: Place, event: &Event) {
         match event {
-            Event::CalendarDefined { calendar } => {
+            Event::Catalogue(CatalogueEvent::CalendarDefined { calendar }) => {
                 let spec = &calendar.spec;
                 let dates = spec.holidays.len() + spec.working_days.len();
                 let version = CalendarVersionRow {
@@ -33,7 +33,9 @@ impl Caches {
                 });
                 self.calendar_versions.put(version);
             }
-            Event::CalendarDeleted { name } => self.calendars.remove((name.as_str().into(),)),
+            Event::Catalogue(CatalogueEvent::CalendarDeleted { name }) => {
+                self.calendars.remove((name.as_str().into(),))
+            }
             other => unreachable!("{} is not about calendars", other.kind()),
         }
     }

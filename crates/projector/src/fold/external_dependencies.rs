@@ -1,6 +1,8 @@
 //! What batches wait for outside: external dependencies, overrides, the quality service, third parties and checks.
 
-use tidemill_model::{BatchId, Event, ExternalDependency, ExternalDependencyId};
+use tidemill_model::{
+    BatchEvent, BatchId, Event, ExternalDependency, ExternalDependencyId, ObservationEvent,
+};
 use tidemill_store::rows::{
     BatchExternalDependencyRow, BatchQualityRow, ExternalDependencyRow, LateProbeRow, OverrideRow,
     ThirdPartyReportRow,
@@ -13,32 +15,36 @@ use super::{Caches, Place};
 impl Caches {
     pub(super) fn apply_external_dependencies(&mut self, at: Place, event: &Event) {
         match event {
-            Event::ExternalDependencyRegistered { external_dependency, what } => {
-                self.external_dependencies.put(waited(at, *external_dependency, what))
-            }
-            Event::ExternalDependencySatisfied { external_dependency, generation } => {
-                self.external_dependencies.change((external_dependency.0,), |row| {
-                    row.satisfied = true;
-                    row.generation = number(*generation);
-                    row.satisfied_at = Some(at.now);
-                })
-            }
-            Event::ExternalDependencyRevoked { external_dependency, generation, worker } => {
-                self.external_dependencies.change((external_dependency.0,), |row| {
-                    row.satisfied = false;
-                    row.generation = number(*generation);
-                    row.revoked_at = Some(at.now);
-                    row.revoked_by = worker.as_ref().map(|worker| worker.0.clone());
-                })
-            }
-            Event::ExternalDependenciesEvicted { external_dependencies } => {
+            Event::Observation(ObservationEvent::ExternalDependencyRegistered {
+                external_dependency,
+                what,
+            }) => self.external_dependencies.put(waited(at, *external_dependency, what)),
+            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
+                external_dependency,
+                generation,
+            }) => self.external_dependencies.change((external_dependency.0,), |row| {
+                row.satisfied = true;
+                row.generation = number(*generation);
+                row.satisfied_at = Some(at.now);
+            }),
+            Event::Observation(ObservationEvent::ExternalDependencyRevoked {
+                external_dependency,
+                generation,
+                worker,
+            }) => self.external_dependencies.change((external_dependency.0,), |row| {
+                row.satisfied = false;
+                row.generation = number(*generation);
+                row.revoked_at = Some(at.now);
+                row.revoked_by = worker.as_ref().map(|worker| worker.0.clone());
+            }),
+            Event::Observation(ObservationEvent::ExternalDependenciesEvicted { external_dependencies }) => {
                 for external_dependency in external_dependencies {
                     self.external_dependencies
                         .change((external_dependency.0,), |row| row.evicted_at = Some(at.now));
                 }
             }
-            Event::DependencyOverridden { .. } => self.overridden(at, event),
-            Event::QualityRequested { batch, number: asked, again_at } => {
+            Event::Batch(BatchEvent::DependencyOverridden { .. }) => self.overridden(at, event),
+            Event::Batch(BatchEvent::QualityRequested { batch, number: asked, again_at }) => {
                 self.batch_quality.change((batch.0,), |row| {
                     row.state = "requested".into();
                     row.asked = i64::from(*asked);
@@ -46,11 +52,13 @@ impl Caches {
                     row.again_at = Some(again_at.as_millisecond());
                 });
             }
-            Event::QualitySent { batch, .. } => self.batch_quality.change((batch.0,), |row| {
-                row.state = "sent".into();
-                row.sent_at = Some(at.now);
-            }),
-            Event::QualityAnswered { batch, allowed, reason, by } => {
+            Event::Batch(BatchEvent::QualitySent { batch, .. }) => {
+                self.batch_quality.change((batch.0,), |row| {
+                    row.state = "sent".into();
+                    row.sent_at = Some(at.now);
+                })
+            }
+            Event::Batch(BatchEvent::QualityAnswered { batch, allowed, reason, by }) => {
                 self.batch_quality.change((batch.0,), |row| {
                     row.state = if *allowed { "allowed" } else { "refused" }.into();
                     row.again_at = None;
@@ -59,14 +67,16 @@ impl Caches {
                     row.reason = reason.as_str().into();
                 });
             }
-            Event::ThirdPartyReported { report, by } => self.third_party_reports.put(ThirdPartyReportRow {
-                code: report.code.clone(),
-                logical_time: report.logical_time.as_millisecond(),
-                ready: report.ready,
-                reported_at: at.now,
-                reported_by: person(by),
-            }),
-            Event::ProbesLate { report } => {
+            Event::Observation(ObservationEvent::ThirdPartyReported { report, by }) => {
+                self.third_party_reports.put(ThirdPartyReportRow {
+                    code: report.code.clone(),
+                    logical_time: report.logical_time.as_millisecond(),
+                    ready: report.ready,
+                    reported_at: at.now,
+                    reported_by: person(by),
+                })
+            }
+            Event::Observation(ObservationEvent::ProbesLate { report }) => {
                 let key = (report.authority.clone(), report.prober.clone());
                 let since = self.late_probes.get(&key).map_or(at.now, |row| row.since);
                 self.late_probes.put(LateProbeRow {
@@ -78,7 +88,7 @@ impl Caches {
                     reported_at: at.now,
                 });
             }
-            Event::ProbesRecovered { prober, authority } => {
+            Event::Observation(ObservationEvent::ProbesRecovered { prober, authority }) => {
                 self.late_probes.remove((authority.clone(), prober.clone()));
             }
             other => unreachable!("{} is not about external dependencies", other.kind()),
@@ -115,7 +125,7 @@ impl Caches {
     }
 
     fn overridden(&mut self, at: Place, event: &Event) {
-        let Event::DependencyOverridden {
+        let Event::Batch(BatchEvent::DependencyOverridden {
             batch,
             external_dependencies,
             parents,
@@ -124,7 +134,7 @@ impl Caches {
             unmet,
             by,
             reason,
-        } = event
+        }) = event
         else {
             unreachable!("called for that event only")
         };

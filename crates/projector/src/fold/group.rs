@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_model::{Event, GroupName, JobType, Role};
+use tidemill_model::{CatalogueEvent, Event, GroupName, JobType, ReplicationEvent, Role, WorkerEvent};
 use tidemill_store::rows::{AppKeyRow, FreezeRow, GroupRow, ResourceRow, ShardRow, WorkerRow};
 
 use super::batch::person;
@@ -13,7 +13,7 @@ use super::{Caches, Place};
 impl Caches {
     pub(super) fn apply_group(&mut self, at: Place, event: &Event) {
         match event {
-            Event::GroupDefined { group, name, shard, worker_key, settings } => {
+            Event::Catalogue(CatalogueEvent::GroupDefined { group, name, shard, worker_key, settings }) => {
                 let id = i64::from(group.0);
                 let defined_at = self.worker_groups.get(&(id,)).map_or(at.now, |old| old.defined_at);
                 self.worker_groups.put(GroupRow {
@@ -26,24 +26,30 @@ impl Caches {
                     changed_at: at.now,
                 });
             }
-            Event::KeyDefined { app, hash, role, groups, run_as } => self.app_keys.put(AppKeyRow {
-                app: app.as_str().into(),
-                hash: hash.as_str().into(),
-                role: role_word(*role).into(),
-                groups: json(groups),
-                accounts: json(run_as),
-                defined_at: at.now,
-            }),
-            Event::KeyRevoked { app } => self.app_keys.remove((app.as_str().into(),)),
-            Event::FreezeSet { group, freeze } => self.freezes.put(FreezeRow {
+            Event::Catalogue(CatalogueEvent::KeyDefined { app, hash, role, groups, run_as }) => {
+                self.app_keys.put(AppKeyRow {
+                    app: app.as_str().into(),
+                    hash: hash.as_str().into(),
+                    role: role_word(*role).into(),
+                    groups: json(groups),
+                    accounts: json(run_as),
+                    defined_at: at.now,
+                })
+            }
+            Event::Catalogue(CatalogueEvent::KeyRevoked { app }) => {
+                self.app_keys.remove((app.as_str().into(),))
+            }
+            Event::Catalogue(CatalogueEvent::FreezeSet { group, freeze }) => self.freezes.put(FreezeRow {
                 scope: scope(group.as_ref()),
                 latest: freeze.latest.as_millisecond(),
                 frozen_by: person(&freeze.by),
                 reason: freeze.reason.as_str().into(),
                 frozen_at: at.now,
             }),
-            Event::FreezeLifted { group, .. } => self.freezes.remove((scope(group.as_ref()),)),
-            Event::GroupReplicated { group, name, .. } => {
+            Event::Catalogue(CatalogueEvent::FreezeLifted { group, .. }) => {
+                self.freezes.remove((scope(group.as_ref()),))
+            }
+            Event::Replication(ReplicationEvent::GroupReplicated { group, name, .. }) => {
                 let pull_horizon = self.shards.get(&(at.shard,)).and_then(|row| row.pull_horizon);
                 self.shards.put(ShardRow {
                     id: at.shard,
@@ -53,28 +59,30 @@ impl Caches {
                     pull_horizon,
                 });
             }
-            Event::WorkerRegistered { .. } => self.register(at, event),
-            Event::WorkerMeasured { worker, measure, overloaded } => self.worker(at, &worker.0, |row| {
-                row.memory_total_mb = Some(i64::from(measure.memory_total_mb));
-                row.memory_free_mb = Some(i64::from(measure.memory_free_mb));
-                row.load_percent = Some(i64::from(measure.load_percent));
-                row.measured_at = Some(at.now);
-                row.overloaded = *overloaded;
-            }),
-            Event::WorkerLost { worker, .. } => self.worker(at, &worker.0, |row| {
+            Event::Worker(WorkerEvent::Registered { .. }) => self.register(at, event),
+            Event::Worker(WorkerEvent::Measured { worker, measure, overloaded }) => {
+                self.worker(at, &worker.0, |row| {
+                    row.memory_total_mb = Some(i64::from(measure.memory_total_mb));
+                    row.memory_free_mb = Some(i64::from(measure.memory_free_mb));
+                    row.load_percent = Some(i64::from(measure.load_percent));
+                    row.measured_at = Some(at.now);
+                    row.overloaded = *overloaded;
+                })
+            }
+            Event::Worker(WorkerEvent::Lost { worker, .. }) => self.worker(at, &worker.0, |row| {
                 row.state = "lost".into();
                 row.lost_at = Some(at.now);
             }),
-            Event::WorkerRecovered { worker, .. } => self.worker(at, &worker.0, |row| {
+            Event::Worker(WorkerEvent::Recovered { worker, .. }) => self.worker(at, &worker.0, |row| {
                 row.state = "live".into();
                 row.lost_at = None;
                 row.lease_expired_at = None;
             }),
-            Event::LeaseExpired { worker, .. } => self.worker(at, &worker.0, |row| {
+            Event::Worker(WorkerEvent::LeaseExpired { worker, .. }) => self.worker(at, &worker.0, |row| {
                 row.state = "gone".into();
                 row.lease_expired_at = Some(at.now);
             }),
-            Event::WorkerDrained { worker } => {
+            Event::Worker(WorkerEvent::Drained { worker }) => {
                 let by = self.requester();
                 self.worker(at, &worker.0, |row| {
                     row.drained = true;
@@ -82,16 +90,16 @@ impl Caches {
                     row.drained_by = by;
                 });
             }
-            Event::WorkerResumed { worker } => self.worker(at, &worker.0, |row| {
+            Event::Worker(WorkerEvent::Resumed { worker }) => self.worker(at, &worker.0, |row| {
                 row.drained = false;
                 row.drained_at = None;
                 row.drained_by = None;
             }),
-            Event::WorkerUnready { worker, reason, .. } => self.worker(at, &worker.0, |row| {
+            Event::Worker(WorkerEvent::Unready { worker, reason, .. }) => self.worker(at, &worker.0, |row| {
                 row.unready_reason = Some(reason.as_str().into());
                 row.unready_since = Some(at.now);
             }),
-            Event::WorkerReady { worker, .. } => self.worker(at, &worker.0, |row| {
+            Event::Worker(WorkerEvent::Ready { worker, .. }) => self.worker(at, &worker.0, |row| {
                 row.unready_reason = None;
                 row.unready_since = None;
             }),
@@ -104,8 +112,16 @@ impl Caches {
     }
 
     fn register(&mut self, at: Place, event: &Event) {
-        let Event::WorkerRegistered { worker, incarnation, host, address, slots, labels, reserved, .. } =
-            event
+        let Event::Worker(WorkerEvent::Registered {
+            worker,
+            incarnation,
+            host,
+            address,
+            slots,
+            labels,
+            reserved,
+            ..
+        }) = event
         else {
             unreachable!("called for that event only")
         };

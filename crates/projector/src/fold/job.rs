@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidemill_model::{Event, Fire, JobDefinition, Mapping, MissedRuns, Period, ScheduleRule, SkipReason};
+use tidemill_model::{
+    Event, Fire, JobDefinition, JobEvent, Mapping, MissedRuns, Period, ReplicationEvent, ScheduleEvent,
+    ScheduleRule, SkipReason, TransferEvent,
+};
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedRunsRow};
 
 use super::sources::is_copy;
@@ -32,12 +35,12 @@ pub(super) fn mapping_word(mapping: Mapping) -> &'static str {
 impl Caches {
     pub(super) fn apply_job(&mut self, at: Place, event: &Event) {
         match event {
-            Event::JobDefined { definition, enabled, unnamed, .. } => {
+            Event::Job(JobEvent::Defined { definition, enabled, unnamed, .. }) => {
                 self.define(at, definition, *enabled, *unnamed);
             }
-            Event::JobEnabled { job } => self.switch(at, job.0, true),
-            Event::JobDisabled { job } => self.switch(at, job.0, false),
-            Event::JobDeleted { job } => {
+            Event::Job(JobEvent::Enabled { job }) => self.switch(at, job.0, true),
+            Event::Job(JobEvent::Disabled { job }) => self.switch(at, job.0, false),
+            Event::Job(JobEvent::Deleted { job }) => {
                 let by = self.requester();
                 self.jobs.change((job.0,), |row| {
                     row.deleted_at = Some(at.now);
@@ -45,30 +48,33 @@ impl Caches {
                     row.changed_by = by;
                 });
             }
-            Event::JobMoved { definition, enabled, unnamed, .. } => {
+            Event::Job(JobEvent::Moved { definition, enabled, unnamed, .. }) => {
                 self.define(at, definition, *enabled, *unnamed);
             }
-            Event::JobReplicated { definition, enabled, next }
-            | Event::JobAttached { definition, enabled, next, .. } => self.shard_jobs.put(ShardJobRow {
-                job_id: definition.id.0,
-                shard_no: at.shard,
-                version: i64::from(definition.version),
-                group_name: definition.group.as_str().into(),
-                name: definition.name.as_str().into(),
-                job_type: definition.job_type.as_str().into(),
-                enabled: *enabled,
-                next_fire_at: next.map(|next| next.at.as_millisecond()),
-                next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
-            }),
-            Event::JobSwitchReplicated { job, enabled, next } => {
+            Event::Replication(ReplicationEvent::JobReplicated { definition, enabled, next })
+            | Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, .. }) => {
+                self.shard_jobs.put(ShardJobRow {
+                    job_id: definition.id.0,
+                    shard_no: at.shard,
+                    version: i64::from(definition.version),
+                    group_name: definition.group.as_str().into(),
+                    name: definition.name.as_str().into(),
+                    job_type: definition.job_type.as_str().into(),
+                    enabled: *enabled,
+                    next_fire_at: next.map(|next| next.at.as_millisecond()),
+                    next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
+                })
+            }
+            Event::Replication(ReplicationEvent::JobSwitchReplicated { job, enabled, next }) => {
                 self.shard_jobs.change((job.0, at.shard), |row| row.enabled = *enabled);
                 self.fires_next(at, job.0, *next);
             }
-            Event::ScheduleRescheduled { job, next } => self.fires_next(at, job.0, *next),
-            Event::JobDropped { job, .. } | Event::JobDetached { job, .. } => {
+            Event::Schedule(ScheduleEvent::Rescheduled { job, next }) => self.fires_next(at, job.0, *next),
+            Event::Replication(ReplicationEvent::JobDropped { job, .. })
+            | Event::Transfer(TransferEvent::JobDetached { job, .. }) => {
                 self.shard_jobs.remove((job.0, at.shard));
             }
-            Event::JobSubmitted { definition } => {
+            Event::Job(JobEvent::Submitted { definition }) => {
                 let row = JobRow {
                     submitted: true,
                     unnamed: true,
@@ -78,7 +84,7 @@ impl Caches {
                 self.parents(definition, 0);
                 self.jobs.put(row);
             }
-            Event::ScheduleSkipped { job, from, to, count, reason, next } => {
+            Event::Schedule(ScheduleEvent::Skipped { job, from, to, count, reason, next }) => {
                 self.skipped_runs.put(SkippedRunsRow {
                     journal_partition: at.partition,
                     journal_offset: at.offset,

@@ -1,6 +1,6 @@
 //! Pools.
 
-use tidemill_model::Event;
+use tidemill_model::{CatalogueEvent, Event};
 use tidemill_store::rows::PoolRow;
 
 use super::{Caches, Place};
@@ -8,7 +8,7 @@ use super::{Caches, Place};
 impl Caches {
     pub(super) fn apply_pool(&mut self, at: Place, event: &Event) {
         match event {
-            Event::PoolDefined { pool } => {
+            Event::Catalogue(CatalogueEvent::PoolDefined { pool }) => {
                 let spec = &pool.spec;
                 self.pools.put(PoolRow {
                     name: spec.name.as_str().into(),
@@ -21,7 +21,9 @@ impl Caches {
                     changed_at: at.now,
                 });
             }
-            Event::PoolDeleted { name } => self.pools.remove((name.as_str().into(),)),
+            Event::Catalogue(CatalogueEvent::PoolDeleted { name }) => {
+                self.pools.remove((name.as_str().into(),))
+            }
             other => unreachable!("{} is not about pools", other.kind()),
         }
     }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{Event, Executor, GrantId, Ledger, MovedTask, TaskId, TaskSpec, Timestamp, UserName};
+use tidemill_model::{
+    CatalogueEvent, Event, Executor, GrantId, Ledger, MovedTask, TaskEvent, TaskId, TaskSpec, Timestamp,
+    TransferEvent, UserName,
+};
 use tidemill_store::rows::{
     PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, TaskTemplateRow,
 };
@@ -23,37 +26,45 @@ fn user_key(user: &UserName) -> (Arc<str>,) {
 /// Which rows such an event changes or reads.
 pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
     match event {
-        Event::TemplateDefined { .. } | Event::TemplateDeleted { .. } | Event::UsersAssigned { .. } => {}
-        Event::UserMoveRequested { user, .. }
-        | Event::UserMoved { user, .. }
-        | Event::UserMoveRejected { user, .. } => rows.pull_users.need(user_key(user)),
-        Event::UserDetached { tasks, .. } => {
+        Event::Catalogue(
+            CatalogueEvent::TemplateDefined { .. }
+            | CatalogueEvent::TemplateDeleted { .. }
+            | CatalogueEvent::UsersAssigned { .. },
+        ) => {}
+        Event::Catalogue(
+            CatalogueEvent::UserMoveRequested { user, .. }
+            | CatalogueEvent::UserMoved { user, .. }
+            | CatalogueEvent::UserMoveRejected { user, .. },
+        ) => rows.pull_users.need(user_key(user)),
+        Event::Transfer(TransferEvent::UserDetached { tasks, .. }) => {
             for moved in tasks {
                 rows.pull_tasks.need((moved.task.0, shard));
             }
         }
-        Event::UserAttached { .. } => rows.shards.need((shard,)),
-        Event::TaskCreated { task, .. } => {
+        Event::Transfer(TransferEvent::UserAttached { .. }) => rows.shards.need((shard,)),
+        Event::Task(TaskEvent::Created { task, .. }) => {
             rows.shards.need((shard,));
             rows.pull_tasks.expect_new((task.0, shard));
         }
-        Event::TaskChanged { task, .. } | Event::TaskDeleted { task } => {
+        Event::Task(TaskEvent::Changed { task, .. } | TaskEvent::Deleted { task }) => {
             rows.pull_tasks.need((task.0, shard));
         }
-        Event::TasksPurged { tasks, .. } => {
+        Event::Task(TaskEvent::Purged { tasks, .. }) => {
             rows.shards.need((shard,));
             tasks.iter().for_each(|task| rows.pull_tasks.need((task.0, shard)));
         }
-        Event::TaskGranted { grant, task, start, .. } => {
+        Event::Task(TaskEvent::Granted { grant, task, start, .. }) => {
             let (task, occurrence) = keys(*task, shard, *start);
             rows.shards.need((shard,));
             rows.pull_tasks.need(task);
             rows.pull_ledger.need(occurrence);
             rows.pull_grants.expect_new((grant.0,));
         }
-        Event::TaskCompleted { grant, task, start, .. }
-        | Event::GrantReturned { grant, task, start, .. }
-        | Event::GrantExpired { grant, task, start, .. } => {
+        Event::Task(
+            TaskEvent::Completed { grant, task, start, .. }
+            | TaskEvent::GrantReturned { grant, task, start, .. }
+            | TaskEvent::GrantExpired { grant, task, start, .. },
+        ) => {
             let (task, occurrence) = keys(*task, shard, *start);
             rows.pull_tasks.need(task);
             rows.pull_ledger.need(occurrence);
@@ -73,20 +84,26 @@ enum End<'a> {
 impl Caches {
     pub(super) fn apply_pull(&mut self, at: Place, event: &Event) {
         match event {
-            Event::TemplateDefined { .. }
-            | Event::TemplateDeleted { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveRequested { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRejected { .. } => self.apply_pull_catalogue(at, event),
-            Event::UserDetached { tasks, .. } => tasks.iter().for_each(|moved| self.release(at, moved)),
-            Event::UserAttached { tasks, .. } => tasks.iter().for_each(|moved| self.receive(at, moved)),
-            Event::TaskCreated { task, spec } => {
+            Event::Catalogue(
+                CatalogueEvent::TemplateDefined { .. }
+                | CatalogueEvent::TemplateDeleted { .. }
+                | CatalogueEvent::UsersAssigned { .. }
+                | CatalogueEvent::UserMoveRequested { .. }
+                | CatalogueEvent::UserMoved { .. }
+                | CatalogueEvent::UserMoveRejected { .. },
+            ) => self.apply_pull_catalogue(at, event),
+            Event::Transfer(TransferEvent::UserDetached { tasks, .. }) => {
+                tasks.iter().for_each(|moved| self.release(at, moved))
+            }
+            Event::Transfer(TransferEvent::UserAttached { tasks, .. }) => {
+                tasks.iter().for_each(|moved| self.receive(at, moved))
+            }
+            Event::Task(TaskEvent::Created { task, spec }) => {
                 self.keep_version(at, *task, 1, spec);
                 let row = self.task_row(at, *task, 1, spec);
                 self.pull_tasks.put(row);
             }
-            Event::TaskChanged { task, version, spec } => {
+            Event::Task(TaskEvent::Changed { task, version, spec }) => {
                 self.keep_version(at, *task, *version, spec);
                 let changed = self.task_row(at, *task, *version, spec);
                 self.pull_tasks.change((task.0, at.shard), |row| {
@@ -100,11 +117,11 @@ impl Caches {
                     count_task(row, of_task(&old));
                 });
             }
-            Event::TaskDeleted { task } => self.pull_tasks.change((task.0, at.shard), |row| {
+            Event::Task(TaskEvent::Deleted { task }) => self.pull_tasks.change((task.0, at.shard), |row| {
                 row.state = "deleted".into();
                 row.ended_at = Some(at.now);
             }),
-            Event::TasksPurged { before, tasks } => {
+            Event::Task(TaskEvent::Purged { before, tasks }) => {
                 self.shards.change((at.shard,), |row| {
                     row.pull_horizon = row.pull_horizon.max(Some(before.as_millisecond()));
                 });
@@ -114,14 +131,14 @@ impl Caches {
                     });
                 }
             }
-            Event::TaskGranted { .. } => self.give(at, event),
-            Event::TaskCompleted { grant, task, start, result, .. } => {
+            Event::Task(TaskEvent::Granted { .. }) => self.give(at, event),
+            Event::Task(TaskEvent::Completed { grant, task, start, result, .. }) => {
                 self.end_grant(at, *grant, (*task, *start), &End::Completed { result });
             }
-            Event::GrantReturned { grant, task, start, by, reason, .. } => {
+            Event::Task(TaskEvent::GrantReturned { grant, task, start, by, reason, .. }) => {
                 self.end_grant(at, *grant, (*task, *start), &End::Returned { by: person(by), reason });
             }
-            Event::GrantExpired { grant, task, start, .. } => {
+            Event::Task(TaskEvent::GrantExpired { grant, task, start, .. }) => {
                 self.end_grant(at, *grant, (*task, *start), &End::Expired);
             }
             other => unreachable!("{} is not about what clients pull", other.kind()),
@@ -130,15 +147,19 @@ impl Caches {
 
     fn apply_pull_catalogue(&mut self, at: Place, event: &Event) {
         match event {
-            Event::TemplateDefined { template } => self.task_templates.put(TaskTemplateRow {
-                name: template.spec.name.as_str().into(),
-                version: i64::from(template.version),
-                fields: json(&template.spec.fields),
-                comment: template.spec.comment.as_str().into(),
-                changed_at: at.now,
-            }),
-            Event::TemplateDeleted { name } => self.task_templates.remove((name.as_str().into(),)),
-            Event::UsersAssigned { group, shard, users } => {
+            Event::Catalogue(CatalogueEvent::TemplateDefined { template }) => {
+                self.task_templates.put(TaskTemplateRow {
+                    name: template.spec.name.as_str().into(),
+                    version: i64::from(template.version),
+                    fields: json(&template.spec.fields),
+                    comment: template.spec.comment.as_str().into(),
+                    changed_at: at.now,
+                })
+            }
+            Event::Catalogue(CatalogueEvent::TemplateDeleted { name }) => {
+                self.task_templates.remove((name.as_str().into(),))
+            }
+            Event::Catalogue(CatalogueEvent::UsersAssigned { group, shard, users }) => {
                 for user in users {
                     self.pull_users.put(PullUserRow {
                         user_name: user.as_str().into(),
@@ -152,26 +173,32 @@ impl Caches {
                     });
                 }
             }
-            Event::UserMoveRequested { user, to, .. } => self.pull_users.change(user_key(user), |row| {
-                row.moving = true;
-                row.moving_to = to.as_ref().map(|to| to.as_str().into());
-                row.refusal = "".into();
-            }),
-            Event::UserMoved { user, to, shard, .. } => match to.as_ref().zip(*shard) {
-                None => self.pull_users.remove(user_key(user)),
-                Some((to, shard)) => self.pull_users.change(user_key(user), |row| {
-                    row.group_name = to.as_str().into();
-                    row.shard = i64::from(shard.0);
+            Event::Catalogue(CatalogueEvent::UserMoveRequested { user, to, .. }) => {
+                self.pull_users.change(user_key(user), |row| {
+                    row.moving = true;
+                    row.moving_to = to.as_ref().map(|to| to.as_str().into());
+                    row.refusal = "".into();
+                })
+            }
+            Event::Catalogue(CatalogueEvent::UserMoved { user, to, shard, .. }) => {
+                match to.as_ref().zip(*shard) {
+                    None => self.pull_users.remove(user_key(user)),
+                    Some((to, shard)) => self.pull_users.change(user_key(user), |row| {
+                        row.group_name = to.as_str().into();
+                        row.shard = i64::from(shard.0);
+                        row.moving = false;
+                        row.moving_to = None;
+                        row.changed_at = at.now;
+                    }),
+                }
+            }
+            Event::Catalogue(CatalogueEvent::UserMoveRejected { user, reason, .. }) => {
+                self.pull_users.change(user_key(user), |row| {
                     row.moving = false;
                     row.moving_to = None;
-                    row.changed_at = at.now;
-                }),
-            },
-            Event::UserMoveRejected { user, reason, .. } => self.pull_users.change(user_key(user), |row| {
-                row.moving = false;
-                row.moving_to = None;
-                row.refusal = reason.to_string().into();
-            }),
+                    row.refusal = reason.to_string().into();
+                })
+            }
             other => unreachable!("{} is not about templates or users", other.kind()),
         }
     }
@@ -246,7 +273,9 @@ impl Caches {
     }
 
     fn give(&mut self, at: Place, event: &Event) {
-        let Event::TaskGranted { grant, task, version, start, user, expires_at, next: _ } = event else {
+        let Event::Task(TaskEvent::Granted { grant, task, version, start, user, expires_at, next: _ }) =
+            event
+        else {
             unreachable!("called for that event only")
         };
         let (task_key, occurrence) = keys(*task, at.shard, *start);

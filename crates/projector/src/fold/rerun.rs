@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, Event, JobSkip, PlannedBatch, RerunId, RerunScope, RerunSpec, RunOutcome, RunSkip, SkippedTimes,
-    TimesSkip,
+    Actor, Event, JobSkip, PlannedBatch, RerunEvent, RerunId, RerunScope, RerunSpec, RunOutcome, RunSkip,
+    SkippedTimes, TimesSkip,
 };
 use tidemill_store::rows::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 
@@ -23,13 +23,13 @@ fn count(items: usize) -> i64 {
 /// Which rows such an event changes or reads.
 pub(super) fn need(rows: &mut Caches, event: &Event) {
     match event {
-        Event::RerunRequested { rerun, jobs, .. } => {
+        Event::Rerun(RerunEvent::Requested { rerun, jobs, .. }) => {
             rows.reruns.expect_new((rerun.0,));
             for position in 1..=count(jobs.len()) {
                 rows.rerun_jobs.expect_new((rerun.0, position));
             }
         }
-        Event::JobsSkipped { rerun, jobs, times } => {
+        Event::Rerun(RerunEvent::JobsSkipped { rerun, jobs, times }) => {
             rows.reruns.need((rerun.0,));
             for skip in jobs {
                 rows.rerun_skips.expect_new((rerun.0, skip.job.0));
@@ -38,30 +38,32 @@ pub(super) fn need(rows: &mut Caches, event: &Event) {
                 rows.rerun_skips.expect_new((rerun.0, skip.job.0));
             }
         }
-        Event::BatchesPlanned { rerun, first, batches } => {
+        Event::Rerun(RerunEvent::BatchesPlanned { rerun, first, batches }) => {
             for (batch, number) in batches.iter().zip(*first..) {
                 rows.rerun_batches.expect_new(key(*rerun, number));
                 rows.jobs.need((batch.job.0,));
             }
         }
-        Event::RunsRequested { rerun, runs } => {
+        Event::Rerun(RerunEvent::RunsRequested { rerun, runs }) => {
             rows.reruns.need((rerun.0,));
             runs.iter().for_each(|run| rows.rerun_batches.need(key(*rerun, run.number)));
         }
-        Event::RunFinished { place, .. } => {
+        Event::Rerun(RerunEvent::RunFinished { place, .. }) => {
             rows.reruns.need((place.rerun.0,));
             rows.rerun_batches.need(key(place.rerun, place.number));
         }
-        Event::RunsBlocked { rerun, numbers } => {
+        Event::Rerun(RerunEvent::RunsBlocked { rerun, numbers }) => {
             rows.reruns.need((rerun.0,));
             numbers.iter().for_each(|number| rows.rerun_batches.need(key(*rerun, *number)));
         }
-        Event::RerunPlanned { rerun, .. }
-        | Event::RerunApproved { rerun, .. }
-        | Event::RerunPaused { rerun, .. }
-        | Event::RerunResumed { rerun, .. }
-        | Event::RerunCancelled { rerun, .. }
-        | Event::RerunFinished { rerun, .. } => rows.reruns.need((rerun.0,)),
+        Event::Rerun(
+            RerunEvent::Planned { rerun, .. }
+            | RerunEvent::Approved { rerun, .. }
+            | RerunEvent::Paused { rerun, .. }
+            | RerunEvent::Resumed { rerun, .. }
+            | RerunEvent::Cancelled { rerun, .. }
+            | RerunEvent::Finished { rerun, .. },
+        ) => rows.reruns.need((rerun.0,)),
         other => unreachable!("{} changes no row of a rerun", other.kind()),
     }
 }
@@ -69,8 +71,8 @@ pub(super) fn need(rows: &mut Caches, event: &Event) {
 impl Caches {
     pub(super) fn apply_rerun(&mut self, at: Place, event: &Event) {
         match event {
-            Event::RerunRequested { .. } => self.request(at, event),
-            Event::JobsSkipped { rerun, jobs, times } => {
+            Event::Rerun(RerunEvent::Requested { .. }) => self.request(at, event),
+            Event::Rerun(RerunEvent::JobsSkipped { rerun, jobs, times }) => {
                 self.reruns.change((rerun.0,), |row| row.jobs_skipped += count(jobs.len()));
                 for skip in jobs {
                     self.leave_out(at, *rerun, skip.job.0, skip.reason);
@@ -79,22 +81,22 @@ impl Caches {
                     self.leave_out_times(at, *rerun, *skip);
                 }
             }
-            Event::BatchesPlanned { rerun, first, batches } => {
+            Event::Rerun(RerunEvent::BatchesPlanned { rerun, first, batches }) => {
                 for (batch, number) in batches.iter().zip(*first..) {
                     self.plan(*rerun, number, batch);
                 }
             }
-            Event::RerunPlanned { rerun, batches } => self.reruns.change((rerun.0,), |row| {
+            Event::Rerun(RerunEvent::Planned { rerun, batches }) => self.reruns.change((rerun.0,), |row| {
                 row.state = "planned".into();
                 row.planned = i64::from(*batches);
                 row.planned_at = Some(at.now);
             }),
-            Event::RerunApproved { rerun, by } => self.reruns.change((rerun.0,), |row| {
+            Event::Rerun(RerunEvent::Approved { rerun, by }) => self.reruns.change((rerun.0,), |row| {
                 row.state = "running".into();
                 row.approved_by = Some(person(by));
                 row.approved_at = Some(at.now);
             }),
-            Event::RunsRequested { rerun, runs } => {
+            Event::Rerun(RerunEvent::RunsRequested { rerun, runs }) => {
                 self.reruns.change((rerun.0,), |row| row.started += count(runs.len()));
                 for run in runs {
                     self.rerun_batches.change(key(*rerun, run.number), |row| {
@@ -103,8 +105,10 @@ impl Caches {
                     });
                 }
             }
-            Event::RunFinished { place, end } => self.end_run(at, key(place.rerun, place.number), end),
-            Event::RunsBlocked { rerun, numbers } => {
+            Event::Rerun(RerunEvent::RunFinished { place, end }) => {
+                self.end_run(at, key(place.rerun, place.number), end)
+            }
+            Event::Rerun(RerunEvent::RunsBlocked { rerun, numbers }) => {
                 self.reruns.change((rerun.0,), |row| row.blocked += count(numbers.len()));
                 for number in numbers {
                     self.rerun_batches.change(key(*rerun, *number), |row| {
@@ -113,20 +117,25 @@ impl Caches {
                     });
                 }
             }
-            Event::RerunPaused { rerun, by } => self.change_rerun(at, *rerun, "paused", by),
-            Event::RerunResumed { rerun, by } => self.change_rerun(at, *rerun, "running", by),
-            Event::RerunCancelled { rerun, by, .. } => self.change_rerun(at, *rerun, "cancelling", by),
-            Event::RerunFinished { rerun, result, message } => self.reruns.change((rerun.0,), |row| {
-                row.state = result.as_str().into();
-                row.message = message.as_str().into();
-                row.ended_at = Some(at.now);
-            }),
+            Event::Rerun(RerunEvent::Paused { rerun, by }) => self.change_rerun(at, *rerun, "paused", by),
+            Event::Rerun(RerunEvent::Resumed { rerun, by }) => self.change_rerun(at, *rerun, "running", by),
+            Event::Rerun(RerunEvent::Cancelled { rerun, by, .. }) => {
+                self.change_rerun(at, *rerun, "cancelling", by)
+            }
+            Event::Rerun(RerunEvent::Finished { rerun, result, message }) => {
+                self.reruns.change((rerun.0,), |row| {
+                    row.state = result.as_str().into();
+                    row.message = message.as_str().into();
+                    row.ended_at = Some(at.now);
+                })
+            }
             other => unreachable!("{} is not about reruns", other.kind()),
         }
     }
 
     fn request(&mut self, at: Place, event: &Event) {
-        let Event::RerunRequested { rerun, spec, by, jobs, groups, jobs_left_out } = event else {
+        let Event::Rerun(RerunEvent::Requested { rerun, spec, by, jobs, groups, jobs_left_out }) = event
+        else {
             unreachable!("called for that event only")
         };
         let spec: &RerunSpec = spec;

@@ -1,6 +1,9 @@
 //! Which rows an event changes or reads: what has to be known before it is applied.
 
-use tidemill_model::{Event, JobId, ShardId};
+use tidemill_model::{
+    AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, Event, FinalCommandEvent, JobEvent, JobId,
+    ObservationEvent, ReplicationEvent, RerunEvent, ScheduleEvent, ShardId, TransferEvent, WorkerEvent,
+};
 
 use super::Caches;
 
@@ -11,31 +14,36 @@ pub(super) fn is_copy(job: JobId) -> bool {
 
 pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
     match event {
-        Event::FreezeSet { group, .. } | Event::FreezeLifted { group, .. } => {
+        Event::Catalogue(
+            CatalogueEvent::FreezeSet { group, .. } | CatalogueEvent::FreezeLifted { group, .. },
+        ) => {
             rows.freezes.need((super::group::scope(group.as_ref()),));
         }
-        Event::GroupDefined { group, .. } => rows.worker_groups.need((i64::from(group.0),)),
-        Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
+        Event::Catalogue(CatalogueEvent::GroupDefined { group, .. }) => {
+            rows.worker_groups.need((i64::from(group.0),))
+        }
+        Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. }) => {
             rows.jobs.need((definition.id.0,))
         }
-        Event::JobEnabled { job } | Event::JobDisabled { job } | Event::JobDeleted { job } => {
+        Event::Job(JobEvent::Enabled { job } | JobEvent::Disabled { job } | JobEvent::Deleted { job }) => {
             rows.jobs.need((job.0,));
         }
-        Event::JobSwitchReplicated { job, .. }
-        | Event::ScheduleRescheduled { job, .. }
-        | Event::ScheduleSkipped { job, .. } => {
+        Event::Replication(ReplicationEvent::JobSwitchReplicated { job, .. })
+        | Event::Schedule(ScheduleEvent::Rescheduled { job, .. } | ScheduleEvent::Skipped { job, .. }) => {
             if is_copy(*job) {
                 rows.shard_jobs.need((job.0, shard));
             }
         }
-        Event::JobReplicated { definition, .. } | Event::JobAttached { definition, .. } => {
+        Event::Replication(ReplicationEvent::JobReplicated { definition, .. })
+        | Event::Transfer(TransferEvent::JobAttached { definition, .. }) => {
             rows.shard_jobs.expect_new((definition.id.0, shard));
         }
-        Event::JobDropped { job, .. } | Event::JobDetached { job, .. } => {
+        Event::Replication(ReplicationEvent::JobDropped { job, .. })
+        | Event::Transfer(TransferEvent::JobDetached { job, .. }) => {
             rows.shard_jobs.expect_new((job.0, shard));
         }
-        Event::JobSubmitted { definition } => rows.jobs.expect_new((definition.id.0,)),
-        Event::BatchGenerated { batch, job, .. } => {
+        Event::Job(JobEvent::Submitted { definition }) => rows.jobs.expect_new((definition.id.0,)),
+        Event::Batch(BatchEvent::Generated { batch, job, .. }) => {
             rows.batches.expect_new((batch.0,));
             if is_copy(*job) {
                 rows.shard_jobs.need((job.0, shard));
@@ -43,164 +51,167 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
                 rows.jobs.need((job.0,));
             }
         }
-        Event::DependencySatisfied { batch, parent, logical_time, .. }
-        | Event::DependencyRevoked { batch, parent, logical_time, .. } => {
+        Event::Batch(
+            BatchEvent::DependencySatisfied { batch, parent, logical_time, .. }
+            | BatchEvent::DependencyRevoked { batch, parent, logical_time, .. },
+        ) => {
             rows.batches.need((batch.0,));
             rows.batch_dependencies.need((batch.0, parent.0, logical_time.as_millisecond()));
         }
-        Event::StartGranted { batch, token, .. } => {
+        Event::Attempt(AttemptEvent::StartGranted { batch, token, .. }) => {
             rows.batches.need((batch.0,));
             rows.attempts.expect_new((token.0,));
         }
-        Event::UserCodeReported { token, .. } => rows.attempts.need((token.0,)),
-        Event::AttemptStarted { batch, token }
-        | Event::AttemptFinished { batch, token, .. }
-        | Event::AssignmentReturned { batch, token, .. } => {
+        Event::Attempt(AttemptEvent::UserCodeReported { token, .. }) => rows.attempts.need((token.0,)),
+        Event::Attempt(
+            AttemptEvent::Started { batch, token } | AttemptEvent::Finished { batch, token, .. },
+        )
+        | Event::Batch(BatchEvent::AssignmentReturned { batch, token, .. }) => {
             rows.batches.need((batch.0,));
             rows.attempts.need((token.0,));
         }
-        Event::BatchAssigned { batch, .. }
-        | Event::FinalCommandAssigned { batch, .. }
-        | Event::FinalCommandFinished { batch, .. }
-        | Event::FinalCommandNotRun { batch, .. }
-        | Event::RetryScheduled { batch, .. }
-        | Event::RetryDue { batch }
-        | Event::StartDue { batch }
-        | Event::KillRequested { batch, .. }
-        | Event::BatchResultOverridden { batch, .. }
-        | Event::BatchBlocked { batch, .. }
-        | Event::BatchUnblocked { batch }
-        | Event::TimeoutReached { batch, .. }
-        | Event::BatchFinished { batch, .. } => rows.batches.need((batch.0,)),
-        Event::ExternalDependencyRegistered { external_dependency, .. } => {
-            rows.external_dependencies.expect_new((external_dependency.0,))
-        }
-        Event::ExternalDependencySatisfied { external_dependency, .. }
-        | Event::ExternalDependencyRevoked { external_dependency, .. } => {
+        Event::Batch(
+            BatchEvent::Assigned { batch, .. }
+            | BatchEvent::RetryScheduled { batch, .. }
+            | BatchEvent::RetryDue { batch }
+            | BatchEvent::StartDue { batch }
+            | BatchEvent::ResultOverridden { batch, .. }
+            | BatchEvent::Blocked { batch, .. }
+            | BatchEvent::Unblocked { batch }
+            | BatchEvent::TimeoutReached { batch, .. }
+            | BatchEvent::Finished { batch, .. },
+        )
+        | Event::FinalCommand(
+            FinalCommandEvent::Assigned { batch, .. }
+            | FinalCommandEvent::Finished { batch, .. }
+            | FinalCommandEvent::NotRun { batch, .. },
+        )
+        | Event::Attempt(AttemptEvent::KillRequested { batch, .. }) => rows.batches.need((batch.0,)),
+        Event::Observation(ObservationEvent::ExternalDependencyRegistered {
+            external_dependency, ..
+        }) => rows.external_dependencies.expect_new((external_dependency.0,)),
+        Event::Observation(
+            ObservationEvent::ExternalDependencySatisfied { external_dependency, .. }
+            | ObservationEvent::ExternalDependencyRevoked { external_dependency, .. },
+        ) => {
             rows.external_dependencies.need((external_dependency.0,));
         }
-        Event::ExternalDependenciesEvicted { external_dependencies } => external_dependencies
-            .iter()
-            .for_each(|external_dependency| rows.external_dependencies.need((external_dependency.0,))),
-        Event::DependencyOverridden { batch, .. } => {
+        Event::Observation(ObservationEvent::ExternalDependenciesEvicted { external_dependencies }) => {
+            external_dependencies
+                .iter()
+                .for_each(|external_dependency| rows.external_dependencies.need((external_dependency.0,)))
+        }
+        Event::Batch(BatchEvent::DependencyOverridden { batch, .. }) => {
             rows.batches.need((batch.0,));
             rows.batch_quality.need((batch.0,));
         }
-        Event::QualityRequested { batch, .. }
-        | Event::QualitySent { batch, .. }
-        | Event::QualityAnswered { batch, .. } => rows.batch_quality.need((batch.0,)),
-        Event::ProbesLate { report } => {
+        Event::Batch(
+            BatchEvent::QualityRequested { batch, .. }
+            | BatchEvent::QualitySent { batch, .. }
+            | BatchEvent::QualityAnswered { batch, .. },
+        ) => rows.batch_quality.need((batch.0,)),
+        Event::Observation(ObservationEvent::ProbesLate { report }) => {
             rows.late_probes.need((report.authority.clone(), report.prober.clone()));
         }
-        Event::GroupReplicated { .. } => rows.shards.need((shard,)),
-        Event::WorkerRegistered { worker, .. } => {
+        Event::Replication(ReplicationEvent::GroupReplicated { .. }) => rows.shards.need((shard,)),
+        Event::Worker(WorkerEvent::Registered { worker, .. }) => {
             rows.shards.need((shard,));
             rows.workers.need((worker.0.clone(), shard));
         }
-        Event::WorkerMeasured { worker, .. }
-        | Event::WorkerLost { worker, .. }
-        | Event::WorkerRecovered { worker, .. }
-        | Event::LeaseExpired { worker, .. }
-        | Event::WorkerUnready { worker, .. }
-        | Event::WorkerReady { worker, .. }
-        | Event::WorkerDrained { worker }
-        | Event::WorkerResumed { worker } => rows.workers.need((worker.0.clone(), shard)),
-        Event::TemplateDefined { .. }
-        | Event::TemplateDeleted { .. }
-        | Event::UsersAssigned { .. }
-        | Event::UserMoveRequested { .. }
-        | Event::UserMoved { .. }
-        | Event::UserMoveRejected { .. }
-        | Event::UserDetached { .. }
-        | Event::UserAttached { .. }
-        | Event::TaskCreated { .. }
-        | Event::TaskChanged { .. }
-        | Event::TaskDeleted { .. }
-        | Event::TaskGranted { .. }
-        | Event::TaskCompleted { .. }
-        | Event::GrantReturned { .. }
-        | Event::GrantExpired { .. }
-        | Event::TasksPurged { .. } => super::pull::need(rows, shard, event),
-        Event::RerunRequested { .. }
-        | Event::JobsSkipped { .. }
-        | Event::BatchesPlanned { .. }
-        | Event::RerunPlanned { .. }
-        | Event::RerunApproved { .. }
-        | Event::RunsRequested { .. }
-        | Event::RunFinished { .. }
-        | Event::RunsBlocked { .. }
-        | Event::RerunPaused { .. }
-        | Event::RerunResumed { .. }
-        | Event::RerunCancelled { .. }
-        | Event::RerunFinished { .. } => super::rerun::need(rows, event),
-        Event::BulkRequested { bulk, items, .. } => {
+        Event::Worker(
+            WorkerEvent::Measured { worker, .. }
+            | WorkerEvent::Lost { worker, .. }
+            | WorkerEvent::Recovered { worker, .. }
+            | WorkerEvent::LeaseExpired { worker, .. }
+            | WorkerEvent::Unready { worker, .. }
+            | WorkerEvent::Ready { worker, .. }
+            | WorkerEvent::Drained { worker }
+            | WorkerEvent::Resumed { worker },
+        ) => rows.workers.need((worker.0.clone(), shard)),
+        Event::Catalogue(
+            CatalogueEvent::TemplateDefined { .. }
+            | CatalogueEvent::TemplateDeleted { .. }
+            | CatalogueEvent::UsersAssigned { .. }
+            | CatalogueEvent::UserMoveRequested { .. }
+            | CatalogueEvent::UserMoved { .. }
+            | CatalogueEvent::UserMoveRejected { .. },
+        )
+        | Event::Transfer(TransferEvent::UserDetached { .. } | TransferEvent::UserAttached { .. })
+        | Event::Task(_) => super::pull::need(rows, shard, event),
+        Event::Rerun(
+            RerunEvent::Requested { .. }
+            | RerunEvent::JobsSkipped { .. }
+            | RerunEvent::BatchesPlanned { .. }
+            | RerunEvent::Planned { .. }
+            | RerunEvent::Approved { .. }
+            | RerunEvent::RunsRequested { .. }
+            | RerunEvent::RunFinished { .. }
+            | RerunEvent::RunsBlocked { .. }
+            | RerunEvent::Paused { .. }
+            | RerunEvent::Resumed { .. }
+            | RerunEvent::Cancelled { .. }
+            | RerunEvent::Finished { .. },
+        ) => super::rerun::need(rows, event),
+        Event::Bulk(BulkEvent::Requested { bulk, items, .. }) => {
             rows.bulk_operations.expect_new((bulk.0,));
             items.iter().for_each(|item| rows.bulk_items.expect_new((bulk.0, *item)));
         }
-        Event::BulkAdvanced { bulk, outcomes, .. } => {
+        Event::Bulk(BulkEvent::Advanced { bulk, outcomes, .. }) => {
             rows.bulk_operations.need((bulk.0,));
             outcomes.iter().for_each(|outcome| rows.bulk_items.need((bulk.0, outcome.item)));
         }
-        Event::KeyDefined { .. }
-        | Event::KeyRevoked { .. }
-        | Event::MessageReceived { .. }
-        | Event::OutboxAcknowledged { .. }
-        | Event::ParentsReplicated { .. }
-        | Event::ParentStatusUpdated { .. }
-        | Event::ParentGenerationsReceived { .. }
-        | Event::ParentTimesReceived { .. }
-        | Event::ParentSubscribed { .. }
-        | Event::ParentTimesSubscribed { .. }
-        | Event::ParentTimesUnsubscribed { .. }
-        | Event::FreezeReplicated { .. }
-        | Event::HistoryEvicted { .. }
-        | Event::AlarmRaised { .. }
-        | Event::ProbesRequested { .. }
-        | Event::ThirdPartyReported { .. }
-        | Event::ThirdPartyEvicted { .. }
-        | Event::ProbesRecovered { .. }
-        | Event::FinalCommandGranted { .. }
-        | Event::JobMoveRequested { .. }
-        | Event::JobMoveRejected { .. }
-        | Event::JobDetachRejected { .. }
-        | Event::UnfinishedQueried { .. }
-        | Event::JobParentDeleted { .. }
-        | Event::ParentDeletionReplicated { .. }
-        | Event::UnfinishedReported { .. }
-        | Event::UnfinishedReceived { .. }
-        | Event::DeletionDecided { .. }
-        | Event::JobsStaged { .. }
-        | Event::StagingDiscarded { .. }
-        | Event::ApplyCommitted { .. }
-        | Event::ApplyAdvanced { .. }
-        | Event::ApplyFinished { .. }
-        | Event::CalendarDefined { .. }
-        | Event::PoolDefined { .. }
-        | Event::PoolDeleted { .. }
-        | Event::TemplateReplicated { .. }
-        | Event::TemplateDropped { .. }
-        | Event::UsersReplicated { .. }
-        | Event::UserDetachRejected { .. }
-        | Event::PoolReplicated { .. }
-        | Event::PoolDropped { .. }
-        | Event::RateLimitReset { .. }
-        | Event::PermitReportReceived { .. }
-        | Event::PermitsGranted { .. }
-        | Event::PermitsReceived { .. }
-        | Event::PermitsReported { .. }
-        | Event::CalendarDeleted { .. }
-        | Event::CalendarReplicated { .. }
-        | Event::CalendarDropped { .. }
-        | Event::GenerationFailed { .. }
-        | Event::RunsQueried { .. }
-        | Event::RunsReceived { .. }
-        | Event::RunsReported { .. }
-        | Event::RunSkipped { .. }
-        | Event::JobCancelled { .. }
-        | Event::CancellationReplicated { .. }
-        | Event::CommandDeadLettered { .. }
-        | Event::TimerSuspended { .. }
-        | Event::ClockSet { .. }
-        | Event::CommandLossAccepted { .. } => {}
+        Event::Catalogue(
+            CatalogueEvent::KeyDefined { .. }
+            | CatalogueEvent::KeyRevoked { .. }
+            | CatalogueEvent::CalendarDefined { .. }
+            | CatalogueEvent::PoolDefined { .. }
+            | CatalogueEvent::PoolDeleted { .. }
+            | CatalogueEvent::CalendarDeleted { .. },
+        )
+        | Event::Partition(_)
+        | Event::Replication(
+            ReplicationEvent::ParentsReplicated { .. }
+            | ReplicationEvent::ParentStatusUpdated { .. }
+            | ReplicationEvent::ParentGenerationsReceived { .. }
+            | ReplicationEvent::ParentTimesReceived { .. }
+            | ReplicationEvent::FreezeReplicated { .. }
+            | ReplicationEvent::ParentDeletionReplicated { .. }
+            | ReplicationEvent::TemplateReplicated { .. }
+            | ReplicationEvent::TemplateDropped { .. }
+            | ReplicationEvent::UsersReplicated { .. }
+            | ReplicationEvent::PoolReplicated { .. }
+            | ReplicationEvent::PoolDropped { .. }
+            | ReplicationEvent::CalendarReplicated { .. }
+            | ReplicationEvent::CalendarDropped { .. }
+            | ReplicationEvent::CancellationReplicated { .. },
+        )
+        | Event::Subscription(_)
+        | Event::Alarm(_)
+        | Event::Observation(
+            ObservationEvent::ProbesRequested { .. }
+            | ObservationEvent::ThirdPartyReported { .. }
+            | ObservationEvent::ThirdPartyEvicted { .. }
+            | ObservationEvent::ProbesRecovered { .. },
+        )
+        | Event::FinalCommand(FinalCommandEvent::Granted { .. })
+        | Event::Job(
+            JobEvent::MoveRequested { .. }
+            | JobEvent::MoveRejected { .. }
+            | JobEvent::ParentDeleted { .. }
+            | JobEvent::Cancelled { .. },
+        )
+        | Event::Transfer(
+            TransferEvent::JobDetachRejected { .. } | TransferEvent::UserDetachRejected { .. },
+        )
+        | Event::Deletion(_)
+        | Event::Apply(_)
+        | Event::Permit(_)
+        | Event::Schedule(ScheduleEvent::GenerationFailed { .. })
+        | Event::Rerun(
+            RerunEvent::RunsQueried { .. }
+            | RerunEvent::RunsReceived { .. }
+            | RerunEvent::RunsReported { .. }
+            | RerunEvent::RunSkipped { .. },
+        ) => {}
     }
 }

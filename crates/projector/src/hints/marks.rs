@@ -1,6 +1,9 @@
 //! Which facts may make something due that was not (PUL-9).
 
-use tidemill_model::{Event, Executor, Recorded, UserName};
+use tidemill_model::{
+    CatalogueEvent, Event, Executor, PartitionEvent, Recorded, ReplicationEvent, TaskEvent, TransferEvent,
+    UserName,
+};
 use tidemill_store::hints::Mark;
 
 /// What a fact ends.
@@ -16,164 +19,103 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
     let shard = recorded.shard.0;
 
     match &recorded.event {
-        Event::TaskCreated { spec, .. } | Event::TaskChanged { spec, .. } => match &spec.executor {
-            Executor::Group(_) => tell(Marked::One(Mark::Group { shard })),
-            Executor::User(user) => tell(Marked::One(of(shard, user))),
-        },
+        Event::Task(TaskEvent::Created { spec, .. } | TaskEvent::Changed { spec, .. }) => {
+            match &spec.executor {
+                Executor::Group(_) => tell(Marked::One(Mark::Group { shard })),
+                Executor::User(user) => tell(Marked::One(of(shard, user))),
+            }
+        }
         // Whoever has a grant is given it again; a completion moves the window.
-        Event::TaskGranted { user, .. } | Event::TaskCompleted { user, .. } => {
+        Event::Task(TaskEvent::Granted { user, .. } | TaskEvent::Completed { user, .. }) => {
             tell(Marked::One(of(shard, user)))
         }
         // The stock that came back may be the group's, or the user's own.
-        Event::GrantReturned { user, .. } | Event::GrantExpired { user, .. } => {
+        Event::Task(TaskEvent::GrantReturned { user, .. } | TaskEvent::GrantExpired { user, .. }) => {
             tell(Marked::One(Mark::Group { shard }));
             tell(Marked::One(of(shard, user)));
         }
-        Event::UsersReplicated { users } => users.iter().for_each(|user| tell(Marked::One(of(shard, user)))),
-        Event::UserDetached { user, .. } | Event::UserAttached { user, .. } => {
-            tell(Marked::One(of(shard, user)))
+        Event::Replication(ReplicationEvent::UsersReplicated { users }) => {
+            users.iter().for_each(|user| tell(Marked::One(of(shard, user))))
         }
+        Event::Transfer(
+            TransferEvent::UserDetached { user, .. } | TransferEvent::UserAttached { user, .. },
+        ) => tell(Marked::One(of(shard, user))),
         // Its window may reach further back.
-        Event::GroupReplicated { .. } => tell(Marked::One(Mark::Group { shard })),
+        Event::Replication(ReplicationEvent::GroupReplicated { .. }) => {
+            tell(Marked::One(Mark::Group { shard }))
+        }
         // The present is another one, or facts are missing.
-        Event::ClockSet { .. } | Event::CommandLossAccepted { .. } => tell(Marked::Everything),
+        Event::Partition(PartitionEvent::ClockSet { .. } | PartitionEvent::CommandLossAccepted { .. }) => {
+            tell(Marked::Everything)
+        }
         // These take away, or shards that nobody pulls from know of them.
-        Event::TaskDeleted { .. }
-        | Event::TasksPurged { .. }
-        | Event::TemplateDefined { .. }
-        | Event::TemplateDeleted { .. }
-        | Event::TemplateReplicated { .. }
-        | Event::TemplateDropped { .. }
-        | Event::UsersAssigned { .. }
-        | Event::UserMoveRequested { .. }
-        | Event::UserMoved { .. }
-        | Event::UserMoveRejected { .. }
-        | Event::UserDetachRejected { .. } => {}
+        Event::Task(TaskEvent::Deleted { .. } | TaskEvent::Purged { .. })
+        | Event::Catalogue(
+            CatalogueEvent::TemplateDefined { .. }
+            | CatalogueEvent::TemplateDeleted { .. }
+            | CatalogueEvent::UsersAssigned { .. }
+            | CatalogueEvent::UserMoveRequested { .. }
+            | CatalogueEvent::UserMoved { .. }
+            | CatalogueEvent::UserMoveRejected { .. },
+        )
+        | Event::Replication(
+            ReplicationEvent::TemplateReplicated { .. } | ReplicationEvent::TemplateDropped { .. },
+        )
+        | Event::Transfer(TransferEvent::UserDetachRejected { .. }) => {}
         // These are not about tasks that clients pull.
-        Event::GroupDefined { .. }
-        | Event::KeyDefined { .. }
-        | Event::KeyRevoked { .. }
-        | Event::JobDefined { .. }
-        | Event::JobEnabled { .. }
-        | Event::JobDisabled { .. }
-        | Event::JobDeleted { .. }
-        | Event::JobParentDeleted { .. }
-        | Event::ParentDeletionReplicated { .. }
-        | Event::UnfinishedQueried { .. }
-        | Event::UnfinishedReceived { .. }
-        | Event::DeletionDecided { .. }
-        | Event::JobCancelled { .. }
-        | Event::JobsStaged { .. }
-        | Event::StagingDiscarded { .. }
-        | Event::ApplyCommitted { .. }
-        | Event::ApplyAdvanced { .. }
-        | Event::ApplyFinished { .. }
-        | Event::PoolDefined { .. }
-        | Event::PoolDeleted { .. }
-        | Event::PoolReplicated { .. }
-        | Event::PoolDropped { .. }
-        | Event::RateLimitReset { .. }
-        | Event::PermitsReported { .. }
-        | Event::PermitReportReceived { .. }
-        | Event::PermitsGranted { .. }
-        | Event::PermitsReceived { .. }
-        | Event::CalendarDefined { .. }
-        | Event::CalendarDeleted { .. }
-        | Event::CalendarReplicated { .. }
-        | Event::CalendarDropped { .. }
-        | Event::ScheduleRescheduled { .. }
-        | Event::GenerationFailed { .. }
-        | Event::FreezeSet { .. }
-        | Event::FreezeLifted { .. }
-        | Event::FreezeReplicated { .. }
-        | Event::RerunRequested { .. }
-        | Event::RunsQueried { .. }
-        | Event::RunsReceived { .. }
-        | Event::JobsSkipped { .. }
-        | Event::BatchesPlanned { .. }
-        | Event::RerunPlanned { .. }
-        | Event::RerunApproved { .. }
-        | Event::RunsRequested { .. }
-        | Event::RunFinished { .. }
-        | Event::RunsBlocked { .. }
-        | Event::BulkRequested { .. }
-        | Event::BulkAdvanced { .. }
-        | Event::RerunPaused { .. }
-        | Event::RerunResumed { .. }
-        | Event::RerunCancelled { .. }
-        | Event::RerunFinished { .. }
-        | Event::MessageReceived { .. }
-        | Event::OutboxAcknowledged { .. }
-        | Event::JobReplicated { .. }
-        | Event::JobSwitchReplicated { .. }
-        | Event::JobDropped { .. }
-        | Event::JobMoveRequested { .. }
-        | Event::JobMoved { .. }
-        | Event::JobMoveRejected { .. }
-        | Event::JobDetached { .. }
-        | Event::JobDetachRejected { .. }
-        | Event::JobAttached { .. }
-        | Event::UnfinishedReported { .. }
-        | Event::CancellationReplicated { .. }
-        | Event::RunsReported { .. }
-        | Event::RunSkipped { .. }
-        | Event::JobSubmitted { .. }
-        | Event::ParentsReplicated { .. }
-        | Event::ParentStatusUpdated { .. }
-        | Event::ParentGenerationsReceived { .. }
-        | Event::ParentTimesReceived { .. }
-        | Event::ParentSubscribed { .. }
-        | Event::ParentTimesSubscribed { .. }
-        | Event::ParentTimesUnsubscribed { .. }
-        | Event::BatchGenerated { .. }
-        | Event::ScheduleSkipped { .. }
-        | Event::StartDue { .. }
-        | Event::DependencySatisfied { .. }
-        | Event::DependencyRevoked { .. }
-        | Event::BatchAssigned { .. }
-        | Event::AssignmentReturned { .. }
-        | Event::StartGranted { .. }
-        | Event::AttemptStarted { .. }
-        | Event::UserCodeReported { .. }
-        | Event::AttemptFinished { .. }
-        | Event::RetryScheduled { .. }
-        | Event::RetryDue { .. }
-        | Event::KillRequested { .. }
-        | Event::BatchFinished { .. }
-        | Event::BatchResultOverridden { .. }
-        | Event::FinalCommandAssigned { .. }
-        | Event::FinalCommandGranted { .. }
-        | Event::FinalCommandFinished { .. }
-        | Event::FinalCommandNotRun { .. }
-        | Event::BatchBlocked { .. }
-        | Event::BatchUnblocked { .. }
-        | Event::TimeoutReached { .. }
-        | Event::AlarmRaised { .. }
-        | Event::ExternalDependencyRegistered { .. }
-        | Event::ExternalDependencySatisfied { .. }
-        | Event::ExternalDependencyRevoked { .. }
-        | Event::ExternalDependenciesEvicted { .. }
-        | Event::DependencyOverridden { .. }
-        | Event::ProbesRequested { .. }
-        | Event::QualityRequested { .. }
-        | Event::QualitySent { .. }
-        | Event::QualityAnswered { .. }
-        | Event::ThirdPartyReported { .. }
-        | Event::ThirdPartyEvicted { .. }
-        | Event::ProbesLate { .. }
-        | Event::ProbesRecovered { .. }
-        | Event::HistoryEvicted { .. }
-        | Event::WorkerRegistered { .. }
-        | Event::WorkerMeasured { .. }
-        | Event::WorkerLost { .. }
-        | Event::WorkerRecovered { .. }
-        | Event::LeaseExpired { .. }
-        | Event::WorkerDrained { .. }
-        | Event::WorkerResumed { .. }
-        | Event::WorkerUnready { .. }
-        | Event::WorkerReady { .. }
-        | Event::CommandDeadLettered { .. }
-        | Event::TimerSuspended { .. } => {}
+        Event::Catalogue(
+            CatalogueEvent::GroupDefined { .. }
+            | CatalogueEvent::KeyDefined { .. }
+            | CatalogueEvent::KeyRevoked { .. }
+            | CatalogueEvent::PoolDefined { .. }
+            | CatalogueEvent::PoolDeleted { .. }
+            | CatalogueEvent::CalendarDefined { .. }
+            | CatalogueEvent::CalendarDeleted { .. }
+            | CatalogueEvent::FreezeSet { .. }
+            | CatalogueEvent::FreezeLifted { .. },
+        )
+        | Event::Job(_)
+        | Event::Replication(
+            ReplicationEvent::ParentDeletionReplicated { .. }
+            | ReplicationEvent::PoolReplicated { .. }
+            | ReplicationEvent::PoolDropped { .. }
+            | ReplicationEvent::CalendarReplicated { .. }
+            | ReplicationEvent::CalendarDropped { .. }
+            | ReplicationEvent::FreezeReplicated { .. }
+            | ReplicationEvent::JobReplicated { .. }
+            | ReplicationEvent::JobSwitchReplicated { .. }
+            | ReplicationEvent::JobDropped { .. }
+            | ReplicationEvent::CancellationReplicated { .. }
+            | ReplicationEvent::ParentsReplicated { .. }
+            | ReplicationEvent::ParentStatusUpdated { .. }
+            | ReplicationEvent::ParentGenerationsReceived { .. }
+            | ReplicationEvent::ParentTimesReceived { .. },
+        )
+        | Event::Deletion(_)
+        | Event::Apply(_)
+        | Event::Permit(_)
+        | Event::Schedule(_)
+        | Event::Rerun(_)
+        | Event::Bulk(_)
+        | Event::Partition(
+            PartitionEvent::MessageReceived { .. }
+            | PartitionEvent::OutboxAcknowledged { .. }
+            | PartitionEvent::HistoryEvicted { .. }
+            | PartitionEvent::CommandDeadLettered { .. }
+            | PartitionEvent::TimerSuspended { .. },
+        )
+        | Event::Transfer(
+            TransferEvent::JobDetached { .. }
+            | TransferEvent::JobDetachRejected { .. }
+            | TransferEvent::JobAttached { .. },
+        )
+        | Event::Subscription(_)
+        | Event::Batch(_)
+        | Event::Attempt(_)
+        | Event::FinalCommand(_)
+        | Event::Alarm(_)
+        | Event::Observation(_)
+        | Event::Worker(_) => {}
     }
 }
 

@@ -31,6 +31,12 @@ pub(super) fn description(schema: &Value) -> &str {
     schema["description"].as_str().unwrap_or_default()
 }
 
+/// The schema itself, or the definition of `root` that it refers to.
+pub(super) fn referred<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let name = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"));
+    name.map_or(schema, |name| &root["$defs"][name])
+}
+
 /// The definitions of `root` that a schema refers to, directly or not.
 pub(super) fn reachable(root: &Value, schema: &Value) -> Value {
     let (mut found, mut open) = (BTreeSet::new(), Vec::new());

@@ -62,23 +62,23 @@ fn definition(id: i64, version: u32) -> Value {
 
 fn catalogue() -> Vec<Value> {
     vec![
-        json!({"group_defined": {
+        json!({"catalogue": {"group_defined": {
             "group": 1, "name": "demo", "shard": 1, "worker_key": "aa11", "settings": settings(),
-        }}),
-        json!({"key_defined": {"app": "etl", "hash": "ff00", "role": "administrator", "groups": ["demo"]}}),
-        json!({"key_revoked": {"app": "old"}}),
-        json!({"job_defined": {"definition": definition(4096, 2), "enabled": true, "unnamed": true}}),
-        json!({"job_enabled": {"job": 4096}}),
-        json!({"job_disabled": {"job": 4096}}),
-        json!({"job_deleted": {"job": 4096}}),
-        json!({"job_parent_deleted": {
+        }}}),
+        json!({"catalogue": {"key_defined": {"app": "etl", "hash": "ff00", "role": "administrator", "groups": ["demo"]}}}),
+        json!({"catalogue": {"key_revoked": {"app": "old"}}}),
+        json!({"job": {"defined": {"definition": definition(4096, 2), "enabled": true, "unnamed": true}}}),
+        json!({"job": {"enabled": {"job": 4096}}}),
+        json!({"job": {"disabled": {"job": 4096}}}),
+        json!({"job": {"deleted": {"job": 4096}}}),
+        json!({"job": {"parent_deleted": {
             "parent": 4096, "name": "demo/load", "children": [{"shard": 1, "jobs": 2}, {"shard": 2, "jobs": 1}],
-        }}),
-        json!({"freeze_set": {"group": "demo", "freeze": freeze()}}),
-        json!({"freeze_lifted": {"group": "demo", "by": {"app": "etl", "user": "ann"}, "reason": "moved"}}),
-        json!({"freeze_replicated": {"scope": "everything", "freeze": freeze()}}),
-        json!({"message_received": {"from": 0, "number": 7}}),
-        json!({"outbox_acknowledged": {"to": 1, "upto": 7}}),
+        }}}),
+        json!({"catalogue": {"freeze_set": {"group": "demo", "freeze": freeze()}}}),
+        json!({"catalogue": {"freeze_lifted": {"group": "demo", "by": {"app": "etl", "user": "ann"}, "reason": "moved"}}}),
+        json!({"replication": {"freeze_replicated": {"scope": "everything", "freeze": freeze()}}}),
+        json!({"partition": {"message_received": {"from": 0, "number": 7}}}),
+        json!({"partition": {"outbox_acknowledged": {"to": 1, "upto": 7}}}),
     ]
 }
 
@@ -102,38 +102,38 @@ fn specs() -> Vec<Value> {
     let busy = json!([{"job": 4096, "batches": 2, "newest": 8193}]);
     let deletion = json!({"staged": {"apply": "w-1~7.0", "parts": 1, "prune": ["demo"]}});
     vec![
-        json!({"jobs_staged": {"apply": "w-1~7.0", "part": 0, "jobs": [job]}}),
-        json!({"staging_discarded": {"apply": "w-0~3.0"}}),
-        json!({"apply_committed": {
+        json!({"apply": {"staged": {"apply": "w-1~7.0", "part": 0, "jobs": [job]}}}),
+        json!({"apply": {"staging_discarded": {"apply": "w-0~3.0"}}}),
+        json!({"apply": {"committed": {
             "apply": "w-1~7.0", "delete": [8192], "cancel": by, "request": "w-1", "reply_to": "api-1",
-        }}),
-        json!({"apply_advanced": {"apply": "w-1~7.0", "done": 200}}),
-        json!({"apply_finished": {"apply": "w-1~7.0", "request": "w-1", "reply_to": "api-1"}}),
-        json!({"unfinished_queried": {
+        }}}),
+        json!({"apply": {"advanced": {"apply": "w-1~7.0", "done": 200}}}),
+        json!({"apply": {"finished": {"apply": "w-1~7.0", "request": "w-1", "reply_to": "api-1"}}}),
+        json!({"deletion": {"unfinished_queried": {
             "question": 1, "deletion": deletion, "jobs": [4096], "request": "w-1", "reply_to": "api-1",
-        }}),
-        json!({"unfinished_reported": {"question": 1, "jobs": busy}}),
-        json!({"unfinished_received": {"question": 1, "from": 1, "jobs": busy}}),
-        json!({"deletion_decided": {
+        }}}),
+        json!({"deletion": {"unfinished_reported": {"question": 1, "jobs": busy}}}),
+        json!({"deletion": {"unfinished_received": {"question": 1, "from": 1, "jobs": busy}}}),
+        json!({"deletion": {"decided": {
             "question": 1, "request": "w-1", "reply_to": "api-1", "outcome": {"answered": "done"},
-        }}),
-        json!({"job_cancelled": {"job": 4096, "shard": 1, "by": by}}),
-        json!({"job_move_requested": {
+        }}}),
+        json!({"job": {"cancelled": {"job": 4096, "shard": 1, "by": by}}}),
+        json!({"job": {"move_requested": {
             "job": 4096, "from": 1, "to": "other", "until": "2026-03-01T10:02:00Z", "request": "w-1",
             "reply_to": "api-1", "by": by,
-        }}),
-        json!({"job_moved": {
+        }}}),
+        json!({"job": {"moved": {
             "definition": definition(4096, 3), "enabled": true, "previous_group": "lake", "from": 2,
             "moved": moved_job(), "request": "w-1", "reply_to": "api-1", "by": by,
-        }}),
-        json!({"job_move_rejected": {
+        }}}),
+        json!({"job": {"move_rejected": {
             "job": 4096, "reason": {"job_not_moved": {"job": "demo/load", "reason": "its final command has not ended"}},
             "request": "w-1", "reply_to": "api-1",
-        }}),
-        json!({"cancellation_replicated": {"job": 4096, "by": by}}),
-        json!({"command_loss_accepted": {
+        }}}),
+        json!({"replication": {"cancellation_replicated": {"job": 4096, "by": by}}}),
+        json!({"partition": {"command_loss_accepted": {
             "by": "ann", "reason": "the topic was recreated", "done": 41, "kept_from": 60, "resumed_at": 64,
-        }}),
+        }}}),
     ]
 }
 
@@ -143,30 +143,30 @@ fn calendars() -> Vec<Value> {
         "holidays": ["2026-10-01"], "working_days": ["2026-10-10"],
     }});
     vec![
-        json!({"calendar_defined": {"calendar": calendar}}),
-        json!({"pool_defined": {"pool": {"version": 3, "spec": {"name": "warehouse", "slots": 8}}}}),
-        json!({"pool_deleted": {"name": "warehouse"}}),
-        json!({"pool_replicated": {"pool": {"version": 4, "spec": {
+        json!({"catalogue": {"calendar_defined": {"calendar": calendar}}}),
+        json!({"catalogue": {"pool_defined": {"pool": {"version": 3, "spec": {"name": "warehouse", "slots": 8}}}}}),
+        json!({"catalogue": {"pool_deleted": {"name": "warehouse"}}}),
+        json!({"replication": {"pool_replicated": {"pool": {"version": 4, "spec": {
             "name": "api", "slots": 8, "rate": {"starts": 10, "interval_s": 60}, "group": "demo", "comment": "shared",
+        }}}}}),
+        json!({"replication": {"pool_dropped": {"name": "api"}}}),
+        json!({"permit": {"rate_limit_reset": {"name": "api"}}}),
+        json!({"permit": {"reported": {"report": {
+            "pools": [{"name": "warehouse", "weight": 2}], "started": 1, "ended": 2, "unused": 1, "wanted": 4,
         }}}}),
-        json!({"pool_dropped": {"name": "api"}}),
-        json!({"rate_limit_reset": {"name": "api"}}),
-        json!({"permits_reported": {"report": {
+        json!({"permit": {"report_received": {"from": 1, "report": {
             "pools": [{"name": "warehouse", "weight": 2}], "started": 1, "ended": 2, "unused": 1, "wanted": 4,
-        }}}),
-        json!({"permit_report_received": {"from": 1, "report": {
-            "pools": [{"name": "warehouse", "weight": 2}], "started": 1, "ended": 2, "unused": 1, "wanted": 4,
-        }}}),
-        json!({"permits_granted": {"to": 1, "pools": [{"name": "warehouse", "weight": 2}], "permits": 3}}),
-        json!({"permits_received": {"pools": [{"name": "warehouse", "weight": 2}], "permits": 3}}),
-        json!({"calendar_deleted": {"name": "cn"}}),
-        json!({"calendar_replicated": {"calendar": calendar}}),
-        json!({"calendar_dropped": {"name": "cn"}}),
-        json!({"schedule_rescheduled": {"job": 4096, "next": fire()}}),
-        json!({"generation_failed": {
+        }}}}),
+        json!({"permit": {"granted": {"to": 1, "pools": [{"name": "warehouse", "weight": 2}], "permits": 3}}}),
+        json!({"permit": {"received": {"pools": [{"name": "warehouse", "weight": 2}], "permits": 3}}}),
+        json!({"catalogue": {"calendar_deleted": {"name": "cn"}}}),
+        json!({"replication": {"calendar_replicated": {"calendar": calendar}}}),
+        json!({"replication": {"calendar_dropped": {"name": "cn"}}}),
+        json!({"schedule": {"rescheduled": {"job": 4096, "next": fire()}}}),
+        json!({"schedule": {"generation_failed": {
             "job": 4096, "logical_time": FIRE[1], "failures": 1, "reason": "panicked",
             "retry_at": "2026-03-01T10:01:05Z",
-        }}),
+        }}}),
     ]
 }
 
@@ -205,36 +205,36 @@ fn pull() -> Vec<Value> {
         "user": "ann", "from": 1, "to": "other", "shard": 2, "history": history, "tasks": tasks,
     });
     vec![
-        json!({"template_defined": {"template": template}}),
-        json!({"template_deleted": {"name": "copy"}}),
-        json!({"users_assigned": {"group": "demo", "shard": 1, "users": ["ann", "uid_7"]}}),
-        json!({"user_move_requested": with(json!({"user": "ann", "from": 1, "to": "other"}), asker.clone())}),
-        json!({"user_moved": with(moved, asker.clone())}),
-        json!({"user_move_rejected": with(
+        json!({"catalogue": {"template_defined": {"template": template}}}),
+        json!({"catalogue": {"template_deleted": {"name": "copy"}}}),
+        json!({"catalogue": {"users_assigned": {"group": "demo", "shard": 1, "users": ["ann", "uid_7"]}}}),
+        json!({"catalogue": {"user_move_requested": with(json!({"user": "ann", "from": 1, "to": "other"}), asker.clone())}}),
+        json!({"catalogue": {"user_moved": with(moved, asker.clone())}}),
+        json!({"catalogue": {"user_move_rejected": with(
             json!({"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 4096}}}), asker,
-        )}),
-        json!({"template_replicated": {"template": template}}),
-        json!({"template_dropped": {"name": "copy"}}),
-        json!({"users_replicated": {"users": ["ann", "uid_7"]}}),
-        json!({"user_detached": {"user": "ann", "history": history, "tasks": tasks}}),
-        json!({"user_detach_rejected": {"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 4096}}}}),
-        json!({"user_attached": {"user": "ann", "history": history, "tasks": tasks}}),
-        json!({"task_created": {"task": 4096, "spec": spec}}),
-        json!({"task_changed": {"task": 4096, "version": 2, "spec": spec}}),
-        json!({"task_deleted": {"task": 4096}}),
-        json!({"task_granted": with(place.clone(), granted)}),
-        json!({"task_completed": with(place.clone(), json!({"result": "copied"}))}),
-        json!({"grant_returned": with(
+        )}}),
+        json!({"replication": {"template_replicated": {"template": template}}}),
+        json!({"replication": {"template_dropped": {"name": "copy"}}}),
+        json!({"replication": {"users_replicated": {"users": ["ann", "uid_7"]}}}),
+        json!({"transfer": {"user_detached": {"user": "ann", "history": history, "tasks": tasks}}}),
+        json!({"transfer": {"user_detach_rejected": {"user": "ann", "reason": {"grant_live": {"user": "ann", "grant": 4096}}}}}),
+        json!({"transfer": {"user_attached": {"user": "ann", "history": history, "tasks": tasks}}}),
+        json!({"task": {"created": {"task": 4096, "spec": spec}}}),
+        json!({"task": {"changed": {"task": 4096, "version": 2, "spec": spec}}}),
+        json!({"task": {"deleted": {"task": 4096}}}),
+        json!({"task": {"granted": with(place.clone(), granted)}}),
+        json!({"task": {"completed": with(place.clone(), json!({"result": "copied"}))}}),
+        json!({"task": {"grant_returned": with(
             place.clone(), json!({"by": {"app": "etl", "user": "ann"}, "reason": "not mine"}),
-        )}),
-        json!({"grant_expired": place}),
-        json!({"tasks_purged": {"before": start, "tasks": [4096]}}),
+        )}}),
+        json!({"task": {"grant_expired": place}}),
+        json!({"task": {"purged": {"before": start, "tasks": [4096]}}}),
     ]
 }
 
 fn reruns() -> Vec<Value> {
     let by = json!({"app": "etl", "user": "ann"});
-    let by_hand = |name: &str| json!({name: {"rerun": 4096, "by": by}});
+    let by_hand = |name: &str| json!({"rerun": {name: {"rerun": 4096, "by": by}}});
     let spec = json!({
         "scope": {"rerun": {"jobs": [4096], "cascade": {"subset": [8192]}}}, "from": FIRE[1], "to": FIRE[0],
         "reach": FIRE[0], "only": "failed", "order": "newest", "concurrency": 5, "definition": "recorded", "reason": "late data",
@@ -245,66 +245,66 @@ fn reruns() -> Vec<Value> {
     }]);
     let unfinished = json!({"unfinished": {"batch": 4097, "logical_time": FIRE[1]}});
     vec![
-        json!({"rerun_requested": {
+        json!({"rerun": {"requested": {
             "rerun": 4096, "spec": spec, "by": by, "groups": ["demo"],
             "jobs": [{"job": 4096, "version": 2, "touches": 1}, {"job": 8192, "version": 1}],
-        }}),
-        json!({"runs_queried": {
+        }}}),
+        json!({"rerun": {"runs_queried": {
             "rerun": 4096, "part": 1, "shard": 1, "upto": 2, "asked": [{"job": 4096, "times": [FIRE[1]]}],
-        }}),
-        json!({"runs_reported": {"rerun": 4096, "part": 1, "runs": told}}),
-        json!({"runs_received": {"rerun": 4096, "part": 1, "from": 1, "runs": told}}),
-        json!({"jobs_skipped": {"rerun": 4096, "jobs": [{"job": 8192, "reason": unfinished}]}}),
-        json!({"batches_planned": {"rerun": 4096, "first": 2, "batches": [
+        }}}),
+        json!({"rerun": {"runs_reported": {"rerun": 4096, "part": 1, "runs": told}}}),
+        json!({"rerun": {"runs_received": {"rerun": 4096, "part": 1, "from": 1, "runs": told}}}),
+        json!({"rerun": {"jobs_skipped": {"rerun": 4096, "jobs": [{"job": 8192, "reason": unfinished}]}}}),
+        json!({"rerun": {"batches_planned": {"rerun": 4096, "first": 2, "batches": [
             {"job": 4096, "logical_time": FIRE[1], "run": 1, "after": [1]},
-        ]}}),
-        json!({"rerun_planned": {"rerun": 4096, "batches": 2}}),
-        by_hand("rerun_approved"),
-        json!({"runs_requested": {"rerun": 4096, "runs": [
+        ]}}}),
+        json!({"rerun": {"planned": {"rerun": 4096, "batches": 2}}}),
+        by_hand("approved"),
+        json!({"rerun": {"runs_requested": {"rerun": 4096, "runs": [
             {"number": 2, "job": 4096, "logical_time": FIRE[1]},
-        ]}}),
-        json!({"run_finished": {
+        ]}}}),
+        json!({"rerun": {"run_finished": {
             "rerun": 4096, "number": 2, "end": {"finished": {"batch": 4097, "result": "failed"}},
-        }}),
-        json!({"run_skipped": {
+        }}}),
+        json!({"rerun": {"run_skipped": {
             "rerun": 4096, "number": 2, "job": 4096, "logical_time": FIRE[1],
             "reason": {"unfinished": {"batch": 4097}},
-        }}),
-        json!({"runs_blocked": {"rerun": 4096, "numbers": [3, 4]}}),
-        json!({"bulk_requested": {
+        }}}),
+        json!({"rerun": {"runs_blocked": {"rerun": 4096, "numbers": [3, 4]}}}),
+        json!({"bulk": {"requested": {
             "bulk": 4096, "action": {"mark": "skipped"}, "items": [4097, 8193], "reason": "no data today", "by": by,
-        }}),
-        json!({"bulk_advanced": {"bulk": 4096, "outcomes": [
+        }}}),
+        json!({"bulk": {"advanced": {"bulk": 4096, "outcomes": [
             {"item": 4097, "rerun": 4096}, {"item": 8193, "refused": "there is no batch 8193"},
-        ], "ended": true}}),
-        by_hand("rerun_paused"),
-        by_hand("rerun_resumed"),
-        json!({"rerun_cancelled": {"rerun": 4096, "by": by, "kill": true}}),
-        json!({"rerun_finished": {"rerun": 4096, "result": "done_with_failures", "message": "3 of 40"}}),
+        ], "ended": true}}}),
+        by_hand("paused"),
+        by_hand("resumed"),
+        json!({"rerun": {"cancelled": {"rerun": 4096, "by": by, "kill": true}}}),
+        json!({"rerun": {"finished": {"rerun": 4096, "result": "done_with_failures", "message": "3 of 40"}}}),
     ]
 }
 
 fn shard() -> Vec<Value> {
     vec![
-        json!({"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa11", "settings": settings()}}),
-        json!({"job_replicated": {"definition": definition(4096, 2), "enabled": true, "next": fire()}}),
-        json!({"job_switch_replicated": {"job": 4096, "enabled": true, "next": fire()}}),
-        json!({"job_dropped": {"job": 4096, "orphaned_in": [1, 2]}}),
-        json!({"parent_deletion_replicated": {
+        json!({"replication": {"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa11", "settings": settings()}}}),
+        json!({"replication": {"job_replicated": {"definition": definition(4096, 2), "enabled": true, "next": fire()}}}),
+        json!({"replication": {"job_switch_replicated": {"job": 4096, "enabled": true, "next": fire()}}}),
+        json!({"replication": {"job_dropped": {"job": 4096, "orphaned_in": [1, 2]}}}),
+        json!({"replication": {"parent_deletion_replicated": {
             "parent": 4096, "name": "demo/load", "deleted_at": "2026-03-01T10:00:00Z", "jobs": [8192, 12288],
-        }}),
-        json!({"job_detached": {"job": 4096, "moved": moved_job()}}),
-        json!({"job_detach_rejected": {
+        }}}),
+        json!({"transfer": {"job_detached": {"job": 4096, "moved": moved_job()}}}),
+        json!({"transfer": {"job_detach_rejected": {
             "job": 4096, "reason": {"job_not_moved": {"job": "demo/load", "reason": "its final command has not ended"}},
-        }}),
-        json!({"job_attached": {
+        }}}),
+        json!({"transfer": {"job_attached": {
             "definition": definition(4096, 3), "enabled": true, "next": fire(), "moved": moved_job(),
-        }}),
-        json!({"job_submitted": {"definition": definition(4097, 1)}}),
-        json!({"schedule_skipped": {
+        }}}),
+        json!({"job": {"submitted": {"definition": definition(4097, 1)}}}),
+        json!({"schedule": {"skipped": {
             "job": 4096, "from": "2026-02-01T00:00:00Z", "to": FIRE[1], "count": 682, "reason": "too_old",
             "next": fire(),
-        }}),
+        }}}),
     ]
 }
 
@@ -314,132 +314,132 @@ fn foreign() -> Vec<Value> {
         "logical_time": FIRE[1], "succeeded": true, "run": 1, "batch": 4097, "result": "success",
     });
     vec![
-        json!({"parents_replicated": {
+        json!({"replication": {"parents_replicated": {
             "parents": [{"job": 8192, "name": "lake/extract", "shard": 2, "schedule": schedule}],
-        }}),
-        json!({"parent_status_updated": {"parent": 8192, "standings": [ended]}}),
-        json!({"parent_generations_received": {"parent": 8192, "times": [FIRE[1]], "left_out": 3}}),
-        json!({"parent_times_received": {"parent": 8192, "times": [FIRE[1]]}}),
-        json!({"parent_subscribed": {"job": 4096, "by": 2, "what": "generations"}}),
-        json!({"parent_times_subscribed": {"job": 4096, "by": 2, "times": [FIRE[1]]}}),
-        json!({"parent_times_unsubscribed": {"job": 4096, "by": 2, "times": [FIRE[1]]}}),
+        }}}),
+        json!({"replication": {"parent_status_updated": {"parent": 8192, "standings": [ended]}}}),
+        json!({"replication": {"parent_generations_received": {"parent": 8192, "times": [FIRE[1]], "left_out": 3}}}),
+        json!({"replication": {"parent_times_received": {"parent": 8192, "times": [FIRE[1]]}}}),
+        json!({"subscription": {"parent_subscribed": {"job": 4096, "by": 2, "what": "generations"}}}),
+        json!({"subscription": {"parent_times_subscribed": {"job": 4096, "by": 2, "times": [FIRE[1]]}}}),
+        json!({"subscription": {"parent_times_unsubscribed": {"job": 4096, "by": 2, "times": [FIRE[1]]}}}),
     ]
 }
 
 fn batch() -> Vec<Value> {
-    let attempt = |name: &str| json!({name: {"batch": 4097, "token": 8193}});
+    let attempt = |name: &str| json!({"attempt": {name: {"batch": 4097, "token": 8193}}});
     vec![
-        json!({"batch_generated": {
+        json!({"batch": {"generated": {
             "batch": 4097, "job": 4096, "version": 2, "logical_time": FIRE[1], "run": 1, "origin": "schedule",
             "dependencies": [{"parent": 8192, "mapping": "same", "times": [FIRE[1]], "met": [FIRE[1]]}],
             "parameters": {"force": "1"}, "next": fire(),
-        }}),
-        json!({"dependency_satisfied": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 1}}),
-        json!({"dependency_revoked": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 2}}),
-        json!({"batch_assigned": {
+        }}}),
+        json!({"batch": {"dependency_satisfied": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 1}}}),
+        json!({"batch": {"dependency_revoked": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 2}}}),
+        json!({"batch": {"assigned": {
             "batch": 4097, "attempt": 2, "token": 8193, "worker": "w-1", "start_by": "2026-03-01T10:06:00Z",
-        }}),
-        json!({"assignment_returned": {
+        }}}),
+        json!({"batch": {"assignment_returned": {
             "batch": 4097, "token": 8193, "worker": "w-1", "reason": {"rejected": "not enough memory"},
-        }}),
-        json!({"start_granted": {
+        }}}),
+        json!({"attempt": {"start_granted": {
             "batch": 4097, "token": 8193, "worker": "w-1", "incarnation": "i-1", "nonce": "n-1",
-        }}),
-        attempt("attempt_started"),
-        json!({"attempt_finished": {
+        }}}),
+        attempt("started"),
+        json!({"attempt": {"finished": {
             "batch": 4097, "token": 8193, "attempt": 2, "worker": "w-1",
             "outcome": {"result": "failed", "exit_code": 3, "signal": 9, "message": "exit code 3"},
             "usage": {"duration_ms": 1200, "cpu_ms": 800, "peak_memory_kib": 2048},
-        }}),
-        json!({"user_code_reported": {"batch": 4097, "token": 8193, "code": 3}}),
-        json!({"final_command_assigned": {
+        }}}),
+        json!({"attempt": {"user_code_reported": {"batch": 4097, "token": 8193, "code": 3}}}),
+        json!({"final_command": {"assigned": {
             "batch": 4097, "job": 4096, "token": 12289, "worker": "w-1", "start_by": "2026-03-01T10:12:00Z",
-        }}),
-        json!({"final_command_granted": {
+        }}}),
+        json!({"final_command": {"granted": {
             "batch": 4097, "token": 12289, "worker": "w-1", "incarnation": "i-1", "nonce": "n-2",
-        }}),
-        json!({"final_command_finished": {
+        }}}),
+        json!({"final_command": {"finished": {
             "batch": 4097, "job": 4096, "token": 12289, "worker": "w-1", "result": "failed", "exit_code": 2,
             "message": "exit code 2",
-        }}),
-        json!({"batch_blocked": {
+        }}}),
+        json!({"batch": {"blocked": {
             "batch": 8193, "parent": 4096, "logical_time": "2026-07-01T10:00:00Z", "since": "2026-07-01T10:11:00Z",
-        }}),
-        json!({"batch_unblocked": {"batch": 8193}}),
-        json!({"final_command_not_run": {
+        }}}),
+        json!({"batch": {"unblocked": {"batch": 8193}}}),
+        json!({"final_command": {"not_run": {
             "batch": 4097, "job": 4096,
             "message": "the batch had no attempt, and no worker that may run its job had a free slot in time",
-        }}),
-        json!({"retry_scheduled": {"batch": 4097, "attempt": 3, "at": "2026-03-01T10:07:00Z"}}),
-        json!({"retry_due": {"batch": 4097}}),
-        json!({"kill_requested": {
+        }}}),
+        json!({"batch": {"retry_scheduled": {"batch": 4097, "attempt": 3, "at": "2026-03-01T10:07:00Z"}}}),
+        json!({"batch": {"retry_due": {"batch": 4097}}}),
+        json!({"attempt": {"kill_requested": {
             "batch": 4097, "token": 8193, "by": {"app": "etl", "user": "ann"}, "reason": "wrong input",
-        }}),
-        json!({"batch_finished": {
+        }}}),
+        json!({"batch": {"finished": {
             "batch": 4097, "result": "killed", "by": {"app": "etl", "user": "ann"}, "message": "wrong input",
-        }}),
-        json!({"start_due": {"batch": 4097}}),
-        json!({"batch_result_overridden": {
+        }}}),
+        json!({"batch": {"start_due": {"batch": 4097}}}),
+        json!({"batch": {"result_overridden": {
             "batch": 4097, "job": 4096, "logical_time": FIRE[1], "result": "skipped",
             "by": {"app": "etl", "user": "ann"}, "reason": "the source was closed that day",
-        }}),
-        json!({"timeout_reached": {"batch": 4097, "kind": "output", "deadline": "2026-03-01T10:07:00Z"}}),
-        json!({"alarm_raised": {
+        }}}),
+        json!({"batch": {"timeout_reached": {"batch": 4097, "kind": "output", "deadline": "2026-03-01T10:07:00Z"}}}),
+        json!({"alarm": {"raised": {
             "kind": "output_timeout", "severity": "important", "job": 4096, "batch": 4097, "worker": "w-1",
             "message": "output timeout: batch 4097 runs",
-        }}),
-        json!({"history_evicted": {"job": 4096, "upto": FIRE[1]}}),
+        }}}),
+        json!({"partition": {"history_evicted": {"job": 4096, "upto": FIRE[1]}}}),
     ]
 }
 
 fn external_dependencies() -> Vec<Value> {
     let by = json!({"app": "etl", "user": "ann"});
     vec![
-        json!({"external_dependency_registered": {
+        json!({"observation": {"external_dependency_registered": {
             "external_dependency": 4097, "what": {"path": {"path": "hdfs://nn:8020/data/20260301", "mark": "_SUCCESS"}},
-        }}),
-        json!({"external_dependency_satisfied": {"external_dependency": 4097, "generation": 1}}),
-        json!({"external_dependency_revoked": {"external_dependency": 4097, "generation": 2, "worker": "w-1"}}),
-        json!({"external_dependencies_evicted": {"external_dependencies": [4097, 8193]}}),
-        json!({"dependency_overridden": {
+        }}}),
+        json!({"observation": {"external_dependency_satisfied": {"external_dependency": 4097, "generation": 1}}}),
+        json!({"observation": {"external_dependency_revoked": {"external_dependency": 4097, "generation": 2, "worker": "w-1"}}}),
+        json!({"observation": {"external_dependencies_evicted": {"external_dependencies": [4097, 8193]}}}),
+        json!({"batch": {"dependency_overridden": {
             "batch": 4097, "external_dependencies": [4097], "parents": [{"job": 8192, "logical_time": FIRE[1]}],
             "quality": true, "unmet": 1, "by": by, "reason": "the file came by mail",
-        }}),
-        json!({"probes_requested": {"batch": 4097, "by": by}}),
-        json!({"quality_requested": {"batch": 4097, "number": 1, "again_at": "2026-03-01T10:11:00Z"}}),
-        json!({"quality_sent": {"batch": 4097, "number": 1, "by": "p-1"}}),
-        json!({"quality_answered": {"batch": 4097, "allowed": false, "reason": "too few rows", "by": by}}),
-        json!({"third_party_reported": {
-            "report": {"code": "erp", "logical_time": FIRE[1], "ready": true}, "by": by,
-        }}),
-        json!({"third_party_evicted": {"upto": FIRE[1], "count": 500}}),
-        json!({"probes_late": {"report": {
-            "prober": "p-1", "authority": "hdfs://nn:8020", "late_ms": 301_000, "failure": "connection refused",
         }}}),
-        json!({"probes_recovered": {"prober": "p-1", "authority": "hdfs://nn:8020"}}),
+        json!({"observation": {"probes_requested": {"batch": 4097, "by": by}}}),
+        json!({"batch": {"quality_requested": {"batch": 4097, "number": 1, "again_at": "2026-03-01T10:11:00Z"}}}),
+        json!({"batch": {"quality_sent": {"batch": 4097, "number": 1, "by": "p-1"}}}),
+        json!({"batch": {"quality_answered": {"batch": 4097, "allowed": false, "reason": "too few rows", "by": by}}}),
+        json!({"observation": {"third_party_reported": {
+            "report": {"code": "erp", "logical_time": FIRE[1], "ready": true}, "by": by,
+        }}}),
+        json!({"observation": {"third_party_evicted": {"upto": FIRE[1], "count": 500}}}),
+        json!({"observation": {"probes_late": {"report": {
+            "prober": "p-1", "authority": "hdfs://nn:8020", "late_ms": 301_000, "failure": "connection refused",
+        }}}}),
+        json!({"observation": {"probes_recovered": {"prober": "p-1", "authority": "hdfs://nn:8020"}}}),
     ]
 }
 
 fn rest() -> Vec<Value> {
-    let life = |name: &str| json!({name: {"worker": "w-1", "incarnation": "i-1"}});
+    let life = |name: &str| json!({"worker": {name: {"worker": "w-1", "incarnation": "i-1"}}});
     vec![
-        json!({"worker_registered": {
+        json!({"worker": {"registered": {
             "worker": "w-1", "incarnation": "i-1", "host": "node-7", "address": "10.0.0.7:7070",
             "slots": {"shell": 4, "noop": 100},
-        }}),
-        json!({"worker_measured": {
+        }}}),
+        json!({"worker": {"measured": {
             "worker": "w-1", "memory_total_mb": 64_000, "memory_free_mb": 1_200, "load_percent": 840,
             "overloaded": true,
-        }}),
-        life("worker_lost"),
-        life("worker_recovered"),
+        }}}),
+        life("lost"),
+        life("recovered"),
         life("lease_expired"),
-        json!({"worker_drained": {"worker": "w-1"}}),
-        json!({"worker_resumed": {"worker": "w-1"}}),
-        json!({"worker_unready": {"worker": "w-1", "incarnation": "i-1", "reason": "its disk is full"}}),
-        life("worker_ready"),
-        json!({"command_dead_lettered": {"offset": 41, "reason": "it is not JSON"}}),
-        json!({"timer_suspended": {"entity": "job/4096", "reason": "panicked"}}),
-        json!({"clock_set": {"now": FIRE[0]}}),
+        json!({"worker": {"drained": {"worker": "w-1"}}}),
+        json!({"worker": {"resumed": {"worker": "w-1"}}}),
+        json!({"worker": {"unready": {"worker": "w-1", "incarnation": "i-1", "reason": "its disk is full"}}}),
+        life("ready"),
+        json!({"partition": {"command_dead_lettered": {"offset": 41, "reason": "it is not JSON"}}}),
+        json!({"partition": {"timer_suspended": {"entity": "job/4096", "reason": "panicked"}}}),
+        json!({"partition": {"clock_set": {"now": FIRE[0]}}}),
     ]
 }

@@ -26,7 +26,7 @@ fn ids(reader: &mut FeedReader, most: usize) -> Vec<String> {
 
 /// What only shards tell one another.
 fn internal(number: u64) -> (u16, Value) {
-    (1, json!({"message_received": {"from": 0, "number": number}}))
+    (1, json!({"partition": {"message_received": {"from": 0, "number": number}}}))
 }
 
 /// Journals in which every third record has internal events in front, between and behind, and the last ones of each have
@@ -97,7 +97,7 @@ fn publisher_goes_on_behind_internal_events() {
         publish_to(&log, &[last]).unwrap();
         assert_eq!(published(&*log).len(), seen);
         let drained =
-            vec![internal(round), (1, json!({"worker_drained": {"worker": "w-1"}})), internal(round)];
+            vec![internal(round), (1, json!({"worker": {"drained": {"worker": "w-1"}}})), internal(round)];
         let last = owner.decide(drained);
         publish_to(&log, &[last]).unwrap();
         seen += 1;
@@ -125,7 +125,7 @@ fn cursor_moves_behind_internal_events() {
     assert!(looks > 1, "3,000 records were read at once");
     assert_eq!(*reader.cursor(), FeedCursor::after(log.log_id(), [(1, last)]));
     let cursor = FeedCursor::parse(&reader.cursor().to_string()).unwrap();
-    let drained = owner.decide(vec![internal(1), (1, json!({"worker_drained": {"worker": "w-1"}}))]);
+    let drained = owner.decide(vec![internal(1), (1, json!({"worker": {"drained": {"worker": "w-1"}}}))]);
     for reader in [&mut reader, &mut FeedReader::new(&*log, cursor).unwrap()] {
         let (_, event) = reader.next(LONG).unwrap().unwrap();
         assert_eq!((event.offset, event.index, event.kind), (drained, 1, "worker.drained"));
@@ -158,14 +158,15 @@ fn feed_begins_at_a_time() {
     let (mut first, mut second) = (Owner::claim(&*log, 0), Owner::claim(&*log, 1));
     first.decide(catalogue());
     second.decide(shard());
-    let drained = |owner: &mut Owner| owner.decide(vec![(1, json!({"worker_drained": {"worker": "w-1"}}))]);
+    let drained =
+        |owner: &mut Owner| owner.decide(vec![(1, json!({"worker": {"drained": {"worker": "w-1"}}}))]);
     let last_before = drained(&mut second);
     let since = second.now_ms + 1;
     // Of that time, and nothing for the feed to begin with.
     second.now_ms = since + 50;
     second.decide(vec![internal(1)]);
     first.now_ms = since + 100;
-    let defined = first.decide(vec![(0, json!({"key_revoked": {"app": "etl"}}))]);
+    let defined = first.decide(vec![(0, json!({"catalogue": {"key_revoked": {"app": "etl"}}}))]);
     let at = Timestamp::from_millisecond(since).unwrap();
     let cursor = FeedCursor::since(log.log_id(), at);
     let cursor = FeedCursor::parse(&cursor.to_string()).unwrap();
@@ -192,7 +193,7 @@ fn feed_after_the_end_has_only_what_comes() {
     let mut reader = FeedReader::new(&*log, FeedCursor::after(log.log_id(), records)).unwrap();
     assert!(reader.next(Duration::ZERO).unwrap().is_none());
     let mut owner = Owner::claim(&*log, 1);
-    let offset = owner.decide(vec![(1, serde_json::json!({"worker_drained": {"worker": "w-1"}}))]);
+    let offset = owner.decide(vec![(1, serde_json::json!({"worker": {"drained": {"worker": "w-1"}}}))]);
     let (_, event) = reader.next(LONG).unwrap().unwrap();
     assert_eq!((event.offset, event.kind, event.subject.as_str()), (offset, "worker.drained", "worker/w-1"));
 }
@@ -259,7 +260,7 @@ fn every_event_is_published_once_and_in_order() {
     assert_eq!(first.len(), expected(&*log).len());
     assert_eq!(first.iter().cloned().collect::<BTreeSet<_>>(), expected(&*log));
     let mut owner = Owner::claim(&*log, 1);
-    let more = owner.decide(vec![(1, serde_json::json!({"worker_drained": {"worker": "w-1"}}))]);
+    let more = owner.decide(vec![(1, serde_json::json!({"worker": {"drained": {"worker": "w-1"}}}))]);
     publish_to(&log, &[ends[0], more]).unwrap();
     let second = published(&*log);
     assert_eq!(second.len(), first.len() + 1);

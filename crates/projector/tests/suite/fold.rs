@@ -35,30 +35,31 @@ fn a_batch_is_shown_in_every_state_of_its_life() {
     assert_eq!((&*row.job_name, &*row.group_name, &*row.job_type), ("report", "demo", "noop"));
     assert_eq!(row.generated_at, owner.now_ms);
     let satisfied = json!({"batch": id(1), "parent": job(1), "logical_time": time(START_MS), "unmet": 0});
-    let row = shown(&mut owner, vec![json!({"dependency_satisfied": satisfied})]);
+    let row = shown(&mut owner, vec![json!({"batch": {"dependency_satisfied": satisfied}})]);
     assert_eq!((row.unmet, row.ready_at), (0, Some(owner.now_ms)));
     assert!(database.tables.dependencies(id(1)).unwrap()[0].met);
     let row = shown(&mut owner, vec![assigned(1, 1, 1)]);
     assert_eq!((row.state, row.token, row.worker_id.as_deref()), (1, Some(id(1)), Some("w-1")));
     let returned =
         json!({"batch": id(1), "token": id(1), "worker": "w-1", "reason": {"rejected": "no memory"}});
-    let row = shown(&mut owner, vec![json!({"assignment_returned": returned})]);
+    let row = shown(&mut owner, vec![json!({"batch": {"assignment_returned": returned}})]);
     assert_eq!((row.state, row.token, row.returned, &*row.message), (0, None, 1, "no memory"));
     let log_row = database.tables.assignment_returns(id(1)).unwrap().remove(0);
     assert_eq!((&*log_row.reason, log_row.assigned_at), ("rejected", Some(owner.now_ms - 7)));
     let row = shown(&mut owner, vec![assigned(1, 2, 1), granted(1, 2)]);
     assert_eq!((row.state, row.attempts, row.started_at), (2, 1, None), "granted is not started");
-    let row = shown(&mut owner, vec![json!({"attempt_started": {"batch": id(1), "token": id(2)}})]);
+    let row = shown(&mut owner, vec![json!({"attempt": {"started": {"batch": id(1), "token": id(2)}}})]);
     let started = owner.now_ms;
     assert_eq!((row.state, row.attempts, row.started_at), (2, 1, Some(started)));
-    let retry = json!({"retry_scheduled": {"batch": id(1), "attempt": 2, "at": time(START_MS + 99)}});
+    let retry =
+        json!({"batch": {"retry_scheduled": {"batch": id(1), "attempt": 2, "at": time(START_MS + 99)}}});
     let row = shown(&mut owner, vec![ended(1, 2, 1, "failed"), retry]);
     assert_eq!((row.state, row.retry_at, row.result), (0, Some(START_MS + 99), None));
-    let row = shown(&mut owner, vec![json!({"retry_due": {"batch": id(1)}})]);
+    let row = shown(&mut owner, vec![json!({"batch": {"retry_due": {"batch": id(1)}}})]);
     assert_eq!(row.retry_at, None);
-    let kill = json!({"kill_requested": {
+    let kill = json!({"attempt": {"kill_requested": {
         "batch": id(1), "token": id(3), "by": {"app": "etl", "user": "ann"}, "reason": "late",
-    }});
+    }}});
     let row = shown(&mut owner, vec![assigned(1, 3, 2), granted(1, 3), kill]);
     assert_eq!((row.killed_by.as_deref(), row.kill_requested_at), (Some("etl/ann"), Some(owner.now_ms)));
     let row = shown(&mut owner, vec![ended(1, 3, 2, "killed"), finished(1, "killed")]);
@@ -81,23 +82,23 @@ fn definitions_keys_and_workers_are_shown_as_they_are_now() {
     let mut changed = definition(job(2), "report", json!([]));
     changed["version"] = json!(2);
     first.decide(vec![
-        (0, json!({"job_defined": {"definition": changed, "enabled": false}})),
-        (0, json!({"job_deleted": {"job": job(1)}})),
-        (0, json!({"key_revoked": {"app": "etl"}})),
+        (0, json!({"job": {"defined": {"definition": changed, "enabled": false}}})),
+        (0, json!({"job": {"deleted": {"job": job(1)}}})),
+        (0, json!({"catalogue": {"key_revoked": {"app": "etl"}}})),
         (
             0,
-            json!({"key_defined": {"app": "ops", "hash": "ee", "role": "super_administrator", "groups": []}}),
+            json!({"catalogue": {"key_defined": {"app": "ops", "hash": "ee", "role": "super_administrator", "groups": []}}}),
         ),
     ]);
     second.decide(vec![
-        (1, json!({"job_submitted": {"definition": definition(id(5), "once", json!([{"job": id(4)}]))}})),
+        (1, json!({"job": {"submitted": {"definition": definition(id(5), "once", json!([{"job": id(4)}]))}}})),
         (1, generated(5, id(5), json!([]))),
-        (1, json!({"worker_registered": {
+        (1, json!({"worker": {"registered": {
             "worker": "w-1", "incarnation": "i-2", "host": "node", "address": "127.0.0.1:3", "slots": {"shell": 1},
-        }})),
-        (1, json!({"worker_lost": {"worker": "w-1", "incarnation": "i-2"}})),
-        (1, json!({"worker_drained": {"worker": "w-1"}})),
-        (1, json!({"command_dead_lettered": {"offset": 4, "reason": "not JSON"}})),
+        }}})),
+        (1, json!({"worker": {"lost": {"worker": "w-1", "incarnation": "i-2"}}})),
+        (1, json!({"worker": {"drained": {"worker": "w-1"}}})),
+        (1, json!({"partition": {"command_dead_lettered": {"offset": 4, "reason": "not JSON"}}})),
     ]);
     let database = Database::new();
     project(&log, &database);
@@ -169,7 +170,7 @@ fn tables_say_who_asked() {
     let defined = |n: i64, version: i64| {
         let mut definition = definition(job(n), "load", json!([]));
         definition["version"] = json!(version);
-        json!({"shard": 0, "event": {"job_defined": {"definition": definition, "enabled": version < 3}}})
+        json!({"shard": 0, "event": {"job": {"defined": {"definition": definition, "enabled": version < 3}}}})
     };
     let event = |event: serde_json::Value| json!({"shard": 0, "event": event});
     let calendar = json!({"version": 4, "spec": {"name": "fixture", "holidays": ["2026-01-01"]}});
@@ -181,17 +182,17 @@ fn tables_say_who_asked() {
     };
     let first = decide(
         vec![command(1, "etl", 1), command(2, "ops", 1)],
-        vec![defined(1, 1), event(json!({"calendar_defined": {"calendar": calendar}}))],
+        vec![defined(1, 1), event(json!({"catalogue": {"calendar_defined": {"calendar": calendar}}}))],
     );
-    let advanced = event(json!({"apply_advanced": {"apply": "a", "done": 1, "by": by("big")}}));
+    let advanced = event(json!({"apply": {"advanced": {"apply": "a", "done": 1, "by": by("big")}}}));
     decide(vec![timer(2)], vec![defined(1, 2), advanced]);
     let off = decide(vec![command(3, "ops", 1)], vec![defined(1, 3)]);
-    let received = event(json!({"message_received": {"from": 1, "number": 1}}));
+    let received = event(json!({"partition": {"message_received": {"from": 1, "number": 1}}}));
     let decided = json!({"question": 1, "outcome": {"answered": "done"}, "by": by("gone")});
     let deleted = vec![
         received,
-        event(json!({"job_deleted": {"job": job(1)}})),
-        event(json!({"deletion_decided": decided})),
+        event(json!({"job": {"deleted": {"job": job(1)}}})),
+        event(json!({"deletion": {"decided": decided}})),
     ];
     let database = Database::new();
     project(&log, &database);
@@ -218,10 +219,10 @@ fn dead_letters_are_closed_by_what_becomes_of_them() {
     owner.decide(shard());
     let fire = format!("job/{}", job(1));
     owner.decide(vec![
-        (1, json!({"command_dead_lettered": {"offset": 4, "reason": "bad"}})),
-        (1, json!({"command_dead_lettered": {"offset": 5, "reason": "bad"}})),
-        (1, json!({"timer_suspended": {"entity": fire, "reason": "panic"}})),
-        (1, json!({"timer_suspended": {"entity": "batch/7", "reason": "panic"}})),
+        (1, json!({"partition": {"command_dead_lettered": {"offset": 4, "reason": "bad"}}})),
+        (1, json!({"partition": {"command_dead_lettered": {"offset": 5, "reason": "bad"}}})),
+        (1, json!({"partition": {"timer_suspended": {"entity": fire, "reason": "panic"}}})),
+        (1, json!({"partition": {"timer_suspended": {"entity": "batch/7", "reason": "panic"}}})),
     ]);
     let database = Database::new();
     let open = || {
@@ -232,9 +233,15 @@ fn dead_letters_are_closed_by_what_becomes_of_them() {
     };
     assert_eq!(open(), ["4", "5", fire.as_str(), "batch/7"]);
     let next = json!({"at": time(START_MS), "logical_time": time(START_MS)});
-    owner.decide(vec![(1, json!({"job_switch_replicated": {"job": job(1), "enabled": false}}))]);
+    owner.decide(vec![(
+        1,
+        json!({"replication": {"job_switch_replicated": {"job": job(1), "enabled": false}}}),
+    )]);
     assert_eq!(open().len(), 4, "switched off, it does not run");
-    owner.decide(vec![(1, json!({"job_switch_replicated": {"job": job(1), "enabled": true, "next": next}}))]);
+    owner.decide(vec![(
+        1,
+        json!({"replication": {"job_switch_replicated": {"job": job(1), "enabled": true, "next": next}}}),
+    )]);
     let again = |offset: u64, outcome: serde_json::Value| {
         let request = tidemill_model::RequestId::redrive(offset, "ab");
         let source = json!({"command": {"offset": 9, "request": request, "actor": {"app": "ops"}}});

@@ -108,19 +108,19 @@ fn place(user: &str) -> Place {
 
 fn created(executor: Value) -> Value {
     let spec = json!({"executor": executor, "when": {"once": {"start": "2026-03-01T10:00:00.000Z"}}});
-    json!({"task_created": {"task": 4097, "spec": spec}})
+    json!({"task": {"created": {"task": 4097, "spec": spec}}})
 }
 
 fn grant(kind: &str, user: &str) -> Value {
     let mut grant = json!({"grant": 4097, "task": 4097, "start": "2026-03-01T10:00:00.000Z", "user": user});
     let more = match kind {
-        "task_granted" => json!({"version": 1}),
-        "task_completed" => json!({"result": "ok"}),
+        "granted" => json!({"version": 1}),
+        "completed" => json!({"result": "ok"}),
         "grant_returned" => json!({"by": {"app": "test"}}),
         _ => json!({}),
     };
     grant.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    json!({kind: grant})
+    json!({"task": {kind: grant}})
 }
 
 /// PUL-9, E5: whatever may make something due ends the hints that say otherwise, those of whom it concerns, within a
@@ -132,14 +132,14 @@ fn facts_end_the_hints_of_those_whom_they_concern() {
     for (fact, ends_ann, ends_bob) in [
         (group, true, true),
         (created(json!({"user": "ann"})), true, false),
-        (grant("task_granted", "ann"), true, false),
-        (grant("task_completed", "ann"), true, false),
+        (grant("granted", "ann"), true, false),
+        (grant("completed", "ann"), true, false),
         (grant("grant_returned", "ann"), true, true),
         (grant("grant_expired", "ann"), true, true),
-        (json!({"users_replicated": {"users": ["ann"]}}), true, false),
-        (json!({"user_detached": {"user": "ann"}}), true, false),
-        (json!({"user_attached": {"user": "ann"}}), true, false),
-        (json!({"task_deleted": {"task": 4097}}), false, false),
+        (json!({"replication": {"users_replicated": {"users": ["ann"]}}}), true, false),
+        (json!({"transfer": {"user_detached": {"user": "ann"}}}), true, false),
+        (json!({"transfer": {"user_attached": {"user": "ann"}}}), true, false),
+        (json!({"task": {"deleted": {"task": 4097}}}), false, false),
     ] {
         let life = kept.prepared("ann");
         kept.prepared("bob");
@@ -156,7 +156,7 @@ fn facts_end_the_hints_of_those_whom_they_concern() {
             }
         }
         // Folded, and still there.
-        kept.owner.decide(vec![(SHARD, grant("task_granted", "zoe"))]);
+        kept.owner.decide(vec![(SHARD, grant("granted", "zoe"))]);
         let begun_at = Instant::now();
         while kept.look("zoe").user_mark < Some(offset + 1) {
             assert!(begun_at.elapsed() < PATIENCE);
@@ -174,7 +174,7 @@ fn other_groups_keep_their_hints() {
     let mut kept = Kept::new();
     kept.prepared("ann");
     kept.owner.decide(vec![(SHARD + 2, created(json!({"group": "other"})))]);
-    kept.owner.decide(vec![(SHARD, grant("task_granted", "zoe"))]);
+    kept.owner.decide(vec![(SHARD, grant("granted", "zoe"))]);
     kept.until("zoe", "it is folded", |look| look.user_mark.is_some());
     assert!(kept.until("ann", "a life holds", |look| look.life.is_some()).counting(0).is_some());
 }
@@ -331,12 +331,12 @@ fn verify_names_hints_that_mislead() {
         tidemill_model::Timestamp::from(jiff::Timestamp::now()) + jiff::SignedDuration::from_secs(3_600);
     let once = |executor: Value| {
         let spec = json!({"executor": executor, "when": {"once": {"start": start}}});
-        (SHARD, json!({"task_created": {"task": 4097, "spec": spec}}))
+        (SHARD, json!({"task": {"created": {"task": 4097, "spec": spec}}}))
     };
     kept.owner.now_ms = jiff::Timestamp::now().as_millisecond();
     let life = kept.until("ann", "a life holds", |look| look.life.is_some()).life.unwrap();
-    let group = json!({"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}});
-    let users = json!({"users_replicated": {"users": ["ann", "bob", "cid", "dan"]}});
+    let group = json!({"replication": {"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}}});
+    let users = json!({"replication": {"users_replicated": {"users": ["ann", "bob", "cid", "dan"]}}});
     let first = kept.owner.decide(vec![(SHARD, group), (SHARD, users), once(json!({"group": "demo"}))]);
     let offset = kept.owner.decide(Vec::new());
     let keep = |user: &str, life: &Life, offset: u64, until: tidemill_model::Timestamp| {

@@ -19,26 +19,26 @@ fn spec(executor: Value, times: u32) -> Value {
 }
 
 fn created(task: i64, times: u32) -> Value {
-    json!({"task_created": {"task": id(task), "spec": spec(json!({"group": "demo"}), times)}})
+    json!({"task": {"created": {"task": id(task), "spec": spec(json!({"group": "demo"}), times)}}})
 }
 
 fn granted(task: i64, grant: i64, start: i64, user: &str) -> Value {
-    json!({"task_granted": {
+    json!({"task": {"granted": {
         "grant": id(grant), "task": id(task), "version": 1, "start": time(start), "user": user,
-    }})
+    }}})
 }
 
 fn ends(kind: &str, task: i64, grant: i64, start: i64) -> Value {
     let mut end = json!({"grant": id(grant), "task": id(task), "start": time(start), "user": "ann"});
     match kind {
-        "task_completed" => end["result"] = json!("6 words"),
+        "completed" => end["result"] = json!("6 words"),
         "grant_returned" => {
             end["by"] = json!({"app": "etl", "user": "ann"});
             end["reason"] = json!("away");
         }
         _ => {}
     }
-    json!({ kind: end })
+    json!({"task": {kind: end}})
 }
 
 fn task_row(database: &Database, task: i64) -> PullTaskRow {
@@ -71,8 +71,7 @@ fn ledgers_count_what_becomes_of_grants() {
     assert_eq!((&*row.executor_kind, &*row.executor, &*row.group_name), ("group", "demo", "demo"));
     let (row, _) = shown(vec![granted(1, 2, START_MS, "ann"), granted(1, 3, START_MS, "bob")]);
     assert_eq!(counted(&row), [2, 2, 0, 0, 0]);
-    let (row, now) =
-        shown(vec![ends("task_completed", 1, 2, START_MS), ends("grant_returned", 1, 3, START_MS)]);
+    let (row, now) = shown(vec![ends("completed", 1, 2, START_MS), ends("grant_returned", 1, 3, START_MS)]);
     assert_eq!(counted(&row), [2, 0, 1, 1, 0]);
     let (row, _) = shown(vec![
         granted(1, 4, START_MS, "bob"),
@@ -96,9 +95,8 @@ fn ledgers_count_what_becomes_of_grants() {
     let of_ann =
         PullGrantFilter { user: Some("ann".into()), state: Some("live".into()), ..Default::default() };
     assert_eq!(grants(of_ann).iter().map(|row| row.id).collect::<Vec<_>>(), [id(5)]);
-    let changed =
-        json!({"task_changed": {"task": id(1), "version": 2, "spec": spec(json!({"group": "demo"}), 9)}});
-    let (row, now) = shown(vec![changed, json!({"task_deleted": {"task": id(1)}})]);
+    let changed = json!({"task": {"changed": {"task": id(1), "version": 2, "spec": spec(json!({"group": "demo"}), 9)}}});
+    let (row, now) = shown(vec![changed, json!({"task": {"deleted": {"task": id(1)}}})]);
     assert_eq!((row.version, row.dispatch_times, counted(&row)), (2, 9, [4, 1, 1, 1, 1]));
     assert_eq!((&*row.state, row.changed_at, row.ended_at), ("deleted", Some(now), Some(now)));
 }
@@ -110,33 +108,36 @@ fn a_task_goes_with_its_user() {
     let (mut first, mut second) = (Owner::claim(&*log, 0), Owner::claim(&*log, 1));
     first.decide(catalogue());
     first.decide(vec![
-        (0, json!({"group_defined": {"group": 2, "name": "other", "shard": 2, "worker_key": "aa", "settings": {}}})),
-        (0, json!({"users_assigned": {"group": "demo", "shard": 1, "users": ["ann", "bob"]}})),
-        (2, json!({"group_replicated": {"group": 2, "name": "other", "worker_key": "aa", "settings": {}}})),
+        (0, json!({"catalogue": {"group_defined": {"group": 2, "name": "other", "shard": 2, "worker_key": "aa", "settings": {}}}})),
+        (0, json!({"catalogue": {"users_assigned": {"group": "demo", "shard": 1, "users": ["ann", "bob"]}}})),
+        (2, json!({"replication": {"group_replicated": {"group": 2, "name": "other", "worker_key": "aa", "settings": {}}}})),
     ]);
     second.decide(shard());
     let own = spec(json!({"user": "ann"}), 2);
     second.decide(vec![
-        (1, json!({"task_created": {"task": id(1), "spec": own}})),
+        (1, json!({"task": {"created": {"task": id(1), "spec": own}}})),
         (1, granted(1, 2, START_MS, "ann")),
-        (1, ends("task_completed", 1, 2, START_MS)),
+        (1, ends("completed", 1, 2, START_MS)),
         (1, granted(1, 3, 0, "ann")),
-        (1, ends("task_completed", 1, 3, 0)),
+        (1, ends("completed", 1, 3, 0)),
     ]);
     let totals = json!({"taken": 2, "live": 0, "completed": 2, "returned": 0, "expired": 0});
     let kept =
         json!({"start": time(START_MS), "taken": 1, "live": 0, "completed": 1, "returned": 0, "expired": 0});
     let tasks = json!([{"task": id(1), "version": 1, "spec": own, "totals": totals, "occurrences": [kept]}]);
-    first.decide(vec![(0, json!({"user_move_requested": {"user": "ann", "from": 1, "to": "other"}}))]);
-    second.decide(vec![(1, json!({"user_detached": {"user": "ann", "tasks": tasks}}))]);
+    first.decide(vec![(
+        0,
+        json!({"catalogue": {"user_move_requested": {"user": "ann", "from": 1, "to": "other"}}}),
+    )]);
+    second.decide(vec![(1, json!({"transfer": {"user_detached": {"user": "ann", "tasks": tasks}}}))]);
     let database = Database::new();
     project(&log, &database);
     assert!(database.tables.pull_user("ann").unwrap().unwrap().moving);
     assert_eq!(&*task_row(&database, 1).state, "released");
 
     first.decide(vec![
-        (0, json!({"user_moved": {"user": "ann", "from": 1, "to": "other", "shard": 2, "tasks": tasks}})),
-        (2, json!({"user_attached": {"user": "ann", "tasks": tasks}})),
+        (0, json!({"catalogue": {"user_moved": {"user": "ann", "from": 1, "to": "other", "shard": 2, "tasks": tasks}}})),
+        (2, json!({"transfer": {"user_attached": {"user": "ann", "tasks": tasks}}})),
     ]);
     project(&log, &database);
     let user = database.tables.pull_user("ann").unwrap().unwrap();
@@ -166,7 +167,7 @@ fn lives(count: i64, seed: u64) -> Vec<Vec<(u16, Value)>> {
         while live.len() > 4 || (!live.is_empty() && dice.below(2) == 0) {
             let (task, grant, start) =
                 live.remove(usize::try_from(dice.below(2)).unwrap().min(live.len() - 1));
-            let kinds = ["task_completed", "grant_returned", "grant_expired"];
+            let kinds = ["completed", "grant_returned", "grant_expired"];
             let kind = kinds[usize::try_from(dice.below(3)).unwrap()];
             decision.push((1, ends(kind, task, grant, start)));
         }
@@ -232,7 +233,7 @@ fn what_is_old_and_over_leaves_the_tables() {
     owner.decide(vec![
         (1, created(1, 9)),
         (1, created(2, 9)),
-        (1, json!({"task_created": {"task": id(3), "spec": rotating}})),
+        (1, json!({"task": {"created": {"task": id(3), "spec": rotating}}})),
         (1, granted(1, 11, START_MS, "ann")),
         (1, granted(1, 12, START_MS, "bob")),
         (1, granted(2, 13, START_MS, "cleo")),
@@ -240,13 +241,13 @@ fn what_is_old_and_over_leaves_the_tables() {
         (1, granted(3, 15, START_MS + 300_000, "emil")),
     ]);
     owner.decide(vec![
-        (1, ends("task_completed", 1, 11, START_MS)),
+        (1, ends("completed", 1, 11, START_MS)),
         (1, ends("grant_returned", 1, 12, START_MS)),
         (1, ends("grant_expired", 3, 14, START_MS)),
     ]);
     let first = owner.now_ms;
     owner.now_ms += 10 * DAY_MS;
-    owner.decide(vec![(1, granted(2, 16, START_MS, "fee")), (1, ends("task_completed", 2, 16, START_MS))]);
+    owner.decide(vec![(1, granted(2, 16, START_MS, "fee")), (1, ends("completed", 2, 16, START_MS))]);
     project(&log, &database);
     let shown = || {
         let grants =
@@ -278,7 +279,7 @@ fn what_is_old_and_over_leaves_the_tables() {
 
     // Forgotten by the owner: but of task 2 somebody still has a grant.
     let forgotten =
-        json!({"tasks_purged": {"before": time(START_MS + DAY_MS), "tasks": [id(1), id(2), id(3)]}});
+        json!({"task": {"purged": {"before": time(START_MS + DAY_MS), "tasks": [id(1), id(2), id(3)]}}});
     owner.decide(vec![(1, forgotten)]);
     project(&log, &database);
     assert_eq!(purged(), 0, "tables that are rebuilt lack the same");
@@ -289,8 +290,8 @@ fn what_is_old_and_over_leaves_the_tables() {
 
     // Late, but live until then: now it is over as well.
     owner.decide(vec![
-        (1, ends("task_completed", 2, 13, START_MS)),
-        (1, ends("task_completed", 3, 15, START_MS + 300_000)),
+        (1, ends("completed", 2, 13, START_MS)),
+        (1, ends("completed", 3, 15, START_MS + 300_000)),
     ]);
     run_for_a_moment(&log, &database, &mut owner);
     assert_eq!(shown(), left);
@@ -325,9 +326,8 @@ fn versions_of_tasks_stay_while_they_are_young() {
     let mut owner = Owner::claim(&*log, 0);
     owner.decide(catalogue());
     owner.decide(shard());
-    let changed =
-        json!({"task_changed": {"task": id(1), "version": 2, "spec": spec(json!({"group": "demo"}), 9)}});
-    owner.decide(vec![(1, created(1, 3)), (1, changed), (1, json!({"task_deleted": {"task": id(1)}}))]);
+    let changed = json!({"task": {"changed": {"task": id(1), "version": 2, "spec": spec(json!({"group": "demo"}), 9)}}});
+    owner.decide(vec![(1, created(1, 3)), (1, changed), (1, json!({"task": {"deleted": {"task": id(1)}}}))]);
     let database = Database::new();
     project(&log, &database);
     let generation = database.tables.active().unwrap().unwrap().number;

@@ -157,7 +157,7 @@ fn verify_finds_the_same_within_any_bounds() {
         let spec = json!({
             "executor": {"group": "demo"}, "when": {"every_minutes": {"n": 5, "start": time(START_MS)}}, "dispatch_times": 9,
         });
-        (1, json!({"task_created": {"task": id(1000 + n), "spec": spec}}))
+        (1, json!({"task": {"created": {"task": id(1000 + n), "spec": spec}}}))
     };
     second.decide((0..7).map(task).collect());
     let database = Database::new();

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tidemill_log::{Chain, From, Kind, Log, Topic};
-use tidemill_model::{Envelope, Event, GroupName, ShardId};
+use tidemill_model::{CatalogueEvent, Envelope, Event, GroupName, ShardId};
 
 use crate::failure::{Done, Failure};
 
@@ -25,7 +25,9 @@ pub(crate) struct Group {
 /// What the catalogue's journal says of a group at this moment.
 pub(crate) fn find(log: &dyn Log, name: &GroupName) -> Done<Option<Group>> {
     newest(log, &format!("group {name}"), |event| match event {
-        Event::GroupDefined { name: defined, shard, worker_key, .. } if defined == *name => {
+        Event::Catalogue(CatalogueEvent::GroupDefined { name: defined, shard, worker_key, .. })
+            if defined == *name =>
+        {
             Some(Group { shard, worker_key })
         }
         _ => None,
@@ -35,8 +37,8 @@ pub(crate) fn find(log: &dyn Log, name: &GroupName) -> Done<Option<Group>> {
 /// The hash of an application's secret, as the catalogue's journal has it at this moment.
 pub(crate) fn key_hash(log: &dyn Log, wanted: &str) -> Done<Option<String>> {
     let found = newest(log, &format!("key {wanted}"), |event| match event {
-        Event::KeyDefined { app, hash, .. } if app == wanted => Some(Some(hash)),
-        Event::KeyRevoked { app } if app == wanted => Some(None),
+        Event::Catalogue(CatalogueEvent::KeyDefined { app, hash, .. }) if app == wanted => Some(Some(hash)),
+        Event::Catalogue(CatalogueEvent::KeyRevoked { app }) if app == wanted => Some(None),
         _ => None,
     })?;
     Ok(found.flatten())

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::SignedDuration;
 use serde_json::Value;
 use tidemill_log::{Chain, From, Kind, Readers, SqliteConfig, SqliteLog, Topic};
-use tidemill_model::{Envelope, Event, JobId, SkipReason, Timestamp};
+use tidemill_model::{BatchEvent, Envelope, Event, JobEvent, JobId, ScheduleEvent, SkipReason, Timestamp};
 
 const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -130,16 +130,16 @@ fn journal(data: &Path) -> [Times; 3] {
 
 fn follow(times: &mut [Times; 3], event: &Event, epoch: u64) {
     match event {
-        Event::JobDefined { definition, .. } => {
+        Event::Job(JobEvent::Defined { definition, .. }) => {
             let index = ["all", "latest", "none"].iter().position(|name| *name == definition.name.as_str());
             times[index.unwrap()].id = Some(definition.id);
         }
-        Event::BatchGenerated { job, logical_time, .. } => {
+        Event::Batch(BatchEvent::Generated { job, logical_time, .. }) => {
             let times = of(times, *job);
             let list = if epoch == 1 { &mut times.before } else { &mut times.after };
             list.push(*logical_time);
         }
-        Event::ScheduleSkipped { job, from, to, count, reason, .. } => {
+        Event::Schedule(ScheduleEvent::Skipped { job, from, to, count, reason, .. }) => {
             let skipped = seconds(*from, *to);
             assert_eq!((*reason, *count), (SkipReason::Policy, skipped.len() as u64));
             of(times, *job).skipped.extend(skipped);

@@ -6,7 +6,7 @@ use crate::facts::facts;
 use crate::server::{Server, run_job, text, until};
 use serde_json::{Value, json};
 use tidemill_log::SqliteView;
-use tidemill_model::Event;
+use tidemill_model::{Event, PermitEvent};
 
 fn is(server: &Server, batch: &str, state: &str) -> Value {
     let look = || Some(server.json(&["batch", "show", batch])).filter(|found| found["state"] == state);
@@ -79,7 +79,7 @@ fn a_rate_spaces_starts() {
         let batches = [0, 1].map(|_| run_job(&server, &format!("default/{job}")));
         batches.iter().for_each(|batch| drop(is(&server, batch, "finished")));
         let starts = |event: &Event| match event {
-            Event::PermitsGranted { permits, .. } => *permits != 0,
+            Event::Permit(PermitEvent::Granted { permits, .. }) => *permits != 0,
             _ => true,
         };
         let facts = facts(&SqliteView::open(&dir.path().join("log")).unwrap());

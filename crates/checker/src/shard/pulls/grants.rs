@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use tidemill_log::Hash;
-use tidemill_model::{Event, GrantId, TaskId, Timestamp, UserName};
+use tidemill_model::{Event, GrantId, TaskEvent, TaskId, Timestamp, UserName};
 
 use super::due::is_done;
 use super::members::Last;
@@ -18,7 +18,9 @@ impl Pulls {
     /// `one_live_grant_per_user`, `tasks_granted_only_when_due`, `plain_tasks_once_per_user`, `earliest_task_first`,
     /// `stock_never_below_zero`, `grant_leases_kept`.
     pub(super) fn granted(&mut self, at: &At<'_>, event: &Event, rules: Rules, found: &mut Findings) {
-        let Event::TaskGranted { grant, task: id, version, start, user, expires_at, next } = event else {
+        let Event::Task(TaskEvent::Granted { grant, task: id, version, start, user, expires_at, next }) =
+            event
+        else {
             return;
         };
         if let Some(held) = self.members.get(user).and_then(|member| member.live) {

@@ -16,7 +16,9 @@ mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::{Event, GrantId, GroupSettings, TaskId, Timestamp, UserName};
+use tidemill_model::{
+    Event, GrantId, GroupSettings, ReplicationEvent, TaskEvent, TaskId, Timestamp, TransferEvent, UserName,
+};
 
 use self::members::Member;
 use self::tasks::Task;
@@ -104,40 +106,46 @@ impl Shard {
     pub(super) fn pull_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         let rules = self.pull_rules(at);
         match event {
-            Event::TaskCreated { task, .. } => {
+            Event::Task(TaskEvent::Created { task, .. }) => {
                 self.minted_ids_grow(at, "task", (task.0, task.shard()), found);
             }
-            Event::TaskGranted { grant, .. } => {
+            Event::Task(TaskEvent::Granted { grant, .. }) => {
                 self.minted_ids_grow(at, "grant", (grant.0, grant.shard()), found);
             }
             _ => {}
         }
         let pulls = &mut self.pulls;
         match event {
-            Event::UsersReplicated { users } => pulls.users_replicated(at, users, found),
-            Event::UserAttached { user, history, tasks } => {
+            Event::Replication(ReplicationEvent::UsersReplicated { users }) => {
+                pulls.users_replicated(at, users, found)
+            }
+            Event::Transfer(TransferEvent::UserAttached { user, history, tasks }) => {
                 pulls.user_attached(at, user, (history, tasks), found);
             }
-            Event::UserDetached { user, history, tasks } => {
+            Event::Transfer(TransferEvent::UserDetached { user, history, tasks }) => {
                 pulls.user_detached(at, user, (history, tasks), found);
             }
-            Event::UserDetachRejected { user, .. } => pulls.user_detach_rejected(at, user, found),
-            Event::TaskCreated { task, spec } => pulls.created(at, *task, spec, (rules, found)),
-            Event::TaskChanged { task, version, spec } => {
+            Event::Transfer(TransferEvent::UserDetachRejected { user, .. }) => {
+                pulls.user_detach_rejected(at, user, found)
+            }
+            Event::Task(TaskEvent::Created { task, spec }) => pulls.created(at, *task, spec, (rules, found)),
+            Event::Task(TaskEvent::Changed { task, version, spec }) => {
                 pulls.changed(at, *task, (*version, spec), (rules, found));
             }
-            Event::TaskDeleted { task } => pulls.deleted(at, *task, found),
-            Event::TaskGranted { .. } => pulls.granted(at, event, rules, found),
-            Event::TaskCompleted { grant, task, start, user, result } => {
+            Event::Task(TaskEvent::Deleted { task }) => pulls.deleted(at, *task, found),
+            Event::Task(TaskEvent::Granted { .. }) => pulls.granted(at, event, rules, found),
+            Event::Task(TaskEvent::Completed { grant, task, start, user, result }) => {
                 pulls.completed(at, (*grant, *task, *start, user), result, found);
             }
-            Event::GrantReturned { grant, task, start, user, .. } => {
+            Event::Task(TaskEvent::GrantReturned { grant, task, start, user, .. }) => {
                 pulls.given_back(at, (*grant, *task, *start, user), false, found);
             }
-            Event::GrantExpired { grant, task, start, user } => {
+            Event::Task(TaskEvent::GrantExpired { grant, task, start, user }) => {
                 pulls.given_back(at, (*grant, *task, *start, user), true, found);
             }
-            Event::TasksPurged { before, tasks } => pulls.purged(at, *before, tasks, (rules, found)),
+            Event::Task(TaskEvent::Purged { before, tasks }) => {
+                pulls.purged(at, *before, tasks, (rules, found))
+            }
             _ => {}
         }
     }
@@ -145,7 +153,7 @@ impl Shard {
     /// When the lease of the grant at hand is over.
     pub(super) fn grant_due(&self, event: &Event) -> Option<Timestamp> {
         match event {
-            Event::GrantExpired { grant, .. } => self.pulls.grants.get(grant)?.expires_at,
+            Event::Task(TaskEvent::GrantExpired { grant, .. }) => self.pulls.grants.get(grant)?.expires_at,
             _ => None,
         }
     }

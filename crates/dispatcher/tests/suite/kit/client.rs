@@ -85,7 +85,7 @@ impl Client {
         let reply = self.ask(ShardId::CATALOGUE, command);
         let Outcome::Answered(Answer::Group { shard, .. }) = reply.outcome else { panic!("{reply:?}") };
         let log = Arc::clone(&self.log);
-        let known = |history: &History| history.count("group_replicated") > 0;
+        let known = |history: &History| history.count("group.replicated") > 0;
         History::until(&log, shard.partition(log.partitions(Topic::Journal)), "the group is known", known);
         shard
     }

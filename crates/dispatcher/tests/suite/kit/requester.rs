@@ -8,7 +8,8 @@ use tidemill_engine::Effect;
 use tidemill_log::{Frame, Genesis, Hash, Head, LogId, Record};
 use tidemill_model::{
     Actor, AttemptOutcome, AttemptResult, Command, CommandRecord, Envelope, Event, GroupSettings, Heartbeat,
-    Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, StartRequest, Timestamp, Token, WorkerId,
+    Incarnation, InstanceId, JobId, Nonce, ReplicationEvent, RequestId, ShardId, StartRequest, Timestamp,
+    Token, WorkerId,
 };
 
 use super::journal::{History, kind_of};
@@ -227,7 +228,7 @@ impl Requester {
         self.settle();
         let history = self.history();
         let received = history.events().filter_map(|event| match event {
-            Event::JobReplicated { definition, .. } => Some(definition.id),
+            Event::Replication(ReplicationEvent::JobReplicated { definition, .. }) => Some(definition.id),
             _ => None,
         });
         received.last().expect("the group's shard knows the job")

@@ -64,7 +64,7 @@ pub fn batches_live_through_the_log_and_stop_hands_over(cluster: Cluster) {
     owner.stop().unwrap();
     let history = History::now(&log, journal_of(&log, shard));
     history.assert_nothing_twice();
-    for kind in ["batch_generated", "batch_assigned", "start_granted", "attempt_started", "attempt_finished"]
+    for kind in ["batch.generated", "batch.assigned", "start.granted", "attempt.started", "attempt.finished"]
     {
         assert_eq!(history.count(kind), 100, "{kind}");
     }
@@ -108,7 +108,7 @@ pub fn restart_in_the_middle_does_nothing_twice(mut cluster: Cluster) {
     owner.stop().unwrap();
     let history = History::now(&log, journal_of(&log, shard));
     history.assert_nothing_twice();
-    assert_eq!((history.finished(), history.count("batch_generated")), (300, 300));
+    assert_eq!((history.finished(), history.count("batch.generated")), (300, 300));
     assert_eq!(history.records[..before.records.len()], before.records[..], "history is never rewritten");
     assert_eq!(memory.runs.lock().unwrap().len(), 300, "no batch ran under a second token");
 }
@@ -227,7 +227,7 @@ pub fn poison_is_set_aside_with_its_raw_record(cluster: Cluster) {
     let raw: serde_json::Value = serde_json::from_str(found[0]["record"].as_str().unwrap()).unwrap();
     assert_eq!(raw["request"], request.as_str());
     assert_eq!((&found[1]["record"], &found[2]["record"]), (&"{\"not\": a command".into(), &"ff00".into()));
-    assert_eq!(History::now(&log, partition).count("command_dead_lettered"), 3);
+    assert_eq!(History::now(&log, partition).count("command.dead_lettered"), 3);
     owner.stop().unwrap();
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Event, JobDefinition, JobSkip, Mapping, Rejection, ReportedRun, RerunDefinition, RerunId, RerunOnly,
-    RerunOrder, RerunResult, RerunScope, RunsQuery, ShardId, ShardMessage, SkippedJob, SkippedTimes,
-    TimesSkip, Timestamp,
+    Event, JobDefinition, JobSkip, Mapping, Rejection, ReportedRun, RerunDefinition, RerunEvent, RerunId,
+    RerunOnly, RerunOrder, RerunResult, RerunScope, RunsQuery, ShardId, ShardMessage, SkippedJob,
+    SkippedTimes, TimesSkip, Timestamp,
 };
 
 use super::spec::{times_within, too_many_batches};
@@ -60,19 +60,27 @@ impl Catalogue {
         let upto = u32::try_from(at).unwrap_or(u32::MAX);
         if asked.is_empty() {
             let (shard, asked) = (ShardId::CATALOGUE, Vec::new());
-            return vec![Event::RunsQueried { rerun: id, part: rerun.parts + 1, shard, asked, upto }];
+            return vec![Event::Rerun(RerunEvent::RunsQueried {
+                rerun: id,
+                part: rerun.parts + 1,
+                shard,
+                asked,
+                upto,
+            })];
         }
         let parts = asked.into_iter().zip(rerun.parts + 1..);
         parts
             .map(|((shard, asked), part)| {
                 let shard = shard.unwrap_or(ShardId::CATALOGUE);
-                Event::RunsQueried { rerun: id, part, shard, asked, upto }
+                Event::Rerun(RerunEvent::RunsQueried { rerun: id, part, shard, asked, upto })
             })
             .collect()
     }
 
-    pub(super) fn runs_queried(&mut self, event: &Event) {
-        let Event::RunsQueried { rerun: id, part, shard, asked, upto } = event else { return };
+    pub(super) fn runs_queried(&mut self, event: &RerunEvent) {
+        let RerunEvent::RunsQueried { rerun: id, part, shard, asked, upto } = event else {
+            return;
+        };
         let Some(rerun) = self.reruns.live.get_mut(id) else { return };
         rerun.parts = *part;
         rerun.asked_upto = *upto as usize;
@@ -295,7 +303,7 @@ impl Rerun {
 
 fn refused(id: RerunId, rejection: &Rejection) -> Vec<Event> {
     let (result, message) = (RerunResult::Refused, rejection.to_string());
-    vec![Event::RerunFinished { rerun: id, result, message }]
+    vec![Event::Rerun(RerunEvent::Finished { rerun: id, result, message })]
 }
 
 fn too_far_apart(definition: &JobDefinition) -> Rejection {

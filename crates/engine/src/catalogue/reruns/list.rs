@@ -1,7 +1,8 @@
 //! The plan is written down, part by part.
 
 use tidemill_model::{
-    AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunId, RerunResult, RerunScope, Severity, Timestamp,
+    AlarmEvent, AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunEvent, RerunId, RerunResult,
+    RerunScope, Severity, Timestamp,
 };
 
 use super::{CHUNK, Planned, Rerun, Stage};
@@ -17,7 +18,7 @@ impl Catalogue {
         let listing = &rerun.listing;
         if let Some(fault) = &listing.fault {
             let (result, message) = (RerunResult::Refused, fault.clone());
-            return vec![Event::RerunFinished { rerun: id, result, message }];
+            return vec![Event::Rerun(RerunEvent::Finished { rerun: id, result, message })];
         }
         let is_told = listing.skips_done == listing.skips.len();
         if !is_told || listing.left_out_done < listing.left_out.len() {
@@ -26,7 +27,7 @@ impl Catalogue {
         let done = rerun.batches.len();
         if done == listing.order.len() {
             let batches = u32::try_from(done).unwrap_or(u32::MAX);
-            return vec![Event::RerunPlanned { rerun: id, batches }];
+            return vec![Event::Rerun(RerunEvent::Planned { rerun: id, batches })];
         }
         let mut batches = Vec::new();
         let mut weight = 0;
@@ -39,7 +40,7 @@ impl Catalogue {
             }
         }
         let first = u32::try_from(done + 1).unwrap_or(u32::MAX);
-        vec![Event::BatchesPlanned { rerun: id, first, batches }]
+        vec![Event::Rerun(RerunEvent::BatchesPlanned { rerun: id, first, batches })]
     }
 
     /// GEN-8: each job that is left out is on record, and the administrators hear of them once.
@@ -50,7 +51,7 @@ impl Catalogue {
             listing.skips.iter().filter(|skip| matches!(skip.reason, JobSkip::Unfinished { .. })).count();
         let left_out = &listing.left_out[listing.left_out_done..];
         let times = left_out.iter().take(CHUNK).copied().collect();
-        let mut events = vec![Event::JobsSkipped { rerun: id, jobs, times }];
+        let mut events = vec![Event::Rerun(RerunEvent::JobsSkipped { rerun: id, jobs, times })];
         let is_cold = matches!(rerun.spec.scope, RerunScope::ColdStart { .. });
         if is_cold && unfinished > 0 && listing.skips_done == 0 && listing.left_out_done == 0 {
             let name = |job| self.jobs.get(&job).map_or_else(String::new, |job| job.definition.full_name());
@@ -58,14 +59,14 @@ impl Catalogue {
             let named = named.join(", ");
             let message =
                 format!("cold start {id} leaves out {unfinished} jobs with unfinished batches: {named}");
-            events.push(Event::AlarmRaised {
+            events.push(Event::Alarm(AlarmEvent::Raised {
                 kind: AlarmKind::ColdStartSkipped,
                 severity: Severity::Notice,
                 job: None,
                 batch: None,
                 worker: None,
                 message,
-            });
+            }));
         }
         events
     }

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
 use tidemill_model::{
-    Actor, Answer, BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, Rejection, RerunId,
-    RerunResult, RerunSpec, ShardId, SkippedTimes, Timestamp,
+    Actor, Answer, BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, Rejection, RerunEvent,
+    RerunId, RerunResult, RerunSpec, ShardId, SkippedTimes, Timestamp,
 };
 
 use super::Catalogue;
@@ -221,7 +221,7 @@ impl Catalogue {
             Stage::Planned => self.approve_as_requested(id, rerun),
             Stage::Running | Stage::Paused if !rerun.doomed.is_empty() => {
                 let numbers = rerun.doomed.iter().take(CHUNK).copied().collect();
-                vec![Event::RunsBlocked { rerun: id, numbers }]
+                vec![Event::Rerun(RerunEvent::RunsBlocked { rerun: id, numbers })]
             }
             Stage::Running | Stage::Paused | Stage::Cancelled => self.order_more(id, rerun),
         }
@@ -241,7 +241,7 @@ impl Catalogue {
             Stage::Cancelled => return Err(not_ready(id, rerun, "plan it anew")),
         }
         self.check_versions(id, rerun)?;
-        let event = Event::RerunApproved { rerun: id, by: by.clone() };
+        let event = Event::Rerun(RerunEvent::Approved { rerun: id, by: by.clone() });
         Ok(Decision::answered(vec![event], Answer::Done))
     }
 
@@ -258,10 +258,13 @@ impl Catalogue {
 
     fn approve_as_requested(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
         match self.check_versions(id, rerun) {
-            Ok(()) => vec![Event::RerunApproved { rerun: id, by: Actor { app: "owner".into(), user: None } }],
+            Ok(()) => vec![Event::Rerun(RerunEvent::Approved {
+                rerun: id,
+                by: Actor { app: "owner".into(), user: None },
+            })],
             Err(rejection) => {
                 let (result, message) = (RerunResult::Refused, rejection.to_string());
-                vec![Event::RerunFinished { rerun: id, result, message }]
+                vec![Event::Rerun(RerunEvent::Finished { rerun: id, result, message })]
             }
         }
     }
@@ -269,7 +272,7 @@ impl Catalogue {
     pub(super) fn pause_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
         let rerun = self.live(id)?;
         let events = match rerun.stage {
-            Stage::Running => vec![Event::RerunPaused { rerun: id, by: by.clone() }],
+            Stage::Running => vec![Event::Rerun(RerunEvent::Paused { rerun: id, by: by.clone() })],
             Stage::Paused => Vec::new(),
             Stage::Planning | Stage::Planned | Stage::Cancelled => {
                 return Err(not_ready(id, rerun, "only a running one can be paused"));
@@ -281,7 +284,7 @@ impl Catalogue {
     pub(super) fn resume_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
         let rerun = self.live(id)?;
         let events = match rerun.stage {
-            Stage::Paused => vec![Event::RerunResumed { rerun: id, by: by.clone() }],
+            Stage::Paused => vec![Event::Rerun(RerunEvent::Resumed { rerun: id, by: by.clone() })],
             Stage::Running => Vec::new(),
             Stage::Planning | Stage::Planned | Stage::Cancelled => {
                 return Err(not_ready(id, rerun, "only a paused one can be resumed"));
@@ -294,35 +297,36 @@ impl Catalogue {
     pub(super) fn cancel_rerun(&self, id: RerunId, kill: bool, by: &Actor) -> Result<Decision, Rejection> {
         let rerun = self.live(id)?;
         let again = rerun.stage == Stage::Cancelled && !kill;
-        let event = Event::RerunCancelled { rerun: id, by: by.clone(), kill };
+        let event = Event::Rerun(RerunEvent::Cancelled { rerun: id, by: by.clone(), kill });
         Ok(Decision::answered(if again { Vec::new() } else { vec![event] }, Answer::Done))
     }
 
-    pub(super) fn fold_rerun(&mut self, event: &Event) {
+    pub(super) fn apply_rerun(&mut self, event: &RerunEvent) {
         match event {
-            Event::RerunRequested { rerun, spec, jobs, .. } => self.rerun_requested(*rerun, spec, jobs),
-            Event::RunsQueried { .. } => self.runs_queried(event),
-            Event::RunsReceived { rerun, part, runs, .. } => self.runs_received(*rerun, *part, runs),
-            Event::JobsSkipped { rerun, jobs, times } => {
+            RerunEvent::Requested { rerun, spec, jobs, .. } => self.rerun_requested(*rerun, spec, jobs),
+            RerunEvent::RunsQueried { .. } => self.runs_queried(event),
+            RerunEvent::RunsReceived { rerun, part, runs, .. } => self.runs_received(*rerun, *part, runs),
+            RerunEvent::JobsSkipped { rerun, jobs, times } => {
                 if let Some(rerun) = self.reruns.live.get_mut(rerun) {
                     rerun.listing.skips_done += jobs.len();
                     rerun.listing.left_out_done += times.len();
                 }
             }
-            Event::BatchesPlanned { rerun, batches, .. } => self.batches_planned(*rerun, batches),
-            Event::RerunPlanned { rerun, .. } => self.rerun_planned(*rerun),
-            Event::RerunApproved { rerun, .. } | Event::RerunResumed { rerun, .. } => {
+            RerunEvent::BatchesPlanned { rerun, batches, .. } => self.batches_planned(*rerun, batches),
+            RerunEvent::Planned { rerun, .. } => self.rerun_planned(*rerun),
+            RerunEvent::Approved { rerun, .. } | RerunEvent::Resumed { rerun, .. } => {
                 self.stage(*rerun, Stage::Running);
             }
-            Event::RerunPaused { rerun, .. } => self.stage(*rerun, Stage::Paused),
-            Event::RerunCancelled { rerun, by, kill } => self.rerun_cancelled(*rerun, by, *kill),
-            Event::RunsRequested { rerun, runs } => self.runs_requested(*rerun, runs),
-            Event::RunFinished { place, end } => self.run_finished(place.rerun, place.number, end),
-            Event::RunsBlocked { rerun, numbers } => self.runs_blocked(*rerun, numbers),
-            Event::RerunFinished { rerun, .. } => {
+            RerunEvent::Paused { rerun, .. } => self.stage(*rerun, Stage::Paused),
+            RerunEvent::Cancelled { rerun, by, kill } => self.rerun_cancelled(*rerun, by, *kill),
+            RerunEvent::RunsRequested { rerun, runs } => self.runs_requested(*rerun, runs),
+            RerunEvent::RunFinished { place, end } => self.run_finished(place.rerun, place.number, end),
+            RerunEvent::RunsBlocked { rerun, numbers } => self.runs_blocked(*rerun, numbers),
+            RerunEvent::Finished { rerun, .. } => {
                 self.reruns.live.remove(rerun);
             }
-            _ => {}
+            // Facts of group shards.
+            RerunEvent::RunsReported { .. } | RerunEvent::RunSkipped { .. } => {}
         }
     }
 

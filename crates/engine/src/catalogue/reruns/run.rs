@@ -1,8 +1,8 @@
 //! What is approved is carried out: started while there is room, each batch after those that it waits for.
 
 use tidemill_model::{
-    Actor, Event, OrderedRun, RerunDefinition, RerunId, RerunPlace, RerunResult, RerunScope, RunOutcome,
-    ShardMessage, StartRun,
+    Actor, Event, OrderedRun, RerunDefinition, RerunEvent, RerunId, RerunPlace, RerunResult, RerunScope,
+    RunOutcome, ShardMessage, StartRun,
 };
 
 use super::{CHUNK, Rerun, Stage};
@@ -14,14 +14,14 @@ impl Catalogue {
         if rerun.may_start() && !rerun.free.is_empty() && rerun.room() > 0 {
             let next = rerun.free.iter().take(rerun.room().min(CHUNK));
             let runs = next.filter_map(|number| rerun.ordered_run(*number)).collect();
-            return vec![Event::RunsRequested { rerun: id, runs }];
+            return vec![Event::Rerun(RerunEvent::RunsRequested { rerun: id, runs })];
         }
         let result = match rerun.stage {
             Stage::Cancelled => RerunResult::Cancelled,
             _ if rerun.unwell == 0 => RerunResult::Done,
             _ => RerunResult::DoneWithFailures,
         };
-        vec![Event::RerunFinished { rerun: id, result, message: String::new() }]
+        vec![Event::Rerun(RerunEvent::Finished { rerun: id, result, message: String::new() })]
     }
 
     pub(super) fn runs_requested(&mut self, id: RerunId, runs: &[OrderedRun]) {

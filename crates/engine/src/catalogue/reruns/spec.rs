@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tidemill_calendar::Timetable;
 use tidemill_model::{
     Actor, Answer, Cascade, ColdStartOf, Event, GroupName, JobId, Mapping, Period, PlannedJob, Rejection,
-    RerunDefinition, RerunId, RerunScope, RerunSpec, ScheduleRule, ShardId, Timestamp, bounds,
+    RerunDefinition, RerunEvent, RerunId, RerunScope, RerunSpec, ScheduleRule, ShardId, Timestamp, bounds,
 };
 
 use super::super::graph::Overlay;
@@ -50,14 +50,14 @@ impl Catalogue {
         let rerun = RerunId::mint(self.reruns.minted + 1, ShardId::CATALOGUE);
         let groups: BTreeSet<GroupName> =
             jobs.iter().filter_map(|id| Some(self.jobs.get(id)?.definition.group.clone())).collect();
-        let event = Event::RerunRequested {
+        let event = Event::Rerun(RerunEvent::Requested {
             rerun,
             spec: Arc::new(spec.clone()),
             by: by.clone(),
             jobs: self.planned_jobs(&jobs, &links),
             groups: groups.into_iter().collect(),
             jobs_left_out,
-        };
+        });
         let is_disabled = |id: &JobId| self.jobs.get(id).is_some_and(|job| !job.enabled);
         let disabled = roots.into_iter().filter(is_disabled).collect();
         Ok(Decision::answered(vec![event], Answer::Rerun { rerun, disabled, jobs_left_out }))

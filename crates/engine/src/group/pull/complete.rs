@@ -2,7 +2,7 @@
 //! changes anything.
 
 use sha2::{Digest, Sha256};
-use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, Timestamp, UserName, bounds};
+use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, TaskEvent, Timestamp, UserName, bounds};
 
 use super::users::{Grant, Last, User};
 use crate::decision::Decision;
@@ -64,13 +64,13 @@ impl GroupShard {
             let reason = format!("{reason}: the completion is late or not this user's");
             Rejection::GrantOver { grant: grant.0, reason }
         })?;
-        let event = Event::TaskCompleted {
+        let event = Event::Task(TaskEvent::Completed {
             grant,
             task: live.task,
             start: live.start,
             user: name.clone(),
             result: result.to_owned(),
-        };
+        });
         Ok(Decision::answered(vec![event], Answer::Completed { grant }))
     }
 
@@ -91,14 +91,14 @@ impl GroupShard {
         let live = self
             .live_grant(user.as_deref(), grant)
             .map_err(|reason| Rejection::NotReturned { grant: grant.0, reason })?;
-        Ok(Decision::events(vec![Event::GrantReturned {
+        Ok(Decision::events(vec![Event::Task(TaskEvent::GrantReturned {
             grant,
             task: live.task,
             start: live.start,
             user: name.clone(),
             by: by.clone(),
             reason: reason.to_owned(),
-        }]))
+        })]))
     }
 
     /// What the mistake of that name does: the completion of a grant that has expired.
@@ -108,13 +108,13 @@ impl GroupShard {
         if self.pull.ended.get(&grant) != Some(&Ended::Expired) {
             return None;
         }
-        let event = Event::TaskCompleted {
+        let event = Event::Task(TaskEvent::Completed {
             grant,
             task: tidemill_model::TaskId(task),
             start: Timestamp::from_second(start).ok()?,
             user: name.clone(),
             result: result.to_owned(),
-        };
+        });
         Some(Decision::answered(vec![event], Answer::Completed { grant }))
     }
 
@@ -146,7 +146,7 @@ impl GroupShard {
         let known = self.pull.users.get(user).and_then(Option::as_deref);
         let Some(live) = known.and_then(|known| known.live.as_ref()) else { return Vec::new() };
         let (task, start) = (live.task, live.start);
-        vec![Event::GrantExpired { grant, task, start, user: user.clone() }]
+        vec![Event::Task(TaskEvent::GrantExpired { grant, task, start, user: user.clone() })]
     }
 
     pub(super) fn grant_ended(&mut self, grant: GrantId, ending: Ending<'_>) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::{Answer, Event, GrantId, PulledGrant, Rejection, Timestamp, UserName};
+use tidemill_model::{Answer, Event, GrantId, PulledGrant, Rejection, TaskEvent, Timestamp, UserName};
 
 use super::users::{Grant, User};
 use crate::decision::Decision;
@@ -27,7 +27,7 @@ impl GroupShard {
         let lease = task.spec.lease_s.map(|seconds| SignedDuration::from_secs(i64::from(seconds)));
         let expires_at = lease.map(|lease| now.saturating_add(lease).unwrap_or(Timestamp::MAX));
         let grant = GrantId::mint(self.pull.grants_minted + 1, self.id);
-        let event = Event::TaskGranted {
+        let event = Event::Task(TaskEvent::Granted {
             grant,
             task: id,
             version: task.version,
@@ -35,7 +35,7 @@ impl GroupShard {
             user: name.clone(),
             expires_at,
             next: task.next_after(start),
-        };
+        });
         let told = PulledGrant {
             grant,
             task: id,
@@ -63,8 +63,8 @@ impl GroupShard {
         self.group.as_ref().map_or_else(|| "any group".to_owned(), |group| format!("group {}", group.name))
     }
 
-    pub(super) fn task_granted(&mut self, now: Timestamp, event: &Event) {
-        let Event::TaskGranted { grant, task: id, version, start, user, expires_at, next } = event else {
+    pub(super) fn task_granted(&mut self, now: Timestamp, event: &TaskEvent) {
+        let TaskEvent::Granted { grant, task: id, version, start, user, expires_at, next } = event else {
             return;
         };
         self.pull.grants_minted += 1;

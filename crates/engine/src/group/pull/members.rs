@@ -4,10 +4,11 @@
 //! included; from that record on it is no member, and the message that carries it on waits in the outbox.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tidemill_model::{
-    Event, GrantId, MovedOccurrence, MovedTask, Rejection, ShardId, ShardMessage, TaskId, Timestamp,
-    UserHistory, UserName,
+    Event, GrantId, MovedOccurrence, MovedTask, Rejection, ShardId, ShardMessage, TaskId, Template,
+    TemplateName, Timestamp, TransferEvent, UserHistory, UserName,
 };
 
 use super::task::{Occurrence, PullTask};
@@ -23,7 +24,7 @@ const MAX_MOVED_BYTES: usize = 128 * 1024;
 impl GroupShard {
     /// What the catalogue's request to let a user go comes to.
     pub(in crate::group) fn detach_user(&self, user: &UserName) -> Event {
-        let kept = |reason| Event::UserDetachRejected { user: user.clone(), reason };
+        let kept = |reason| Event::Transfer(TransferEvent::UserDetachRejected { user: user.clone(), reason });
         self.released(user).unwrap_or_else(kept)
     }
 
@@ -46,11 +47,11 @@ impl GroupShard {
         let from = history.last.as_ref().map(|last| last.start).max(history.not_before);
         let from = from.unwrap_or(Timestamp::MIN);
         let moved = |id: &TaskId| self.pull.tasks.get(id).map(|task| task.moved(*id, from));
-        let event = Event::UserDetached {
+        let event = Event::Transfer(TransferEvent::UserDetached {
             user: name.clone(),
             history,
             tasks: own.iter().filter_map(moved).collect(),
-        };
+        });
         let bytes = of_event(&event);
         if bytes > MAX_MOVED_BYTES {
             let rule = format!(
@@ -69,34 +70,65 @@ impl GroupShard {
         to_catalogue.map(|(_, _, message)| message).any(is_its)
     }
 
-    pub(super) fn users_replicated(&mut self, users: &[UserName]) {
+    pub(in crate::group) fn users_replicated(&mut self, now: Timestamp, users: &[UserName]) {
         for user in users {
             self.pull.users.entry(user.clone()).or_default();
         }
+        self.set_purge_timer(now);
     }
 
-    pub(super) fn user_detached(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
+    pub(in crate::group) fn template_replicated(&mut self, now: Timestamp, template: &Arc<Template>) {
+        self.pull.templates.insert(template.spec.name.clone(), Arc::clone(template));
+        self.set_purge_timer(now);
+    }
+
+    pub(in crate::group) fn template_dropped(&mut self, now: Timestamp, name: &TemplateName) {
+        self.pull.templates.remove(name);
+        self.set_purge_timer(now);
+    }
+
+    pub(in crate::group) fn user_detached(
+        &mut self,
+        now: Timestamp,
+        user: &UserName,
+        history: &UserHistory,
+        tasks: &[MovedTask],
+    ) {
         for moved in tasks {
             self.forget_task(moved.task);
         }
         self.pull.users.remove(user);
         let (user, history, tasks) = (user.clone(), history.clone(), tasks.to_vec());
         self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportUserDetached { user, history, tasks });
+        self.set_purge_timer(now);
     }
 
-    pub(super) fn user_detach_rejected(&mut self, user: &UserName, reason: &Rejection) {
+    pub(in crate::group) fn user_detach_rejected(
+        &mut self,
+        now: Timestamp,
+        user: &UserName,
+        reason: &Rejection,
+    ) {
         let (user, reason) = (user.clone(), reason.clone());
         self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportUserDetachRejected { user, reason });
+        self.set_purge_timer(now);
     }
 
     /// Its tasks come along even where the group has a lower limit for new ones.
-    pub(super) fn user_attached(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
+    pub(in crate::group) fn user_attached(
+        &mut self,
+        now: Timestamp,
+        user: &UserName,
+        history: &UserHistory,
+        tasks: &[MovedTask],
+    ) {
         let is_new = history.is_empty() || planted!(HistoryLostInMove);
         let known = (!is_new).then(|| Box::new(User::with(history)));
         self.pull.users.insert(user.clone(), known);
         for moved in tasks {
             self.add_task(moved.task, PullTask::from(moved));
         }
+        self.set_purge_timer(now);
     }
 }
 

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, Answer, Command, Event, Executor, GrantId, Outcome, Rejection, TaskId, Template, TemplateName,
+    Actor, Answer, Command, Executor, GrantId, Outcome, Rejection, TaskEvent, TaskId, Template, TemplateName,
     Timestamp, UserName,
 };
 
@@ -144,29 +144,18 @@ impl GroupShard {
         }
     }
 
-    pub(super) fn fold_pull(&mut self, now: Timestamp, event: &Event) {
+    pub(super) fn apply_task(&mut self, now: Timestamp, event: &TaskEvent) {
         match event {
-            Event::TemplateReplicated { template } => {
-                self.pull.templates.insert(template.spec.name.clone(), Arc::clone(template));
-            }
-            Event::TemplateDropped { name } => {
-                self.pull.templates.remove(name);
-            }
-            Event::UsersReplicated { users } => self.users_replicated(users),
-            Event::UserDetached { user, history, tasks } => self.user_detached(user, history, tasks),
-            Event::UserDetachRejected { user, reason } => self.user_detach_rejected(user, reason),
-            Event::UserAttached { user, history, tasks } => self.user_attached(user, history, tasks),
-            Event::TaskCreated { task, spec } => self.task_created(*task, spec),
-            Event::TaskChanged { task, version, spec } => self.task_changed(*task, *version, spec),
-            Event::TaskDeleted { task } => self.task_deleted(now, *task),
-            Event::TaskGranted { .. } => self.task_granted(now, event),
-            Event::TaskCompleted { grant, result, .. } => {
+            TaskEvent::Created { task, spec } => self.task_created(*task, spec),
+            TaskEvent::Changed { task, version, spec } => self.task_changed(*task, *version, spec),
+            TaskEvent::Deleted { task } => self.task_deleted(now, *task),
+            TaskEvent::Granted { .. } => self.task_granted(now, event),
+            TaskEvent::Completed { grant, result, .. } => {
                 self.grant_ended(*grant, Ending::Completed { result, at: now });
             }
-            Event::GrantReturned { grant, .. } => self.grant_ended(*grant, Ending::Returned),
-            Event::GrantExpired { grant, .. } => self.grant_ended(*grant, Ending::Expired),
-            Event::TasksPurged { before, tasks } => self.tasks_purged(now, *before, tasks),
-            other => unreachable!("{} is no fact of pull tasks", other.kind()),
+            TaskEvent::GrantReturned { grant, .. } => self.grant_ended(*grant, Ending::Returned),
+            TaskEvent::GrantExpired { grant, .. } => self.grant_ended(*grant, Ending::Expired),
+            TaskEvent::Purged { before, tasks } => self.tasks_purged(now, *before, tasks),
         }
         self.set_purge_timer(now);
     }

@@ -1,7 +1,7 @@
 //! PUL-14: what is old is forgotten, some of it at a time, so that no decision waits for a large deletion.
 
 use jiff::SignedDuration;
-use tidemill_model::{Event, TaskId, Timestamp};
+use tidemill_model::{Event, TaskEvent, TaskId, Timestamp};
 
 use super::Pull;
 use crate::group::{GroupShard, Timer};
@@ -71,7 +71,7 @@ impl GroupShard {
         let before =
             if self.pull.purge_goes_on() { self.pull.purge.horizon } else { self.retained_from(now) };
         let old = self.pull.ages.range(..(before, TaskId(i64::MIN))).map(|(_, task)| *task);
-        Event::TasksPurged { before, tasks: old.take(MAX_TASKS).collect() }
+        Event::Task(TaskEvent::Purged { before, tasks: old.take(MAX_TASKS).collect() })
     }
 
     pub(super) fn tasks_purged(&mut self, now: Timestamp, before: Timestamp, tasks: &[TaskId]) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{Answer, Event, Executor, Rejection, TaskId, TaskSpec, Timestamp};
+use tidemill_model::{Answer, Event, Executor, Rejection, TaskEvent, TaskId, TaskSpec, Timestamp};
 
 use super::task::PullTask;
 use crate::decision::Decision;
@@ -18,7 +18,7 @@ impl GroupShard {
         self.check_task(spec, None, now)?;
         self.check_room(spec)?;
         let task = TaskId::mint(self.pull.tasks_minted + 1, self.id);
-        let event = Event::TaskCreated { task, spec: Arc::new(spec.clone()) };
+        let event = Event::Task(TaskEvent::Created { task, spec: Arc::new(spec.clone()) });
         Ok(Decision::answered(vec![event], Answer::Task { task, version: 1 }))
     }
 
@@ -37,13 +37,13 @@ impl GroupShard {
             return Ok(Decision::answered(Vec::new(), Answer::Task { task: id, version: task.version }));
         }
         let version = task.version + 1;
-        let event = Event::TaskChanged { task: id, version, spec: Arc::new(spec.clone()) };
+        let event = Event::Task(TaskEvent::Changed { task: id, version, spec: Arc::new(spec.clone()) });
         Ok(Decision::answered(vec![event], Answer::Task { task: id, version }))
     }
 
     pub(super) fn delete_task(&self, id: TaskId) -> Result<Decision, Rejection> {
         self.valid_task(id)?;
-        Ok(Decision::events(vec![Event::TaskDeleted { task: id }]))
+        Ok(Decision::events(vec![Event::Task(TaskEvent::Deleted { task: id })]))
     }
 
     fn valid_task(&self, id: TaskId) -> Result<&PullTask, Rejection> {

@@ -13,8 +13,8 @@ use jiff::SignedDuration;
 use tidemill_engine::{Draft, Effect, FaultInjection, OutboxSender, Partition, effects};
 use tidemill_model::{
     Actor, Answer, BatchId, Command, CommandRecord, Condition, Envelope, Event, GroupName, GroupSettings,
-    JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, Program, Reply, RequestId, Resume, ShardId, Submission,
-    Timestamp, WorkMessage, WorkerId,
+    JobEvent, JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, Program, Reply, RequestId, Resume, ShardId,
+    Submission, Timestamp, WorkMessage, WorkerId,
 };
 
 pub(crate) use self::print::{brief, rejection};
@@ -481,7 +481,7 @@ impl World {
         let mut names = std::collections::BTreeMap::new();
         for body in &self.journal {
             for recorded in serde_json::from_slice::<Envelope>(body).unwrap().events {
-                if let Event::JobDefined { definition, .. } | Event::JobSubmitted { definition } =
+                if let Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Submitted { definition }) =
                     recorded.event
                 {
                     names.insert(definition.id, definition.name.to_string());

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::{Event, JobId, Outcome, PermitReport, SkippedTimes, Timestamp};
+use tidemill_model::{
+    AlarmEvent, ApplyEvent, AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, DeletionEvent, Event,
+    FinalCommandEvent, JobEvent, JobId, ObservationEvent, Outcome, PartitionEvent, PermitEvent, PermitReport,
+    ReplicationEvent, RerunEvent, ScheduleEvent, SkippedTimes, SubscriptionEvent, TaskEvent, Timestamp,
+    TransferEvent, WorkerEvent,
+};
 
 fn time(time: &Timestamp) -> String {
     let text = time.to_string();
@@ -14,70 +19,86 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
     let name = |job: &JobId| names.get(job).cloned().unwrap_or_else(|| job.to_string());
     let n = |id: i64| id >> 12;
     Some(match event {
-        Event::MessageReceived { .. } | Event::OutboxAcknowledged { .. } => return None,
-        Event::GroupDefined { name, .. } => format!("group defined {name}"),
-        Event::GroupReplicated { name, .. } => format!("group received {name}"),
-        Event::KeyDefined { app, .. } => format!("key defined {app}"),
-        Event::KeyRevoked { app } => format!("key revoked {app}"),
-        Event::JobDefined { definition, enabled, .. } => {
+        Event::Partition(
+            PartitionEvent::MessageReceived { .. } | PartitionEvent::OutboxAcknowledged { .. },
+        ) => return None,
+        Event::Catalogue(CatalogueEvent::GroupDefined { name, .. }) => format!("group defined {name}"),
+        Event::Replication(ReplicationEvent::GroupReplicated { name, .. }) => {
+            format!("group received {name}")
+        }
+        Event::Catalogue(CatalogueEvent::KeyDefined { app, .. }) => format!("key defined {app}"),
+        Event::Catalogue(CatalogueEvent::KeyRevoked { app }) => format!("key revoked {app}"),
+        Event::Job(JobEvent::Defined { definition, enabled, .. }) => {
             let off = if *enabled { "" } else { ", disabled" };
             format!("job defined {} v{}{off}", definition.name, definition.version)
         }
-        Event::JobEnabled { job } => format!("job enabled {}", name(job)),
-        Event::JobDisabled { job } => format!("job disabled {}", name(job)),
-        Event::JobDeleted { job } => format!("job deleted {}", name(job)),
-        Event::JobParentDeleted { parent, children, .. } => {
+        Event::Job(JobEvent::Enabled { job }) => format!("job enabled {}", name(job)),
+        Event::Job(JobEvent::Disabled { job }) => format!("job disabled {}", name(job)),
+        Event::Job(JobEvent::Deleted { job }) => format!("job deleted {}", name(job)),
+        Event::Job(JobEvent::ParentDeleted { parent, children, .. }) => {
             let children = children.iter().map(|of| format!("{} of shard {}", of.jobs, of.shard));
             format!("{} is deleted as parent of {}", name(parent), children.collect::<Vec<_>>().join(", "))
         }
-        Event::ParentDeletionReplicated { parent, jobs, .. } => {
+        Event::Replication(ReplicationEvent::ParentDeletionReplicated { parent, jobs, .. }) => {
             let jobs: Vec<String> = jobs.iter().map(name).collect();
             format!("{} deleted as parent of {}", name(parent), jobs.join(", "))
         }
-        Event::JobReplicated { definition, next, .. } => {
+        Event::Replication(ReplicationEvent::JobReplicated { definition, next, .. }) => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("job received {} v{}, next {next}", definition.name, definition.version)
         }
-        Event::JobSwitchReplicated { job, enabled, next } => {
+        Event::Replication(ReplicationEvent::JobSwitchReplicated { job, enabled, next }) => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("job switched {} {enabled}, next {next}", name(job))
         }
-        Event::JobDropped { job, .. } => format!("job removed {}", name(job)),
-        Event::JobMoveRequested { job, from, .. } => format!("shard {from} asked to release {}", name(job)),
-        Event::JobMoved { definition, .. } => {
+        Event::Replication(ReplicationEvent::JobDropped { job, .. }) => format!("job removed {}", name(job)),
+        Event::Job(JobEvent::MoveRequested { job, from, .. }) => {
+            format!("shard {from} asked to release {}", name(job))
+        }
+        Event::Job(JobEvent::Moved { definition, .. }) => {
             format!("job moved {} v{}", definition.full_name(), definition.version)
         }
-        Event::JobMoveRejected { reason, .. } => format!("not moved: {reason}"),
-        Event::JobDetached { job, moved } => {
+        Event::Job(JobEvent::MoveRejected { reason, .. }) => format!("not moved: {reason}"),
+        Event::Transfer(TransferEvent::JobDetached { job, moved }) => {
             let times: u32 = moved.runs.iter().map(|of| of.times).sum();
             format!("job released {} with {times} times", name(job))
         }
-        Event::JobDetachRejected { job, reason } => format!("job kept {}: {reason}", name(job)),
-        Event::JobAttached { definition, next, .. } => {
+        Event::Transfer(TransferEvent::JobDetachRejected { job, reason }) => {
+            format!("job kept {}: {reason}", name(job))
+        }
+        Event::Transfer(TransferEvent::JobAttached { definition, next, .. }) => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("job taken {} v{}, next {next}", definition.full_name(), definition.version)
         }
-        Event::UnfinishedQueried { question, jobs, .. } => {
+        Event::Deletion(DeletionEvent::UnfinishedQueried { question, jobs, .. }) => {
             let names: Vec<String> = jobs.iter().map(name).collect();
             format!("asked {question}: unfinished of {}", names.join(", "))
         }
-        Event::UnfinishedReported { question, jobs } => {
+        Event::Deletion(DeletionEvent::UnfinishedReported { question, jobs }) => {
             let told: Vec<String> = jobs.iter().map(|j| format!("{} {}", name(&j.job), j.batches)).collect();
             format!("told {question}: {}", told.join(", "))
         }
-        Event::UnfinishedReceived { .. } => return None,
-        Event::DeletionDecided { question, outcome, .. } => {
+        Event::Deletion(DeletionEvent::UnfinishedReceived { .. }) => return None,
+        Event::Deletion(DeletionEvent::Decided { question, outcome, .. }) => {
             let refused = matches!(outcome, Outcome::Refused(_));
             format!("decided {question}: {}", if refused { "refused" } else { "done" })
         }
-        Event::JobsStaged { part, jobs, .. } => format!("staged part {part}, {} jobs", jobs.len()),
-        Event::StagingDiscarded { .. } => "staging dropped".to_owned(),
-        Event::ApplyCommitted { delete, .. } => format!("apply committed, deletes {}", delete.len()),
-        Event::ApplyAdvanced { done, .. } => format!("apply advanced to {done}"),
-        Event::ApplyFinished { .. } => "apply finished".to_owned(),
-        Event::RunsQueried { .. } | Event::RunsReceived { .. } | Event::RunsReported { .. } => return None,
-        Event::RerunRequested { jobs, .. } => format!("rerun requested, {} jobs", jobs.len()),
-        Event::JobsSkipped { jobs, times, .. } => {
+        Event::Apply(ApplyEvent::Staged { part, jobs, .. }) => {
+            format!("staged part {part}, {} jobs", jobs.len())
+        }
+        Event::Apply(ApplyEvent::StagingDiscarded { .. }) => "staging dropped".to_owned(),
+        Event::Apply(ApplyEvent::Committed { delete, .. }) => {
+            format!("apply committed, deletes {}", delete.len())
+        }
+        Event::Apply(ApplyEvent::Advanced { done, .. }) => format!("apply advanced to {done}"),
+        Event::Apply(ApplyEvent::Finished { .. }) => "apply finished".to_owned(),
+        Event::Rerun(
+            RerunEvent::RunsQueried { .. }
+            | RerunEvent::RunsReceived { .. }
+            | RerunEvent::RunsReported { .. },
+        ) => return None,
+        Event::Rerun(RerunEvent::Requested { jobs, .. }) => format!("rerun requested, {} jobs", jobs.len()),
+        Event::Rerun(RerunEvent::JobsSkipped { jobs, times, .. }) => {
             let from = |skip: &SkippedTimes| {
                 format!("{} from {} on: {:?}", name(&skip.job), time(&skip.from), skip.reason)
             };
@@ -85,7 +106,7 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
                 jobs.iter().map(|skip| name(&skip.job)).chain(times.iter().map(from)).collect();
             format!("skips jobs {}", jobs.join(", "))
         }
-        Event::BatchesPlanned { first, batches, .. } => {
+        Event::Rerun(RerunEvent::BatchesPlanned { first, batches, .. }) => {
             let of = |batch: &tidemill_model::PlannedBatch| {
                 let run = batch.run.map_or("first".to_owned(), |run| format!("run {run}"));
                 let after =
@@ -94,56 +115,62 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             };
             format!("planned from {first}: {}", batches.iter().map(of).collect::<Vec<_>>().join("; "))
         }
-        Event::RerunPlanned { batches, .. } => format!("rerun planned, {batches} batches"),
-        Event::RerunApproved { .. } => "rerun approved".to_owned(),
-        Event::RunsRequested { runs, .. } => {
+        Event::Rerun(RerunEvent::Planned { batches, .. }) => format!("rerun planned, {batches} batches"),
+        Event::Rerun(RerunEvent::Approved { .. }) => "rerun approved".to_owned(),
+        Event::Rerun(RerunEvent::RunsRequested { runs, .. }) => {
             let runs: Vec<String> = runs.iter().map(|run| run.number.to_string()).collect();
             format!("ordered {}", runs.join(", "))
         }
-        Event::RunFinished { place, end } => {
+        Event::Rerun(RerunEvent::RunFinished { place, end }) => {
             let how = match end {
                 tidemill_model::RunOutcome::Finished { result, .. } => result.as_str().to_owned(),
                 tidemill_model::RunOutcome::Skipped(reason) => format!("skipped, {reason:?}"),
             };
             format!("ended {}: {how}", place.number)
         }
-        Event::RunsBlocked { numbers, .. } => format!("blocked {numbers:?}"),
-        Event::BulkRequested { action, items, .. } => format!("bulk {action} of {}", items.len()),
-        Event::BulkAdvanced { outcomes, ended, .. } => {
+        Event::Rerun(RerunEvent::RunsBlocked { numbers, .. }) => format!("blocked {numbers:?}"),
+        Event::Bulk(BulkEvent::Requested { action, items, .. }) => {
+            format!("bulk {action} of {}", items.len())
+        }
+        Event::Bulk(BulkEvent::Advanced { outcomes, ended, .. }) => {
             let end = if *ended { ", ended" } else { "" };
             format!("bulk advanced by {}{end}", outcomes.len())
         }
-        Event::RerunPaused { .. } => "rerun paused".to_owned(),
-        Event::RerunResumed { .. } => "rerun resumed".to_owned(),
-        Event::RerunCancelled { kill, .. } => {
+        Event::Rerun(RerunEvent::Paused { .. }) => "rerun paused".to_owned(),
+        Event::Rerun(RerunEvent::Resumed { .. }) => "rerun resumed".to_owned(),
+        Event::Rerun(RerunEvent::Cancelled { kill, .. }) => {
             format!("rerun cancelled{}", if *kill { ", kills" } else { "" })
         }
-        Event::RerunFinished { result, message, .. } => {
+        Event::Rerun(RerunEvent::Finished { result, message, .. }) => {
             format!("rerun ended {}{}{message}", result.as_str(), if message.is_empty() { "" } else { ": " })
         }
-        Event::RunSkipped { place, .. } => format!("run {} skipped", place.number),
-        Event::JobCancelled { job, .. } => format!("job cancelled {}", name(job)),
-        Event::CancellationReplicated { job, .. } => format!("cancels {}", name(job)),
-        Event::ParentsReplicated { parents } => {
+        Event::Rerun(RerunEvent::RunSkipped { place, .. }) => format!("run {} skipped", place.number),
+        Event::Job(JobEvent::Cancelled { job, .. }) => format!("job cancelled {}", name(job)),
+        Event::Replication(ReplicationEvent::CancellationReplicated { job, .. }) => {
+            format!("cancels {}", name(job))
+        }
+        Event::Replication(ReplicationEvent::ParentsReplicated { parents }) => {
             let names: Vec<&str> = parents.iter().map(|parent| parent.name.as_str()).collect();
             format!("parents received {}", names.join(", "))
         }
-        Event::ParentSubscribed { job, by, what } => format!("{} followed by {by}: {what:?}", name(job)),
-        Event::ParentTimesSubscribed { job, by, times } => {
+        Event::Subscription(SubscriptionEvent::ParentSubscribed { job, by, what }) => {
+            format!("{} followed by {by}: {what:?}", name(job))
+        }
+        Event::Subscription(SubscriptionEvent::ParentTimesSubscribed { job, by, times }) => {
             format!(
                 "{} watched by {by}: {}",
                 name(job),
                 times.iter().map(time).collect::<Vec<_>>().join(", ")
             )
         }
-        Event::ParentTimesUnsubscribed { job, by, times } => {
+        Event::Subscription(SubscriptionEvent::ParentTimesUnsubscribed { job, by, times }) => {
             format!(
                 "{} unwatched by {by}: {}",
                 name(job),
                 times.iter().map(time).collect::<Vec<_>>().join(", ")
             )
         }
-        Event::ParentStatusUpdated { parent, standings } => {
+        Event::Replication(ReplicationEvent::ParentStatusUpdated { parent, standings }) => {
             let heard = |it: &tidemill_model::Standing| {
                 let stands = it.result.map_or(if it.succeeded { "succeeded" } else { "-" }, |r| r.as_str());
                 let run = it.run.map_or("none".to_owned(), |run| format!("run {run}"));
@@ -152,15 +179,23 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             };
             format!("heard {}: {}", name(parent), standings.iter().map(heard).collect::<Vec<_>>().join(", "))
         }
-        Event::ParentGenerationsReceived { parent, times, left_out } => {
+        Event::Replication(ReplicationEvent::ParentGenerationsReceived { parent, times, left_out }) => {
             let times = times.iter().map(time).collect::<Vec<_>>().join(", ");
             format!("heard {} generated: {times}, left out {left_out}", name(parent))
         }
-        Event::ParentTimesReceived { parent, times } => {
+        Event::Replication(ReplicationEvent::ParentTimesReceived { parent, times }) => {
             format!("heard {} has {} times", name(parent), times.len())
         }
-        Event::JobSubmitted { definition } => format!("job submitted {}", definition.name),
-        Event::BatchGenerated { batch, job, logical_time, run, dependencies, counted_parents, .. } => {
+        Event::Job(JobEvent::Submitted { definition }) => format!("job submitted {}", definition.name),
+        Event::Batch(BatchEvent::Generated {
+            batch,
+            job,
+            logical_time,
+            run,
+            dependencies,
+            counted_parents,
+            ..
+        }) => {
             let counted = counted_parents.iter();
             let counted = counted.map(|it| format!("counted {}/{}", it.parents - it.unmet, it.parents));
             let waits: Vec<String> = dependencies
@@ -171,91 +206,106 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let waits = if waits.is_empty() { String::new() } else { format!(", of {}", waits.join(", ")) };
             format!("b{} generated {} {} run {run}{waits}", n(batch.0), name(job), time(logical_time))
         }
-        Event::ScheduleSkipped { job, from, to, count, reason, .. } => {
+        Event::Schedule(ScheduleEvent::Skipped { job, from, to, count, reason, .. }) => {
             format!("skipped {} {} to {}, {count}: {reason:?}", name(job), time(from), time(to))
         }
-        Event::DependencySatisfied { batch, parent, logical_time, unmet, left_out } => {
+        Event::Batch(BatchEvent::DependencySatisfied { batch, parent, logical_time, unmet, left_out }) => {
             let how = if *left_out { "leaves out" } else { "satisfied" };
             format!("b{} {how} {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))
         }
-        Event::DependencyRevoked { batch, parent, logical_time, unmet } => {
+        Event::Batch(BatchEvent::DependencyRevoked { batch, parent, logical_time, unmet }) => {
             format!("b{} withdrawn {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))
         }
-        Event::BatchAssigned { batch, attempt, token, worker, .. } => {
+        Event::Batch(BatchEvent::Assigned { batch, attempt, token, worker, .. }) => {
             format!("b{} assigned t{} attempt {attempt} to {worker}", n(batch.0), n(token.0))
         }
-        Event::AssignmentReturned { batch, token, reason, .. } => {
+        Event::Batch(BatchEvent::AssignmentReturned { batch, token, reason, .. }) => {
             format!("b{} returned t{}: {reason:?}", n(batch.0), n(token.0))
         }
-        Event::StartGranted { batch, token, .. } => format!("b{} granted t{}", n(batch.0), n(token.0)),
-        Event::UserCodeReported { batch, code, .. } => format!("b{} reports code {code}", n(batch.0)),
-        Event::FinalCommandAssigned { batch, token, worker, .. } => {
+        Event::Attempt(AttemptEvent::StartGranted { batch, token, .. }) => {
+            format!("b{} granted t{}", n(batch.0), n(token.0))
+        }
+        Event::Attempt(AttemptEvent::UserCodeReported { batch, code, .. }) => {
+            format!("b{} reports code {code}", n(batch.0))
+        }
+        Event::FinalCommand(FinalCommandEvent::Assigned { batch, token, worker, .. }) => {
             format!("b{} final command t{} to {worker}", n(batch.0), n(token.0))
         }
-        Event::FinalCommandGranted { batch, token, .. } => {
+        Event::FinalCommand(FinalCommandEvent::Granted { batch, token, .. }) => {
             format!("b{} final command granted t{}", n(batch.0), n(token.0))
         }
-        Event::FinalCommandFinished { batch, result, message, .. } => {
+        Event::FinalCommand(FinalCommandEvent::Finished { batch, result, message, .. }) => {
             format!("b{} final command {}: {message}", n(batch.0), result.as_str())
         }
-        Event::FinalCommandNotRun { batch, message, .. } => {
+        Event::FinalCommand(FinalCommandEvent::NotRun { batch, message, .. }) => {
             format!("b{} final command not_run: {message}", n(batch.0))
         }
-        Event::AttemptStarted { batch, token } => format!("b{} started t{}", n(batch.0), n(token.0)),
-        Event::AttemptFinished { batch, attempt, outcome, .. } => {
+        Event::Attempt(AttemptEvent::Started { batch, token }) => {
+            format!("b{} started t{}", n(batch.0), n(token.0))
+        }
+        Event::Attempt(AttemptEvent::Finished { batch, attempt, outcome, .. }) => {
             format!("b{} attempt {attempt} {:?}", n(batch.0), outcome.result)
         }
-        Event::RetryScheduled { batch, attempt, at } => {
+        Event::Batch(BatchEvent::RetryScheduled { batch, attempt, at }) => {
             format!("b{} retry {attempt} at {}", n(batch.0), time(at))
         }
-        Event::FreezeSet { group, freeze } => {
+        Event::Catalogue(CatalogueEvent::FreezeSet { group, freeze }) => {
             let what = group.as_ref().map_or("everything".to_owned(), ToString::to_string);
             format!("{what} frozen after {}", time(&freeze.latest))
         }
-        Event::FreezeLifted { group, .. } => {
+        Event::Catalogue(CatalogueEvent::FreezeLifted { group, .. }) => {
             format!("{} lifted", group.as_ref().map_or("everything".to_owned(), ToString::to_string))
         }
-        Event::FreezeReplicated { scope, freeze } => {
+        Event::Replication(ReplicationEvent::FreezeReplicated { scope, freeze }) => {
             format!("{scope:?} is frozen: {}", freeze.is_some())
         }
-        Event::StartDue { batch } => format!("b{} start due", n(batch.0)),
-        Event::RetryDue { batch } => format!("b{} retry due", n(batch.0)),
-        Event::KillRequested { batch, token, .. } => format!("b{} kill t{}", n(batch.0), n(token.0)),
-        Event::BatchFinished { batch, result, by, .. } => {
+        Event::Batch(BatchEvent::StartDue { batch }) => format!("b{} start due", n(batch.0)),
+        Event::Batch(BatchEvent::RetryDue { batch }) => format!("b{} retry due", n(batch.0)),
+        Event::Attempt(AttemptEvent::KillRequested { batch, token, .. }) => {
+            format!("b{} kill t{}", n(batch.0), n(token.0))
+        }
+        Event::Batch(BatchEvent::Finished { batch, result, by, .. }) => {
             let by =
                 by.as_ref().and_then(|by| by.user.as_ref()).map_or(String::new(), |by| format!(" by {by}"));
             format!("b{} finished {}{by}", n(batch.0), result.as_str())
         }
-        Event::BatchResultOverridden { batch, result, by, reason, .. } => {
+        Event::Batch(BatchEvent::ResultOverridden { batch, result, by, reason, .. }) => {
             format!("b{} marked {result:?} by {}: {reason}", n(batch.0), by.user.as_deref().unwrap_or("?"))
         }
-        Event::BatchBlocked { batch, parent, logical_time, since } => {
+        Event::Batch(BatchEvent::Blocked { batch, parent, logical_time, since }) => {
             let (time, since) = (time(logical_time), time(since));
             format!("b{} blocked by {} {time}, since {since}", n(batch.0), name(parent))
         }
-        Event::BatchUnblocked { batch } => format!("b{} unblocked", n(batch.0)),
-        Event::TimeoutReached { batch, kind, deadline } => {
+        Event::Batch(BatchEvent::Unblocked { batch }) => format!("b{} unblocked", n(batch.0)),
+        Event::Batch(BatchEvent::TimeoutReached { batch, kind, deadline }) => {
             format!("b{} marked {kind:?}, due {}", n(batch.0), time(deadline))
         }
-        Event::AlarmRaised { kind, severity, .. } => format!("alarm {kind:?}, {severity:?}"),
-        Event::ExternalDependencyRegistered { external_dependency, what } => {
+        Event::Alarm(AlarmEvent::Raised { kind, severity, .. }) => format!("alarm {kind:?}, {severity:?}"),
+        Event::Observation(ObservationEvent::ExternalDependencyRegistered { external_dependency, what }) => {
             format!("h{} waited: {what}", n(external_dependency.0))
         }
-        Event::ExternalDependencySatisfied { external_dependency, generation } => {
+        Event::Observation(ObservationEvent::ExternalDependencySatisfied {
+            external_dependency,
+            generation,
+        }) => {
             format!("h{} satisfied, generation {generation}", n(external_dependency.0))
         }
-        Event::ExternalDependencyRevoked { external_dependency, generation, worker } => {
+        Event::Observation(ObservationEvent::ExternalDependencyRevoked {
+            external_dependency,
+            generation,
+            worker,
+        }) => {
             let by = worker.as_ref().map_or(String::new(), |worker| format!(" by {worker}"));
             format!("h{} withdrawn{by}, generation {generation}", n(external_dependency.0))
         }
-        Event::ExternalDependenciesEvicted { external_dependencies } => {
+        Event::Observation(ObservationEvent::ExternalDependenciesEvicted { external_dependencies }) => {
             let external_dependencies: Vec<String> = external_dependencies
                 .iter()
                 .map(|external_dependency| format!("h{}", n(external_dependency.0)))
                 .collect();
             format!("forgotten {}", external_dependencies.join(", "))
         }
-        Event::DependencyOverridden {
+        Event::Batch(BatchEvent::DependencyOverridden {
             batch,
             external_dependencies,
             parents,
@@ -264,7 +314,7 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             unmet,
             reason,
             ..
-        } => {
+        }) => {
             let external_dependencies: Vec<String> = external_dependencies
                 .iter()
                 .map(|external_dependency| format!("h{}", n(external_dependency.0)))
@@ -275,90 +325,148 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let all = [external_dependencies, parents, counted, quality].concat().join(", ");
             format!("b{} runs without {all}, unmet {unmet}: {reason}", n(batch.0))
         }
-        Event::ProbesRequested { batch: Some(batch), .. } => format!("b{} checks requested", n(batch.0)),
-        Event::ProbesRequested { batch: None, .. } => "checks requested".to_owned(),
-        Event::QualityRequested { batch, number, again_at } => {
+        Event::Observation(ObservationEvent::ProbesRequested { batch: Some(batch), .. }) => {
+            format!("b{} checks requested", n(batch.0))
+        }
+        Event::Observation(ObservationEvent::ProbesRequested { batch: None, .. }) => {
+            "checks requested".to_owned()
+        }
+        Event::Batch(BatchEvent::QualityRequested { batch, number, again_at }) => {
             format!("b{} quality question {number}, again at {}", n(batch.0), time(again_at))
         }
-        Event::QualitySent { batch, number, by } => {
+        Event::Batch(BatchEvent::QualitySent { batch, number, by }) => {
             format!("b{} quality question {number} taken by {by}", n(batch.0))
         }
-        Event::QualityAnswered { batch, allowed, reason, .. } => {
+        Event::Batch(BatchEvent::QualityAnswered { batch, allowed, reason, .. }) => {
             format!("b{} quality {}: {reason}", n(batch.0), if *allowed { "allowed" } else { "refused" })
         }
-        Event::ThirdPartyReported { report, .. } => {
+        Event::Observation(ObservationEvent::ThirdPartyReported { report, .. }) => {
             let ready = if report.ready { "ready" } else { "not ready" };
             format!("reported {} {} {ready}", report.code, time(&report.logical_time))
         }
-        Event::ThirdPartyEvicted { count, .. } => format!("reports forgotten {count}"),
-        Event::ProbesLate { report } => format!("checks of {} late {} ms", report.authority, report.late_ms),
-        Event::ProbesRecovered { authority, .. } => format!("checks of {authority} recovered"),
-        Event::CalendarDefined { calendar } => format!("calendar defined {calendar}"),
-        Event::TemplateDefined { template } => format!("template defined {template}"),
-        Event::TemplateDeleted { name } => format!("template removed {name}"),
-        Event::TemplateReplicated { template } => format!("template received {template}"),
-        Event::TemplateDropped { name } => format!("template forgotten {name}"),
-        Event::UsersAssigned { group, users, .. } => format!("{} users assigned to {group}", users.len()),
-        Event::UsersReplicated { users } => format!("{} users received", users.len()),
-        Event::UserMoveRequested { user, from, .. } => format!("shard {from} asked to release user {user}"),
-        Event::UserMoved { user, to, .. } => {
+        Event::Observation(ObservationEvent::ThirdPartyEvicted { count, .. }) => {
+            format!("reports forgotten {count}")
+        }
+        Event::Observation(ObservationEvent::ProbesLate { report }) => {
+            format!("checks of {} late {} ms", report.authority, report.late_ms)
+        }
+        Event::Observation(ObservationEvent::ProbesRecovered { authority, .. }) => {
+            format!("checks of {authority} recovered")
+        }
+        Event::Catalogue(CatalogueEvent::CalendarDefined { calendar }) => {
+            format!("calendar defined {calendar}")
+        }
+        Event::Catalogue(CatalogueEvent::TemplateDefined { template }) => {
+            format!("template defined {template}")
+        }
+        Event::Catalogue(CatalogueEvent::TemplateDeleted { name }) => format!("template removed {name}"),
+        Event::Replication(ReplicationEvent::TemplateReplicated { template }) => {
+            format!("template received {template}")
+        }
+        Event::Replication(ReplicationEvent::TemplateDropped { name }) => {
+            format!("template forgotten {name}")
+        }
+        Event::Catalogue(CatalogueEvent::UsersAssigned { group, users, .. }) => {
+            format!("{} users assigned to {group}", users.len())
+        }
+        Event::Replication(ReplicationEvent::UsersReplicated { users }) => {
+            format!("{} users received", users.len())
+        }
+        Event::Catalogue(CatalogueEvent::UserMoveRequested { user, from, .. }) => {
+            format!("shard {from} asked to release user {user}")
+        }
+        Event::Catalogue(CatalogueEvent::UserMoved { user, to, .. }) => {
             format!("user {user} moved to {}", to.as_ref().map_or("no group", |to| to.as_str()))
         }
-        Event::UserMoveRejected { user, reason, .. } => format!("user {user} not moved: {reason}"),
-        Event::UserDetached { user, tasks, .. } => format!("user {user} released, {} tasks", tasks.len()),
-        Event::UserDetachRejected { user, reason } => format!("user {user} kept: {reason}"),
-        Event::UserAttached { user, tasks, .. } => format!("user {user} received, {} tasks", tasks.len()),
-        Event::TaskCreated { task, spec } => format!("p{} for {} created", n(task.0), spec.executor),
-        Event::TaskChanged { task, version, .. } => format!("p{} changed to version {version}", n(task.0)),
-        Event::TaskDeleted { task } => format!("p{} deleted", n(task.0)),
-        Event::TaskGranted { grant, task, start, user, .. } => {
+        Event::Catalogue(CatalogueEvent::UserMoveRejected { user, reason, .. }) => {
+            format!("user {user} not moved: {reason}")
+        }
+        Event::Transfer(TransferEvent::UserDetached { user, tasks, .. }) => {
+            format!("user {user} released, {} tasks", tasks.len())
+        }
+        Event::Transfer(TransferEvent::UserDetachRejected { user, reason }) => {
+            format!("user {user} kept: {reason}")
+        }
+        Event::Transfer(TransferEvent::UserAttached { user, tasks, .. }) => {
+            format!("user {user} received, {} tasks", tasks.len())
+        }
+        Event::Task(TaskEvent::Created { task, spec }) => {
+            format!("p{} for {} created", n(task.0), spec.executor)
+        }
+        Event::Task(TaskEvent::Changed { task, version, .. }) => {
+            format!("p{} changed to version {version}", n(task.0))
+        }
+        Event::Task(TaskEvent::Deleted { task }) => format!("p{} deleted", n(task.0)),
+        Event::Task(TaskEvent::Granted { grant, task, start, user, .. }) => {
             format!("g{} of p{} for {} to {user}", n(grant.0), n(task.0), time(start))
         }
-        Event::TaskCompleted { grant, user, result, .. } => {
+        Event::Task(TaskEvent::Completed { grant, user, result, .. }) => {
             format!("g{} of {user} completed: {result}", n(grant.0))
         }
-        Event::GrantReturned { grant, user, .. } => format!("g{} of {user} returned", n(grant.0)),
-        Event::GrantExpired { grant, user, .. } => format!("g{} of {user} expired", n(grant.0)),
-        Event::TasksPurged { before, tasks } => format!("{} tasks purged before {before}", tasks.len()),
-        Event::PoolDefined { pool } => format!("pool defined {pool}"),
-        Event::PoolDeleted { name } => format!("pool removed {name}"),
-        Event::PoolReplicated { pool } => format!("pool received {pool}"),
-        Event::PoolDropped { name } => format!("pool forgotten {name}"),
-        Event::RateLimitReset { name } => format!("rate of {name} opened"),
-        Event::PermitsReported { report } | Event::PermitReportReceived { report, .. } => {
+        Event::Task(TaskEvent::GrantReturned { grant, user, .. }) => {
+            format!("g{} of {user} returned", n(grant.0))
+        }
+        Event::Task(TaskEvent::GrantExpired { grant, user, .. }) => {
+            format!("g{} of {user} expired", n(grant.0))
+        }
+        Event::Task(TaskEvent::Purged { before, tasks }) => {
+            format!("{} tasks purged before {before}", tasks.len())
+        }
+        Event::Catalogue(CatalogueEvent::PoolDefined { pool }) => format!("pool defined {pool}"),
+        Event::Catalogue(CatalogueEvent::PoolDeleted { name }) => format!("pool removed {name}"),
+        Event::Replication(ReplicationEvent::PoolReplicated { pool }) => format!("pool received {pool}"),
+        Event::Replication(ReplicationEvent::PoolDropped { name }) => format!("pool forgotten {name}"),
+        Event::Permit(PermitEvent::RateLimitReset { name }) => format!("rate of {name} opened"),
+        Event::Permit(PermitEvent::Reported { report } | PermitEvent::ReportReceived { report, .. }) => {
             let PermitReport { started, ended, unused, wanted, .. } = report;
             format!("permits: {started} started, {ended} ended, {unused} unused, {wanted} wanted")
         }
-        Event::PermitsGranted { to, permits, .. } => format!("{permits} permits granted to shard {to}"),
-        Event::PermitsReceived { permits, .. } => format!("{permits} permits received"),
-        Event::CalendarDeleted { name } => format!("calendar removed {name}"),
-        Event::CalendarReplicated { calendar } => format!("calendar received {calendar}"),
-        Event::CalendarDropped { name } => format!("calendar forgotten {name}"),
-        Event::ScheduleRescheduled { job, next } => {
+        Event::Permit(PermitEvent::Granted { to, permits, .. }) => {
+            format!("{permits} permits granted to shard {to}")
+        }
+        Event::Permit(PermitEvent::Received { permits, .. }) => format!("{permits} permits received"),
+        Event::Catalogue(CatalogueEvent::CalendarDeleted { name }) => format!("calendar removed {name}"),
+        Event::Replication(ReplicationEvent::CalendarReplicated { calendar }) => {
+            format!("calendar received {calendar}")
+        }
+        Event::Replication(ReplicationEvent::CalendarDropped { name }) => {
+            format!("calendar forgotten {name}")
+        }
+        Event::Schedule(ScheduleEvent::Rescheduled { job, next }) => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("fire moved {}, next {next}", name(job))
         }
-        Event::GenerationFailed { job, failures, retry_at, .. } => {
+        Event::Schedule(ScheduleEvent::GenerationFailed { job, failures, retry_at, .. }) => {
             let retry = retry_at.map_or("no retry".to_owned(), |at| format!("retry {}", time(&at)));
             format!("failed {} {failures}: {retry}", name(job))
         }
-        Event::HistoryEvicted { job, upto } => format!("evicted {} {}", name(job), time(upto)),
-        Event::WorkerRegistered { worker, incarnation, .. } => format!("{worker} registered {incarnation}"),
-        Event::WorkerMeasured { worker, measure, overloaded } => {
+        Event::Partition(PartitionEvent::HistoryEvicted { job, upto }) => {
+            format!("evicted {} {}", name(job), time(upto))
+        }
+        Event::Worker(WorkerEvent::Registered { worker, incarnation, .. }) => {
+            format!("{worker} registered {incarnation}")
+        }
+        Event::Worker(WorkerEvent::Measured { worker, measure, overloaded }) => {
             let sick = if *overloaded { ", overloaded" } else { "" };
             format!("{worker} load {} %, {} MiB free{sick}", measure.load_percent, measure.memory_free_mb)
         }
-        Event::WorkerLost { worker, .. } => format!("{worker} lost"),
-        Event::WorkerRecovered { worker, .. } => format!("{worker} found"),
-        Event::LeaseExpired { worker, .. } => format!("{worker} lease expired"),
-        Event::WorkerDrained { worker } => format!("{worker} drained"),
-        Event::WorkerResumed { worker } => format!("{worker} resumed"),
-        Event::WorkerUnready { worker, reason, .. } => format!("{worker} unready: {reason}"),
-        Event::WorkerReady { worker, .. } => format!("{worker} fit"),
-        Event::CommandDeadLettered { reason, .. } => format!("dead_lettered: {reason}"),
-        Event::TimerSuspended { entity, reason } => format!("suspended {entity}: {reason}"),
-        Event::CommandLossAccepted { reason, .. } => format!("loss accepted: {reason}"),
-        Event::ClockSet { now } => format!("time set {}", time(now)),
+        Event::Worker(WorkerEvent::Lost { worker, .. }) => format!("{worker} lost"),
+        Event::Worker(WorkerEvent::Recovered { worker, .. }) => format!("{worker} found"),
+        Event::Worker(WorkerEvent::LeaseExpired { worker, .. }) => format!("{worker} lease expired"),
+        Event::Worker(WorkerEvent::Drained { worker }) => format!("{worker} drained"),
+        Event::Worker(WorkerEvent::Resumed { worker }) => format!("{worker} resumed"),
+        Event::Worker(WorkerEvent::Unready { worker, reason, .. }) => format!("{worker} unready: {reason}"),
+        Event::Worker(WorkerEvent::Ready { worker, .. }) => format!("{worker} fit"),
+        Event::Partition(PartitionEvent::CommandDeadLettered { reason, .. }) => {
+            format!("dead_lettered: {reason}")
+        }
+        Event::Partition(PartitionEvent::TimerSuspended { entity, reason }) => {
+            format!("suspended {entity}: {reason}")
+        }
+        Event::Partition(PartitionEvent::CommandLossAccepted { reason, .. }) => {
+            format!("loss accepted: {reason}")
+        }
+        Event::Partition(PartitionEvent::ClockSet { now }) => format!("time set {}", time(now)),
     })
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidemill_model::{
     Answer, Cause, Command, Envelope, Event, GrantId, LiveAnswer, LiveQuery, Outcome, PulledGrant, Recorded,
-    Source, TaskId, TaskLedger, TaskSpec, UserName, UserStanding,
+    ReplicationEvent, Source, TaskId, TaskLedger, TaskSpec, UserName, UserStanding,
 };
 
 use super::{GROUP, World};
@@ -39,7 +39,9 @@ impl World {
 
     /// The members of the group.
     pub(crate) fn members(&mut self, names: &[&str]) {
-        self.fact(Event::UsersReplicated { users: names.iter().map(|name| user(name)).collect() });
+        self.fact(Event::Replication(ReplicationEvent::UsersReplicated {
+            users: names.iter().map(|name| user(name)).collect(),
+        }));
         self.events();
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tidemill_engine::{Draft, Partition};
-use tidemill_model::{CommandRecord, Envelope, Event, Outcome};
+use tidemill_model::{CommandRecord, Envelope, Event, Outcome, PartitionEvent};
 
 use super::{Script, World, every, job};
 
@@ -48,8 +48,9 @@ pub(crate) fn refusal_changes_nothing(world: &World, record: CommandRecord) {
     if !matches!(cause.outcome, Outcome::Refused(_)) {
         return;
     }
-    let is_note =
-        |recorded: &tidemill_model::Recorded| matches!(recorded.event, Event::CommandDeadLettered { .. });
+    let is_note = |recorded: &tidemill_model::Recorded| {
+        matches!(recorded.event, Event::Partition(PartitionEvent::CommandDeadLettered { .. }))
+    };
     assert!(envelope.events.iter().all(is_note), "a refusal comes with {:?}", envelope.events);
     // One that is set aside may be the first that its shard hears of.
     let before = |id| world.partition.shards().find(|(shard, _)| *shard == id);

@@ -125,11 +125,17 @@ pub(crate) fn catalogue() -> Vec<(u16, Value)> {
     vec![
         (
             0,
-            json!({"group_defined": {"group": 1, "name": "demo", "shard": 1, "worker_key": "aa", "settings": {}}}),
+            json!({"catalogue": {"group_defined": {"group": 1, "name": "demo", "shard": 1, "worker_key": "aa", "settings": {}}}}),
         ),
-        (0, json!({"key_defined": {"app": "etl", "hash": "ff", "role": "user", "groups": ["demo"]}})),
-        (0, json!({"job_defined": {"definition": definition(job(1), "load", json!([])), "enabled": true}})),
-        (0, json!({"job_defined": {"definition": second, "enabled": true}})),
+        (
+            0,
+            json!({"catalogue": {"key_defined": {"app": "etl", "hash": "ff", "role": "user", "groups": ["demo"]}}}),
+        ),
+        (
+            0,
+            json!({"job": {"defined": {"definition": definition(job(1), "load", json!([])), "enabled": true}}}),
+        ),
+        (0, json!({"job": {"defined": {"definition": second, "enabled": true}}})),
     ]
 }
 
@@ -138,51 +144,54 @@ pub(crate) fn shard() -> Vec<(u16, Value)> {
     let second = definition(job(2), "report", json!([{"job": job(1)}]));
     let next = json!({"at": time(START_MS), "logical_time": time(START_MS - 60_000)});
     vec![
-        (1, json!({"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}})),
         (
             1,
-            json!({"job_replicated": {
-                "definition": definition(job(1), "load", json!([])), "enabled": true, "next": next,
-            }}),
+            json!({"replication": {"group_replicated": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}}}),
         ),
-        (1, json!({"job_replicated": {"definition": second, "enabled": true}})),
         (
             1,
-            json!({"worker_registered": {
+            json!({"replication": {"job_replicated": {
+                "definition": definition(job(1), "load", json!([])), "enabled": true, "next": next,
+            }}}),
+        ),
+        (1, json!({"replication": {"job_replicated": {"definition": second, "enabled": true}}})),
+        (
+            1,
+            json!({"worker": {"registered": {
                 "worker": "w-1", "incarnation": "i-1", "host": "node", "address": "127.0.0.1:2", "slots": {"noop": 4},
-            }}),
+            }}}),
         ),
     ]
 }
 
 pub(crate) fn generated(n: i64, of: i64, dependencies: Value) -> Value {
-    json!({"batch_generated": {
+    json!({"batch": {"generated": {
         "batch": id(n), "job": of, "version": 1, "logical_time": time(START_MS), "origin": "manual",
         "dependencies": dependencies,
-    }})
+    }}})
 }
 
 pub(crate) fn assigned(n: i64, token: i64, attempt: u32) -> Value {
-    json!({"batch_assigned": {
+    json!({"batch": {"assigned": {
         "batch": id(n), "attempt": attempt, "token": id(token), "worker": "w-1", "start_by": time(START_MS + 1000),
-    }})
+    }}})
 }
 
 pub(crate) fn granted(n: i64, token: i64) -> Value {
-    json!({"start_granted": {
+    json!({"attempt": {"start_granted": {
         "batch": id(n), "token": id(token), "worker": "w-1", "incarnation": "i-1", "nonce": "x",
-    }})
+    }}})
 }
 
 pub(crate) fn ended(n: i64, token: i64, attempt: u32, result: &str) -> Value {
-    json!({"attempt_finished": {
+    json!({"attempt": {"finished": {
         "batch": id(n), "token": id(token), "attempt": attempt, "worker": "w-1",
         "outcome": {"result": result, "exit_code": 0}, "usage": {"duration_ms": 5, "cpu_ms": 3, "peak_memory_kib": 9},
-    }})
+    }}})
 }
 
 pub(crate) fn finished(n: i64, result: &str) -> Value {
-    json!({"batch_finished": {"batch": id(n), "result": result}})
+    json!({"batch": {"finished": {"batch": id(n), "result": result}}})
 }
 
 /// Numbers that look random and are the same every time.
@@ -225,26 +234,26 @@ fn life(n: i64, dice: &mut Dice) -> Vec<Value> {
     let mut life = vec![generated(n, job(1), if waits { parent } else { json!([]) })];
     if waits {
         for (at, unmet) in [(START_MS, 1), (START_MS + 60_000, 0)] {
-            life.push(json!({"dependency_satisfied": {
+            life.push(json!({"batch": {"dependency_satisfied": {
                 "batch": id(n), "parent": job(9), "logical_time": time(at), "unmet": unmet,
-            }}));
+            }}}));
         }
     }
     let (returned, failed, granted_token, second) = (3 * n, 3 * n + 1, 3 * n + 2, 3 * n + 2);
     if dice.below(3) == 0 {
         life.push(assigned(n, returned, 1));
-        life.push(json!({"assignment_returned": {
+        life.push(json!({"batch": {"assignment_returned": {
             "batch": id(n), "token": id(returned), "worker": "w-1", "reason": "not_started",
-        }}));
+        }}}));
     }
     if dice.below(3) == 0 {
         life.extend([assigned(n, failed, 1), granted(n, failed), ended(n, failed, 1, "failed")]);
-        life.push(json!({"retry_scheduled": {"batch": id(n), "attempt": 2, "at": time(START_MS + 5000)}}));
-        life.push(json!({"retry_due": {"batch": id(n)}}));
+        life.push(json!({"batch": {"retry_scheduled": {"batch": id(n), "attempt": 2, "at": time(START_MS + 5000)}}}));
+        life.push(json!({"batch": {"retry_due": {"batch": id(n)}}}));
         life.extend([assigned(n, second, 2), granted(n, second), ended(n, second, 2, "success")]);
     } else {
         life.extend([assigned(n, granted_token, 1), granted(n, granted_token)]);
-        life.push(json!({"attempt_started": {"batch": id(n), "token": id(granted_token)}}));
+        life.push(json!({"attempt": {"started": {"batch": id(n), "token": id(granted_token)}}}));
         life.push(ended(n, granted_token, 1, "success"));
     }
     if dice.below(8) > 0 {
@@ -269,23 +278,23 @@ pub(crate) fn versions_that_nobody_names_leave(tables: &Arc<dyn Tables>) {
     };
     let once = json!({"executor": {"group": "demo"}, "when": {"once": {"start": time(START_MS)}}});
     let changed = |task: i64, version: i64| {
-        (1, json!({"task_changed": {"task": id(task), "version": version, "spec": minutes(version)}}))
+        (1, json!({"task": {"changed": {"task": id(task), "version": version, "spec": minutes(version)}}}))
     };
     let granted = |task: i64, version: i64, grant: i64| {
         let given = json!({
             "grant": id(grant), "task": id(task), "version": version, "start": time(START_MS), "user": "ann",
         });
-        (1, json!({"task_granted": given}))
+        (1, json!({"task": {"granted": given}}))
     };
     let completed = |task: i64, grant: i64| {
         let end = json!({"grant": id(grant), "task": id(task), "start": time(START_MS), "user": "ann", "result": "ok"});
-        (1, json!({"task_completed": end}))
+        (1, json!({"task": {"completed": end}}))
     };
     owner.decide(catalogue());
     owner.decide(shard());
     // A rotating task, whose second version somebody has and whose third somebody had, and one for once.
     owner.decide(vec![
-        (1, json!({"task_created": {"task": id(1), "spec": minutes(1)}})),
+        (1, json!({"task": {"created": {"task": id(1), "spec": minutes(1)}}})),
         changed(1, 2),
         granted(1, 2, 10),
         changed(1, 3),
@@ -293,7 +302,7 @@ pub(crate) fn versions_that_nobody_names_leave(tables: &Arc<dyn Tables>) {
         completed(1, 11),
         changed(1, 4),
         changed(1, 5),
-        (1, json!({"task_created": {"task": id(2), "spec": once}})),
+        (1, json!({"task": {"created": {"task": id(2), "spec": once}}})),
         granted(2, 1, 12),
         completed(2, 12),
     ]);
@@ -324,8 +333,8 @@ pub(crate) fn versions_that_nobody_names_leave(tables: &Arc<dyn Tables>) {
     is_what_the_journal_says();
 
     // Ended, deleted, forgotten by the owner: the second task goes, and its version with it.
-    let forgotten = json!({"tasks_purged": {"before": time(START_MS + 1), "tasks": [id(2)]}});
-    owner.decide(vec![completed(1, 10), (1, json!({"task_deleted": {"task": id(2)}})), (1, forgotten)]);
+    let forgotten = json!({"task": {"purged": {"before": time(START_MS + 1), "tasks": [id(2)]}}});
+    owner.decide(vec![completed(1, 10), (1, json!({"task": {"deleted": {"task": id(2)}}})), (1, forgotten)]);
     make();
     purged();
     assert_eq!(left(), [(1, 6)]);

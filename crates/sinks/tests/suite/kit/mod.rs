@@ -64,7 +64,7 @@ impl Fixture {
             let shard = partition as u16 + 1;
             owner.decide(vec![(
                 shard,
-                json!({"group_replicated": {"group": shard, "name": "demo", "worker_key": "aa", "settings": {}}}),
+                json!({"replication": {"group_replicated": {"group": shard, "name": "demo", "worker_key": "aa", "settings": {}}}}),
             )]);
             owner.decide(vec![
                 (shard, created(task_of(partition, 0))),
@@ -110,7 +110,7 @@ impl Fixture {
             if self.grants % 3 == 0 {
                 given["expires_at"] = json!(time(START_MS + 60_000));
             }
-            events.push((shard, json!({"task_granted": given})));
+            events.push((shard, json!({"task": {"granted": given}})));
             self.live[partition].push((grant, task, START_MS, user));
         }
         for _ in 0..self.dice.below(5) {
@@ -120,17 +120,17 @@ impl Fixture {
             let which = self.dice.below(self.live[partition].len() as u64) as usize;
             let (grant, task, start, user) = self.live[partition].swap_remove(which);
             let mut end = json!({"grant": grant, "task": task, "start": time(start), "user": user});
-            let kind = ["task_completed", "grant_returned", "grant_expired", "task_completed"];
+            let kind = ["completed", "grant_returned", "grant_expired", "completed"];
             let kind = kind[self.dice.below(4) as usize];
             match kind {
-                "task_completed" => end["result"] = json!(format!("did {grant}, it's \"done\" \u{1f600}\n")),
+                "completed" => end["result"] = json!(format!("did {grant}, it's \"done\" \u{1f600}\n")),
                 "grant_returned" => {
                     end["by"] = json!({"app": "etl", "user": "ann"});
                     end["reason"] = json!("away");
                 }
                 _ => {}
             }
-            events.push((shard, json!({ kind: end })));
+            events.push((shard, json!({"task": {kind: end}})));
         }
         self.ends[partition] = self.owners[partition].decide(events);
     }
@@ -256,8 +256,8 @@ pub(crate) fn parameters(task: i64) -> Value {
 }
 
 fn created(task: i64) -> Value {
-    json!({"task_created": {"task": task, "spec": {
+    json!({"task": {"created": {"task": task, "spec": {
         "executor": {"group": "demo"}, "name": "count", "template": "copy", "parameters": parameters(task),
         "when": {"once": {"start": time(START_MS)}}, "dispatch_times": 1_000_000,
-    }}})
+    }}}})
 }

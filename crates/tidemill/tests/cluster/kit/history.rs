@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{AttemptResult, BatchId, BatchResult, Event, JobId, Timestamp, Token};
+use tidemill_model::{
+    AttemptEvent, AttemptResult, BatchEvent, BatchId, BatchResult, Event, JobEvent, JobId, Timestamp, Token,
+};
 
 /// One batch.
 pub(crate) struct Story {
@@ -60,13 +62,13 @@ impl History {
 
     fn follow(&mut self, event: &Event) {
         match event {
-            Event::JobDefined { definition, .. } => {
+            Event::Job(JobEvent::Defined { definition, .. }) => {
                 self.jobs.insert(definition.full_name(), definition.id);
                 if definition.job_type.as_str() == "anchor" {
                     self.anchors.insert(definition.id);
                 }
             }
-            Event::BatchGenerated { batch, job, logical_time, run, .. } => {
+            Event::Batch(BatchEvent::Generated { batch, job, logical_time, run, .. }) => {
                 let is_new = self.generated.insert((*job, *logical_time, *run));
                 assert!(is_new, "generated twice: job {job}, {logical_time}, run {run}");
                 let story = Story {
@@ -79,7 +81,7 @@ impl History {
                 };
                 assert!(self.batches.insert(*batch, story).is_none(), "batch {batch} twice");
             }
-            Event::BatchAssigned { batch, token, .. } => {
+            Event::Batch(BatchEvent::Assigned { batch, token, .. }) => {
                 let story = self.story(*batch);
                 assert_eq!(
                     (story.open, story.live),
@@ -88,15 +90,15 @@ impl History {
                 );
                 story.open = Some(*token);
             }
-            Event::AssignmentReturned { batch, token, .. } => {
+            Event::Batch(BatchEvent::AssignmentReturned { batch, token, .. }) => {
                 assert_eq!(self.story(*batch).open.take(), Some(*token), "batch {batch}: returned");
             }
-            Event::StartGranted { batch, token, .. } => {
+            Event::Attempt(AttemptEvent::StartGranted { batch, token, .. }) => {
                 let story = self.story(*batch);
                 assert_eq!((story.open, story.live), (Some(*token), None), "batch {batch}: granted");
                 story.live = Some(*token);
             }
-            Event::AttemptFinished { batch, token, outcome, .. } => {
+            Event::Attempt(AttemptEvent::Finished { batch, token, outcome, .. }) => {
                 let story = self.story(*batch);
                 assert_eq!(
                     story.live.take(),
@@ -106,7 +108,7 @@ impl History {
                 story.open = None;
                 story.attempts.push((*token, outcome.result));
             }
-            Event::BatchFinished { batch, result, .. } => {
+            Event::Batch(BatchEvent::Finished { batch, result, .. }) => {
                 let story = self.story(*batch);
                 assert_eq!(story.live, None, "batch {batch} finished while an attempt lives");
                 assert_eq!(story.result.replace(*result), None, "batch {batch} finished twice");

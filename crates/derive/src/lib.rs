@@ -1,0 +1,128 @@
+//! `#[derive(Aggregate)]`: the kinds and subjects of the events of one aggregate, from what stands at each variant.
+//!
+//! ```text
+//! /// A batch exists.
+//! #[event(kind = "batch.generated", subject = "batch/{batch}", public = "The scheduler creates a batch.")]
+//! Generated { batch: BatchId },
+//! ```
+//!
+//! `kind` is its published name. `subject` is text with expressions in braces, which may use the variant's fields.
+//! `public` is the sentence that says when such an event happens; a kind that only the journal has says `internal`
+//! instead, with the name of the reason. A variant without one of them does not compile.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::quote;
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Expr, Fields, LitStr, Result, Variant, parse_macro_input};
+
+/// Derives `KINDS`, `of_kind` and `subject`.
+#[proc_macro_derive(Aggregate, attributes(event))]
+pub fn aggregate(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derived(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// What a variant says of itself.
+struct About {
+    kind: LitStr,
+    subject: LitStr,
+    audience: TokenStream,
+}
+
+fn derived(input: &DeriveInput) -> Result<TokenStream> {
+    let Data::Enum(data) = &input.data else {
+        return Err(Error::new(input.span(), "an aggregate is an enum of its events"));
+    };
+    let name = &input.ident;
+    let (mut kinds, mut of_kind, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
+    for variant in &data.variants {
+        let About { kind, subject, audience } = about(variant)?;
+        let ident = &variant.ident;
+        let kind = quote!(crate::EventKind { name: #kind, audience: #audience });
+        of_kind.push(quote!(Self::#ident { .. } => #kind));
+        kinds.push(kind);
+        let (fields, text) = formatted(&subject, variant)?;
+        subjects.push(quote!(Self::#ident { #(#fields,)* .. } => #text));
+    }
+    Ok(quote! {
+        impl #name {
+            /// The kinds of its events, in the order in which they are defined.
+            pub const KINDS: &'static [crate::EventKind] = &[#(#kinds),*];
+
+            /// Its kind.
+            #[must_use]
+            pub const fn of_kind(&self) -> crate::EventKind {
+                match self { #(#of_kind),* }
+            }
+
+            /// What it is about, as `noun/id`.
+            #[must_use]
+            pub fn subject(&self) -> String {
+                match self { #(#subjects),* }
+            }
+        }
+    })
+}
+
+fn about(variant: &Variant) -> Result<About> {
+    let (mut kind, mut subject, mut audience) = (None, None, None);
+    for attribute in variant.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
+        attribute.parse_nested_meta(|meta| {
+            let value: LitStr = meta.value()?.parse()?;
+            match meta.path.require_ident()?.to_string().as_str() {
+                "kind" => kind = Some(value),
+                "subject" => subject = Some(value),
+                "public" => audience = Some(quote!(crate::Audience::Public(#value))),
+                "internal" => {
+                    let reason = Ident::new(&value.value(), value.span());
+                    audience = Some(quote!(crate::Audience::Internal(crate::Internal::#reason)));
+                }
+                _ => return Err(meta.error("must be kind, subject, public or internal")),
+            }
+            Ok(())
+        })?;
+    }
+    let missing = |what: &str| Error::new(variant.span(), format!("#[event(…)] must have {what}"));
+    Ok(About {
+        kind: kind.ok_or_else(|| missing("kind"))?,
+        subject: subject.ok_or_else(|| missing("subject"))?,
+        audience: audience.ok_or_else(|| missing("public, or internal with a reason"))?,
+    })
+}
+
+/// The fields that a subject uses, and the expression that makes its text.
+fn formatted(subject: &LitStr, variant: &Variant) -> Result<(Vec<Ident>, TokenStream)> {
+    let text = subject.value();
+    let (mut template, mut values) = (String::new(), Vec::new());
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once('{') {
+        let (value, behind) =
+            after.split_once('}').ok_or_else(|| Error::new(subject.span(), "a brace is not closed"))?;
+        values.push(LitStr::new(value, subject.span()).parse::<Expr>()?);
+        template.push_str(before);
+        template.push_str("{}");
+        rest = behind;
+    }
+    if values.is_empty() {
+        return Ok((Vec::new(), quote!(#text.to_owned())));
+    }
+    template.push_str(rest);
+    let Fields::Named(fields) = &variant.fields else {
+        return Err(Error::new(variant.span(), "an event has named fields"));
+    };
+    let mut words = Vec::new();
+    values.iter().for_each(|value| idents(quote!(#value), &mut words));
+    let fields = fields.named.iter().filter_map(|field| field.ident.clone());
+    let used = fields.filter(|field| words.contains(field)).collect();
+    Ok((used, quote!(format!(#template, #(#values),*))))
+}
+
+fn idents(tokens: TokenStream, found: &mut Vec<Ident>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => found.push(ident),
+            TokenTree::Group(group) => idents(group.stream(), found),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}

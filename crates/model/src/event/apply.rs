@@ -1,0 +1,95 @@
+//! Applies that are too large for one record: staged, committed, carried out.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::{Actor, InstanceId, JobId, JobSpec, RequestId};
+
+/// Applies that are too large for one record: staged, committed, carried out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum ApplyEvent {
+    /// Part of a large request is there; without effect until it is committed.
+    #[event(kind = "jobs.staged", subject = "apply/{apply}", internal = "ApplyStep")]
+    Staged {
+        /// Which request.
+        apply: RequestId,
+        /// The part's number, from 0.
+        part: u32,
+        /// As written.
+        jobs: Arc<Vec<JobSpec>>,
+    },
+    /// What was staged is forgotten: nobody committed it in time, or newer stagings needed its place.
+    #[event(kind = "staging.discarded", subject = "apply/{apply}", internal = "ApplyStep")]
+    StagingDiscarded {
+        /// Which request.
+        apply: RequestId,
+    },
+    /// What was staged will be carried out, to its end; until then no other change of definitions is accepted.
+    #[event(
+        kind = "apply.committed",
+        subject = "apply/{apply}",
+        public = "A client commits a staged apply, which is then carried out to its end."
+    )]
+    Committed {
+        /// Which request.
+        apply: RequestId,
+        /// The jobs that are deleted when all others are defined.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        delete: Vec<JobId>,
+        /// Its jobs are defined ancestors first; absent: as they were staged, which is how it was done at first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ancestors_first: bool,
+        /// Who wants what is unfinished of those ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cancel: Option<Actor>,
+        /// Jobs that others name as parent are deleted, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        orphan_children: bool,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for its end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+        /// DSP-2: its key was found to have the accounts of all that it changes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        accounts_found: bool,
+    },
+    /// A chunk of a committed request is carried out.
+    #[event(kind = "apply.advanced", subject = "apply/{apply}", internal = "ApplyStep")]
+    Advanced {
+        /// Which request.
+        apply: RequestId,
+        /// How many of its jobs and deletions are done.
+        done: u32,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// A committed request is carried out.
+    #[event(
+        kind = "apply.finished",
+        subject = "apply/{apply}",
+        public = "The catalogue has carried out every change of a committed apply."
+    )]
+    Finished {
+        /// Which request.
+        apply: RequestId,
+        /// Its request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+}

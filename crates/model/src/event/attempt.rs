@@ -1,0 +1,95 @@
+//! An attempt, from the permission to start to the end of its processes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::{Actor, AttemptOutcome, BatchId, Incarnation, Nonce, Token, Usage, WorkerId};
+
+/// An attempt, from the permission to start to the end of its processes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptEvent {
+    /// The worker that asked may start, and no other.
+    #[event(
+        kind = "start.granted",
+        subject = "batch/{batch}",
+        public = "The scheduler permits the assigned worker to start the process of an attempt."
+    )]
+    StartGranted {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Which question of it.
+        nonce: Nonce,
+    },
+    /// The process runs.
+    #[event(
+        kind = "attempt.started",
+        subject = "batch/{batch}",
+        public = "A worker reports that the process of an attempt has started."
+    )]
+    Started {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+    },
+    /// EXE-4: the program of an attempt has reported a code.
+    #[event(
+        kind = "user_code.reported",
+        subject = "batch/{batch}",
+        public = "The program of an attempt reports a result code."
+    )]
+    UserCodeReported {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// 0: success.
+        code: i32,
+    },
+    /// Someone wants a running batch ended.
+    #[event(
+        kind = "kill.requested",
+        subject = "batch/{batch}",
+        public = "Somebody or a timeout requests the end of a running attempt."
+    )]
+    KillRequested {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt to be ended.
+        token: Token,
+        /// Who.
+        by: Actor,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// The attempt's whole process tree is gone, or its lease is over.
+    #[event(
+        kind = "attempt.finished",
+        subject = "batch/{batch}",
+        public = "The whole process tree of an attempt has ended, or the lease of its worker has expired."
+    )]
+    Finished {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Its number, from 1.
+        attempt: u32,
+        /// Where it ran.
+        worker: WorkerId,
+        /// How it ended.
+        outcome: AttemptOutcome,
+        /// What it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
+}

@@ -1,0 +1,235 @@
+//! What the catalogue keeps besides jobs: groups, keys, calendars, pools, freezes, and templates and users of pull tasks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::pull::{MovedTask, Template, UserHistory, UserName};
+use crate::{
+    Account, Actor, Calendar, CalendarName, Freeze, GroupId, GroupName, GroupSettings, InstanceId, Pool,
+    PoolName, Rejection, RequestId, Role, ShardId, TemplateName,
+};
+
+/// What the catalogue keeps besides jobs: groups, keys, calendars, pools, freezes, and templates and users of pull tasks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum CatalogueEvent {
+    /// A group exists, or its key or bounds changed.
+    #[event(
+        kind = "group.defined",
+        subject = "group/{group}",
+        public = "A client creates a worker group, or changes its key or settings."
+    )]
+    GroupDefined {
+        /// Its number.
+        group: GroupId,
+        /// Its name.
+        name: GroupName,
+        /// The shard that does its work.
+        shard: ShardId,
+        /// Ed25519 public key of its workers, hex.
+        worker_key: String,
+        /// Its bounds.
+        settings: GroupSettings,
+    },
+    /// An application key exists, or changed.
+    #[event(
+        kind = "key.defined",
+        subject = "key/{app}",
+        public = "A client creates an application key, or replaces its secret or rights."
+    )]
+    KeyDefined {
+        /// Its name.
+        app: String,
+        /// SHA-256 of the secret, hex.
+        hash: String,
+        /// What it allows.
+        role: Role,
+        /// The groups it is bound to; empty: all.
+        groups: Vec<GroupName>,
+        /// DSP-2: the accounts that jobs may run as which it applies; absent: none.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        run_as: BTreeSet<Account>,
+    },
+    /// An application key ended.
+    #[event(kind = "key.revoked", subject = "key/{app}", public = "A client revokes an application key.")]
+    KeyRevoked {
+        /// Its name.
+        app: String,
+    },
+    /// A calendar was added or changed.
+    #[event(
+        kind = "calendar.defined",
+        subject = "calendar/{calendar.spec.name}",
+        public = "A client creates or changes a calendar."
+    )]
+    CalendarDefined {
+        /// As accepted; version 1 is new.
+        calendar: Arc<Calendar>,
+    },
+    /// A calendar that no job uses is gone.
+    #[event(
+        kind = "calendar.deleted",
+        subject = "calendar/{name}",
+        public = "A client deletes a calendar that no job uses."
+    )]
+    CalendarDeleted {
+        /// Its name.
+        name: CalendarName,
+    },
+    /// A pool was added or changed.
+    #[event(
+        kind = "pool.defined",
+        subject = "pool/{pool.spec.name}",
+        public = "A client creates or changes a pool."
+    )]
+    PoolDefined {
+        /// As accepted.
+        pool: Arc<Pool>,
+    },
+    /// A pool that no job uses is gone.
+    #[event(
+        kind = "pool.deleted",
+        subject = "pool/{name}",
+        public = "A client deletes a pool that no job uses."
+    )]
+    PoolDeleted {
+        /// Its name.
+        name: PoolName,
+    },
+    /// A template was added or changed.
+    #[event(
+        kind = "template.defined",
+        subject = "template/{template.spec.name}",
+        public = "A client creates or changes a template of pull tasks."
+    )]
+    TemplateDefined {
+        /// As accepted.
+        template: Arc<Template>,
+    },
+    /// A template is gone.
+    #[event(
+        kind = "template.deleted",
+        subject = "template/{name}",
+        public = "A client deletes a template of pull tasks."
+    )]
+    TemplateDeleted {
+        /// Its name.
+        name: TemplateName,
+    },
+    /// No batch beyond a logical time is assigned, until it is lifted.
+    #[event(
+        kind = "freeze.set",
+        subject = "freeze/{scope(group)}",
+        public = "A client freezes a group or every group beyond a logical time."
+    )]
+    FreezeSet {
+        /// Of this group; absent: of every group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<GroupName>,
+        /// The latest logical time that may be assigned, who wants it and why.
+        freeze: Freeze,
+    },
+    /// A freeze ended.
+    #[event(
+        kind = "freeze.lifted",
+        subject = "freeze/{scope(group)}",
+        public = "A client lifts the freeze of a group or of every group."
+    )]
+    FreezeLifted {
+        /// Of this group; absent: of every group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<GroupName>,
+        /// Who wants it.
+        by: Actor,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// Users have a home group now; they had none.
+    #[event(
+        kind = "users.assigned",
+        subject = "users/{group}",
+        public = "The catalogue assigns users who had no home group to one."
+    )]
+    UsersAssigned {
+        /// Which group.
+        group: GroupName,
+        /// Its shard.
+        shard: ShardId,
+        /// In the order given.
+        users: Vec<UserName>,
+    },
+    /// The shard of a user's home group is asked to let it go.
+    #[event(kind = "user.move_requested", subject = "user/{user}", internal = "BetweenShards")]
+    UserMoveRequested {
+        /// Who.
+        user: UserName,
+        /// The shard that is asked.
+        from: ShardId,
+        /// The group it is to have; absent: none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<GroupName>,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+    /// The shard of a user's old home group has let it go, and this is its home group now.
+    #[event(
+        kind = "user.moved",
+        subject = "user/{user}",
+        public = "The catalogue changes the home group of a user, after the old group's shard released the user."
+    )]
+    UserMoved {
+        /// Who.
+        user: UserName,
+        /// The shard that let it go.
+        from: ShardId,
+        /// Its group; absent: it has none any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<GroupName>,
+        /// The group's shard.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shard: Option<ShardId>,
+        /// What the user's next pulls depend on.
+        #[serde(default, skip_serializing_if = "UserHistory::is_empty")]
+        history: UserHistory,
+        /// The user's own tasks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<MovedTask>,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+    /// The shard of a user's home group did not let it go.
+    #[event(
+        kind = "user.move_rejected",
+        subject = "user/{user}",
+        public = "A group's shard refuses to release a user, who keeps the home group."
+    )]
+    UserMoveRejected {
+        /// Who.
+        user: UserName,
+        /// Why not.
+        reason: Rejection,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+}
+
+fn scope(group: &Option<GroupName>) -> &str {
+    group.as_ref().map_or("everything", GroupName::as_str)
+}

@@ -1,0 +1,78 @@
+//! Deletions that wait for what the groups' shards say of unfinished batches.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::{Actor, Deletion, InstanceId, JobId, Outcome, RequestId, ShardId, UnfinishedJob};
+
+/// Deletions that wait for what the groups' shards say of unfinished batches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum DeletionEvent {
+    /// Before jobs are deleted, the shards that run them are asked whether something of them is unfinished.
+    #[event(kind = "unfinished.queried", subject = "question/{question}", internal = "BetweenShards")]
+    UnfinishedQueried {
+        /// The question's number; asked again, it is the same.
+        question: u64,
+        /// What is decided when all have answered.
+        deletion: Arc<Deletion>,
+        /// The jobs that would be deleted.
+        jobs: Vec<JobId>,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+        /// Jobs that others name as parent are deleted, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        orphan_children: bool,
+    },
+    /// The catalogue was told what is unfinished.
+    #[event(kind = "unfinished.reported", subject = "question/{question}", internal = "BetweenShards")]
+    UnfinishedReported {
+        /// To which question.
+        question: u64,
+        /// The jobs that have unfinished batches.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        jobs: Vec<UnfinishedJob>,
+    },
+    /// A shard has answered.
+    #[event(kind = "unfinished.received", subject = "question/{question}", internal = "BetweenShards")]
+    UnfinishedReceived {
+        /// To which question.
+        question: u64,
+        /// Which shard.
+        from: ShardId,
+        /// Its jobs that have unfinished batches.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        jobs: Vec<UnfinishedJob>,
+    },
+    /// What was put off until shards had answered is decided.
+    #[event(
+        kind = "deletion.decided",
+        subject = "question/{question}",
+        public = "The catalogue decides a deletion that waited for answers of the groups' shards."
+    )]
+    Decided {
+        /// The question that is settled.
+        question: u64,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// What came of it.
+        outcome: Outcome,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+}

@@ -1,0 +1,89 @@
+//! Final commands (JOB-8): each is run at most once.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::{BatchId, FinalResult, Incarnation, JobId, Nonce, Timestamp, Token, WorkerId};
+
+/// Final commands (JOB-8): each is run at most once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum FinalCommandEvent {
+    /// The worker of a finished batch's last attempt is to run its final command; of a batch that had none, a worker
+    /// that has room.
+    #[event(
+        kind = "final_command.assigned",
+        subject = "batch/{batch}",
+        public = "The scheduler assigns the final command of a finished batch to a worker."
+    )]
+    Assigned {
+        /// Of which batch.
+        batch: BatchId,
+        /// Its job.
+        job: JobId,
+        /// Fences it.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// When the worker must have asked to start.
+        start_by: Timestamp,
+    },
+    /// The worker that asked may start it, and no other.
+    #[event(
+        kind = "final_command.granted",
+        subject = "batch/{batch}",
+        public = "The scheduler permits the assigned worker to start a final command."
+    )]
+    Granted {
+        /// Of which batch.
+        batch: BatchId,
+        /// Which.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Which question of it.
+        nonce: Nonce,
+    },
+    /// Nothing of it runs, and nothing of it ever will. The batch's result is what it was.
+    #[event(
+        kind = "final_command.finished",
+        subject = "batch/{batch}",
+        public = "A final command ends, or it is certain that it will never start."
+    )]
+    Finished {
+        /// Of which batch.
+        batch: BatchId,
+        /// Its job.
+        job: JobId,
+        /// Absent: it was never assigned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<Token>,
+        /// The worker of the batch's last attempt, or that had it.
+        worker: WorkerId,
+        /// How it ended.
+        result: FinalResult,
+        /// Exit code, where there was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// For people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+    },
+    /// That of a batch without an attempt was never given to a worker, and never will be.
+    #[event(
+        kind = "final_command.not_run",
+        subject = "batch/{batch}",
+        public = "The final command of a batch without an attempt found no worker and will not run."
+    )]
+    NotRun {
+        /// Of which batch.
+        batch: BatchId,
+        /// Its job.
+        job: JobId,
+        /// Why, for people.
+        message: String,
+    },
+}

@@ -1,0 +1,170 @@
+//! Definitions of jobs.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::{
+    Actor, GroupName, InstanceId, JobDefinition, JobId, JobName, MovedJob, OrphanedChildren, Rejection,
+    RequestId, ShardId, Timestamp,
+};
+
+/// Definitions of jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum JobEvent {
+    /// A job was added or changed.
+    #[event(
+        kind = "job.defined",
+        subject = "job/{definition.id}",
+        public = "The catalogue accepts a new job, or a new version of a job."
+    )]
+    Defined {
+        /// As accepted; version 1 is new.
+        definition: Arc<JobDefinition>,
+        /// Whether it generates batches.
+        enabled: bool,
+        /// Known by its id only: its name is not unique.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unnamed: bool,
+        /// The name that it had until now; absent: it keeps its name, or is new.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        previous_name: Option<JobName>,
+    },
+    /// A job generates batches from now on.
+    #[event(
+        kind = "job.enabled",
+        subject = "job/{job}",
+        public = "A client enables a job, so that it generates batches again."
+    )]
+    Enabled {
+        /// Which.
+        job: JobId,
+    },
+    /// A job generates no more batches.
+    #[event(
+        kind = "job.disabled",
+        subject = "job/{job}",
+        public = "A client disables a job, so that it generates no more batches."
+    )]
+    Disabled {
+        /// Which.
+        job: JobId,
+    },
+    /// A definition was removed.
+    #[event(kind = "job.deleted", subject = "job/{job}", public = "The catalogue deletes a job.")]
+    Deleted {
+        /// Which.
+        job: JobId,
+    },
+    /// A job is deleted though others name it as parent (`orphan_children`). These keep their definitions, and their
+    /// batches go on waiting for it until a new definition does not name it any more, or somebody overrides that.
+    #[event(
+        kind = "job.parent_deleted",
+        subject = "job/{parent}",
+        public = "A client deletes a job although other jobs name it as their parent."
+    )]
+    ParentDeleted {
+        /// The job that is deleted.
+        parent: JobId,
+        /// As `group/name`.
+        name: String,
+        /// Where its children are, in order of shard.
+        children: Vec<OrphanedChildren>,
+    },
+    /// The shard of a job's group is asked to let it go to another group (JOB-9).
+    #[event(kind = "job.move_requested", subject = "job/{job}", internal = "BetweenShards")]
+    MoveRequested {
+        /// Which.
+        job: JobId,
+        /// The shard that is asked.
+        from: ShardId,
+        /// The group it is to have.
+        to: GroupName,
+        /// After this the job stays.
+        until: Timestamp,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// Who wants it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// The shard of a job's old group has let it go, and this is its definition now: the same in another group.
+    #[event(
+        kind = "job.moved",
+        subject = "job/{definition.id}",
+        public = "The catalogue assigns a job to another group, after the old group's shard released it."
+    )]
+    Moved {
+        /// As it is in its new group.
+        definition: Arc<JobDefinition>,
+        /// Whether it generates batches.
+        enabled: bool,
+        /// It is known by its id only.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unnamed: bool,
+        /// The group that it was of.
+        previous_group: GroupName,
+        /// The shard that let it go.
+        from: ShardId,
+        /// What was known of it there.
+        moved: Arc<MovedJob>,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// Who wanted it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// The shard of a job's group did not let it go; it is as it was.
+    #[event(
+        kind = "job.move_rejected",
+        subject = "job/{job}",
+        public = "A group's shard refuses to release a job to another group; the job stays as it was."
+    )]
+    MoveRejected {
+        /// Which.
+        job: JobId,
+        /// Why not.
+        reason: Rejection,
+        /// The request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+    /// What is unfinished of a deleted job is to be ended.
+    #[event(
+        kind = "job.cancelled",
+        subject = "job/{job}",
+        public = "A client deletes a job together with its unfinished batches, which are then ended."
+    )]
+    Cancelled {
+        /// Which job.
+        job: JobId,
+        /// The shard that runs it.
+        shard: ShardId,
+        /// Who wants it.
+        by: Actor,
+    },
+    /// An ad-hoc job.
+    #[event(
+        kind = "job.submitted",
+        subject = "job/{definition.id}",
+        public = "A client submits an ad-hoc job, which runs once."
+    )]
+    Submitted {
+        /// As accepted.
+        definition: Arc<JobDefinition>,
+    },
+}

@@ -1,0 +1,124 @@
+//! What is found out outside: paths, third parties, and whether probers look in time.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::{
+    Actor, BatchId, ExternalDependency, ExternalDependencyId, ProbeReport, ThirdPartyReport, Timestamp,
+    WorkerId,
+};
+
+/// What is found out outside: paths, third parties, and whether probers look in time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum ObservationEvent {
+    /// Something outside is waited for, or was reported, for the first time. It is not satisfied; its generation
+    /// is 1.
+    #[event(
+        kind = "external_dependency.registered",
+        subject = "external_dependency/{external_dependency}",
+        public = "A batch or a report names an external dependency for the first time."
+    )]
+    ExternalDependencyRegistered {
+        /// Its number.
+        external_dependency: ExternalDependencyId,
+        /// What it is.
+        what: ExternalDependency,
+    },
+    /// The external dependency is there. A batch that waits for it runs when nothing else keeps it back: no event says so for
+    /// each of them.
+    #[event(
+        kind = "external_dependency.satisfied",
+        subject = "external_dependency/{external_dependency}",
+        public = "An external dependency is satisfied, for every batch that waits for it."
+    )]
+    ExternalDependencySatisfied {
+        /// Which.
+        external_dependency: ExternalDependencyId,
+        /// Its generation.
+        generation: u64,
+    },
+    /// The external dependency is not there any more, for every batch that has not started.
+    #[event(
+        kind = "external_dependency.revoked",
+        subject = "external_dependency/{external_dependency}",
+        public = "An external dependency is no longer satisfied, for every batch that has not started."
+    )]
+    ExternalDependencyRevoked {
+        /// Which.
+        external_dependency: ExternalDependencyId,
+        /// Its generation from now on.
+        generation: u64,
+        /// Who found out, where it was a worker.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<WorkerId>,
+    },
+    /// Nobody waits for these any more, and they left the state.
+    #[event(kind = "external_dependencies.evicted", subject = "external_dependencies", internal = "Eviction")]
+    ExternalDependenciesEvicted {
+        /// At most 500.
+        external_dependencies: Vec<ExternalDependencyId>,
+    },
+    /// Somebody wants paths probed at once.
+    #[event(
+        kind = "probes.requested",
+        subject = "{probed(*batch)}",
+        public = "A client requests that missing paths are probed at once."
+    )]
+    ProbesRequested {
+        /// Those that this batch waits for; absent: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<BatchId>,
+        /// Who.
+        by: Actor,
+    },
+    /// A third party reported something. The catalogue keeps it for batches to come.
+    #[event(
+        kind = "third_party.reported",
+        subject = "third_party/{report.code}",
+        public = "A third party reports whether its data for a logical time is ready."
+    )]
+    ThirdPartyReported {
+        /// What it says.
+        report: ThirdPartyReport,
+        /// Who.
+        by: Actor,
+    },
+    /// Old reports left the catalogue.
+    #[event(kind = "third_party.evicted", subject = "third_party", internal = "Eviction")]
+    ThirdPartyEvicted {
+        /// Those that were received up to this time.
+        upto: Timestamp,
+        /// How many.
+        count: u32,
+    },
+    /// Checks of paths fail, or are late.
+    #[event(
+        kind = "probes.late",
+        subject = "probes/{report.authority}",
+        public = "A prober reports that checks of paths fail or are late."
+    )]
+    ProbesLate {
+        /// What a prober says.
+        report: ProbeReport,
+    },
+    /// Checks of paths are in time again.
+    #[event(
+        kind = "probes.recovered",
+        subject = "probes/{authority}",
+        public = "A prober reports that checks of paths are on time again."
+    )]
+    ProbesRecovered {
+        /// Who says so.
+        prober: Arc<str>,
+        /// Of which authority.
+        authority: Arc<str>,
+    },
+}
+
+fn probed(batch: Option<BatchId>) -> String {
+    batch.map_or_else(|| "probes".to_owned(), |batch| format!("batch/{batch}"))
+}

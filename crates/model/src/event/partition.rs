@@ -1,0 +1,78 @@
+//! The partition itself: its messages, its memory, its clock, what it set aside.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::{JobId, ShardId, Timestamp};
+
+/// The partition itself: its messages, its memory, its clock, what it set aside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum PartitionEvent {
+    /// A message was applied; what it caused follows.
+    #[event(kind = "message.received", subject = "shard/{from}", internal = "Delivery")]
+    MessageReceived {
+        /// From which shard.
+        from: ShardId,
+        /// Its number.
+        number: u64,
+    },
+    /// Messages left the outbox.
+    #[event(kind = "outbox.acknowledged", subject = "shard/{to}", internal = "Delivery")]
+    OutboxAcknowledged {
+        /// For which shard.
+        to: ShardId,
+        /// The last number that the receiver applied.
+        upto: u64,
+    },
+    /// What was known of old logical times of a job left the state.
+    #[event(kind = "history.evicted", subject = "job/{job}", internal = "Eviction")]
+    HistoryEvicted {
+        /// Whose.
+        job: JobId,
+        /// Up to and with this logical time.
+        upto: Timestamp,
+    },
+    /// A command could not be decoded or decided; it is set aside and changes nothing.
+    #[event(kind = "command.dead_lettered", subject = "command/{offset}", internal = "DeadLetter")]
+    CommandDeadLettered {
+        /// Its offset in the commands.
+        offset: u64,
+        /// Why.
+        reason: String,
+    },
+    /// A timer could not be decided; its entity stays as it is until a person acts.
+    #[event(kind = "timer.suspended", subject = "{entity}", internal = "DeadLetter")]
+    TimerSuspended {
+        /// Which entity.
+        entity: String,
+        /// Why.
+        reason: String,
+    },
+    /// An operator set the shard's clock.
+    #[event(kind = "clock.set", subject = "partition", public = "An operator sets the clock of a shard.")]
+    ClockSet {
+        /// To this.
+        now: Timestamp,
+    },
+    /// An operator let the partition go on though commands of it are lost. The envelope's resume point is the
+    /// record that was written for it; the commands before that one are not decided any more.
+    #[event(
+        kind = "command_loss.accepted",
+        subject = "partition",
+        public = "An operator lets a partition continue although some of its commands are lost."
+    )]
+    CommandLossAccepted {
+        /// Who, as they name themselves.
+        by: String,
+        /// Why, for people.
+        reason: String,
+        /// The last command that was done with, in the topic as it was.
+        done: u64,
+        /// The first command that the topic still had, or would have had next.
+        kept_from: u64,
+        /// The record to go on after.
+        resumed_at: u64,
+    },
+}

@@ -1,0 +1,233 @@
+//! Reruns and backfills (cold starts), from the request to the end.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::rerun::{
+    OrderedRun, PlannedBatch, PlannedJob, ReportedRun, RerunPlace, RerunResult, RerunSpec, RunOutcome,
+    RunSkip, RunsQuery, SkippedJob, SkippedTimes,
+};
+use crate::{Actor, GroupName, JobId, RerunId, ShardId, Timestamp};
+
+/// Reruns and backfills (cold starts), from the request to the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunEvent {
+    /// A rerun or cold start is requested; its plan is being made.
+    #[event(
+        kind = "rerun.requested",
+        subject = "rerun/{rerun}",
+        public = "A client requests a rerun or a backfill (cold start), and its planning begins."
+    )]
+    Requested {
+        /// Its id.
+        rerun: RerunId,
+        /// As requested.
+        spec: Arc<RerunSpec>,
+        /// Who requests it.
+        by: Actor,
+        /// The jobs that it concerns, each after those that it waits for.
+        jobs: Vec<PlannedJob>,
+        /// Their groups.
+        groups: Vec<GroupName>,
+        /// Jobs downstream that are left out, because the key that requests it does not reach their groups, or because
+        /// they come only after such a job.
+        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        jobs_left_out: u32,
+    },
+    /// A shard is asked what it has for logical times of the plan.
+    #[event(kind = "runs.queried", subject = "rerun/{rerun}", internal = "BetweenShards")]
+    RunsQueried {
+        /// For which rerun.
+        rerun: RerunId,
+        /// The question's number in it, from 1.
+        part: u32,
+        /// Which shard.
+        shard: ShardId,
+        /// About what; nothing: the jobs have no logical time in the span.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asked: Vec<RunsQuery>,
+        /// How many of the plan's jobs have been asked about in full.
+        upto: u32,
+    },
+    /// The catalogue was told what there is for logical times of a plan.
+    #[event(kind = "runs.reported", subject = "rerun/{rerun}", internal = "BetweenShards")]
+    RunsReported {
+        /// For which rerun.
+        rerun: RerunId,
+        /// To which question.
+        part: u32,
+        /// What there is; logical times that are not there never had a batch.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        runs: Vec<ReportedRun>,
+    },
+    /// A shard has answered.
+    #[event(kind = "runs.received", subject = "rerun/{rerun}", internal = "BetweenShards")]
+    RunsReceived {
+        /// For which rerun.
+        rerun: RerunId,
+        /// To which question.
+        part: u32,
+        /// Which shard.
+        from: ShardId,
+        /// What it has; logical times that are not there never had a batch.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        runs: Vec<ReportedRun>,
+    },
+    /// Jobs that the plan leaves out.
+    #[event(
+        kind = "jobs.skipped",
+        subject = "rerun/{rerun}",
+        public = "The plan of a rerun leaves out jobs or logical times."
+    )]
+    JobsSkipped {
+        /// Of which rerun.
+        rerun: RerunId,
+        /// Which, and why.
+        jobs: Vec<SkippedJob>,
+        /// Logical times that a cascade does not follow, by job.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        times: Vec<SkippedTimes>,
+    },
+    /// Part of the plan.
+    #[event(
+        kind = "batches.planned",
+        subject = "rerun/{rerun}",
+        public = "The catalogue adds batches to the plan of a rerun."
+    )]
+    BatchesPlanned {
+        /// Of which rerun.
+        rerun: RerunId,
+        /// The number of the first of them.
+        first: u32,
+        /// In the order in which they start, where nothing keeps them.
+        batches: Vec<PlannedBatch>,
+    },
+    /// The plan is whole, and waits to be approved.
+    #[event(
+        kind = "rerun.planned",
+        subject = "rerun/{rerun}",
+        public = "The plan of a rerun is complete and waits for approval."
+    )]
+    Planned {
+        /// Which rerun.
+        rerun: RerunId,
+        /// How many batches it has.
+        batches: u32,
+    },
+    /// It may run.
+    #[event(
+        kind = "rerun.approved",
+        subject = "rerun/{rerun}",
+        public = "A client approves the plan of a rerun, or the request approved it in advance."
+    )]
+    Approved {
+        /// Which.
+        rerun: RerunId,
+        /// Who says so.
+        by: Actor,
+    },
+    /// Shards are told to start batches of the plan.
+    #[event(kind = "runs.requested", subject = "rerun/{rerun}", internal = "BetweenShards")]
+    RunsRequested {
+        /// Of which rerun.
+        rerun: RerunId,
+        /// Which.
+        runs: Vec<OrderedRun>,
+    },
+    /// A batch of a plan is not started.
+    #[event(
+        kind = "run.skipped",
+        subject = "rerun/{place.rerun}",
+        public = "A group's shard does not start a planned batch of a rerun."
+    )]
+    RunSkipped {
+        /// Which.
+        #[serde(flatten)]
+        place: RerunPlace,
+        /// Its job.
+        job: JobId,
+        /// Its logical time.
+        logical_time: Timestamp,
+        /// Why.
+        reason: RunSkip,
+    },
+    /// A batch of the plan has ended, or was not started.
+    #[event(
+        kind = "run.finished",
+        subject = "rerun/{place.rerun}",
+        public = "A planned batch of a rerun ends, or it turns out that it is not started."
+    )]
+    RunFinished {
+        /// Which.
+        #[serde(flatten)]
+        place: RerunPlace,
+        /// How.
+        end: RunOutcome,
+    },
+    /// Batches of the plan that are not started, for one that they wait for has not ended well.
+    #[event(
+        kind = "runs.blocked",
+        subject = "rerun/{rerun}",
+        public = "Planned batches of a rerun will not start, because a batch that they wait for did not succeed."
+    )]
+    RunsBlocked {
+        /// Of which rerun.
+        rerun: RerunId,
+        /// Their numbers.
+        numbers: Vec<u32>,
+    },
+    /// Nothing more of it is started for now.
+    #[event(
+        kind = "rerun.paused",
+        subject = "rerun/{rerun}",
+        public = "A client pauses a rerun, which starts no more batches for now."
+    )]
+    Paused {
+        /// Which.
+        rerun: RerunId,
+        /// Who wants it.
+        by: Actor,
+    },
+    /// It goes on.
+    #[event(kind = "rerun.resumed", subject = "rerun/{rerun}", public = "A client resumes a paused rerun.")]
+    Resumed {
+        /// Which.
+        rerun: RerunId,
+        /// Who wants it.
+        by: Actor,
+    },
+    /// Nothing more of it is started.
+    #[event(
+        kind = "rerun.cancelled",
+        subject = "rerun/{rerun}",
+        public = "A client cancels a rerun, which starts no more batches."
+    )]
+    Cancelled {
+        /// Which.
+        rerun: RerunId,
+        /// Who wants it.
+        by: Actor,
+        /// What runs of it is ended, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        kill: bool,
+    },
+    /// It is over, and nothing of it is on its way any more.
+    #[event(
+        kind = "rerun.finished",
+        subject = "rerun/{rerun}",
+        public = "A rerun ends: none of its batches is running or will be started."
+    )]
+    Finished {
+        /// Which.
+        rerun: RerunId,
+        /// How.
+        result: RerunResult,
+        /// For people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+    },
+}

@@ -1,0 +1,141 @@
+//! Workers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_derive::Aggregate;
+
+use crate::{GroupSettings, Incarnation, JobType, Measure, Reserved, WorkerId, WorkerLabel};
+
+/// Workers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerEvent {
+    /// A worker works for the shard.
+    #[event(
+        kind = "worker.registered",
+        subject = "worker/{worker}",
+        public = "A worker registers with the shard of its group."
+    )]
+    Registered {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Its host's name.
+        host: String,
+        /// Where its logs are served.
+        address: String,
+        /// Attempts at once, by job type.
+        slots: BTreeMap<JobType, u32>,
+        /// What jobs can ask for it by.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        labels: BTreeSet<WorkerLabel>,
+        /// The bounds that it is told, which it goes by until it registers again. Absent in old records: those
+        /// of the group at this point.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<GroupSettings>,
+        /// Slots that are kept for some jobs, by job type.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        reserved: BTreeMap<JobType, Reserved>,
+    },
+    /// A worker's machine stands otherwise than before, by a step worth knowing.
+    #[event(
+        kind = "worker.measured",
+        subject = "worker/{worker}",
+        public = "A worker reports that the load or memory of its machine changed notably."
+    )]
+    Measured {
+        /// Which.
+        worker: WorkerId,
+        /// How it stands.
+        #[serde(flatten)]
+        measure: Measure,
+        /// It is beyond a bound of its group, and gets no work until it has recovered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        overloaded: bool,
+    },
+    /// A worker was not heard of for its limit.
+    #[event(
+        kind = "worker.lost",
+        subject = "worker/{worker}",
+        public = "A worker sends no heartbeat for longer than its limit."
+    )]
+    Lost {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+    /// A lost worker was heard of again, in the same life.
+    #[event(
+        kind = "worker.recovered",
+        subject = "worker/{worker}",
+        public = "A lost worker sends a heartbeat again, without having restarted."
+    )]
+    Recovered {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+    /// The lease of a lost worker is over: nothing runs there any more.
+    #[event(
+        kind = "lease.expired",
+        subject = "worker/{worker}",
+        public = "The lease of a lost worker expires: none of its processes is running any more."
+    )]
+    LeaseExpired {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+    /// The worker takes no new work.
+    #[event(
+        kind = "worker.drained",
+        subject = "worker/{worker}",
+        public = "A client drains a worker, which gets no new work."
+    )]
+    Drained {
+        /// Which.
+        worker: WorkerId,
+    },
+    /// The worker takes work again.
+    #[event(
+        kind = "worker.resumed",
+        subject = "worker/{worker}",
+        public = "A client resumes a drained worker, which gets work again."
+    )]
+    Resumed {
+        /// Which.
+        worker: WorkerId,
+    },
+    /// The worker says that it can take no new work.
+    #[event(
+        kind = "worker.unready",
+        subject = "worker/{worker}",
+        public = "A worker reports that it cannot take new work."
+    )]
+    Unready {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Why, for people.
+        reason: String,
+    },
+    /// The worker can take work again.
+    #[event(
+        kind = "worker.ready",
+        subject = "worker/{worker}",
+        public = "A worker reports that it can take work again."
+    )]
+    Ready {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+}
