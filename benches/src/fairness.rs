@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use tidemill_model::{BatchEvent, BatchId, Command, Event, Priority, Timestamp};
+use tidemill_model::{BatchEvent, BatchId, Command, Event, Priority, ShardCommand, Timestamp};
 
 use crate::fake_workers::{FakeWorkers, Terms};
 use crate::placement::waits;
@@ -100,7 +100,7 @@ impl Run<'_> {
         anyhow::ensure!(fake_workers.look(|seen| seen.granted("bob")) == 0, "it went before its time");
         let assigned = fake_workers.look(|seen| seen.assigned.len());
         let aged = Timestamp::from(jiff::Timestamp::now()) + SignedDuration::from_mins(91);
-        self.fixture.ask(self.fixture.shard, Command::SetTime { now: aged })?;
+        self.fixture.ask(self.fixture.shard, Command::Shard(ShardCommand::SetTime { now: aged }))?;
         let (watch, begun) = (Stopwatch::start(), Instant::now());
         fake_workers.go_on();
         self.keep_full(&fake_workers, &mut sent, || fake_workers.look(|seen| seen.granted("bob") > 0))?;

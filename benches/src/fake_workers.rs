@@ -11,7 +11,7 @@ use ed25519_dalek::{Signer, SigningKey};
 use tidemill_log::{From, Log, Producer, Reader, Topic, partition_of_key};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobName, JobType, Nonce,
-    Registration, ShardId, StartRequest, Timestamp, Token, WorkMessage, WorkerId,
+    Registration, ShardId, StartRequest, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use crate::fixture::group;
@@ -195,13 +195,13 @@ impl Shared {
     }
 
     fn heartbeat(&self, worker: &WorkerId) -> Command {
-        Command::Heartbeat(Heartbeat {
+        Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
             worker: worker.clone(),
             incarnation: Self::incarnation(),
             number: self.heartbeats.fetch_add(1, Ordering::Relaxed) as u64,
             measure: None,
             unready: None,
-        })
+        }))
     }
 }
 
@@ -216,7 +216,8 @@ struct Shift {
 impl Shift {
     fn run(&mut self, mut reader: Box<dyn Reader>) {
         for worker in &self.workers {
-            self.shared.tell(Command::RegisterWorker(Box::new(self.shared.registration(worker))));
+            self.shared
+                .tell(Command::Worker(WorkerCommand::Register(Box::new(self.shared.registration(worker)))));
             self.shared.tell(self.shared.heartbeat(worker));
         }
         let (begun, mut heartbeats) = (Instant::now(), 0);
@@ -254,17 +255,18 @@ impl Shift {
             }
             WorkMessage::Assigned { token, .. } => {
                 let now = Timestamp::from(jiff::Timestamp::now());
-                self.shared.tell(Command::RequestStart(StartRequest {
+                self.shared.tell(Command::Worker(WorkerCommand::RequestStart(StartRequest {
                     token,
                     worker,
                     incarnation: Shared::incarnation(),
                     nonce: Nonce::new(token.to_string()),
-                }));
+                })));
                 self.shared.see(|seen| seen.assigned.push((token, now)));
             }
             WorkMessage::Granted { spec, .. } => {
                 let token = spec.token;
-                self.shared.tell(Command::ReportStarted { token, worker: worker.clone() });
+                self.shared
+                    .tell(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
                 self.shared.see(|seen| *seen.granted.entry(spec.job_name).or_default() += 1);
                 self.running.push_back((Instant::now() + self.shared.terms.attempt, token, worker));
             }
@@ -278,7 +280,12 @@ impl Shift {
         {
             let outcome = AttemptOutcome::success();
             let now = Timestamp::from(jiff::Timestamp::now());
-            self.shared.tell(Command::ReportFinished { token, worker, outcome, usage: None });
+            self.shared.tell(Command::Worker(WorkerCommand::ReportFinished {
+                token,
+                worker,
+                outcome,
+                usage: None,
+            }));
             self.shared.see(|seen| seen.freed.push(now));
         }
     }

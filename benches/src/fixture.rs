@@ -14,8 +14,8 @@ use ed25519_dalek::SigningKey;
 use tidemill_dispatcher::Dispatcher;
 use tidemill_log::{Log, Producer, Topic};
 use tidemill_model::{
-    Actor, Answer, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobSpec, JobType, Outcome,
-    ShardId,
+    Actor, Answer, CatalogueCommand, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobCommand,
+    JobSpec, JobType, Outcome, ShardId,
 };
 use tidemill_producers::{SubmitRequest, Submitter};
 use tidemill_projector::{FeedCursor, FeedReader, Progress, PublishConfig, Shutdown};
@@ -94,7 +94,10 @@ impl Fixture {
         };
         let settings = GroupSettings::default();
         let worker_key = hex(worker_key().verifying_key().as_bytes());
-        match fixture.ask(ShardId::CATALOGUE, Command::DefineGroup { name: group(), worker_key, settings })? {
+        match fixture.ask(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::DefineGroup { name: group(), worker_key, settings }),
+        )? {
             Answer::Group { group, shard } => (fixture.group_id, fixture.shard) = (group, shard),
             other => bail!("defining a group was answered {other:?}"),
         }
@@ -183,12 +186,12 @@ impl Fixture {
             let (chunk, later) = rest.split_at(fits.count().max(1));
             self.ask(
                 ShardId::CATALOGUE,
-                Command::ApplyJobs {
+                Command::Job(JobCommand::Apply {
                     jobs: chunk.to_vec(),
                     prune: Vec::new(),
                     cancel: false,
                     orphan_children: false,
-                },
+                }),
             )?;
             rest = later;
         }

@@ -3,20 +3,25 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Command, JobName, JobSpec, JobType, ParentSpec, Priority, Program, ScheduleInput, Submission,
+    BatchCommand, Command, JobName, JobSpec, JobType, ParentSpec, Priority, Program, ScheduleInput,
+    Submission,
 };
 
 use crate::fixture::{Fixture, group};
 
 /// One batch, at once.
 pub(crate) fn submission(name: &str, kind: &str, program: Option<&str>, fixture: &Fixture) -> Command {
-    Command::SubmitJob(Box::new(once(name, kind, program, fixture)))
+    Command::Batch(BatchCommand::SubmitJob(Box::new(once(name, kind, program, fixture))))
 }
 
 /// One batch of type noop of this user, at once; its job has the user's name.
 pub(crate) fn of_user(owner: &str, priority: Priority, fixture: &Fixture) -> Command {
     let submission = once(owner, "noop", None, fixture);
-    Command::SubmitJob(Box::new(Submission { owner: owner.to_owned(), priority, ..submission }))
+    Command::Batch(BatchCommand::SubmitJob(Box::new(Submission {
+        owner: owner.to_owned(),
+        priority,
+        ..submission
+    })))
 }
 
 fn once(name: &str, kind: &str, program: Option<&str>, fixture: &Fixture) -> Submission {

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{
-    AttemptEvent, BatchEvent, Command, Event, JobId, JobSpec, ReplicationEvent, ShardId, Timestamp,
+    AttemptEvent, BatchCommand, BatchEvent, Command, Event, JobId, JobSpec, ReplicationEvent, ShardId,
+    Timestamp,
 };
 
 use crate::backend::Backend;
@@ -118,8 +119,12 @@ impl Run<'_> {
         self.fixture.settle()?;
         let watch = Stopwatch::start();
         let root = JobId::mint(1, ShardId::CATALOGUE);
-        let command =
-            Command::RunJob { job: root, logical_time: None, parameters: BTreeMap::new(), concurrent: true };
+        let command = Command::Batch(BatchCommand::RunJob {
+            job: root,
+            logical_time: None,
+            parameters: BTreeMap::new(),
+            concurrent: true,
+        });
         self.fixture.ask(self.fixture.shard, command)?;
         self.fixture.until(FINISHED, jobs.len(), PATIENCE)?;
         self.fixture.settle()?;

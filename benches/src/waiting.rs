@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Command, Event, ExternalDependency, ExternalDependencyId, JobId, JobSpec, ObservationEvent, PathAnswer,
-    ShardId, Timestamp,
+    BatchCommand, Command, Event, ExternalDependency, ExternalDependencyId, JobId, JobSpec,
+    ObservationCommand, ObservationEvent, PathAnswer, ShardId, Timestamp,
 };
 
 use crate::history::History;
@@ -105,12 +105,14 @@ impl Run<'_> {
     fn generate(&self, jobs: Range<usize>, each: usize) -> anyhow::Result<()> {
         let time = |index: usize| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(index as i64);
         let requests = (0..each).flat_map(|index| jobs.clone().map(move |job| (job, time(index))));
-        self.fixture.send_all(requests.map(|(job, time)| Command::RunJob {
-            // In the order in which they were defined, from 1.
-            job: JobId::mint(job as u64 + 1, ShardId::CATALOGUE),
-            logical_time: Some(time),
-            parameters: BTreeMap::new(),
-            concurrent: true,
+        self.fixture.send_all(requests.map(|(job, time)| {
+            Command::Batch(BatchCommand::RunJob {
+                // In the order in which they were defined, from 1.
+                job: JobId::mint(job as u64 + 1, ShardId::CATALOGUE),
+                logical_time: Some(time),
+                parameters: BTreeMap::new(),
+                concurrent: true,
+            })
         }))?;
         self.fixture.until(GENERATED, jobs.len() * each, PATIENCE)?;
         self.fixture.settle()
@@ -120,7 +122,8 @@ impl Run<'_> {
         let bytes = self.fixture.journal_bytes();
         let begun = Instant::now();
         let answers = vec![PathAnswer { external_dependency, generation: 1, exists: true }];
-        self.fixture.send_all(std::iter::once(Command::ReportPaths { answers }))?;
+        self.fixture
+            .send_all(std::iter::once(Command::Observation(ObservationCommand::ReportPaths { answers })))?;
         self.fixture.until(SATISFIED, 1, PATIENCE)?;
         let on_record_ms = begun.elapsed().as_secs_f64() * 1e3;
         self.fixture.settle()?;

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tidemill_model::{
-    Actor, Answer, BatchId, BatchResult, BulkAction, BulkId, BulkOutcome, Command, JobId, Outcome,
-    OverriddenResult, Rejection, RequestId, RerunSpec, ShardId, Timestamp,
+    Actor, Answer, BatchCommand, BatchId, BatchResult, BulkAction, BulkCommand, BulkId, BulkOutcome, Command,
+    JobCommand, JobId, Outcome, OverriddenResult, Rejection, RequestId, RerunCommand, RerunSpec, ShardId,
+    Timestamp,
 };
 use tidemill_producers::SubmitRequest;
 use tidemill_projector::now;
@@ -164,7 +165,7 @@ async fn step(app: &App, bulk: &BulkRow, seen: &mut Seen) -> Result<bool, Proble
         return Ok(items.is_empty());
     }
     let done: Vec<i64> = outcomes.iter().map(|outcome: &BulkOutcome| outcome.item).collect();
-    let command = Command::ReportBulk { bulk: BulkId(bulk.id), outcomes };
+    let command = Command::Bulk(BulkCommand::Report { bulk: BulkId(bulk.id), outcomes });
     let submit_request = SubmitRequest {
         shard: ShardId::CATALOGUE,
         request: tidemill_producers::request_id(),
@@ -221,23 +222,33 @@ async fn command(app: &App, bulk: &BulkRow, item: i64) -> Result<Option<(ShardId
     let Some(action) = action_of(bulk) else { return Ok(None) };
     let enabled = action == BulkAction::Enable;
     if action.is_of_jobs() {
-        return Ok(Some((ShardId::CATALOGUE, Command::SwitchJob { job: JobId(item), enabled })));
+        return Ok(Some((
+            ShardId::CATALOGUE,
+            Command::Job(JobCommand::Switch { job: JobId(item), enabled }),
+        )));
     }
     let Some(row) = app.read(move |tables| tables.batch(item)).await? else { return Ok(None) };
     let (batch, job, reason) = (BatchId(item), JobId(row.job_id), bulk.reason.to_string());
     let Ok(logical_time) = Timestamp::from_millisecond(row.logical_time) else { return Ok(None) };
     Ok(match action {
-        BulkAction::Kill => Some((batch.shard(), Command::KillBatch { batch, reason })),
+        BulkAction::Kill => Some((batch.shard(), Command::Batch(BatchCommand::Kill { batch, reason }))),
         BulkAction::Mark(result) => {
             let run = u32::try_from(row.run).ok();
             Some((
                 batch.shard(),
-                Command::OverrideBatchResult { batch, job, logical_time, result, reason, run },
+                Command::Batch(BatchCommand::OverrideResult {
+                    batch,
+                    job,
+                    logical_time,
+                    result,
+                    reason,
+                    run,
+                }),
             ))
         }
         BulkAction::Clear => {
             let spec = RerunSpec { reason, approve: true, ..clearing(job, logical_time) };
-            Some((ShardId::CATALOGUE, Command::PlanRerun(Box::new(spec))))
+            Some((ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(spec)))))
         }
         BulkAction::Enable | BulkAction::Disable => None,
     })

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidemill_model::{Answer, Command, PulledGrant, Rejection, ShardId, Timestamp, UserName};
+use tidemill_model::{Answer, Command, PulledGrant, Rejection, ShardId, TaskCommand, Timestamp, UserName};
 use tidemill_projector::now;
 use tidemill_store::hints::{Hint, Life, Place};
 use tokio::sync::OwnedSemaphorePermit;
@@ -176,7 +176,7 @@ impl<'a> Puller<'a> {
             let bound = self.app.config.max_pull_requests_in_flight;
             return Err(Problem::overloaded(format!("{bound} pulls are being decided, the bound"), 1));
         };
-        let command = Command::Pull { user: self.user.clone() };
+        let command = Command::Task(TaskCommand::Pull { user: self.user.clone() });
         self.send(&Write::fresh(self.app, self.right.clone()), command).await
     }
 

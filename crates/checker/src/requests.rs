@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::SignedDuration;
-use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, Timestamp};
+use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, TaskCommand, Timestamp};
 
 use crate::Invariant;
 use crate::at::At;
@@ -29,7 +29,9 @@ pub(crate) fn fingerprint(value: &impl Hash) -> u64 {
 /// state says, whenever they are asked.
 pub(crate) fn is_kept(command: Option<&Command>, outcome: &Outcome) -> bool {
     match command {
-        Some(command) => !matches!(command, Command::Pull { .. } | Command::CompleteTask { .. }),
+        Some(command) => {
+            !matches!(command, Command::Task(TaskCommand::Pull { .. } | TaskCommand::Complete { .. }))
+        }
         None => match outcome {
             Outcome::Answered(Answer::Pulled(_) | Answer::NothingDue { .. } | Answer::Completed { .. })
             | Outcome::Refused(

@@ -15,9 +15,9 @@ use ed25519_dalek::{Signer, SigningKey};
 use tidemill_dispatcher::Config;
 use tidemill_log::{From, Log, MemoryLog, Producer, Reader, SqliteConfig, SqliteLog, Topic};
 use tidemill_model::{
-    Actor, AttemptOutcome, Command, CommandRecord, GroupId, GroupSettings, Heartbeat, Incarnation,
-    InstanceId, JobType, Nonce, Priority, Program, Registration, RequestId, ShardId, StartRequest,
-    Submission, WorkMessage, WorkerId,
+    Actor, AttemptOutcome, BatchCommand, CatalogueCommand, Command, CommandRecord, GroupId, GroupSettings,
+    Heartbeat, Incarnation, InstanceId, JobType, Nonce, Priority, Program, Registration, RequestId, ShardId,
+    StartRequest, Submission, WorkMessage, WorkerCommand, WorkerId,
 };
 
 const GROUP: ShardId = ShardId(1);
@@ -63,7 +63,7 @@ fn record(command: Command, request: Option<String>) -> Vec<u8> {
     let actor = Actor { app: "lifecycle".into(), user: None };
     let request = request.map(RequestId::new);
     let shard = match &command {
-        Command::DefineGroup { .. } => ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::DefineGroup { .. }) => ShardId::CATALOGUE,
         _ => GROUP,
     };
     serde_json::to_vec(&CommandRecord { shard, request, reply_to, actor, command }).expect("plain data")
@@ -94,7 +94,7 @@ fn submit(log: &dyn Log, batches: usize, window: usize, done: &AtomicUsize) -> R
             retries: 0,
             retry_interval_ms: 0,
         };
-        say(producer.as_ref(), Command::SubmitJob(Box::new(job)), Some(format!("r{n}")));
+        say(producer.as_ref(), Command::Batch(BatchCommand::SubmitJob(Box::new(job))), Some(format!("r{n}")));
     }
     Ok(())
 }
@@ -122,8 +122,11 @@ impl Worker {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let name: tidemill_model::GroupName = "demo".try_into()?;
         let worker_key = hex(&key.verifying_key().to_bytes());
-        let define =
-            Command::DefineGroup { name: name.clone(), worker_key, settings: GroupSettings::default() };
+        let define = Command::Catalogue(CatalogueCommand::DefineGroup {
+            name: name.clone(),
+            worker_key,
+            settings: GroupSettings::default(),
+        });
         say(self.producer.as_ref(), define, None);
         let text = Registration::signed_text(&name, &self.worker, &self.incarnation);
         let registration = Registration {
@@ -139,7 +142,7 @@ impl Worker {
             signature: hex(&key.sign(text.as_bytes()).to_bytes()),
         };
         loop {
-            let register = Command::RegisterWorker(Box::new(registration.clone()));
+            let register = Command::Worker(WorkerCommand::Register(Box::new(registration.clone())));
             say(self.producer.as_ref(), register, None);
             for record in self.reader.poll(10, Duration::from_millis(100))? {
                 if matches!(serde_json::from_slice(&record.value)?, WorkMessage::Registered { .. }) {
@@ -159,13 +162,13 @@ impl Worker {
             if alive.elapsed() > Duration::from_secs(1) {
                 alive = Instant::now();
                 let (worker, incarnation) = (self.worker.clone(), self.incarnation.clone());
-                self.say(Command::Heartbeat(Heartbeat {
+                self.say(Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
                     worker,
                     incarnation,
                     number: 0,
                     measure: None,
                     unready: None,
-                }));
+                })));
             }
         }
         Ok(())
@@ -180,12 +183,22 @@ impl Worker {
         match message {
             WorkMessage::Assigned { token, .. } => {
                 let nonce = Nonce::new("n");
-                self.say(Command::RequestStart(StartRequest { token, worker, incarnation, nonce }));
+                self.say(Command::Worker(WorkerCommand::RequestStart(StartRequest {
+                    token,
+                    worker,
+                    incarnation,
+                    nonce,
+                })));
             }
             WorkMessage::Granted { spec, .. } => {
                 let (token, outcome) = (spec.token, AttemptOutcome::success());
-                self.say(Command::ReportStarted { token, worker: worker.clone() });
-                self.say(Command::ReportFinished { token, worker, outcome, usage: None });
+                self.say(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
+                self.say(Command::Worker(WorkerCommand::ReportFinished {
+                    token,
+                    worker,
+                    outcome,
+                    usage: None,
+                }));
             }
             WorkMessage::Recorded { .. } => {
                 self.done.fetch_add(1, Ordering::AcqRel);

@@ -15,7 +15,7 @@ use tidemill_log::{
 };
 use tidemill_model::{
     Actor, Cause, Command, CommandRecord, Envelope, Event, Outcome, PartitionEvent, Recorded, Resume,
-    ShardId, Source,
+    ShardCommand, ShardId, Source,
 };
 
 use crate::{Clock, Error};
@@ -182,7 +182,7 @@ fn actor(loss: &Loss) -> Actor {
 /// Appends a command that does nothing, should it ever be decided.
 fn append_marker(producer: &dyn Producer, loss: &Loss) -> Result<Resume, AcceptLossError> {
     let (partition, shard) = (loss.partition, shard(loss.partition));
-    let command = Command::Acknowledge { from: shard, upto: 0 };
+    let command = Command::Shard(ShardCommand::Acknowledge { from: shard, upto: 0 });
     let record = CommandRecord { shard, request: None, reply_to: None, actor: actor(loss), command };
     let value = serde_json::to_vec(&record).expect("a command is plain data with string keys");
     let hash = Hash::of(&value).to_string();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_engine::Partition;
-use tidemill_model::{Command, Incarnation, ShardId, WorkerId};
+use tidemill_model::{Command, Incarnation, ShardId, WorkerCommand, WorkerId};
 
 /// One life of one worker.
 type Life = (ShardId, WorkerId, Incarnation);
@@ -23,8 +23,10 @@ pub(crate) struct Silence {
 /// count.
 pub(crate) fn speaker(shard: ShardId, command: &Command) -> Option<Life> {
     let (worker, incarnation) = match command {
-        Command::Heartbeat(heartbeat) => (&heartbeat.worker, &heartbeat.incarnation),
-        Command::RegisterWorker(registration) => (&registration.worker, &registration.incarnation),
+        Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => (&heartbeat.worker, &heartbeat.incarnation),
+        Command::Worker(WorkerCommand::Register(registration)) => {
+            (&registration.worker, &registration.incarnation)
+        }
         _ => return None,
     };
     Some((shard, worker.clone(), incarnation.clone()))
@@ -56,9 +58,9 @@ impl Silence {
                 let (worker, incarnation) = (life.1.clone(), life.2.clone());
                 live_now.insert(life);
                 if !live.lost && silent > lost_after_ms {
-                    overdue.push((id, Command::DeclareLost { worker, incarnation }));
+                    overdue.push((id, Command::Worker(WorkerCommand::DeclareLost { worker, incarnation })));
                 } else if live.lost && lease_ms.is_some_and(|lease_ms| silent > lease_ms) {
-                    overdue.push((id, Command::ExpireLease { worker, incarnation }));
+                    overdue.push((id, Command::Worker(WorkerCommand::ExpireLease { worker, incarnation })));
                 }
             }
         }

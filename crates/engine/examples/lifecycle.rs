@@ -14,9 +14,9 @@ use ed25519_dalek::{Signer, SigningKey};
 use jiff::SignedDuration;
 use tidemill_engine::{Draft, Effect, OutboxSender, Partition, effects};
 use tidemill_model::{
-    Actor, AttemptOutcome, Command, CommandRecord, Envelope, GroupId, GroupSettings, Incarnation, JobId,
-    JobSpec, Nonce, Priority, Program, Registration, ShardId, StartRequest, Submission, Timestamp,
-    WorkMessage, WorkerId,
+    Actor, AttemptOutcome, BatchCommand, CatalogueCommand, Command, CommandRecord, Envelope, GroupId,
+    GroupSettings, Incarnation, JobCommand, JobId, JobSpec, Nonce, Priority, Program, Registration, ShardId,
+    StartRequest, Submission, Timestamp, WorkMessage, WorkerCommand, WorkerId,
 };
 
 const GROUP: ShardId = ShardId(1);
@@ -113,7 +113,7 @@ fn memory_of_waiting_batches(batches: usize) {
 }
 
 fn submission(n: usize) -> Command {
-    Command::SubmitJob(Box::new(Submission {
+    Command::Batch(BatchCommand::SubmitJob(Box::new(Submission {
         name: format!("job-{n}").try_into().unwrap(),
         group: "bench".try_into().unwrap(),
         group_id: GroupId(1),
@@ -126,11 +126,16 @@ fn submission(n: usize) -> Command {
         parents: Vec::new(),
         retries: 0,
         retry_interval_ms: 60_000,
-    }))
+    })))
 }
 
 fn run(job: JobId, time: Timestamp) -> Command {
-    Command::RunJob { job, logical_time: Some(time), parameters: BTreeMap::new(), concurrent: true }
+    Command::Batch(BatchCommand::RunJob {
+        job,
+        logical_time: Some(time),
+        parameters: BTreeMap::new(),
+        concurrent: true,
+    })
 }
 
 fn resident_bytes() -> usize {
@@ -165,7 +170,10 @@ impl Fixture {
         };
         let worker_key = hex(key().verifying_key().as_bytes());
         let (name, settings) = ("bench".try_into().unwrap(), GroupSettings::default());
-        fixture.send(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+        fixture.send(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key, settings }),
+        );
         fixture.settle();
         fixture
     }
@@ -181,7 +189,12 @@ impl Fixture {
         let jobs = (0..count).map(spec).collect();
         self.send(
             ShardId::CATALOGUE,
-            Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false, orphan_children: false },
+            Command::Job(JobCommand::Apply {
+                jobs,
+                prune: Vec::new(),
+                cancel: false,
+                orphan_children: false,
+            }),
         );
         self.settle();
         (1..=count as u64).map(|n| JobId::mint(n, ShardId::CATALOGUE)).collect()
@@ -193,7 +206,7 @@ impl Fixture {
         let text = Registration::signed_text(&group, &worker, &incarnation);
         self.send(
             GROUP,
-            Command::RegisterWorker(Box::new(Registration {
+            Command::Worker(WorkerCommand::Register(Box::new(Registration {
                 worker,
                 incarnation,
                 group,
@@ -204,7 +217,7 @@ impl Fixture {
                 labels: Default::default(),
                 live: Vec::new(),
                 signature: hex(&key().sign(text.as_bytes()).to_bytes()),
-            })),
+            }))),
         );
         self.settle();
     }
@@ -263,13 +276,27 @@ impl Fixture {
         match message {
             WorkMessage::Assigned { token, .. } => {
                 let (incarnation, nonce) = (Incarnation::new("life-1"), Nonce::new("nonce-of-16-byte"));
-                self.send(GROUP, Command::RequestStart(StartRequest { token, worker, incarnation, nonce }));
+                self.send(
+                    GROUP,
+                    Command::Worker(WorkerCommand::RequestStart(StartRequest {
+                        token,
+                        worker,
+                        incarnation,
+                        nonce,
+                    })),
+                );
             }
             WorkMessage::Granted { spec, .. } => {
                 let token = spec.token;
-                self.send(GROUP, Command::ReportStarted { token, worker: worker.clone() });
+                self.send(
+                    GROUP,
+                    Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }),
+                );
                 let outcome = AttemptOutcome::success();
-                self.send(GROUP, Command::ReportFinished { token, worker, outcome, usage: None });
+                self.send(
+                    GROUP,
+                    Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage: None }),
+                );
             }
             WorkMessage::Registered { .. }
             | WorkMessage::Unregistered { .. }

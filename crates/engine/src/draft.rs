@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidemill_model::{
     Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, Outcome, PartitionEvent, Recorded,
-    Rejection, RequestId, Resume, ShardId, Source, Timestamp, WorkerId,
+    Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp, WorkerId,
 };
 
 use crate::decision::{Decision, Ruling};
@@ -100,7 +100,7 @@ impl<'a> Draft<'a> {
             None
         } else if request.is_some_and(|request| self.is_reused(request)) {
             Some(Decision::from(Rejection::RequestKeyReused {}))
-        } else if let Command::SetTime { now } = record.command
+        } else if let Command::Shard(ShardCommand::SetTime { now }) = record.command
             && let Some(refusal) = self.far_ahead(now)
         {
             Some(Decision::from(refusal))

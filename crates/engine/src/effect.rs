@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemill_model::{
     AttemptEvent, BatchEvent, Command, Envelope, Event, FinalCommandEvent, InstanceId, Outcome,
-    PartitionEvent, Reply, ShardId, Source, Token, WorkMessage, WorkerEvent, WorkerId,
+    PartitionEvent, Reply, ShardCommand, ShardId, Source, Token, WorkMessage, WorkerEvent, WorkerId,
 };
 
 use crate::deferred::{self, Decided};
@@ -71,7 +71,8 @@ impl OutboxSender {
                 let sent = self.sent.entry((from, to)).or_default();
                 if number > *sent {
                     *sent = number;
-                    let command = Command::Deliver { from, number, message: message.clone() };
+                    let command =
+                        Command::Shard(ShardCommand::Deliver { from, number, message: message.clone() });
                     effects.push(Effect::Send { shard: to, command });
                 }
             }
@@ -116,7 +117,7 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
     }
     effects.extend(acknowledge.into_iter().map(|((shard, from), upto)| Effect::Send {
         shard: from,
-        command: Command::Acknowledge { from: shard, upto },
+        command: Command::Shard(ShardCommand::Acknowledge { from: shard, upto }),
     }));
     effects
 }

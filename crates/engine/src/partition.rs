@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidemill_model::{
     Actor, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, PartitionEvent, Recorded,
-    Rejection, RequestId, Resume, ShardId, Source, Timestamp,
+    Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp, WorkerCommand,
 };
 
 use crate::answers::Answers;
@@ -225,10 +225,10 @@ impl Partition {
             return wrong_shard("the command", record.shard);
         }
         match &record.command {
-            Command::DeclareLost { .. } | Command::ExpireLease { .. } => {
+            Command::Worker(WorkerCommand::DeclareLost { .. } | WorkerCommand::ExpireLease { .. }) => {
                 wrong_shard("what only an owner can see", record.shard)
             }
-            Command::SetTime { now } => {
+            Command::Shard(ShardCommand::SetTime { now }) => {
                 Decision::events(vec![Event::Partition(PartitionEvent::ClockSet { now: *now })])
             }
             command => {
@@ -246,7 +246,7 @@ impl Partition {
     }
 
     fn dispatch(&self, id: ShardId, command: &Command, requester: Requester<'_>, now: Timestamp) -> Decision {
-        if let Command::Acknowledge { from, upto } = command {
+        if let Command::Shard(ShardCommand::Acknowledge { from, upto }) = command {
             let news = self.shards.get(&id).is_some_and(|shard| shard.mailbox().is_news(*from, *upto));
             let event = Event::Partition(PartitionEvent::OutboxAcknowledged { to: *from, upto: *upto });
             return Decision::events(if news { vec![event] } else { Vec::new() });

@@ -1,4 +1,16 @@
 //! Requests. Anyone with the right may append one; only the owner of the shard decides it.
+//!
+//! A command belongs to one aggregate, which has a file here; the aggregate says whose shard decides it.
+
+mod batch;
+mod bulk;
+mod catalogue;
+mod job;
+mod observation;
+mod rerun;
+mod shard;
+mod task;
+mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,18 +18,25 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::pull::{MovedTask, TaskSpec, Template, TemplateSpec, UserHistory, UserName};
-use crate::rerun::{RecordedBatch, ReportedRun, RerunPlace, RerunSpec, RunOutcome, RunsQuery, StartRun};
+pub use self::batch::BatchCommand;
+pub use self::bulk::BulkCommand;
+pub use self::catalogue::CatalogueCommand;
+pub use self::job::JobCommand;
+pub use self::observation::ObservationCommand;
+pub use self::rerun::RerunCommand;
+pub use self::shard::ShardCommand;
+pub use self::task::TaskCommand;
+pub use self::worker::WorkerCommand;
+use crate::RerunId;
+use crate::pull::{MovedTask, Template, UserHistory, UserName};
+use crate::rerun::{ReportedRun, RerunPlace, RunOutcome, RunsQuery, StartRun};
 use crate::{
-    Account, AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, ExternalDependencyId,
-    ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
-    JobDefinition, JobId, JobName, JobSpec, JobType, Measure, MovedJob, Nonce, OverriddenResult, PathAnswer,
-    PermitReport, Pool, PoolName, PoolSpec, PoolUse, Priority, ProbeReport, Program, RequestId, Reserved,
-    ShardId, Standing, Subscription, ThirdPartyReport, Timestamp, Token, Usage, Waiver, WorkerId,
-    WorkerLabel,
+    BatchId, Calendar, CalendarName, ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings,
+    Incarnation, InstanceId, JobDefinition, JobId, JobName, JobSpec, JobType, Measure, MovedJob, Nonce,
+    PermitReport, Pool, PoolName, PoolUse, Priority, Program, RequestId, Reserved, ShardId, Standing,
+    Subscription, ThirdPartyReport, Timestamp, Token, WorkerId, WorkerLabel,
 };
-use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
-use crate::{GrantId, Rejection, TaskId, TemplateName};
+use crate::{Rejection, TemplateName};
 
 /// Who requests it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
@@ -500,492 +519,44 @@ pub enum Deletion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    // ---- catalogue
-    /// Creates a group, or changes its key and bounds.
-    DefineGroup {
-        /// Its name.
-        name: GroupName,
-        /// Ed25519 public key of its workers, hex.
-        worker_key: String,
-        /// Its bounds.
-        settings: GroupSettings,
-    },
-    /// Creates or replaces an application key.
-    DefineKey {
-        /// Its name.
-        app: String,
-        /// SHA-256 of the secret, hex.
-        hash: String,
-        /// What it allows.
-        role: Role,
-        /// The groups it is bound to; empty: all.
-        groups: Vec<GroupName>,
-        /// DSP-2: the accounts that jobs may run as which it applies.
-        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-        run_as: BTreeSet<Account>,
-        /// Only if no key exists yet: the first start's own key.
-        #[serde(default)]
-        first_only: bool,
-    },
-    /// Ends an application key.
-    RevokeKey {
-        /// Its name.
-        app: String,
-    },
-    /// Adds and changes jobs, all or none.
-    ApplyJobs {
-        /// As written.
-        jobs: Vec<JobSpec>,
-        /// Also delete the jobs of these groups that are not named.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        prune: Vec<GroupName>,
-        /// End what is unfinished of deleted jobs; else they are not deleted while something is.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        cancel: bool,
-        /// Delete jobs that others name as parent, too: these keep their definitions, and their batches go on waiting.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        orphan_children: bool,
-    },
-    /// Jobs of a request that is too large for one [`Command::ApplyJobs`]; without effect until its
-    /// [`Command::CommitApply`].
-    StageJobs {
-        /// Which request; drawn by its sender.
-        apply: RequestId,
-        /// The part's number, from 0.
-        part: u32,
-        /// As written, in any order.
-        jobs: Vec<JobSpec>,
-    },
-    /// Adds and changes the staged jobs, all or none.
-    CommitApply {
-        /// Which request.
-        apply: RequestId,
-        /// How many parts it has.
-        parts: u32,
-        /// Also delete the jobs of these groups that are not named.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        prune: Vec<GroupName>,
-        /// End what is unfinished of deleted jobs; else they are not deleted while something is.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        cancel: bool,
-        /// Delete jobs that others name as parent, too: these keep their definitions, and their batches go on waiting.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        orphan_children: bool,
-        /// Only if the catalogue's definitions are still those of this revision.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        if_revision: Option<u64>,
-    },
-    /// A job with a schedule or parents, known by its id; its name need not be unique.
-    DefineJob {
-        /// As written.
-        job: Box<JobSpec>,
-        /// Its parents, by id.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        parents: Vec<JobId>,
-    },
-    /// One action for many batches or jobs, as one operation (BYD-3).
-    RequestBulk {
-        /// What to do.
-        action: BulkAction,
-        /// The ids of the batches or jobs, at most 5,000.
-        items: Vec<i64>,
-        /// Why, 1 to 500 characters.
-        reason: String,
-    },
-    /// What came of items of an operation.
-    ReportBulk {
-        /// Which operation.
-        bulk: BulkId,
-        /// Of each item, at most 200.
-        outcomes: Vec<BulkOutcome>,
-    },
-    /// Gives a job another name in its group (JOB-9).
-    RenameJob {
-        /// Which job.
-        job: JobId,
-        /// Its new name.
-        name: JobName,
-    },
-    /// Gives a job to another group (JOB-9), unless something of it is unfinished.
-    MoveJob {
-        /// Which job.
-        job: JobId,
-        /// The group that runs it from then on.
-        to: GroupName,
-    },
-    /// Switches generation on or off.
-    SwitchJob {
-        /// Which job.
-        job: JobId,
-        /// Whether it generates batches.
-        enabled: bool,
-    },
-    /// Removes a definition.
-    DeleteJob {
-        /// Which job.
-        job: JobId,
-        /// End what is unfinished of it; else it is not deleted while something is.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        cancel: bool,
-        /// Delete it though other jobs name it as parent: these keep their definitions, and their batches go on waiting.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        orphan_children: bool,
-    },
-
-    /// Adds or changes a calendar; the fires of jobs that use it are computed anew.
-    DefineCalendar {
-        /// As written.
-        calendar: Box<CalendarSpec>,
-    },
-    /// Removes a calendar that no job uses.
-    DeleteCalendar {
-        /// Its name.
-        name: CalendarName,
-    },
-    // ---- pools
-    /// Adds or changes a pool. What runs goes on, also where it takes more than there is now.
-    DefinePool {
-        /// As written.
-        pool: Box<PoolSpec>,
-    },
-    /// Removes a pool that no job uses.
-    DeletePool {
-        /// Its name.
-        name: PoolName,
-    },
-    // ---- freezes
-    /// Lets no batch beyond a logical time be assigned.
-    Freeze {
-        /// Of this group; absent: of every group.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        group: Option<GroupName>,
-        /// The latest logical time that may be assigned; absent: the time of the decision.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        latest: Option<Timestamp>,
-        /// Why.
-        reason: String,
-    },
-    /// Ends a freeze.
-    LiftFreeze {
-        /// Of this group; absent: of every group.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        group: Option<GroupName>,
-        /// Why.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        reason: String,
-    },
-
-    // ---- reruns and cold starts, in the catalogue
-    /// Plans a rerun or a cold start.
-    PlanRerun(Box<RerunSpec>),
-    /// Lets a planned one run.
-    ApproveRerun {
-        /// Which.
-        rerun: RerunId,
-    },
-    /// Starts no more of it for now.
-    PauseRerun {
-        /// Which.
-        rerun: RerunId,
-    },
-    /// Goes on with it.
-    ResumeRerun {
-        /// Which.
-        rerun: RerunId,
-    },
-    /// Starts no more of it.
-    CancelRerun {
-        /// Which.
-        rerun: RerunId,
-        /// Also end what runs of it.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        kill: bool,
-    },
-
-    // ---- tasks that clients pull, to the catalogue
-    /// Adds or changes a template for the parameters of tasks (PUL-1).
-    DefineTemplate {
-        /// As written.
-        template: TemplateSpec,
-    },
-    /// Removes a template; tasks that were checked against it stay.
-    DeleteTemplate {
-        /// Its name.
-        name: TemplateName,
-    },
-    /// Gives users their home group (PUL-5). Those who have it already stay as they are.
-    AssignUsers {
-        /// Which group.
-        group: GroupName,
-        /// 1 to 500.
-        users: Vec<UserName>,
-    },
-    /// Moves a user with its history and its own tasks to another group; not while it has a live grant.
-    MoveUser {
-        /// Who.
-        user: UserName,
-        /// To which group.
-        to: GroupName,
-    },
-    /// Takes a user out of its group, its own tasks too; not while it has a live grant.
-    DeleteUser {
-        /// Who.
-        user: UserName,
-    },
-
-    // ---- tasks that clients pull, to the group's shard
-    /// A new task (PUL-2, PUL-3).
-    CreateTask {
-        /// As written.
-        spec: TaskSpec,
-    },
-    /// Changes a task. Live grants keep what they were given.
-    ChangeTask {
-        /// Which.
-        task: TaskId,
-        /// As written; the executor stays.
-        spec: TaskSpec,
-    },
-    /// Deletes a task. Its live grants can still be completed.
-    DeleteTask {
-        /// Which.
-        task: TaskId,
-    },
-    /// A client asks for work (PUL-5): the live grant again, or the earliest task that is due for the user.
-    Pull {
-        /// Who.
-        user: UserName,
-    },
-    /// A client has done it (PUL-7).
-    CompleteTask {
-        /// Who.
-        user: UserName,
-        /// The live grant.
-        grant: GrantId,
-        /// 1 to 4,096 bytes.
-        result: String,
-    },
-    /// A client, or somebody for it, gives a grant back.
-    ReturnGrant {
-        /// Who has it.
-        user: UserName,
-        /// The live grant.
-        grant: GrantId,
-        /// Why.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        reason: String,
-    },
-
-    // ---- group shards, from people
-    /// Runs a job once, at once.
-    SubmitJob(Box<Submission>),
-    /// One batch of a defined job by hand.
-    RunJob {
-        /// Which job.
-        job: JobId,
-        /// For which logical time; absent: the current period's.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        logical_time: Option<Timestamp>,
-        /// Parameters over those of the definition.
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        parameters: BTreeMap<String, String>,
-        /// Run even when batches of other logical times of the job are unfinished.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        concurrent: bool,
-    },
-    /// The same logical time again, run + 1.
-    RerunBatch {
-        /// Which batch.
-        batch: BatchId,
-        /// Its job, as the asker knows it.
-        job: JobId,
-        /// Its logical time, as the asker knows it.
-        logical_time: Timestamp,
-        /// What else the asker knows of it. Absent: the newest run of the logical time is meant.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        recorded: Option<Box<RecordedBatch>>,
-    },
-    /// Ends a batch.
-    KillBatch {
-        /// Which.
-        batch: BatchId,
-        /// Why.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        reason: String,
-    },
-    /// Says how a batch ended; what runs of it is ended first.
-    OverrideBatchResult {
-        /// Which.
-        batch: BatchId,
-        /// Its job, as the asker knows it.
-        job: JobId,
-        /// Its logical time, as the asker knows it.
-        logical_time: Timestamp,
-        /// How.
-        result: OverriddenResult,
-        /// Why.
-        reason: String,
-        /// Which run of its logical time it is, as the asker knows it. Absent: unknown.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        run: Option<u32>,
-    },
-    /// Ends the newest unfinished batch of a job.
-    KillJob {
-        /// Which job.
-        job: JobId,
-    },
-    /// The worker takes no new work.
-    DrainWorker {
-        /// Which.
-        worker: WorkerId,
-    },
-    /// The worker takes work again.
-    ResumeWorker {
-        /// Which.
-        worker: WorkerId,
-    },
-
-    // ---- external dependencies waited for
-    /// What probers found, to the shard that waits for it; at most 500 answers.
-    ReportPaths {
-        /// Those that change nothing are ignored.
-        answers: Vec<PathAnswer>,
-    },
-    /// What a third party says, to the catalogue, which keeps it and tells the groups that wait for such.
-    ReportThirdParty(ThirdPartyReport),
-    /// A worker did not find, before start, what the batch needs: it is gone for all that wait for it, and the
-    /// batch waits again (DEP-6).
-    RecheckFailed {
-        /// The assignment.
-        token: Token,
-        /// Who.
-        worker: WorkerId,
-        /// What is not there.
-        external_dependencies: Vec<ExternalDependencyId>,
-    },
-    /// A person lets a batch run without a condition (DEP-7).
-    OverrideDependency {
-        /// Which.
-        batch: BatchId,
-        /// Without what.
-        what: Waiver,
-        /// Why.
-        reason: String,
-    },
-    /// Probe at once (DEP-9): what one batch waits for, to its shard; everything, to the catalogue.
-    ProbeNow {
-        /// Which; absent: everything.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        batch: Option<BatchId>,
-    },
-    /// How checks of paths go, to the catalogue. Only what is late or fails, every minute, and once when that is
-    /// over (DEP-5).
-    ReportProbes(ProbeReport),
-    /// Before the quality service is asked: who asks, so that nobody else does.
-    SendQuality {
-        /// About which batch.
-        batch: BatchId,
-        /// The number of the question.
-        number: u32,
-        /// Who.
-        by: Incarnation,
-    },
-    /// The quality service's word (DQ-2).
-    AnswerQuality {
-        /// About which batch.
-        batch: BatchId,
-        /// Whether it may run.
-        allowed: bool,
-        /// Why.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        reason: String,
-    },
-
-    // ---- group shards, from workers
-    /// A worker presents itself.
-    RegisterWorker(Box<Registration>),
-    /// A worker is alive.
-    Heartbeat(Heartbeat),
-    /// A worker asks to start an assignment.
-    RequestStart(StartRequest),
-    /// A worker gives an assignment back.
-    RejectAssignment {
-        /// Which.
-        token: Token,
-        /// Who.
-        worker: WorkerId,
-        /// The question, asked in the worker's present life, on whose grant nothing was begun and nothing will
-        /// be. Absent: nothing was asked when this was said; that gives back no grant, whoever asked later.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        nonce: Option<Nonce>,
-        /// Why.
-        reason: String,
-    },
-    /// The process runs.
-    ReportStarted {
-        /// Which attempt.
-        token: Token,
-        /// On which worker.
-        worker: WorkerId,
-    },
-    /// EXE-4: the program of an attempt reports a code.
-    ReportUserCode {
-        /// Which attempt.
-        token: Token,
-        /// 0: success.
-        code: i32,
-    },
-    /// The attempt's whole process tree is gone.
-    ReportFinished {
-        /// Which attempt.
-        token: Token,
-        /// On which worker.
-        worker: WorkerId,
-        /// How it ended.
-        outcome: AttemptOutcome,
-        /// What it used.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
-    },
-
-    // ---- owners
-    /// An owner has not heard of a worker for its limit, by its own monotonic clock.
-    DeclareLost {
-        /// Which.
-        worker: WorkerId,
-        /// Which life of it.
-        incarnation: Incarnation,
-    },
-    /// The lease of a silent worker is over, by the owner's own monotonic clock.
-    ExpireLease {
-        /// Which.
-        worker: WorkerId,
-        /// Which life of it.
-        incarnation: Incarnation,
-    },
-    /// A numbered message from another shard.
-    Deliver {
-        /// Which shard sends.
-        from: ShardId,
-        /// Its number in the outbox for this shard, from 1.
-        number: u64,
-        /// What it says.
-        message: ShardMessage,
-    },
-    /// Another shard has applied this shard's messages up to a number.
-    Acknowledge {
-        /// The shard that received.
-        from: ShardId,
-        /// The last number applied.
-        upto: u64,
-    },
-    /// Repairs a `now` that got ahead.
-    SetTime {
-        /// The time from which on the shard's clock counts again.
-        now: Timestamp,
-    },
-    /// Panics while it is decided. Exists so that dead letters can be shown.
-    #[doc(hidden)]
-    #[schemars(skip)]
-    PlantedPanic {},
+    /// What the catalogue keeps besides jobs. To the catalogue.
+    Catalogue(CatalogueCommand),
+    /// Definitions of jobs. To the catalogue.
+    Job(JobCommand),
+    /// Reruns and backfills (cold starts). To the catalogue.
+    Rerun(RerunCommand),
+    /// One action for many batches or jobs. To the catalogue.
+    Bulk(BulkCommand),
+    /// Tasks that clients pull. To the shard of the group.
+    Task(TaskCommand),
+    /// Batches. To the shard of the group.
+    Batch(BatchCommand),
+    /// What is found out outside. To the shard that waits for it.
+    Observation(ObservationCommand),
+    /// Workers, and what they say of attempts. To the shard of the group.
+    Worker(WorkerCommand),
+    /// From owner to owner.
+    Shard(ShardCommand),
 }
+
+macro_rules! commands {
+    ($($aggregate:ident($command:ident)),+) => {
+        $(impl From<$command> for Command {
+            fn from(command: $command) -> Self {
+                Self::$aggregate(command)
+            }
+        })+
+    };
+}
+
+commands!(
+    Catalogue(CatalogueCommand),
+    Job(JobCommand),
+    Rerun(RerunCommand),
+    Bulk(BulkCommand),
+    Task(TaskCommand),
+    Batch(BatchCommand),
+    Observation(ObservationCommand),
+    Worker(WorkerCommand),
+    Shard(ShardCommand)
+);

@@ -42,8 +42,9 @@ mod work;
 pub use bulk::{BulkAction, BulkOutcome, MAX_BULK_ITEMS};
 pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use command::{
-    Actor, Command, CommandRecord, Deletion, Heartbeat, Registration, Role, ShardMessage, StartRequest,
-    Submission, UnfinishedJob,
+    Actor, BatchCommand, BulkCommand, CatalogueCommand, Command, CommandRecord, Deletion, Heartbeat,
+    JobCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand, ShardMessage,
+    StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand,
 };
 pub use definition::{
     GroupSettings, JobDefinition, Mapping, MissedRuns, OnSilence, Parent, Period, Priority, Program,

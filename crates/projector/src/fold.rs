@@ -13,21 +13,20 @@
 mod batch;
 mod bulk;
 mod cache;
-mod calendar;
+mod catalogue;
 mod external_dependencies;
 mod group;
 mod job;
-mod pool;
 mod pull;
+mod replication;
 mod rerun;
 mod sources;
 
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, ApplyEvent, BatchEvent, CatalogueEvent, Cause, DeletionEvent, Envelope, Event, JobEvent, JobId,
-    ObservationEvent, Outcome, PartitionEvent, Recorded, ReplicationEvent, RerunEvent, ScheduleEvent, Source,
-    TransferEvent,
+    Actor, ApplyEvent, Cause, DeletionEvent, Envelope, Event, JobEvent, JobId, Outcome, PartitionEvent,
+    Recorded, ReplicationEvent, ScheduleEvent, Source, TransferEvent,
 };
 use tidemill_store::rows::{
     AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
@@ -294,102 +293,26 @@ impl Caches {
 
     fn apply(&mut self, at: Place, event: &Event) {
         match event {
-            Event::Catalogue(
-                CatalogueEvent::GroupDefined { .. }
-                | CatalogueEvent::KeyDefined { .. }
-                | CatalogueEvent::KeyRevoked { .. }
-                | CatalogueEvent::FreezeSet { .. }
-                | CatalogueEvent::FreezeLifted { .. },
-            )
-            | Event::Replication(ReplicationEvent::GroupReplicated { .. })
-            | Event::Worker(_) => self.apply_group(at, event),
-            Event::Job(
-                JobEvent::Defined { .. }
-                | JobEvent::Enabled { .. }
-                | JobEvent::Disabled { .. }
-                | JobEvent::Deleted { .. }
-                | JobEvent::Moved { .. }
-                | JobEvent::Submitted { .. },
-            )
-            | Event::Replication(
-                ReplicationEvent::JobReplicated { .. }
-                | ReplicationEvent::JobSwitchReplicated { .. }
-                | ReplicationEvent::JobDropped { .. },
-            )
-            | Event::Transfer(TransferEvent::JobDetached { .. } | TransferEvent::JobAttached { .. })
-            | Event::Schedule(ScheduleEvent::Rescheduled { .. } | ScheduleEvent::Skipped { .. }) => {
-                self.apply_job(at, event)
-            }
-            Event::Batch(
-                BatchEvent::Generated { .. }
-                | BatchEvent::DependencySatisfied { .. }
-                | BatchEvent::DependencyRevoked { .. }
-                | BatchEvent::Assigned { .. }
-                | BatchEvent::AssignmentReturned { .. }
-                | BatchEvent::RetryScheduled { .. }
-                | BatchEvent::RetryDue { .. }
-                | BatchEvent::StartDue { .. }
-                | BatchEvent::ResultOverridden { .. }
-                | BatchEvent::Blocked { .. }
-                | BatchEvent::Unblocked { .. }
-                | BatchEvent::TimeoutReached { .. }
-                | BatchEvent::Finished { .. },
-            )
-            | Event::Attempt(_)
-            | Event::FinalCommand(_) => self.apply_batch(at, event),
-            Event::Observation(
-                ObservationEvent::ExternalDependencyRegistered { .. }
-                | ObservationEvent::ExternalDependencySatisfied { .. }
-                | ObservationEvent::ExternalDependencyRevoked { .. }
-                | ObservationEvent::ExternalDependenciesEvicted { .. }
-                | ObservationEvent::ThirdPartyReported { .. }
-                | ObservationEvent::ProbesLate { .. }
-                | ObservationEvent::ProbesRecovered { .. },
-            )
-            | Event::Batch(
-                BatchEvent::DependencyOverridden { .. }
-                | BatchEvent::QualityRequested { .. }
-                | BatchEvent::QualitySent { .. }
-                | BatchEvent::QualityAnswered { .. },
-            ) => self.apply_external_dependencies(at, event),
-            Event::Catalogue(
-                CatalogueEvent::CalendarDefined { .. } | CatalogueEvent::CalendarDeleted { .. },
-            ) => self.apply_calendar(at, event),
-            Event::Catalogue(CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. }) => {
-                self.apply_pool(at, event)
-            }
-            Event::Catalogue(
-                CatalogueEvent::TemplateDefined { .. }
-                | CatalogueEvent::TemplateDeleted { .. }
-                | CatalogueEvent::UsersAssigned { .. }
-                | CatalogueEvent::UserMoveRequested { .. }
-                | CatalogueEvent::UserMoved { .. }
-                | CatalogueEvent::UserMoveRejected { .. },
-            )
-            | Event::Transfer(TransferEvent::UserDetached { .. } | TransferEvent::UserAttached { .. })
-            | Event::Task(_) => self.apply_pull(at, event),
-            Event::Rerun(
-                RerunEvent::Requested { .. }
-                | RerunEvent::JobsSkipped { .. }
-                | RerunEvent::BatchesPlanned { .. }
-                | RerunEvent::Planned { .. }
-                | RerunEvent::Approved { .. }
-                | RerunEvent::RunsRequested { .. }
-                | RerunEvent::RunFinished { .. }
-                | RerunEvent::RunsBlocked { .. }
-                | RerunEvent::Paused { .. }
-                | RerunEvent::Resumed { .. }
-                | RerunEvent::Cancelled { .. }
-                | RerunEvent::Finished { .. },
-            ) => self.apply_rerun(at, event),
-            Event::Bulk(_) => self.apply_bulk(at, event),
+            Event::Catalogue(event) => self.apply_catalogue(at, event),
+            Event::Job(event) => self.apply_job(at, event),
+            Event::Schedule(event) => self.apply_schedule(at, event),
+            Event::Batch(event) => self.apply_batch(at, event),
+            Event::Attempt(event) => self.apply_attempt(at, event),
+            Event::FinalCommand(event) => self.apply_final_command(at, event),
+            Event::Observation(event) => self.apply_observation(at, event),
+            Event::Worker(event) => self.apply_worker(at, event),
+            Event::Task(event) => self.apply_task(at, event),
+            Event::Rerun(event) => self.apply_rerun(at, event),
+            Event::Bulk(event) => self.apply_bulk(at, event),
+            Event::Replication(event) => self.apply_replication(at, event),
+            Event::Transfer(event) => self.apply_transfer(at, event),
             Event::Partition(PartitionEvent::CommandDeadLettered { offset, reason }) => {
                 self.set_aside(at, COMMAND, &offset.to_string(), reason);
             }
             Event::Partition(PartitionEvent::TimerSuspended { entity, reason }) => {
                 self.set_aside(at, TIMER, entity, reason)
             }
-            // No table shows these: they concern the shards' own state, and the feed has them.
+            // No table shows these: they concern the shards' own state, and the feed has what is public.
             Event::Partition(
                 PartitionEvent::MessageReceived { .. }
                 | PartitionEvent::OutboxAcknowledged { .. }
@@ -397,46 +320,11 @@ impl Caches {
                 | PartitionEvent::ClockSet { .. }
                 | PartitionEvent::CommandLossAccepted { .. },
             )
-            | Event::Replication(
-                ReplicationEvent::FreezeReplicated { .. }
-                | ReplicationEvent::ParentsReplicated { .. }
-                | ReplicationEvent::ParentStatusUpdated { .. }
-                | ReplicationEvent::ParentGenerationsReceived { .. }
-                | ReplicationEvent::ParentTimesReceived { .. }
-                | ReplicationEvent::ParentDeletionReplicated { .. }
-                | ReplicationEvent::CalendarReplicated { .. }
-                | ReplicationEvent::TemplateReplicated { .. }
-                | ReplicationEvent::TemplateDropped { .. }
-                | ReplicationEvent::UsersReplicated { .. }
-                | ReplicationEvent::PoolReplicated { .. }
-                | ReplicationEvent::PoolDropped { .. }
-                | ReplicationEvent::CalendarDropped { .. }
-                | ReplicationEvent::CancellationReplicated { .. },
-            )
             | Event::Subscription(_)
             | Event::Alarm(_)
-            | Event::Observation(
-                ObservationEvent::ProbesRequested { .. } | ObservationEvent::ThirdPartyEvicted { .. },
-            )
-            | Event::Job(
-                JobEvent::MoveRequested { .. }
-                | JobEvent::MoveRejected { .. }
-                | JobEvent::ParentDeleted { .. }
-                | JobEvent::Cancelled { .. },
-            )
-            | Event::Transfer(
-                TransferEvent::JobDetachRejected { .. } | TransferEvent::UserDetachRejected { .. },
-            )
             | Event::Deletion(_)
             | Event::Apply(_)
-            | Event::Permit(_)
-            | Event::Schedule(ScheduleEvent::GenerationFailed { .. })
-            | Event::Rerun(
-                RerunEvent::RunsQueried { .. }
-                | RerunEvent::RunsReceived { .. }
-                | RerunEvent::RunsReported { .. }
-                | RerunEvent::RunSkipped { .. },
-            ) => {}
+            | Event::Permit(_) => {}
         }
     }
 

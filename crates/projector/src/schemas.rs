@@ -67,6 +67,12 @@ pub fn events() -> BTreeMap<String, Value> {
         .collect()
 }
 
+/// The schema of an object with this one field.
+fn only(name: &str, schema: Value) -> Value {
+    let properties: Map<String, Value> = [(name.to_owned(), schema)].into_iter().collect();
+    json!({"type": "object", "properties": properties, "required": [name], "additionalProperties": false})
+}
+
 fn envelope(kind: &str, data: Value) -> Value {
     json!({
         "$schema": DIALECT,
@@ -117,17 +123,16 @@ fn envelope(kind: &str, data: Value) -> Value {
 #[must_use]
 pub fn commands() -> BTreeMap<String, Value> {
     let root = schemars::schema_for!(CommandRecord).to_value();
-    let command = root["$defs"]["Command"].clone();
-    variants(&command)
-        .map(|variant| {
-            let name = variant.name.to_owned();
+    let aggregates = variants(&root["$defs"]["Command"]);
+    let commands = aggregates.flat_map(|aggregate| {
+        variants(referred(&root, aggregate.schema)).map(move |variant| (aggregate.name, variant))
+    });
+    commands
+        .map(|(aggregate, variant)| {
+            let name = format!("{aggregate}.{}", variant.name);
             let mut properties = root["properties"].as_object().cloned().unwrap_or_default();
-            let mut only = Map::new();
-            only.insert(name.clone(), variant.schema.clone());
-            let spec = json!({
-                "type": "object", "properties": only, "required": [name], "additionalProperties": false,
-                "description": description(&root["properties"]["command"]),
-            });
+            let mut spec = only(aggregate, only(variant.name, variant.schema.clone()));
+            spec["description"] = json!(description(&root["properties"]["command"]));
             properties.insert("command".to_owned(), spec);
             let mut schema = json!({
                 "$schema": DIALECT,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Actor, AllowedAccounts, BulkAction, BulkOutcome, CalendarSpec, Cascade, Command, CommandRecord, GroupId,
-    GroupName, GroupSettings, Incarnation, JobId, JobSpec, JobType, OnSilence, Outcome, OverriddenResult,
-    Priority, Program, RecordedBatch, Registration, Reply, RequestId, RerunDefinition, RerunOnly, RerunOrder,
-    RerunScope, RerunSpec, Role, ShardId, Submission, Token, WorkerId,
+    Actor, AllowedAccounts, BatchCommand, BulkAction, BulkCommand, BulkOutcome, CalendarSpec, Cascade,
+    CatalogueCommand, Command, CommandRecord, GroupId, GroupName, GroupSettings, Incarnation, JobCommand,
+    JobId, JobSpec, JobType, OnSilence, Outcome, OverriddenResult, Priority, Program, RecordedBatch,
+    Registration, Reply, RequestId, RerunCommand, RerunDefinition, RerunOnly, RerunOrder, RerunScope,
+    RerunSpec, Role, ShardCommand, ShardId, Submission, Token, WorkerCommand, WorkerId,
 };
 
 use crate::clients::is_by_state;
@@ -37,21 +38,36 @@ impl World {
         for index in 0..self.plan.groups {
             let settings = settings(rng, self.holds(index));
             let name = format!("g{}", index + 1).try_into().expect("a group's name");
-            let command = Command::DefineGroup { name, worker_key: public_key(), settings };
+            let command = Command::Catalogue(CatalogueCommand::DefineGroup {
+                name,
+                worker_key: public_key(),
+                settings,
+            });
             // One after the other, so that their numbers follow their names.
             self.ask_later(ShardId::CATALOGUE, command, 100 * index as u64);
         }
         // Whose requests they are; it stays, so that jobs may run as its account.
         let (app, hash, role) = ("test".to_owned(), "0f".repeat(32), Role::Administrator);
         let run_as = ["etl".try_into().expect("an account")].into();
-        let key = Command::DefineKey { app, hash, role, groups: Vec::new(), run_as, first_only: false };
+        let key = Command::Catalogue(CatalogueCommand::DefineKey {
+            app,
+            hash,
+            role,
+            groups: Vec::new(),
+            run_as,
+            first_only: false,
+        });
         self.ask(ShardId::CATALOGUE, key);
         self.define_pools(&mut rng.aside("pools"));
         self.define_pulls();
         for index in 0..3 {
             let spec = calendar(&mut rng.clone(), &format!("c{index}"), self.wall());
             let calendar = Box::new(CalendarSpec::from_value(spec).expect("of the right form"));
-            self.ask_later(ShardId::CATALOGUE, Command::DefineCalendar { calendar }, 0);
+            self.ask_later(
+                ShardId::CATALOGUE,
+                Command::Catalogue(CatalogueCommand::DefineCalendar { calendar }),
+                0,
+            );
         }
     }
 
@@ -235,7 +251,10 @@ impl World {
         if rng.chance(30) {
             return self.stage(rng, jobs, prune, cancel);
         }
-        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune, cancel, orphan_children: cancel });
+        self.ask(
+            ShardId::CATALOGUE,
+            Command::Job(JobCommand::Apply { jobs, prune, cancel, orphan_children: cancel }),
+        );
     }
 
     /// The same in parts, as a request that is too large for one command; not all are committed.
@@ -243,15 +262,22 @@ impl World {
         let apply = RequestId::new(format!("apply-{:x}", rng.next()));
         let mut parts = 0;
         for jobs in jobs.chunks(2) {
-            let command = Command::StageJobs { apply: apply.clone(), part: parts, jobs: jobs.to_vec() };
+            let command =
+                Command::Job(JobCommand::Stage { apply: apply.clone(), part: parts, jobs: jobs.to_vec() });
             self.ask(ShardId::CATALOGUE, command);
             parts += 1;
         }
         if rng.chance(60) {
             let if_revision = rng.chance(20).then(|| rng.range(0, 10));
             let delay = rng.range(0, 200);
-            let command =
-                Command::CommitApply { apply, parts, prune, cancel, orphan_children: false, if_revision };
+            let command = Command::Job(JobCommand::Commit {
+                apply,
+                parts,
+                prune,
+                cancel,
+                orphan_children: false,
+                if_revision,
+            });
             self.ask_later(ShardId::CATALOGUE, command, delay);
         }
     }
@@ -267,17 +293,17 @@ impl World {
         };
         let jobs: Vec<JobSpec> = (0..MANY).map(job).collect();
         let parts = jobs.chunks(100).map(<[JobSpec]>::to_vec).collect::<Vec<_>>();
-        let commit = Command::CommitApply {
+        let commit = Command::Job(JobCommand::Commit {
             apply: apply.clone(),
             parts: parts.len() as u32,
             prune: Vec::new(),
             cancel: false,
             orphan_children: false,
             if_revision: None,
-        };
+        });
         for (part, jobs) in (0..).zip(parts) {
             let apply = apply.clone();
-            self.ask(ShardId::CATALOGUE, Command::StageJobs { apply, part, jobs });
+            self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Stage { apply, part, jobs }));
         }
         self.ask_later(ShardId::CATALOGUE, commit, 500);
     }
@@ -316,7 +342,10 @@ impl World {
         self.while_it_lasts(&mut spec);
         let parents = self.some_job(rng, false).filter(|_| rng.chance(50)).map(|job| job.id);
         let job = Box::new(JobSpec::from_value(spec).expect("of the right form"));
-        self.ask(ShardId::CATALOGUE, Command::DefineJob { job, parents: parents.into_iter().collect() });
+        self.ask(
+            ShardId::CATALOGUE,
+            Command::Job(JobCommand::Define { job, parents: parents.into_iter().collect() }),
+        );
     }
 
     fn submit(&mut self, rng: &mut Rng) {
@@ -349,7 +378,7 @@ impl World {
             retries: rng.range(0, 3) as u32,
             retry_interval_ms: rng.range(0, 4_000),
         };
-        self.ask(shard, Command::SubmitJob(Box::new(submission)));
+        self.ask(shard, Command::Batch(BatchCommand::SubmitJob(Box::new(submission))));
     }
 
     fn run_job(&mut self, rng: &mut Rng) {
@@ -361,7 +390,10 @@ impl World {
         });
         let parameters = rows_by_hand(&mut rng.aside("values"));
         let concurrent = rng.aside("concurrent").chance(60);
-        self.ask(job.shard, Command::RunJob { job: job.id, logical_time, parameters, concurrent });
+        self.ask(
+            job.shard,
+            Command::Batch(BatchCommand::RunJob { job: job.id, logical_time, parameters, concurrent }),
+        );
     }
 
     /// One job for many logical times, so many that the oldest are forgotten.
@@ -373,7 +405,12 @@ impl World {
         for back in 0..24_u64 {
             let logical_time = tidemill_model::Timestamp::from_second(end - 10 * back as i64).ok();
             let parameters = BTreeMap::new();
-            let command = Command::RunJob { job: job.id, logical_time, parameters, concurrent: true };
+            let command = Command::Batch(BatchCommand::RunJob {
+                job: job.id,
+                logical_time,
+                parameters,
+                concurrent: true,
+            });
             self.ask_later(job.shard, command, 150 * (24 - back));
         }
     }
@@ -397,7 +434,7 @@ impl World {
         let moved =
             self.known.jobs.get(&job).map(|job| job.shard).filter(|_| job.shard() == ShardId::CATALOGUE);
         let shard = moved.unwrap_or(batch.shard());
-        self.ask(shard, Command::RerunBatch { batch, job, logical_time, recorded });
+        self.ask(shard, Command::Batch(BatchCommand::Rerun { batch, job, logical_time, recorded }));
     }
 
     fn kill(&mut self, rng: &mut Rng) {
@@ -408,8 +445,8 @@ impl World {
         let Some(batch) = batch.copied() else { return self.submit(rng) };
         let job = self.known.batches.get(&batch).map(|known| known.job);
         let command = match job {
-            Some(job) if of_job => Command::KillJob { job },
-            Some(_) | None => Command::KillBatch { batch, reason: "because".to_owned() },
+            Some(job) if of_job => Command::Batch(BatchCommand::KillJob { job }),
+            Some(_) | None => Command::Batch(BatchCommand::Kill { batch, reason: "because".to_owned() }),
         };
         self.ask(batch.shard(), command);
     }
@@ -428,14 +465,14 @@ impl World {
         let run = rng.aside("run").chance(90).then_some(known.run);
         self.ask(
             batch.shard(),
-            Command::OverrideBatchResult { batch, job, logical_time, result, reason, run },
+            Command::Batch(BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run }),
         );
     }
 
     fn switch(&mut self, rng: &mut Rng) {
         let Some(job) = self.some_job(rng, false) else { return self.submit(rng) };
         let enabled = if rng.chance(80) { !job.enabled } else { job.enabled };
-        self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled });
+        self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: job.id, enabled }));
     }
 
     /// BYD-3: an operation, and what interfaces report of those that are open, twice and in pieces.
@@ -446,19 +483,22 @@ impl World {
             let refused = rng.chance(20).then(|| "as seen".to_owned());
             let outcome = |item: &i64| BulkOutcome { item: *item, refused: refused.clone(), rerun: None };
             let outcomes = items[from..].iter().map(outcome).collect();
-            self.ask(ShardId::CATALOGUE, Command::ReportBulk { bulk, outcomes });
+            self.ask(ShardId::CATALOGUE, Command::Bulk(BulkCommand::Report { bulk, outcomes }));
             return;
         }
         let items: Vec<i64> = self.known.batches.keys().map(|batch| batch.0).take(rng.below(12)).collect();
         let reason = if rng.chance(90) { "as seen".to_owned() } else { String::new() };
-        self.ask(ShardId::CATALOGUE, Command::RequestBulk { action: BulkAction::Kill, items, reason });
+        self.ask(
+            ShardId::CATALOGUE,
+            Command::Bulk(BulkCommand::Request { action: BulkAction::Kill, items, reason }),
+        );
     }
 
     /// JOB-9: now and then to the name of another job.
     fn rename(&mut self, rng: &mut Rng) {
         let Some(job) = self.some_job(rng, false) else { return };
         let name = format!("j{}", rng.below(16)).try_into().expect("a name");
-        self.ask(ShardId::CATALOGUE, Command::RenameJob { job: job.id, name });
+        self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Rename { job: job.id, name }));
     }
 
     /// JOB-9: to any group, its own among them. One that is disabled first can mostly go.
@@ -467,10 +507,14 @@ impl World {
         let to = format!("g{}", rng.below(self.plan.groups) + 1).try_into().expect("a name");
         let later = if rng.chance(50) { 400 } else { 0 };
         if later > 0 {
-            self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: false });
-            self.ask_later(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: true }, 2 * later);
+            self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: job.id, enabled: false }));
+            self.ask_later(
+                ShardId::CATALOGUE,
+                Command::Job(JobCommand::Switch { job: job.id, enabled: true }),
+                2 * later,
+            );
         }
-        self.ask_later(ShardId::CATALOGUE, Command::MoveJob { job: job.id, to }, later);
+        self.ask_later(ShardId::CATALOGUE, Command::Job(JobCommand::Move { job: job.id, to }), later);
     }
 
     /// DSP-2: somebody gives a batch parameters, then its job gets an account or loses it, and a rerun of that batch is
@@ -484,7 +528,12 @@ impl World {
         let second = self.wall().as_second() / 10 * 10 - 10 * rng.range(1, 12) as i64;
         let time = tidemill_model::Timestamp::from_second(second).expect("it was one");
         let parameters = BTreeMap::from([("rows".to_owned(), "7".to_owned())]);
-        let run = Command::RunJob { job: job.id, logical_time: Some(time), parameters, concurrent: true };
+        let run = Command::Batch(BatchCommand::RunJob {
+            job: job.id,
+            logical_time: Some(time),
+            parameters,
+            concurrent: true,
+        });
         self.ask(job.shard, run);
         let mut spec = json!({
             "name": job.name, "group": job.group, "type": job.kind.as_str(), "command": "echo", "arguments": ["${param.rows}"],
@@ -494,7 +543,12 @@ impl World {
             spec["run_as"] = json!("etl");
         }
         let jobs = vec![JobSpec::from_value(spec).expect("of the right form")];
-        let apply = Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false, orphan_children: false };
+        let apply = Command::Job(JobCommand::Apply {
+            jobs,
+            prune: Vec::new(),
+            cancel: false,
+            orphan_children: false,
+        });
         self.ask_later(ShardId::CATALOGUE, apply, 1_500);
         for delay in [3_000, 9_000, 20_000] {
             let client_request = RerunSpec {
@@ -509,7 +563,11 @@ impl World {
                 reason: "another account".to_owned(),
                 approve: true,
             };
-            self.ask_later(ShardId::CATALOGUE, Command::PlanRerun(Box::new(client_request)), delay);
+            self.ask_later(
+                ShardId::CATALOGUE,
+                Command::Rerun(RerunCommand::Plan(Box::new(client_request))),
+                delay,
+            );
         }
     }
 
@@ -517,7 +575,11 @@ impl World {
         let Some(job) = self.some_job(rng, rng.clone().chance(10)) else { return self.submit(rng) };
         self.ask(
             ShardId::CATALOGUE,
-            Command::DeleteJob { job: job.id, cancel: rng.chance(30), orphan_children: rng.chance(40) },
+            Command::Job(JobCommand::Delete {
+                job: job.id,
+                cancel: rng.chance(30),
+                orphan_children: rng.chance(40),
+            }),
         );
     }
 
@@ -526,7 +588,11 @@ impl World {
         let Some((worker, shard)) = rng.pick(&workers) else { return self.submit(rng) };
         let (worker, shard) = ((*worker).clone(), **shard);
         let drains = rng.chance(50);
-        let command = if drains { Command::DrainWorker { worker } } else { Command::ResumeWorker { worker } };
+        let command = if drains {
+            Command::Worker(WorkerCommand::Drain { worker })
+        } else {
+            Command::Worker(WorkerCommand::Resume { worker })
+        };
         self.ask(shard, command);
     }
 
@@ -534,7 +600,10 @@ impl World {
     fn freeze(&mut self, rng: &mut Rng) {
         let frozen: Vec<_> = self.known.frozen.iter().cloned().collect();
         if let Some(group) = rng.pick(&frozen).filter(|_| rng.clone().chance(60)).cloned() {
-            self.ask(ShardId::CATALOGUE, Command::LiftFreeze { group, reason: String::new() });
+            self.ask(
+                ShardId::CATALOGUE,
+                Command::Catalogue(CatalogueCommand::LiftFreeze { group, reason: String::new() }),
+            );
             return;
         }
         let name = format!("g{}", rng.below(self.plan.groups) + 1);
@@ -542,7 +611,7 @@ impl World {
         let seconds = SignedDuration::from_secs(rng.range(0, 120) as i64 - 60);
         let latest = rng.chance(80).then(|| self.wall() + seconds);
         let reason = "a move".to_owned();
-        self.ask(ShardId::CATALOGUE, Command::Freeze { group, latest, reason });
+        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::Freeze { group, latest, reason }));
     }
 
     fn keys(&mut self, rng: &mut Rng) {
@@ -550,10 +619,17 @@ impl World {
         let role = [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator][rng.below(4)];
         let first_only = rng.chance(30);
         let command = match rng.chance(45) {
-            true => Command::RevokeKey { app },
+            true => Command::Catalogue(CatalogueCommand::RevokeKey { app }),
             false => {
                 let (hash, groups, run_as) = ("0f".repeat(32), Vec::new(), BTreeSet::new());
-                Command::DefineKey { app, hash, role, groups, run_as, first_only }
+                Command::Catalogue(CatalogueCommand::DefineKey {
+                    app,
+                    hash,
+                    role,
+                    groups,
+                    run_as,
+                    first_only,
+                })
             }
         };
         self.ask(ShardId::CATALOGUE, command);
@@ -566,7 +642,10 @@ impl World {
         if rng.chance(20) {
             settings.lost_after_ms = settings.lease_ms + 1;
         }
-        self.ask(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key: public_key(), settings });
+        self.ask(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key: public_key(), settings }),
+        );
     }
 
     /// A calendar in which today may be a working day, or not any more.
@@ -577,11 +656,15 @@ impl World {
         let calendar = Box::new(CalendarSpec::from_value(spec).expect("of the right form"));
         if removed {
             let name = calendar.name.clone();
-            self.ask(ShardId::CATALOGUE, Command::DeleteCalendar { name });
+            self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DeleteCalendar { name }));
         }
         // Soon there again, so that jobs can go on naming it.
         let delay = if removed { 2_000 } else { 0 };
-        self.ask_later(ShardId::CATALOGUE, Command::DefineCalendar { calendar }, delay);
+        self.ask_later(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::DefineCalendar { calendar }),
+            delay,
+        );
     }
 
     /// What cannot be read, or whose decision panics.
@@ -593,7 +676,7 @@ impl World {
             self.send_raw(partition, value, 0, Then::Nobody);
         } else {
             let shard = if rng.chance(50) { ShardId::CATALOGUE } else { ShardId(1) };
-            self.ask(shard, Command::PlantedPanic {});
+            self.ask(shard, Command::Shard(ShardCommand::PlantedPanic {}));
         }
     }
 
@@ -601,9 +684,10 @@ impl World {
     fn stray(&mut self, rng: &mut Rng) {
         let (worker, incarnation) = (WorkerId::new("w0-1"), Incarnation::new("w0-1-life-1"));
         match rng.range(0, 3) {
-            0 => self.ask(ShardId(1), Command::DeclareLost { worker, incarnation }),
-            1 => self.ask(ShardId(1), Command::RevokeKey { app: "app0".to_owned() }),
-            _ => self.ask(ShardId::CATALOGUE, Command::DrainWorker { worker }),
+            0 => self.ask(ShardId(1), Command::Worker(WorkerCommand::DeclareLost { worker, incarnation })),
+            1 => self
+                .ask(ShardId(1), Command::Catalogue(CatalogueCommand::RevokeKey { app: "app0".to_owned() })),
+            _ => self.ask(ShardId::CATALOGUE, Command::Worker(WorkerCommand::Drain { worker })),
         };
     }
 
@@ -614,7 +698,7 @@ impl World {
         let late: Vec<Token> = live.into_iter().take(5).chain(ended.into_iter().take(2)).collect();
         for token in late {
             let code = if rng.chance(70) { 0 } else { rng.range(1, 4) as i32 };
-            self.ask(token.shard(), Command::ReportUserCode { token, code });
+            self.ask(token.shard(), Command::Worker(WorkerCommand::ReportUserCode { token, code }));
         }
     }
 
@@ -623,7 +707,7 @@ impl World {
         let shard = ShardId(rng.below(self.plan.groups) as u16 + 1);
         let worker = WorkerId::new("impostor");
         let command = if rng.chance(50) {
-            Command::RegisterWorker(Box::new(Registration {
+            Command::Worker(WorkerCommand::Register(Box::new(Registration {
                 worker,
                 incarnation: Incarnation::new("i"),
                 group: format!("g{}", shard.0).try_into().expect("a name"),
@@ -634,14 +718,14 @@ impl World {
                 labels: Default::default(),
                 live: Vec::new(),
                 signature: "00".repeat(64),
-            }))
+            })))
         } else {
             let token = rng.pick(&self.known.tokens).map_or(Token::mint(1, shard), |(token, _)| *token);
             let outcome = tidemill_model::AttemptOutcome::success();
-            Command::ReportFinished { token, worker, outcome, usage: None }
+            Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage: None })
         };
         let shard = match &command {
-            Command::ReportFinished { token, .. } => token.shard(),
+            Command::Worker(WorkerCommand::ReportFinished { token, .. }) => token.shard(),
             _ => shard,
         };
         self.ask(shard, command);
@@ -668,7 +752,7 @@ impl World {
     fn set_time(&mut self, rng: &mut Rng) {
         let shard = ShardId(rng.below(self.plan.groups + 1) as u16);
         let now = self.wall() - SignedDuration::from_millis(rng.range(1_000, 3_000) as i64);
-        self.ask(shard, Command::SetTime { now });
+        self.ask(shard, Command::Shard(ShardCommand::SetTime { now }));
     }
 }
 

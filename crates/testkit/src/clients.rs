@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
-    Answer, Command, GrantId, Outcome, PulledGrant, Rejection, RequestId, ShardId, TaskId, Timestamp,
-    UserName,
+    Answer, Command, GrantId, Outcome, PulledGrant, Rejection, RequestId, ShardId, TaskCommand, TaskId,
+    Timestamp, UserName,
 };
 
 use crate::known_pulls::{End, KnownPulls};
@@ -71,7 +71,7 @@ impl World {
         let Some(requested) = self.requested.get(&request) else { return true };
         let Some(answer) = requested.answer.clone() else { return false };
         let result = match &requested.record.command {
-            Command::CompleteTask { result, .. } => result.clone(),
+            Command::Task(TaskCommand::Complete { result, .. }) => result.clone(),
             _ => String::new(),
         };
         let client = &mut self.clients[index];
@@ -100,8 +100,9 @@ impl World {
         let user = self.clients[index].user.clone();
         let (holds, done) = (self.clients[index].holds, self.clients[index].done.clone());
         let shard = self.home_of(&user, rng);
-        let complete =
-            |grant: GrantId, result: String| Command::CompleteTask { user: user.clone(), grant, result };
+        let complete = |grant: GrantId, result: String| {
+            Command::Task(TaskCommand::Complete { user: user.clone(), grant, result })
+        };
         let result = format!("result {}", rng.range(0, 3));
         let command = match (holds, done, rng.range(0, 100)) {
             (_, _, 0..4) => {
@@ -110,10 +111,12 @@ impl World {
             }
             (None, Some((grant, said)), 4..10) => complete(grant, said),
             (None, Some((grant, _)), 10..14) => complete(grant, "another result".to_owned()),
-            (None, _, _) => Command::Pull { user },
+            (None, _, _) => Command::Task(TaskCommand::Pull { user }),
             (Some(_), _, 4..16) => return,
-            (Some(_), _, 16..30) => Command::Pull { user },
-            (Some(grant), _, 30..40) => Command::ReturnGrant { user, grant, reason: String::new() },
+            (Some(_), _, 16..30) => Command::Task(TaskCommand::Pull { user }),
+            (Some(grant), _, 30..40) => {
+                Command::Task(TaskCommand::ReturnGrant { user, grant, reason: String::new() })
+            }
             (Some(grant), _, 40..50) => {
                 let command = complete(grant, result);
                 let delay = rng.range(0, 40);
@@ -125,7 +128,7 @@ impl World {
         };
         let request = match command {
             // Its outcome is kept, as that of most requests.
-            Command::ReturnGrant { .. } => {
+            Command::Task(TaskCommand::ReturnGrant { .. }) => {
                 self.clients[index].holds = None;
                 self.ask(shard, command)
             }
@@ -142,8 +145,10 @@ impl World {
         for (request, requested) in &self.requested {
             let Some(Outcome::Answered(answer)) = &requested.answer else { continue };
             let fault = match (answer, &requested.record.command) {
-                (Answer::Pulled(told), Command::Pull { user }) => not_granted(pulls, told, user),
-                (Answer::Completed { grant }, Command::CompleteTask { user, result, .. }) => {
+                (Answer::Pulled(told), Command::Task(TaskCommand::Pull { user })) => {
+                    not_granted(pulls, told, user)
+                }
+                (Answer::Completed { grant }, Command::Task(TaskCommand::Complete { user, result, .. })) => {
                     let known = pulls.grants.get(grant);
                     if let Some(known) = known {
                         let of = acknowledged.entry((known.task, known.start)).or_default();

@@ -1,7 +1,7 @@
 //! What the planned faults do.
 
 use tidemill_executor::Input;
-use tidemill_model::{Actor, AttemptEvent, Command, CommandRecord, Envelope, Event};
+use tidemill_model::{Actor, AttemptEvent, Command, CommandRecord, Envelope, Event, WorkerCommand};
 
 use crate::host::Fate;
 use crate::plan::{Fault, Planned};
@@ -121,7 +121,8 @@ impl World {
                 // What gave it back before its worker asked arrives now.
                 let reason = "said before it asked".to_owned();
                 let (token, worker) = (*token, worker.clone());
-                let command = Command::RejectAssignment { token, worker, nonce: None, reason };
+                let command =
+                    Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce: None, reason });
                 let (shard, actor) = (recorded.shard, Actor::default());
                 let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
                 self.send(&record, 0, Then::Nobody);

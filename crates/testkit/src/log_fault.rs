@@ -8,7 +8,7 @@ use tidemill_checker::Invariant;
 use tidemill_dispatcher::Role;
 use tidemill_engine::FaultInjection;
 use tidemill_log::Hash;
-use tidemill_model::{Command, Role as KeyRole, ShardId};
+use tidemill_model::{CatalogueCommand, Command, JobCommand, Role as KeyRole, ShardId};
 
 use crate::client_requests::MOST_KEYS;
 use crate::oracle::Oracle;
@@ -153,10 +153,17 @@ impl World {
     fn doom(&mut self) -> LogFault {
         let app = DOOMED.to_owned();
         let (hash, role, groups, run_as) = ("0f".repeat(32), KeyRole::Viewer, Vec::new(), BTreeSet::new());
-        let define = Command::DefineKey { app: app.clone(), hash, role, groups, run_as, first_only: false };
+        let define = Command::Catalogue(CatalogueCommand::DefineKey {
+            app: app.clone(),
+            hash,
+            role,
+            groups,
+            run_as,
+            first_only: false,
+        });
         self.stats.add("log_fault", "fold");
         self.ask(ShardId::CATALOGUE, define);
-        self.ask_later(ShardId::CATALOGUE, Command::RevokeKey { app }, 2_000);
+        self.ask_later(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::RevokeKey { app }), 2_000);
         LogFault::Fold { partition: ShardId::CATALOGUE.partition(self.plan.partitions) }
     }
 
@@ -300,12 +307,14 @@ impl World {
         let asks = |command: &Command| {
             matches!(
                 command,
-                Command::DeleteJob { .. }
-                    | Command::ApplyJobs { .. }
-                    | Command::CommitApply { .. }
-                    | Command::MoveJob { .. }
-                    | Command::MoveUser { .. }
-                    | Command::DeleteUser { .. }
+                Command::Job(
+                    JobCommand::Delete { .. }
+                        | JobCommand::Apply { .. }
+                        | JobCommand::Commit { .. }
+                        | JobCommand::Move { .. }
+                ) | Command::Catalogue(
+                    CatalogueCommand::MoveUser { .. } | CatalogueCommand::DeleteUser { .. }
+                )
             )
         };
         let open = |requested: &&crate::world::Requested| {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use tidemill_executor::{Input as WorkerInput, Looked};
 use tidemill_model::{
-    Actor, BatchId, Command, CommandRecord, ExternalDependencyId, Incarnation, PathAnswer, PathCheck,
-    ProbeReport, ShardId, ThirdPartyReport, Token, Waiver,
+    Actor, BatchCommand, BatchId, CatalogueCommand, Command, CommandRecord, ExternalDependencyId,
+    Incarnation, ObservationCommand, PathAnswer, PathCheck, ProbeReport, ShardId, ThirdPartyReport, Token,
+    Waiver,
 };
 
 use crate::rng::Rng;
@@ -49,7 +50,7 @@ impl World {
         }
         for (shard, answers) in answers {
             let actor = Actor { app: "prober".into(), user: None };
-            let command = Command::ReportPaths { answers };
+            let command = Command::Observation(ObservationCommand::ReportPaths { answers });
             let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
             self.send(&record, 0, Then::Nobody);
         }
@@ -63,7 +64,7 @@ impl World {
             logical_time,
             ready: rng.chance(85),
         };
-        self.ask(ShardId::CATALOGUE, Command::ReportThirdParty(report));
+        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportThirdParty(report)));
     }
 
     /// Somebody takes the question, the service answers; both now and then stay away.
@@ -72,12 +73,15 @@ impl World {
         for (batch, number) in asked {
             if rng.chance(50) {
                 let by = Incarnation::new(format!("p{}", rng.below(2)));
-                self.ask(batch.shard(), Command::SendQuality { batch, number, by });
+                self.ask(batch.shard(), Command::Batch(BatchCommand::SendQuality { batch, number, by }));
             }
             if rng.chance(30) {
                 let allowed = rng.chance(80);
                 let reason = if allowed { String::new() } else { "too few rows".to_owned() };
-                self.ask(batch.shard(), Command::AnswerQuality { batch, allowed, reason });
+                self.ask(
+                    batch.shard(),
+                    Command::Batch(BatchCommand::AnswerQuality { batch, allowed, reason }),
+                );
             }
         }
     }
@@ -94,14 +98,18 @@ impl World {
             _ => Waiver::Quality,
         };
         let reason = if rng.chance(90) { "in a hurry" } else { "" }.to_owned();
-        self.ask(batch.shard(), Command::OverrideDependency { batch, what, reason });
+        self.ask(batch.shard(), Command::Batch(BatchCommand::OverrideDependency { batch, what, reason }));
     }
 
     fn probe_now(&mut self, rng: &mut Rng) {
         let unfinished = self.known.unfinished();
         match rng.pick(&unfinished).copied().filter(|_| rng.clone().chance(70)) {
-            Some(batch) => self.ask(batch.shard(), Command::ProbeNow { batch: Some(batch) }),
-            None => self.ask(ShardId::CATALOGUE, Command::ProbeNow { batch: None }),
+            Some(batch) => self.ask(
+                batch.shard(),
+                Command::Observation(ObservationCommand::ProbeNow { batch: Some(batch) }),
+            ),
+            None => self
+                .ask(ShardId::CATALOGUE, Command::Observation(ObservationCommand::ProbeNow { batch: None })),
         };
     }
 
@@ -112,7 +120,7 @@ impl World {
             late_ms: [0, 301_000, 601_000][rng.below(3)],
             failure: if rng.chance(20) { "refused".to_owned() } else { String::new() },
         };
-        self.ask(ShardId::CATALOGUE, Command::ReportProbes(report));
+        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportProbes(report)));
     }
 
     /// A worker looks at a batch's paths; a look that hangs never comes back.

@@ -1,7 +1,7 @@
 //! Pools that jobs of one group or of all share, and changes of them.
 
 use serde_json::{Value, json};
-use tidemill_model::{Command, PoolSpec, ShardId};
+use tidemill_model::{CatalogueCommand, Command, PoolSpec, ShardId};
 
 use crate::rng::Rng;
 use crate::world::World;
@@ -42,11 +42,11 @@ fn define(rng: &mut Rng, name: &str) -> Command {
         pool["rate"] = json!({"starts": rng.range(1, 4), "interval_s": rng.range(1, 6)});
     }
     let pool = PoolSpec::from_value(pool).expect("of the right form");
-    Command::DefinePool { pool: Box::new(pool) }
+    Command::Catalogue(CatalogueCommand::DefinePool { pool: Box::new(pool) })
 }
 
 fn remove(name: &str) -> Command {
-    Command::DeletePool { name: name.try_into().expect("a name") }
+    Command::Catalogue(CatalogueCommand::DeletePool { name: name.try_into().expect("a name") })
 }
 
 /// What its batches take of pools.

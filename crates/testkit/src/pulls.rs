@@ -3,7 +3,8 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Command, Executor, GroupName, GroupSettings, ShardId, TaskId, TaskSpec, TemplateSpec, Timestamp, UserName,
+    CatalogueCommand, Command, Executor, GroupName, GroupSettings, ShardId, TaskCommand, TaskId, TaskSpec,
+    TemplateSpec, Timestamp, UserName,
 };
 
 use crate::rng::Rng;
@@ -40,7 +41,8 @@ impl World {
         }
         for group in 0..self.plan.groups {
             let users = (0..USERS).map(|index| user(group, index)).collect();
-            let command = Command::AssignUsers { group: group_name(group + 1), users };
+            let command =
+                Command::Catalogue(CatalogueCommand::AssignUsers { group: group_name(group + 1), users });
             self.ask_later(ShardId::CATALOGUE, command, delay);
         }
     }
@@ -87,7 +89,7 @@ impl World {
     fn create_task(&mut self, rng: &mut Rng) {
         let (shard, executor) = self.executor(rng);
         let spec = self.task_spec(rng, &executor);
-        self.ask(shard, Command::CreateTask { spec });
+        self.ask(shard, Command::Task(TaskCommand::Create { spec }));
     }
 
     /// Mostly a valid one, of where it was made; it may have gone elsewhere with its user.
@@ -111,19 +113,19 @@ impl World {
         if rng.chance(5) {
             spec.executor = self.executor(rng).1;
         }
-        self.ask(shard, Command::ChangeTask { task, spec });
+        self.ask(shard, Command::Task(TaskCommand::Change { task, spec }));
     }
 
     fn delete_task(&mut self, rng: &mut Rng) {
         let Some((shard, task, _)) = self.some_task(rng) else { return self.create_task(rng) };
-        self.ask(shard, Command::DeleteTask { task });
+        self.ask(shard, Command::Task(TaskCommand::Delete { task }));
     }
 
     fn change_template(&mut self, rng: &mut Rng) {
         let name = ["path", "free", "spare"][rng.below(3)];
         let is_spare = name == "spare" && rng.chance(50);
         let command = if is_spare || rng.chance(10) {
-            Command::DeleteTemplate { name: name.try_into().expect("a name") }
+            Command::Catalogue(CatalogueCommand::DeleteTemplate { name: name.try_into().expect("a name") })
         } else {
             template(name, rng.range(0, 3))
         };
@@ -138,7 +140,10 @@ impl World {
             users.push(self.some_user(rng));
         }
         users.dedup();
-        self.ask(ShardId::CATALOGUE, Command::AssignUsers { group: group_name(group + 1), users });
+        self.ask(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::AssignUsers { group: group_name(group + 1), users }),
+        );
     }
 
     /// A user moves, and mostly asks for work while it does.
@@ -146,20 +151,27 @@ impl World {
         let user = self.some_user(rng);
         let from = self.home_of(&user, rng);
         let to = group_name(rng.below(self.plan.groups) + 1);
-        self.ask(ShardId::CATALOGUE, Command::MoveUser { user: user.clone(), to });
+        self.ask(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::MoveUser { user: user.clone(), to }),
+        );
         for _ in 0..rng.below(4) {
             let delay = rng.range(5, 120);
-            self.ask_as_client(from, Command::Pull { user: user.clone() }, delay);
+            self.ask_as_client(from, Command::Task(TaskCommand::Pull { user: user.clone() }), delay);
         }
         if rng.chance(10) {
             let to = group_name(rng.below(self.plan.groups) + 1);
-            self.ask_later(ShardId::CATALOGUE, Command::MoveUser { user, to }, 10);
+            self.ask_later(
+                ShardId::CATALOGUE,
+                Command::Catalogue(CatalogueCommand::MoveUser { user, to }),
+                10,
+            );
         }
     }
 
     fn delete_user(&mut self, rng: &mut Rng) {
         let user = self.some_user(rng);
-        self.ask(ShardId::CATALOGUE, Command::DeleteUser { user });
+        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DeleteUser { user }));
     }
 
     /// Somebody gives back what a user has, or had.
@@ -171,7 +183,10 @@ impl World {
         };
         let (grant, user) = (**grant, held.user.clone());
         let shard = self.home_of(&user, rng);
-        self.ask(shard, Command::ReturnGrant { user, grant, reason: "gone home".to_owned() });
+        self.ask(
+            shard,
+            Command::Task(TaskCommand::ReturnGrant { user, grant, reason: "gone home".to_owned() }),
+        );
     }
 
     fn task_spec(&self, rng: &mut Rng, executor: &Executor) -> TaskSpec {
@@ -227,7 +242,9 @@ fn template(name: &str, version: u64) -> Command {
         _ => json!({"x": {"required": false}}),
     };
     let spec = json!({"name": name, "fields": fields, "comment": format!("version {version}")});
-    Command::DefineTemplate { template: TemplateSpec::from_value(spec).expect("of the right form") }
+    Command::Catalogue(CatalogueCommand::DefineTemplate {
+        template: TemplateSpec::from_value(spec).expect("of the right form"),
+    })
 }
 
 /// Mostly what is due soon, or was a short while ago.

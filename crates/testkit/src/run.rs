@@ -6,7 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tidemill_checker::{Checker, Options};
 use tidemill_dispatcher::Role;
 use tidemill_engine::OutboxSender;
-use tidemill_model::{Command, JobId, LiveAnswer, LiveQuery, ShardId};
+use tidemill_model::{
+    BatchCommand, CatalogueCommand, Command, JobCommand, JobId, LiveAnswer, LiveQuery, RerunCommand, ShardId,
+    WorkerCommand,
+};
 
 use crate::clients::is_by_state;
 use crate::plan::{Fault, LEAST_COMMANDS, LEAST_FAULTS, Mask, Mode, Plan};
@@ -154,7 +157,7 @@ impl World {
         self.rest("nothing is left but what waits for what never comes", Self::is_settled);
         for batch in self.known.unfinished() {
             let reason = "the end of the history".to_owned();
-            self.ask(batch.shard(), Command::KillBatch { batch, reason });
+            self.ask(batch.shard(), Command::Batch(BatchCommand::Kill { batch, reason }));
         }
         self.rest("every batch has ended and every owner has read everything", Self::is_at_rest);
     }
@@ -180,16 +183,19 @@ impl World {
     /// No more generation; every worker takes work.
     fn quieten(&mut self) {
         for job in self.known.jobs.clone().into_values().filter(|job| job.enabled && !job.submitted) {
-            self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: false });
+            self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: job.id, enabled: false }));
         }
         for group in self.known.frozen.clone() {
-            self.ask(ShardId::CATALOGUE, Command::LiftFreeze { group, reason: String::new() });
+            self.ask(
+                ShardId::CATALOGUE,
+                Command::Catalogue(CatalogueCommand::LiftFreeze { group, reason: String::new() }),
+            );
         }
         for (worker, shard) in self.known.workers.clone() {
-            self.ask(shard, Command::ResumeWorker { worker });
+            self.ask(shard, Command::Worker(WorkerCommand::Resume { worker }));
         }
         for rerun in self.known.reruns.clone() {
-            self.ask(ShardId::CATALOGUE, Command::CancelRerun { rerun, kill: false });
+            self.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Cancel { rerun, kill: false }));
         }
     }
 

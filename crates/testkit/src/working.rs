@@ -3,7 +3,7 @@
 use tidemill_executor::{ExitRecord, Input, KillCause, Lease, Output, ProcessEnd, Tag};
 use tidemill_model::{
     Actor, AttemptEvent, Command, CommandRecord, Envelope, Event, FinalCommandEvent, RunSpec, Token,
-    WorkMessage, WorkerId,
+    WorkMessage, WorkerCommand, WorkerId,
 };
 
 use crate::cluster::{Cluster, Entry, Process};
@@ -130,7 +130,7 @@ impl World {
         let now = self.now;
         let cluster = &self.clusters[index];
         let life = cluster.life;
-        let is_heartbeat = matches!(command, Command::Heartbeat(_));
+        let is_heartbeat = matches!(command, Command::Worker(WorkerCommand::Heartbeat(_)));
         let is_lost = now < cluster.cut_until || is_heartbeat && now < cluster.mute_until;
         let actor = Actor { app: "worker".into(), user: None };
         let record = CommandRecord { shard: cluster.shard, request: None, reply_to: None, actor, command };

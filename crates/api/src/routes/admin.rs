@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{Command, Role, ShardId, Timestamp};
+use tidemill_model::{Command, Role, ShardCommand, ShardId, Timestamp};
 
 use super::run::written;
 use crate::Problem;
@@ -82,7 +82,7 @@ pub(super) async fn set_time(
     };
     written(
         Write::new(&app, caller.for_site(Role::SuperAdministrator)?, &headers)?
-            .send(shard, Command::SetTime { now: at })
+            .send(shard, Command::Shard(ShardCommand::SetTime { now: at }))
             .await?,
     )
 }

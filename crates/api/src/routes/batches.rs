@@ -6,8 +6,8 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, OverriddenResult, RecordedBatch,
-    ShardId, Timestamp, Why, bounds,
+    BatchCommand, BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, OverriddenResult,
+    RecordedBatch, ShardId, Timestamp, Why, bounds,
 };
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
@@ -303,7 +303,7 @@ pub(super) async fn kill(
     }
     let batch: BatchId = id("batch", &text)?;
     let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
-    let command = Command::KillBatch { batch, reason };
+    let command = Command::Batch(BatchCommand::Kill { batch, reason });
     written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 
@@ -344,7 +344,8 @@ pub(super) async fn mark(
         return Err(Problem::field("batch", batch, rule));
     }
     let run = Some(recorded.run);
-    let command = Command::OverrideBatchResult { batch, job, logical_time, result, reason, run };
+    let command =
+        Command::Batch(BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run });
     written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 
@@ -388,6 +389,7 @@ pub(super) async fn rerun(
     };
     check_parameters(&app, &caller, job, &recorded.parameters).await?;
     let shard = moved.map_or(shard, |place| place.shard);
-    let command = Command::RerunBatch { batch, job, logical_time, recorded: Some(Box::new(recorded)) };
+    let command =
+        Command::Batch(BatchCommand::Rerun { batch, job, logical_time, recorded: Some(Box::new(recorded)) });
     Generated::of(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }

@@ -10,8 +10,8 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MAX_BULK_ITEMS, OverriddenResult, Role,
-    ShardId, Timestamp, bounds,
+    Answer, BatchResult, BatchState, BulkAction, BulkCommand, BulkId, Command, MAX_BULK_ITEMS,
+    OverriddenResult, Role, ShardId, Timestamp, bounds,
 };
 use tidemill_store::rows::{BatchRow, JobRow};
 use tidemill_store::{BatchFilter, JobFilter, PageRequest, ReadTables, Tables};
@@ -163,7 +163,7 @@ pub(super) async fn begin(
     }
     // Where nothing fits any more this may be a repeat, which the catalogue knows.
     let items = items.iter().map(|item| item.id).collect();
-    let command = Command::RequestBulk { action, items, reason: request.reason };
+    let command = Command::Bulk(BulkCommand::Request { action, items, reason: request.reason });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Answer::Bulk { bulk } = done.answer else { return Err(done.unexpected()) };
     app.bulks.begun(bulk);

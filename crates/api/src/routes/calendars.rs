@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use tidemill_model::{CalendarSpec, Command, Concerned};
+use tidemill_model::{CalendarSpec, CatalogueCommand, Command, Concerned};
 use tidemill_store::ReadTables;
 
 use super::defined::{Defined, Definer};
@@ -71,7 +71,7 @@ pub(super) async fn version(
 pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
     let calendar = CalendarSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
     let name = calendar.name.clone();
-    let command = Command::DefineCalendar { calendar: Box::new(calendar) };
+    let command = Command::Catalogue(CatalogueCommand::DefineCalendar { calendar: Box::new(calendar) });
     let right = by.may(None)?;
     by.define(right, name.clone(), command, Concerned::Calendar(name)).await
 }
@@ -79,5 +79,5 @@ pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode,
 /// Removes a calendar; refused, with their names, while jobs use it.
 pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
     let right = by.may(None)?;
-    by.remove(right, &name, |name| Command::DeleteCalendar { name }).await
+    by.remove(right, &name, |name| Command::Catalogue(CatalogueCommand::DeleteCalendar { name })).await
 }

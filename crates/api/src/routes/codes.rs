@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use ed25519_dalek::{Signature, VerifyingKey};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{Command, Token};
+use tidemill_model::{Command, Token, WorkerCommand};
 
 use super::run::written;
 use crate::Problem;
@@ -42,7 +42,7 @@ pub(super) async fn report(
     // Of nobody else a body is read.
     let Body(body) = Body::from_request(request, &app).await?;
     let CodeRequest { code } = parse(body)?;
-    let command = Command::ReportUserCode { token, code };
+    let command = Command::Worker(WorkerCommand::ReportUserCode { token, code });
     written(
         Write::new(&app, Right::of_attempt(token, Asks::new([code.to_string().as_bytes()])), &headers)?
             .send(shard_of(&group), command)

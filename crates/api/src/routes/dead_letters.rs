@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
-use tidemill_model::{Command, CommandRecord, JobId, Role, ShardId};
+use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Role, ShardId};
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{DeadLetterFilter, ReadTables};
 
@@ -174,7 +174,7 @@ async fn suspended_job(
 
 /// A job that is switched on anew gets a new timer.
 async fn switch(write: &Write<'_>, job: JobId) -> Result<Done, Problem> {
-    let switch = |enabled| Command::SwitchJob { job, enabled };
+    let switch = |enabled| Command::Job(JobCommand::Switch { job, enabled });
     write.part("off").send(ShardId::CATALOGUE, switch(false)).await?;
     let on = write.part("on").send(ShardId::CATALOGUE, switch(true)).await;
     on.map_err(|mut problem| {

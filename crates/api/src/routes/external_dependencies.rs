@@ -7,7 +7,10 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{BatchId, Command, Role, ShardId, ThirdPartyReport, Waiver, bounds};
+use tidemill_model::{
+    BatchCommand, BatchId, CatalogueCommand, Command, ObservationCommand, Role, ShardId, ThirdPartyReport,
+    Waiver, bounds,
+};
 use tidemill_store::ReadTables;
 
 use super::batches::shard_of_batch;
@@ -50,7 +53,7 @@ pub(super) async fn waive(
                 {\"parent\": {\"job\": …, \"logical_time\": …}}";
     let given = what.to_string();
     let what: Waiver = serde_json::from_value(what).map_err(|_| Problem::field("what", given, rule))?;
-    let command = Command::OverrideDependency { batch, what, reason };
+    let command = Command::Batch(BatchCommand::OverrideDependency { batch, what, reason });
     written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 
@@ -78,7 +81,7 @@ pub(super) async fn quality(
     let batch: BatchId = id("batch", &text)?;
     let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let QualityRequest { allowed, reason } = parse(body)?;
-    let command = Command::AnswerQuality { batch, allowed, reason };
+    let command = Command::Batch(BatchCommand::AnswerQuality { batch, allowed, reason });
     written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 
@@ -93,7 +96,7 @@ pub(super) async fn report(
     params.only(&[])?;
     let right = caller.for_site(Role::User)?;
     let report: ThirdPartyReport = parse(body)?;
-    let command = Command::ReportThirdParty(report);
+    let command = Command::Catalogue(CatalogueCommand::ReportThirdParty(report));
     written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
 }
 
@@ -132,7 +135,11 @@ pub(super) async fn probe_now(
         Some(batch) => shard_of_batch(&app, batch, |group| caller.for_group(group)).await?,
         None => (ShardId::CATALOGUE, caller.for_site(Role::Administrator)?),
     };
-    written(Write::new(&app, right, &headers)?.send(shard, Command::ProbeNow { batch }).await?)
+    written(
+        Write::new(&app, right, &headers)?
+            .send(shard, Command::Observation(ObservationCommand::ProbeNow { batch }))
+            .await?,
+    )
 }
 
 /// Checks of paths that fail or are late (DEP-5), of all groups: a prober's report names paths, and no group.

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{Command, Concerned, GroupName, Role, ShardId, Timestamp, bounds};
+use tidemill_model::{CatalogueCommand, Command, Concerned, GroupName, Role, ShardId, Timestamp, bounds};
 use tidemill_store::ReadTables;
 
 use super::run::settled;
@@ -53,7 +53,7 @@ pub(super) async fn set(
     params.only(&[])?;
     let (FreezeRequest { latest, reason }, group) = (parse(body)?, frozen_group(&scope)?);
     let right = may_freeze(&caller, group.as_ref())?;
-    let command = Command::Freeze { group: group.clone(), latest, reason };
+    let command = Command::Catalogue(CatalogueCommand::Freeze { group: group.clone(), latest, reason });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     settled(&app, concerned(group), done).await
 }
@@ -69,7 +69,7 @@ pub(super) async fn lift(
     params.only(&["reason"])?;
     let (group, reason) = (frozen_group(&scope)?, params.text("reason").unwrap_or_default());
     let right = may_freeze(&caller, group.as_ref())?;
-    let command = Command::LiftFreeze { group: group.clone(), reason };
+    let command = Command::Catalogue(CatalogueCommand::LiftFreeze { group: group.clone(), reason });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     settled(&app, concerned(group), done).await
 }

@@ -5,7 +5,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, Concerned, GroupName, GroupSettings, Role, ShardId, bounds};
+use tidemill_model::{
+    Answer, CatalogueCommand, Command, Concerned, GroupName, GroupSettings, Role, ShardId, bounds,
+};
 use tidemill_store::ReadTables;
 
 use crate::Problem;
@@ -68,7 +70,8 @@ pub(super) async fn define(
     params.only(&[])?;
     let right = caller.for_site(Role::SuperAdministrator)?;
     let GroupRequest { name, worker_key, settings } = parse(body)?;
-    let command = Command::DefineGroup { name: name.clone(), worker_key, settings };
+    let command =
+        Command::Catalogue(CatalogueCommand::DefineGroup { name: name.clone(), worker_key, settings });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Answer::Group { group, shard } = done.answer else { return Err(done.unexpected()) };
     let late = in_force::wait(&app, Concerned::Group(name), done.position).await;

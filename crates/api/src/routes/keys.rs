@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Account, Command, GroupName, Role, ShardId, bounds};
+use tidemill_model::{Account, CatalogueCommand, Command, GroupName, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
 use super::run::written;
@@ -88,7 +88,14 @@ pub(super) async fn define(
     }
     let drawn = secret.is_none().then(draw_secret);
     let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
-    let command = Command::DefineKey { app: name.clone(), hash, role, groups, run_as, first_only: false };
+    let command = Command::Catalogue(CatalogueCommand::DefineKey {
+        app: name.clone(),
+        hash,
+        role,
+        groups,
+        run_as,
+        first_only: false,
+    });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Json(Written { position, .. }) = written(done)?;
     Ok(Json(KeyDefined { app: name, secret: drawn, position }))
@@ -109,6 +116,6 @@ pub(super) async fn revoke(
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
     let right = caller.for_site(Role::SuperAdministrator)?;
-    let command = Command::RevokeKey { app: name };
+    let command = Command::Catalogue(CatalogueCommand::RevokeKey { app: name });
     written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
 }

@@ -4,7 +4,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use tidemill_model::{
-    Command, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec, ShardId,
+    CatalogueCommand, Command, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName,
+    PoolSpec, ShardId,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::PoolRow;
@@ -131,7 +132,13 @@ pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode,
     let pool = PoolSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
     let right = by.may(pool.group.as_ref().map(GroupName::as_str))?;
     let concerned = pool.group.clone().map_or(Concerned::Everyone, Concerned::Group);
-    by.define(right, pool.name.clone(), Command::DefinePool { pool: Box::new(pool) }, concerned).await
+    by.define(
+        right,
+        pool.name.clone(),
+        Command::Catalogue(CatalogueCommand::DefinePool { pool: Box::new(pool) }),
+        concerned,
+    )
+    .await
 }
 
 /// Removes a pool; refused, with their names, while jobs use it.
@@ -139,5 +146,5 @@ pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json
     let wanted = name.clone();
     let row = by.app().read(move |tables| tables.pool(&wanted)).await?;
     let right = by.may(row.as_ref().and_then(group_of))?;
-    by.remove(right, &name, |name| Command::DeletePool { name }).await
+    by.remove(right, &name, |name| Command::Catalogue(CatalogueCommand::DeletePool { name })).await
 }

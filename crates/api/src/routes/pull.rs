@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, Timestamp, UserName, bounds};
+use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, TaskCommand, Timestamp, UserName, bounds};
 use tidemill_projector::now;
 
 use super::pull_users::user_name;
@@ -151,7 +151,7 @@ async fn complete(
     params.only(&[])?;
     let CompleteRequest { user, grant, result } = parse(body)?;
     let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
-    let command = Command::CompleteTask { user: puller.user.clone(), grant, result };
+    let command = Command::Task(TaskCommand::Complete { user: puller.user.clone(), grant, result });
     let done = puller.send(&Write::new(&app, puller.right.clone(), &headers)?, command).await?;
     match done.answer {
         Answer::Completed { grant } => Ok(Json(Completed { grant, position: done.position.to_string() })),
@@ -185,6 +185,6 @@ async fn give_back(
     params.only(&[])?;
     let ReturnRequest { user, grant, reason } = parse(body)?;
     let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
-    let command = Command::ReturnGrant { user: puller.user.clone(), grant, reason };
+    let command = Command::Task(TaskCommand::ReturnGrant { user: puller.user.clone(), grant, reason });
     written(puller.send(&Write::new(&app, puller.right.clone(), &headers)?, command).await?)
 }

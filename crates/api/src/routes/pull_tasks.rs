@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tidemill_model::{
-    Answer, Command, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskId, TaskSpec, Timestamp,
-    UserName,
+    Answer, Command, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskCommand, TaskId, TaskSpec,
+    Timestamp, UserName,
 };
 use tidemill_projector::now;
 use tidemill_store::rows::PullTaskRow;
@@ -206,7 +206,7 @@ pub(super) async fn create(
     let place = Place::of_executor(&app, &spec.executor).await?;
     let right = caller.for_group(&place.group)?;
     let write = Write::new(&app, right, &headers)?;
-    let command = Command::CreateTask { spec: spec.clone() };
+    let command = Command::Task(TaskCommand::Create { spec: spec.clone() });
     TaskWritten::of(send(&app, &write, &place, command, Some(&spec)).await?)
 }
 
@@ -225,7 +225,7 @@ pub(super) async fn change(
     let place = Place::of_task(&app, task).await?;
     let right = caller.for_group(&place.group)?;
     let write = Write::new(&app, right, &headers)?;
-    let command = Command::ChangeTask { task, spec: spec.clone() };
+    let command = Command::Task(TaskCommand::Change { task, spec: spec.clone() });
     TaskWritten::of(send(&app, &write, &place, command, Some(&spec)).await?)
 }
 
@@ -242,7 +242,7 @@ pub(super) async fn delete(
     let place = Place::of_task(&app, task).await?;
     let right = caller.for_group(&place.group)?;
     let write = Write::new(&app, right, &headers)?;
-    written(send(&app, &write, &place, Command::DeleteTask { task }, None).await?)
+    written(send(&app, &write, &place, Command::Task(TaskCommand::Delete { task }), None).await?)
 }
 
 /// What of a task was given out, and what became of it, occurrence by occurrence (BYD-10).

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use tidemill_model::{Command, Concerned, TemplateSpec};
+use tidemill_model::{CatalogueCommand, Command, Concerned, TemplateSpec};
 use tidemill_store::ReadPullTables;
 
 use super::defined::{Defined, Definer};
@@ -40,11 +40,17 @@ pub(super) async fn get(
 pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
     let template = TemplateSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
     let right = by.may(None)?;
-    by.define(right, template.name.clone(), Command::DefineTemplate { template }, Concerned::Everyone).await
+    by.define(
+        right,
+        template.name.clone(),
+        Command::Catalogue(CatalogueCommand::DefineTemplate { template }),
+        Concerned::Everyone,
+    )
+    .await
 }
 
 /// Removes a template; tasks that were checked against it stay.
 pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
     let right = by.may(None)?;
-    by.remove(right, &name, |name| Command::DeleteTemplate { name }).await
+    by.remove(right, &name, |name| Command::Catalogue(CatalogueCommand::DeleteTemplate { name })).await
 }

@@ -6,7 +6,8 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding, bounds,
+    CatalogueCommand, Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding,
+    bounds,
 };
 use tidemill_projector::now;
 use tidemill_store::ReadPullTables;
@@ -108,7 +109,7 @@ pub(super) async fn assign(
     if !faults.is_empty() {
         return Err(Problem::fields(faults));
     }
-    let command = Command::AssignUsers { group, users: named };
+    let command = Command::Catalogue(CatalogueCommand::AssignUsers { group, users: named });
     written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
 }
 
@@ -134,7 +135,7 @@ pub(super) async fn relocate(
     let user = user_name(&text)?;
     let from = user_row(&app, &user).await?.group_name;
     let right = caller.for_groups([to.as_str(), &*from])?;
-    let command = Command::MoveUser { user: user.clone(), to };
+    let command = Command::Catalogue(CatalogueCommand::MoveUser { user: user.clone(), to });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await;
     app.user_groups.forget(&user);
     written(done?)
@@ -151,7 +152,7 @@ pub(super) async fn remove(
     params.only(&[])?;
     let user = user_name(&text)?;
     let right = caller.for_group(&user_row(&app, &user).await?.group_name)?;
-    let command = Command::DeleteUser { user: user.clone() };
+    let command = Command::Catalogue(CatalogueCommand::DeleteUser { user: user.clone() });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await;
     app.user_groups.forget(&user);
     written(done?)

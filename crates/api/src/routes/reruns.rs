@@ -9,8 +9,8 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunDefinition, RerunId,
-    RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, Timestamp, bounds,
+    Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunCommand, RerunDefinition,
+    RerunId, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, Timestamp, bounds,
 };
 use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};
@@ -232,7 +232,7 @@ async fn plan(
     headers: &HeaderMap,
     spec: RerunSpec,
 ) -> Result<Json<RerunPlanned>, Problem> {
-    let command = Command::PlanRerun(Box::new(spec));
+    let command = Command::Rerun(RerunCommand::Plan(Box::new(spec)));
     RerunPlanned::of(Write::new(app, right, headers)?.send(ShardId::CATALOGUE, command).await?)
 }
 
@@ -480,18 +480,18 @@ macro_rules! acts {
             headers: HeaderMap,
         ) -> Result<Json<Written>, Problem> {
             params.only(&[])?;
-            act(&app, &caller, &text, &headers, |rerun| Command::$command { rerun }).await
+            act(&app, &caller, &text, &headers, |rerun| RerunCommand::$command { rerun }.into()).await
         })+
     };
 }
 
 acts! {
     /// Lets a planned one run.
-    approve => ApproveRerun,
+    approve => Approve,
     /// Starts no more of it for now.
-    pause => PauseRerun,
+    pause => Pause,
     /// Goes on with it.
-    resume => ResumeRerun,
+    resume => Resume,
 }
 
 /// How a rerun is cancelled.
@@ -514,5 +514,5 @@ pub(super) async fn cancel(
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
     let CancelRequest { kill } = parse(body)?;
-    act(&app, &caller, &text, &headers, |rerun| Command::CancelRerun { rerun, kill }).await
+    act(&app, &caller, &text, &headers, |rerun| Command::Rerun(RerunCommand::Cancel { rerun, kill })).await
 }

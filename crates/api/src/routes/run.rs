@@ -6,7 +6,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, Concerned, GroupName, JobId, JobName, ShardId, Timestamp, bounds};
+use tidemill_model::{
+    Answer, BatchCommand, Command, Concerned, GroupName, JobCommand, JobId, JobName, ShardId, Timestamp,
+    bounds,
+};
 
 use super::jobs::job_row;
 use crate::Problem;
@@ -121,7 +124,7 @@ pub(super) async fn run(
     let right = caller.for_group(&place.group)?;
     check_parameters(&app, &caller, job, &parameters).await?;
     let write = Write::new(&app, right, &headers)?;
-    let command = Command::RunJob { job, logical_time, parameters, concurrent };
+    let command = Command::Batch(BatchCommand::RunJob { job, logical_time, parameters, concurrent });
     let done = match job.shard() {
         ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,
         _ => write.send(place.shard, command).await?,
@@ -164,7 +167,7 @@ pub(super) async fn enable(
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
-    change(app, caller, path, headers, |job| Command::SwitchJob { job, enabled: true }).await
+    change(app, caller, path, headers, |job| Command::Job(JobCommand::Switch { job, enabled: true })).await
 }
 
 /// No more batches are generated.
@@ -176,7 +179,7 @@ pub(super) async fn disable(
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
-    change(app, caller, path, headers, |job| Command::SwitchJob { job, enabled: false }).await
+    change(app, caller, path, headers, |job| Command::Job(JobCommand::Switch { job, enabled: false })).await
 }
 
 /// A new name of a job.
@@ -198,7 +201,7 @@ pub(super) async fn rename(
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
     let RenameRequest { name } = parse(body)?;
-    change(app, caller, path, headers, |job| Command::RenameJob { job, name }).await
+    change(app, caller, path, headers, |job| Command::Job(JobCommand::Rename { job, name })).await
 }
 
 /// The group that a job goes to.
@@ -229,7 +232,7 @@ pub(super) async fn move_to(
     }
     let place = job_place(&app, job).await?;
     let right = caller.for_groups([&*place.group, group.as_str()])?;
-    let command = Command::MoveJob { job, to: group.clone() };
+    let command = Command::Job(JobCommand::Move { job, to: group.clone() });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     settled(&app, in_force::by_job(job, group.as_str()), done).await
 }
@@ -246,7 +249,7 @@ pub(super) async fn delete(
     let cancel = params.parse("cancel", "must be true or false")?.unwrap_or(false);
     let orphan_children = params.parse("orphan_children", "must be true or false")?.unwrap_or(false);
     params.only(&["cancel", "orphan_children"])?;
-    let command = |job| Command::DeleteJob { job, cancel, orphan_children };
+    let command = |job| Command::Job(JobCommand::Delete { job, cancel, orphan_children });
     change(app, caller, path, headers, command).await
 }
 

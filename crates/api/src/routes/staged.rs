@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{
-    Answer, ApplyPlan, Command, GroupName, JobChange, JobChangeKind, JobSpec, LiveAnswer, LiveQuery,
-    PlannedChange, Rejection, ShardId,
+    Answer, ApplyPlan, Command, GroupName, JobChange, JobChangeKind, JobCommand, JobSpec, LiveAnswer,
+    LiveQuery, PlannedChange, Rejection, ShardId,
 };
 
 use super::apply::{Applied, too_large};
@@ -123,7 +123,7 @@ impl StagedApply {
         let mut diffs: BTreeMap<String, PlannedChange> =
             planned.into_iter().map(|planned| (planned.change.name.clone(), planned)).collect();
         let Self { jobs, prune, cancel, orphan_children } = self;
-        let command = Command::ApplyJobs { jobs, prune, cancel, orphan_children };
+        let command = Command::Job(JobCommand::Apply { jobs, prune, cancel, orphan_children });
         let done = write.send(ShardId::CATALOGUE, command).await?;
         let position = done.position;
         let Answer::Applied { changes, warnings } = done.answer else { return Err(done.unexpected()) };
@@ -145,12 +145,12 @@ impl StagedApply {
         let changed = |planned: &PlannedChange| planned.change.change != JobChangeKind::Unchanged;
         if !plan.changes.iter().any(changed) {
             // Nothing to change; the empty request says where the journal stands.
-            let nothing = Command::ApplyJobs {
+            let nothing = Command::Job(JobCommand::Apply {
                 jobs: Vec::new(),
                 prune: Vec::new(),
                 cancel: false,
                 orphan_children: false,
-            };
+            });
             let done = write.part("nothing").send(ShardId::CATALOGUE, nothing).await?;
             return Ok(Ok(done.position));
         }
@@ -164,7 +164,7 @@ impl StagedApply {
         let apply = write.request().part(&attempt);
         let mut parts = 0;
         for jobs in in_parts(jobs) {
-            let command = Command::StageJobs { apply: apply.clone(), part: parts, jobs };
+            let command = Command::Job(JobCommand::Stage { apply: apply.clone(), part: parts, jobs });
             let request = write.part(&format!("{attempt}.{parts}"));
             if let Err(rejection) = request.send_once(ShardId::CATALOGUE, command).await? {
                 return Ok(Err(rejection));
@@ -173,7 +173,8 @@ impl StagedApply {
         }
         let (prune, if_revision) = (self.prune.clone(), Some(plan.revision));
         let (cancel, orphan_children) = (self.cancel, self.orphan_children);
-        let commit = Command::CommitApply { apply, parts, prune, cancel, orphan_children, if_revision };
+        let commit =
+            Command::Job(JobCommand::Commit { apply, parts, prune, cancel, orphan_children, if_revision });
         let commit = write.part(&format!("{attempt}.commit")).send_once(ShardId::CATALOGUE, commit).await?;
         Ok(commit.map(|done| done.position))
     }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use tidemill_model::{Command, ShardId, WorkerId};
+use tidemill_model::{Command, ShardId, WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, WorkerFilter};
 
@@ -60,7 +60,8 @@ pub(super) async fn drain(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    switch(app, caller, path, params, headers, |worker| Command::DrainWorker { worker }).await
+    switch(app, caller, path, params, headers, |worker| Command::Worker(WorkerCommand::Drain { worker }))
+        .await
 }
 
 /// The worker takes work again.
@@ -71,7 +72,8 @@ pub(super) async fn resume(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    switch(app, caller, path, params, headers, |worker| Command::ResumeWorker { worker }).await
+    switch(app, caller, path, params, headers, |worker| Command::Worker(WorkerCommand::Resume { worker }))
+        .await
 }
 
 async fn switch(

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
-use tidemill_model::{Command, JobId, ShardId};
+use tidemill_model::{BatchCommand, Command, JobId, ShardId};
 
 use super::newest::place;
 use super::{caller_by_query, refused};
@@ -55,7 +55,7 @@ async fn end(app: &App, params: &Params, headers: &HeaderMap) -> Result<JobId, P
     let place = place(app, &caller, job).await?;
     let right = caller.for_group(&place.group)?;
     let write = Write::new(app, right, headers)?;
-    let command = Command::KillJob { job };
+    let command = Command::Batch(BatchCommand::KillJob { job });
     match job.shard() {
         ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,
         _ => write.send(place.shard, command).await?,

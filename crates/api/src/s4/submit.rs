@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
-    Answer, Command, GroupName, JobId, JobName, JobSpec, JobType, MissedRunsInput, OnParentFailure, Overlap,
-    Priority, Program, RunIf, ScheduleInput, ShardId, Submission, SuccessCheck, bounds,
+    Answer, BatchCommand, Command, GroupName, JobCommand, JobId, JobName, JobSpec, JobType, MissedRunsInput,
+    OnParentFailure, Overlap, Priority, Program, RunIf, ScheduleInput, ShardId, Submission, SuccessCheck,
+    bounds,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::GroupRow;
@@ -216,7 +217,7 @@ impl Job {
     }
 
     fn submission(self, parents: Vec<JobId>) -> Command {
-        Command::SubmitJob(Box::new(Submission {
+        Command::Batch(BatchCommand::SubmitJob(Box::new(Submission {
             name: self.name,
             group: self.group,
             group_id: tidemill_model::GroupId(self.group_id),
@@ -229,7 +230,7 @@ impl Job {
             parents,
             retries: 0,
             retry_interval_ms: 0,
-        }))
+        })))
     }
 
     fn definition(self, parents: Vec<JobId>, default_zone: &str) -> Command {
@@ -286,7 +287,7 @@ impl Job {
             quality_gate: false,
             enabled: true,
         };
-        Command::DefineJob { job: Box::new(job), parents }
+        Command::Job(JobCommand::Define { job: Box::new(job), parents })
     }
 }
 

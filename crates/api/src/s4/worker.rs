@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tidemill_model::{Command, ShardId, WorkerId};
+use tidemill_model::{Command, ShardId, WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{PageRequest, ReadTables, Tables, WorkerFilter};
 
@@ -78,8 +78,8 @@ async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(Stri
     let right = caller.for_group(&row.group_name)?;
     let worker = WorkerId::new(&*row.id);
     let command = match status {
-        0 => Command::DrainWorker { worker },
-        1 => Command::ResumeWorker { worker },
+        0 => Command::Worker(WorkerCommand::Drain { worker }),
+        1 => Command::Worker(WorkerCommand::Resume { worker }),
         _ => return Err(Problem::field("status", status, "must be 1 (on duty) or 0 (off duty)")),
     };
     let shard = ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named"));

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tidemill_api::Config;
-use tidemill_model::{Command, LiveAnswer, ShardId};
+use tidemill_model::{Command, LiveAnswer, ShardCommand, ShardId};
 
 use crate::fixture::{Fixture, answers_done, send};
 
@@ -62,7 +62,10 @@ async fn partition_clock_is_set_by_a_command_to_its_shard() {
     assert_eq!(answered.status, 200, "{answered:?}");
     let seen = fixture.owner.seen();
     assert_eq!(seen[0].shard, ShardId(0));
-    assert_eq!(seen[0].command, Command::SetTime { now: "2026-01-01T00:00:00.000Z".parse().unwrap() });
+    assert_eq!(
+        seen[0].command,
+        Command::Shard(ShardCommand::SetTime { now: "2026-01-01T00:00:00.000Z".parse().unwrap() })
+    );
     for (partition, body, field) in
         [("1", &set, "partition"), ("x", &set, "partition"), ("0", &json!({"at": "noon"}), "body")]
     {

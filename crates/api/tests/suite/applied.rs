@@ -1,6 +1,6 @@
 use expect_test::expect;
 use serde_json::{Value, json};
-use tidemill_model::{Answer, Command, JobChange, JobChangeKind, JobId, Outcome, ShardId};
+use tidemill_model::{Answer, Command, JobChange, JobChangeKind, JobCommand, JobId, Outcome, ShardId};
 
 use crate::fixture::{Fixture, send};
 
@@ -94,7 +94,7 @@ async fn export_round_trips_through_apply() {
     .assert_eq(&applied.text());
     let seen = fixture.owner.seen();
     assert_eq!(seen[0].shard, ShardId::CATALOGUE);
-    let Command::ApplyJobs { jobs, prune, .. } = &seen[0].command else { panic!("{seen:?}") };
+    let Command::Job(JobCommand::Apply { jobs, prune, .. }) = &seen[0].command else { panic!("{seen:?}") };
     let jobs: Value = serde_json::to_value(jobs).unwrap();
     assert_eq!((&jobs, prune.len()), (&exported.body["jobs"], 0));
 }
@@ -108,6 +108,6 @@ async fn schedule_without_a_zone_gets_the_configured_one() {
         Fixture::with(config, script, Box::new(|_, _| Ok(tidemill_model::LiveAnswer::NotFound))).await;
     let job = json!({"name": "a", "group": "demo", "type": "noop", "schedule": {"period": "day"}});
     assert_eq!(send(fixture.post("/api/jobs/apply", &json!({"jobs": [job]}))).await.status, 200);
-    let Command::ApplyJobs { jobs, .. } = &fixture.owner.seen()[0].command else { panic!() };
+    let Command::Job(JobCommand::Apply { jobs, .. }) = &fixture.owner.seen()[0].command else { panic!() };
     assert_eq!(jobs[0].schedule.as_ref().unwrap().zone.as_deref(), Some("Asia/Tokyo"));
 }

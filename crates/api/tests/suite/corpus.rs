@@ -10,7 +10,8 @@ use tidemill_api::ports::Live;
 use tidemill_api::{Config, HttpLive, JournalPosition, live_router};
 use tidemill_corpus::{Peer, corpus};
 use tidemill_model::{
-    Answer, BatchId, Command, CommandRecord, GroupId, JobId, LiveAnswer, LiveQuery, Outcome, ShardId,
+    Answer, BatchCommand, BatchId, CatalogueCommand, Command, CommandRecord, GroupId, JobCommand, JobId,
+    LiveAnswer, LiveQuery, Outcome, ShardId,
 };
 use tidemill_serving::Limits;
 
@@ -26,11 +27,15 @@ const MOST_HEARD: usize = 4 << 20;
 fn answer(record: &CommandRecord) -> Option<Outcome> {
     let job = JobId(4096);
     Some(Outcome::Answered(match &record.command {
-        Command::DefineGroup { .. } => Answer::Group { group: GroupId(1), shard: ShardId(1) },
-        Command::ApplyJobs { .. } => Answer::Applied { changes: Vec::new(), warnings: Vec::new() },
-        Command::SubmitJob(_) => Answer::Submitted { job, batch: Some(BatchId(4097)) },
-        Command::DefineJob { .. } => Answer::Submitted { job, batch: None },
-        Command::RunJob { .. } | Command::RerunBatch { .. } => {
+        Command::Catalogue(CatalogueCommand::DefineGroup { .. }) => {
+            Answer::Group { group: GroupId(1), shard: ShardId(1) }
+        }
+        Command::Job(JobCommand::Apply { .. }) => {
+            Answer::Applied { changes: Vec::new(), warnings: Vec::new() }
+        }
+        Command::Batch(BatchCommand::SubmitJob(_)) => Answer::Submitted { job, batch: Some(BatchId(4097)) },
+        Command::Job(JobCommand::Define { .. }) => Answer::Submitted { job, batch: None },
+        Command::Batch(BatchCommand::RunJob { .. } | BatchCommand::Rerun { .. }) => {
             Answer::Generated { batch: BatchId(4097), disabled: false }
         }
         _ => return Some(Outcome::Done),

@@ -4,8 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidemill_api::Config;
 use tidemill_model::{
-    Answer, BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, Outcome, Rejection,
-    ShardId, Why,
+    Answer, BatchCommand, BatchId, BatchResult, BatchState, Command, JobCommand, JobId, LiveAnswer,
+    LiveQuery, Outcome, Rejection, ShardId, Why, WorkerCommand,
 };
 
 use crate::fixture::{Fixture, answers_done, send};
@@ -15,10 +15,10 @@ const JOB: JobId = JobId((77 << 12) | 1);
 
 async fn fixture() -> Fixture {
     let script = |command: &tidemill_model::CommandRecord| match &command.command {
-        Command::SubmitJob(_) => {
+        Command::Batch(BatchCommand::SubmitJob(_)) => {
             Some(Outcome::Answered(Answer::Submitted { job: JOB, batch: Some(BatchId(4097)) }))
         }
-        Command::DefineJob { .. } => {
+        Command::Job(JobCommand::Define { .. }) => {
             Some(Outcome::Answered(Answer::Submitted { job: JobId(4096), batch: None }))
         }
         _ => Some(Outcome::Done),
@@ -49,24 +49,26 @@ async fn a_job_without_cron_and_dependencies_goes_to_its_groups_shard() {
     assert_eq!((&*seen[0].actor.app, seen[0].actor.user.as_deref()), ("demo-user", Some("ann")));
     expect_test::expect![[r#"
         {
-          "submit_job": {
-            "name": "hello",
-            "group": "demo",
-            "group_id": 1,
-            "app_name": "demo-user",
-            "owner": "ann",
-            "type": "shell",
-            "program": {
-              "command": "echo hello"
-            },
-            "parameters": {
-              "city": "Trier",
-              "deep": "true",
-              "n": "3"
-            },
-            "priority": 0,
-            "retries": 0,
-            "retry_interval_ms": 0
+          "batch": {
+            "submit_job": {
+              "name": "hello",
+              "group": "demo",
+              "group_id": 1,
+              "app_name": "demo-user",
+              "owner": "ann",
+              "type": "shell",
+              "program": {
+                "command": "echo hello"
+              },
+              "parameters": {
+                "city": "Trier",
+                "deep": "true",
+                "n": "3"
+              },
+              "priority": 0,
+              "retries": 0,
+              "retry_interval_ms": 0
+            }
           }
         }"#]]
     .assert_eq(&serde_json::to_string_pretty(&seen[0].command).unwrap());
@@ -88,8 +90,8 @@ async fn cron_goes_to_the_catalogue_and_dependencies_where_they_are_known() {
         let last = fixture.owner.seen().pop().unwrap();
         assert_eq!(last.shard, ShardId(shard), "{extra}");
         match last.command {
-            Command::SubmitJob(submission) => assert_eq!(submission.parents, [JOB]),
-            Command::DefineJob { job, parents } => {
+            Command::Batch(BatchCommand::SubmitJob(submission)) => assert_eq!(submission.parents, [JOB]),
+            Command::Job(JobCommand::Define { job, parents }) => {
                 assert_eq!(job.schedule.is_some(), parents.is_empty(), "{extra}");
                 assert_eq!(u8::from(job.priority), 9, "the default, 1, is the lowest");
             }
@@ -201,7 +203,7 @@ async fn kill_says_whether_the_batch_ends() {
     assert_eq!((late.status, &late.body["success"]), (200, &json!(false)));
     assert!(late.body["message"].as_str().unwrap().contains("already finished"));
     assert_eq!(fixture.owner.seen()[0].shard, ShardId(1));
-    assert_eq!(fixture.owner.seen()[0].command, Command::KillJob { job: JOB });
+    assert_eq!(fixture.owner.seen()[0].command, Command::Batch(BatchCommand::KillJob { job: JOB }));
 }
 
 #[tokio::test]
@@ -222,7 +224,13 @@ async fn a_worker_goes_off_duty_and_on_again() {
     }
     let commands: Vec<_> = fixture.owner.seen().into_iter().map(|record| record.command).collect();
     let worker = tidemill_model::WorkerId::new("w1");
-    assert_eq!(commands, [Command::DrainWorker { worker: worker.clone() }, Command::ResumeWorker { worker }]);
+    assert_eq!(
+        commands,
+        [
+            Command::Worker(WorkerCommand::Drain { worker: worker.clone() }),
+            Command::Worker(WorkerCommand::Resume { worker })
+        ]
+    );
 }
 
 /// API-1, API-2, API-3: what is no JSON object is refused as such, in the call's own fields as well.

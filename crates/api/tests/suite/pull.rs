@@ -8,7 +8,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidemill_api::Config;
 use tidemill_model::{
-    Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, ShardId, TaskId, Timestamp,
+    Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, ShardId, TaskCommand, TaskId,
+    Timestamp,
 };
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 use tidemill_store::rows::PullGrantRow;
@@ -76,7 +77,12 @@ impl ByHand {
     }
 
     fn asked(&self) -> usize {
-        self.fixture.owner.seen().iter().filter(|it| matches!(it.command, Command::Pull { .. })).count()
+        self.fixture
+            .owner
+            .seen()
+            .iter()
+            .filter(|it| matches!(it.command, Command::Task(TaskCommand::Pull { .. })))
+            .count()
     }
 }
 
@@ -259,7 +265,7 @@ async fn what_is_said_of_a_user_that_moved_finds_its_new_group() {
     let script: Script = Box::new(move |record| {
         let knows = record.shard == MOVED_TO && knows.load(Ordering::SeqCst);
         Some(match &record.command {
-            Command::Pull { .. } => grant(),
+            Command::Task(TaskCommand::Pull { .. }) => grant(),
             _ if knows => Outcome::Done,
             _ => Outcome::Refused(Rejection::unknown(Rejection::MEMBER, USER)),
         })

@@ -10,7 +10,7 @@ use crate::rows::{Writer, batch, key};
 
 async fn fixture() -> Fixture {
     Fixture::start(Box::new(|command| match &command.command {
-        tidemill_model::Command::RunJob { .. } => {
+        tidemill_model::Command::Batch(tidemill_model::BatchCommand::RunJob { .. }) => {
             Some(Outcome::Answered(Answer::Generated { batch: BatchId(1), disabled: false }))
         }
         _ => Some(Outcome::Done),

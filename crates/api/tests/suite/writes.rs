@@ -1,5 +1,7 @@
 use serde_json::json;
-use tidemill_model::{Answer, BatchId, Command, GroupId, Outcome, Rejection, ShardId};
+use tidemill_model::{
+    Answer, BatchCommand, BatchId, CatalogueCommand, Command, GroupId, Outcome, Rejection, ShardId,
+};
 
 use crate::fixture::{Fixture, answers_done, send};
 use crate::rows::{SECRET, batch};
@@ -50,8 +52,8 @@ async fn run_right_after_apply_waits_for_the_groups_shard() {
 #[tokio::test]
 async fn every_write_sends_its_command_to_the_shard_that_decides() {
     let fixture = Fixture::start(Box::new(|command| match &command.command {
-        Command::RerunBatch { .. } | Command::RunJob { .. } => generated(9),
-        Command::DefineGroup { .. } => {
+        Command::Batch(BatchCommand::Rerun { .. } | BatchCommand::RunJob { .. }) => generated(9),
+        Command::Catalogue(CatalogueCommand::DefineGroup { .. }) => {
             Some(Outcome::Answered(Answer::Group { group: GroupId(3), shard: ShardId(3) }))
         }
         _ => Some(Outcome::Done),
@@ -82,13 +84,13 @@ async fn every_write_sends_its_command_to_the_shard_that_decides() {
         .collect();
     expect_test::expect![[r#"
         [
-            "0 {\"switch_job\":{\"job\":4096,\"enabled\":false}}",
-            "1 {\"kill_batch\":{\"batch\":4097,\"reason\":\"wrong input\"}}",
-            "1 {\"rerun_batch\":{\"batch\":4097,\"job\":4096,\"logical_time\":\"2025-03-02T00:00:00.000Z\",\"recorded\":{\"run\":0}}}",
-            "1 {\"drain_worker\":{\"worker\":\"w1\"}}",
-            "0 {\"define_group\":{\"name\":\"third\",\"worker_key\":\"ab\",\"settings\":{\"start_timeout_ms\":300000,\"lost_after_ms\":30000,\"lease_ms\":600000,\"lease_margin_ms\":5000,\"on_silence\":\"kill\",\"kill_grace_ms\":10000}}}",
-            "0 {\"define_key\":{\"app\":\"new\",\"hash\":\"62249369389075490555a758353aec61500c6218fa597252d52dc4bd0148f12d\",\"role\":\"user\",\"groups\":[\"demo\"],\"first_only\":false}}",
-            "0 {\"revoke_key\":{\"app\":\"new\"}}",
+            "0 {\"job\":{\"switch\":{\"job\":4096,\"enabled\":false}}}",
+            "1 {\"batch\":{\"kill\":{\"batch\":4097,\"reason\":\"wrong input\"}}}",
+            "1 {\"batch\":{\"rerun\":{\"batch\":4097,\"job\":4096,\"logical_time\":\"2025-03-02T00:00:00.000Z\",\"recorded\":{\"run\":0}}}}",
+            "1 {\"worker\":{\"drain\":{\"worker\":\"w1\"}}}",
+            "0 {\"catalogue\":{\"define_group\":{\"name\":\"third\",\"worker_key\":\"ab\",\"settings\":{\"start_timeout_ms\":300000,\"lost_after_ms\":30000,\"lease_ms\":600000,\"lease_margin_ms\":5000,\"on_silence\":\"kill\",\"kill_grace_ms\":10000}}}}",
+            "0 {\"catalogue\":{\"define_key\":{\"app\":\"new\",\"hash\":\"62249369389075490555a758353aec61500c6218fa597252d52dc4bd0148f12d\",\"role\":\"user\",\"groups\":[\"demo\"],\"first_only\":false}}}",
+            "0 {\"catalogue\":{\"revoke_key\":{\"app\":\"new\"}}}",
         ]
     "#]].assert_debug_eq(&sent);
     assert!(seen[..6].iter().all(|record| record.actor.user.as_deref() == Some("ann")));

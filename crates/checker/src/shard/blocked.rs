@@ -1,6 +1,6 @@
 //! Batches that a failed parent blocks.
 
-use tidemill_model::{BatchEvent, BatchId, Event, JobId, Mapping, Timestamp, WaivedParent};
+use tidemill_model::{BatchId, JobId, Mapping, Timestamp, WaivedParent};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
@@ -73,14 +73,19 @@ impl Shard {
     }
 
     /// `blocked_batches_say_so`, of what is recorded.
-    pub(super) fn block_recorded(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) {
+    pub(super) fn block_recorded(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        blocker: Option<(JobId, Timestamp, Timestamp)>,
+        found: &mut Findings,
+    ) {
         let Some(batch) = self.batches.get(&id) else { return };
         let (blockers, known, said) = (self.blockers(batch), batch.blocked, batch.said);
         let still = |known: &Blocker| blockers.as_ref().map(|all| all.contains(&(known.parent, known.time)));
         let mut wrong = |why: String| at.contradicts(found, RULE, why, &[said]);
-        let now = match event {
-            Event::Batch(BatchEvent::Blocked { parent, logical_time, since, .. }) => {
-                let (parent, time, since) = (*parent, *logical_time, *since);
+        let now = match blocker {
+            Some((parent, time, since)) => {
                 if blockers.as_ref().is_some_and(|all| !all.contains(&(parent, time))) {
                     wrong(format!(
                         "batch {id} is said to be blocked by {parent} for {time}, which does not block it"
@@ -96,7 +101,7 @@ impl Shard {
                 }
                 Some(Blocker { parent, time, since })
             }
-            _ => {
+            None => {
                 if known.is_none() {
                     wrong(format!("batch {id} is said to be blocked no more, and it was not"));
                 } else if blockers.as_ref().is_some_and(|all| !all.is_empty()) {

@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tidemill_model::{
-    BatchEvent, BatchId, Event, ExternalDependency, ExternalDependencyId, ObservationEvent, Timestamp,
-    WaivedParent,
+    BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, ObservationEvent, Timestamp, WaivedParent,
 };
 
 use super::Shard;
@@ -98,31 +97,32 @@ impl Shard {
     }
 
     /// `external_dependencies_come_and_go_in_turn`
-    pub(super) fn external_dependency_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn external_dependency_event(
+        &mut self,
+        at: &At<'_>,
+        event: &ObservationEvent,
+        found: &mut Findings,
+    ) {
         match event {
-            Event::Observation(ObservationEvent::ExternalDependencyRegistered {
-                external_dependency,
-                what,
-            }) => self.external_dependency_registered(at, *external_dependency, what, found),
-            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                external_dependency,
-                generation,
-            }) => {
+            ObservationEvent::ExternalDependencyRegistered { external_dependency, what } => {
+                self.external_dependency_registered(at, *external_dependency, what, found)
+            }
+            ObservationEvent::ExternalDependencySatisfied { external_dependency, generation } => {
                 self.external_dependency_changed(at, *external_dependency, (*generation, true), found);
             }
-            Event::Observation(ObservationEvent::ExternalDependencyRevoked {
-                external_dependency,
-                generation,
-                ..
-            }) => {
+            ObservationEvent::ExternalDependencyRevoked { external_dependency, generation, .. } => {
                 self.external_dependency_changed(at, *external_dependency, (*generation, false), found);
             }
-            Event::Observation(ObservationEvent::ExternalDependenciesEvicted { external_dependencies }) => {
+            ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => {
                 for external_dependency in external_dependencies {
                     self.external_dependency_forgotten(at, *external_dependency, found);
                 }
             }
-            _ => unreachable!("only events of external dependencies come here"),
+            ObservationEvent::ProbesRequested { .. }
+            | ObservationEvent::ThirdPartyReported { .. }
+            | ObservationEvent::ThirdPartyEvicted { .. }
+            | ObservationEvent::ProbesLate { .. }
+            | ObservationEvent::ProbesRecovered { .. } => {}
         }
     }
 
@@ -238,15 +238,15 @@ impl Shard {
     }
 
     /// A person lets the batch run without what keeps it back, and nothing else.
-    pub(super) fn overridden(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) {
-        let Event::Batch(BatchEvent::DependencyOverridden {
+    pub(super) fn overridden(&mut self, at: &At<'_>, id: BatchId, event: &BatchEvent, found: &mut Findings) {
+        let BatchEvent::DependencyOverridden {
             external_dependencies,
             parents,
             counted_parents,
             quality,
             unmet,
             ..
-        }) = event
+        } = event
         else {
             return;
         };
@@ -294,53 +294,63 @@ impl Shard {
         }
     }
 
-    /// `quality_asked_in_turn`
-    pub(super) fn quality_event(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) {
+    /// The gate of a batch about which the quality service is asked, whether anything else keeps the batch back, and where
+    /// the batch was last spoken of.
+    fn gate(&mut self, at: &At<'_>, id: BatchId, found: &mut Findings) -> Option<(&mut Gate, bool, u64)> {
         let missing = self.batches.get(&id).and_then(|batch| self.missing_external_dependency(batch));
-        let Some(batch) = self.batches.get_mut(&id) else { return };
-        let (unmet, said) = (batch.unmet(), batch.said);
-        let Some(gate) = &mut batch.needs.gate else {
-            at.breaks(
-                found,
-                QUALITY,
-                format!("the quality service is asked about batch {id}, which has no gate"),
-            );
-            return;
+        let batch = self.batches.get_mut(&id)?;
+        let (is_kept, said) = (batch.unmet() > 0 || missing.is_some(), batch.said);
+        if batch.needs.gate.is_none() {
+            let why = format!("the quality service is asked about batch {id}, which has no gate");
+            at.breaks(found, QUALITY, why);
+        }
+        batch.needs.gate.as_mut().map(|gate| (gate, is_kept, said))
+    }
+
+    /// `quality_asked_in_turn`
+    pub(super) fn quality_requested(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (number, again_at): (u32, Timestamp),
+        found: &mut Findings,
+    ) {
+        let Some((gate, is_kept, said)) = self.gate(at, id, found) else { return };
+        let why = if number != gate.number + 1 {
+            format!("question {number} follows {}", gate.number)
+        } else if gate.number == 0 && is_kept {
+            "something else keeps it back".to_owned()
+        } else if gate.allowed.is_some() || gate.waived {
+            "there is an answer".to_owned()
+        } else if gate.again_at.is_some_and(|again_at| at.now < again_at) {
+            "the time of the last question is not over".to_owned()
+        } else {
+            String::new()
         };
-        let why = match event {
-            Event::Batch(BatchEvent::QualityRequested { number, again_at, .. }) => {
-                let early = gate.again_at.is_some_and(|again_at| at.now < again_at);
-                let why = if *number != gate.number + 1 {
-                    Some(format!("question {number} follows {}", gate.number))
-                } else if gate.number == 0 && (unmet > 0 || missing.is_some()) {
-                    Some("something else keeps it back".to_owned())
-                } else if gate.allowed.is_some() || gate.waived {
-                    Some("there is an answer".to_owned())
-                } else if early {
-                    Some("the time of the last question is not over".to_owned())
-                } else {
-                    None
-                };
-                gate.number = *number;
-                gate.taken = false;
-                gate.again_at = Some(*again_at);
-                why
-            }
-            Event::Batch(BatchEvent::QualitySent { number, .. }) => {
-                let open = *number == gate.number && !gate.taken && gate.allowed.is_none() && !gate.waived;
-                gate.taken = true;
-                (!open).then(|| format!("question {number} is not open"))
-            }
-            Event::Batch(BatchEvent::QualityAnswered { allowed, .. }) => {
-                gate.allowed = Some(*allowed);
-                gate.again_at = None;
-                None
-            }
-            _ => unreachable!("only events of the gate come here"),
-        };
-        if let Some(why) = why {
+        gate.number = number;
+        gate.taken = false;
+        gate.again_at = Some(again_at);
+        if !why.is_empty() {
             at.contradicts(found, QUALITY, format!("batch {id}: {why}"), &[said]);
         }
+    }
+
+    /// `quality_asked_in_turn`
+    pub(super) fn quality_sent(&mut self, at: &At<'_>, id: BatchId, number: u32, found: &mut Findings) {
+        let Some((gate, _, said)) = self.gate(at, id, found) else { return };
+        let is_open = number == gate.number && !gate.taken && gate.allowed.is_none() && !gate.waived;
+        gate.taken = true;
+        if !is_open {
+            let why = format!("batch {id}: question {number} is not open");
+            at.contradicts(found, QUALITY, why, &[said]);
+        }
+    }
+
+    /// `quality_asked_in_turn`
+    pub(super) fn quality_answered(&mut self, at: &At<'_>, id: BatchId, allowed: bool, found: &mut Findings) {
+        let Some((gate, ..)) = self.gate(at, id, found) else { return };
+        gate.allowed = Some(allowed);
+        gate.again_at = None;
     }
 
     /// At rest, the quality service was asked about every batch that nothing else keeps back, and what nobody

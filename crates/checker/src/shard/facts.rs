@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use tidemill_model::{
-    BatchEvent, BatchId, Command, Event, JobId, Origin, Outcome, Rejection, RerunDefinition, RunSkip,
-    ShardMessage, Timestamp,
+    BatchCommand, BatchEvent, BatchId, Command, JobId, Origin, Outcome, Rejection, RerunDefinition, RunSkip,
+    ShardCommand, ShardMessage, Timestamp,
 };
 
 use super::Shard;
@@ -24,10 +24,8 @@ pub(super) type OlderRuns = HashMap<(JobId, Timestamp), Vec<(BatchId, u64)>>;
 
 impl Shard {
     /// `reruns_keep_their_facts`, before the event counts.
-    pub(super) fn rerun_as_it_was(&self, at: &At<'_>, event: &Event, found: &mut Findings) {
-        let Event::Batch(BatchEvent::Generated {
-            job, version, logical_time, parameters, origin, rerun, ..
-        }) = event
+    pub(super) fn rerun_as_it_was(&self, at: &At<'_>, event: &BatchEvent, found: &mut Findings) {
+        let BatchEvent::Generated { job, version, logical_time, parameters, origin, rerun, .. } = event
         else {
             return;
         };
@@ -39,7 +37,7 @@ impl Shard {
         let rule = Invariant::RerunsKeepTheirFacts;
         let has = fingerprint(parameters);
         let wanted = match at.command() {
-            Some(Command::RerunBatch { batch, recorded: Some(_), .. }) => {
+            Some(Command::Batch(BatchCommand::Rerun { batch, recorded: Some(_), .. })) => {
                 self.parameters_of(of, newest, *batch)
             }
             Some(_) => Some(newest.parameters),
@@ -52,8 +50,10 @@ impl Shard {
         }
         self.parameters_of_its_account(at, event, newest, found);
         let asked = match at.command() {
-            Some(Command::Deliver { message: ShardMessage::StartRun(start), .. }) => start.definition,
-            Some(Command::RerunBatch { .. }) => RerunDefinition::Today,
+            Some(Command::Shard(ShardCommand::Deliver {
+                message: ShardMessage::StartRun(start), ..
+            })) => start.definition,
+            Some(Command::Batch(BatchCommand::Rerun { .. })) => RerunDefinition::Today,
             Some(_) | None => return,
         };
         let today = self.jobs.get(job).and_then(|job| job.newest()).map(|(newest, _)| newest);
@@ -68,9 +68,8 @@ impl Shard {
     }
 
     /// `parameters_stay_with_their_account`, for the `newest` run before it.
-    fn parameters_of_its_account(&self, at: &At<'_>, event: &Event, newest: &Run, found: &mut Findings) {
-        let Event::Batch(BatchEvent::Generated { job, version, parameters, rerun: Some(_), .. }) = event
-        else {
+    fn parameters_of_its_account(&self, at: &At<'_>, event: &BatchEvent, newest: &Run, found: &mut Findings) {
+        let BatchEvent::Generated { job, version, parameters, rerun: Some(_), .. } = event else {
             return;
         };
         let Some(known) = self.jobs.get(job).filter(|_| !parameters.is_empty()) else { return };
@@ -119,8 +118,14 @@ impl Shard {
         outcome: &Outcome,
         found: &mut Findings,
     ) {
-        let Command::OverrideBatchResult { batch, job, logical_time, reason, run: Some(number), .. } =
-            command
+        let Command::Batch(BatchCommand::OverrideResult {
+            batch,
+            job,
+            logical_time,
+            reason,
+            run: Some(number),
+            ..
+        }) = command
         else {
             return;
         };

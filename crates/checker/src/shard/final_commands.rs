@@ -1,8 +1,8 @@
 //! The final commands of batches that have ended.
 
 use tidemill_model::{
-    AlarmKind, AttemptResult, BatchId, Command, Event, FinalCommandEvent, FinalResult, Incarnation, JobType,
-    Nonce, Token, WorkerId,
+    AlarmKind, AttemptResult, BatchId, Command, FinalCommandEvent, FinalResult, Incarnation, JobType, Nonce,
+    Token, WorkerCommand, WorkerId,
 };
 
 use super::Shard;
@@ -49,9 +49,9 @@ pub(super) struct Held {
 
 impl Shard {
     /// `final_commands_once`
-    pub(super) fn final_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn final_event(&mut self, at: &At<'_>, event: &FinalCommandEvent, found: &mut Findings) {
         match event {
-            Event::FinalCommand(FinalCommandEvent::Assigned { batch, token, worker, start_by, .. }) => {
+            FinalCommandEvent::Assigned { batch, token, worker, start_by, .. } => {
                 self.minted_ids_grow(at, "token", (token.0, token.shard()), found);
                 let Some(due) = self.due_finals.remove(batch) else {
                     let why = format!("batch {batch} gets a final command, and none is due");
@@ -84,25 +84,16 @@ impl Shard {
                 let held = Held { batch: *batch, to, job_type: due.job_type, granted: None };
                 self.finals.insert(*token, held);
             }
-            Event::FinalCommand(FinalCommandEvent::Granted { batch, token, worker, incarnation, nonce }) => {
+            FinalCommandEvent::Granted { batch, token, worker, incarnation, nonce } => {
                 self.final_granted(at, (*batch, *token), (worker, incarnation, nonce), found);
             }
-            Event::FinalCommand(FinalCommandEvent::Finished { batch, token: None, result, .. }) => {
+            FinalCommandEvent::Finished { batch, token: None, result, .. } => {
                 self.final_never_assigned(at, *batch, *result, found);
             }
-            Event::FinalCommand(FinalCommandEvent::Finished {
-                batch,
-                token: Some(token),
-                worker,
-                result,
-                ..
-            }) => {
+            FinalCommandEvent::Finished { batch, token: Some(token), worker, result, .. } => {
                 self.final_ended(at, (*batch, *token), worker, *result, found);
             }
-            Event::FinalCommand(FinalCommandEvent::NotRun { batch, .. }) => {
-                self.final_not_run(at, *batch, found)
-            }
-            _ => unreachable!("only events of final commands come here"),
+            FinalCommandEvent::NotRun { batch, .. } => self.final_not_run(at, *batch, found),
         }
     }
 
@@ -115,7 +106,7 @@ impl Shard {
     ) {
         let lost = self.workers.get(worker).is_none_or(|worker| worker.lost.is_some());
         let asks = |command: &Command| {
-            matches!(command, Command::RequestStart(asked)
+            matches!(command, Command::Worker(WorkerCommand::RequestStart(asked))
                 if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == (token, worker, incarnation, nonce))
         };
         let rule = Invariant::FinalCommandsOnce;

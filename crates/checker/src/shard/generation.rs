@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidemill_model::{BatchEvent, BatchId, Event, JobId, Origin, Timestamp};
+use tidemill_model::{BatchEvent, BatchId, JobId, Origin, Timestamp};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
@@ -15,8 +15,14 @@ use crate::findings::Findings;
 use crate::requests::fingerprint;
 
 impl Shard {
-    pub(super) fn generated(&mut self, at: &At<'_>, batch: BatchId, event: &Event, found: &mut Findings) {
-        let Event::Batch(BatchEvent::Generated {
+    pub(super) fn generated(
+        &mut self,
+        at: &At<'_>,
+        batch: BatchId,
+        event: &BatchEvent,
+        found: &mut Findings,
+    ) {
+        let BatchEvent::Generated {
             job,
             version,
             logical_time,
@@ -35,7 +41,7 @@ impl Shard {
             base,
             outputs,
             ..
-        }) = event
+        } = event
         else {
             return;
         };

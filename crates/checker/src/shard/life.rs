@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use tidemill_model::{
     AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Command, Event,
-    Incarnation, JobId, MAX_VALUES_BYTES, Nonce, ReturnReason, Timestamp, Token, WorkerId,
+    Incarnation, JobId, MAX_VALUES_BYTES, Nonce, ReturnReason, Timestamp, Token, WorkerCommand, WorkerId,
 };
 
 use super::Shard;
@@ -29,63 +29,76 @@ impl Shard {
         {
             return;
         }
-        if self.marked(at, event, found) || !self.is_unfinished(at, id, event, found) {
+        if matches!(event, Event::Batch(event) if self.marked(at, event, found))
+            || !self.is_unfinished(at, id, event, found)
+        {
             return;
         }
         match event {
-            Event::Batch(BatchEvent::DependencySatisfied { parent, logical_time, unmet, .. }) => {
-                self.dependency_changed(at, id, (*parent, *logical_time), (true, *unmet), found);
-            }
-            Event::Batch(BatchEvent::DependencyRevoked { parent, logical_time, unmet, .. }) => {
-                self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet), found);
-            }
-            Event::Batch(BatchEvent::Assigned { attempt, token, worker, start_by, .. }) => {
-                let wanted = Wanted { attempt: *attempt, token: *token, worker, start_by: *start_by };
-                self.assigned(at, id, &wanted, found);
-            }
-            Event::Batch(BatchEvent::AssignmentReturned { token, reason, .. }) => {
-                self.returned(at, id, *token, reason, found)
-            }
-            Event::Attempt(AttemptEvent::StartGranted { token, worker, incarnation, nonce, .. }) => {
-                self.granted(at, id, (*token, worker, incarnation, nonce), found);
-            }
-            Event::Attempt(AttemptEvent::Started { token, .. }) => self.started(at, id, *token, found),
-            Event::Attempt(AttemptEvent::UserCodeReported { token, code, .. }) => {
-                self.user_code_reported(at, id, (*token, *code), found)
-            }
-            Event::Attempt(AttemptEvent::Finished { token, attempt, worker, outcome, .. }) => {
-                self.attempt_finished(at, id, (*token, *attempt, worker), outcome, found);
-            }
-            Event::Batch(BatchEvent::RetryScheduled { attempt, at: until, .. }) => {
-                self.retry_scheduled(at, id, *attempt, *until, found);
-            }
-            Event::Batch(BatchEvent::RetryDue { .. }) => self.retry_due(at, id, found),
-            Event::Attempt(AttemptEvent::KillRequested { token, .. }) => {
-                self.kill_requested(at, id, *token, found)
-            }
-            Event::Batch(BatchEvent::Finished { result, by, final_command, .. }) => {
-                self.batch_finished(at, id, (*result, by.is_some(), *final_command), found);
-            }
-            Event::Batch(BatchEvent::ResultOverridden { .. }) => {}
-            Event::Batch(BatchEvent::StartDue { .. }) => self.start_due(at, id, found),
-            Event::Batch(BatchEvent::TimeoutReached { kind, deadline, .. }) => {
-                self.timeout_reached(at, id, (*kind, *deadline), found);
-            }
-            Event::Batch(BatchEvent::Blocked { .. } | BatchEvent::Unblocked { .. }) => {
-                self.block_recorded(at, id, event, found);
-            }
-            Event::Batch(BatchEvent::DependencyOverridden { .. }) => self.overridden(at, id, event, found),
-            Event::Batch(
-                BatchEvent::QualityRequested { .. }
-                | BatchEvent::QualitySent { .. }
-                | BatchEvent::QualityAnswered { .. },
-            ) => {
-                self.quality_event(at, id, event, found);
-            }
-            _ => unreachable!("only events of batches come here"),
+            Event::Batch(event) => self.step_of_batch(at, id, event, found),
+            Event::Attempt(event) => self.step_of_attempt(at, id, event, found),
+            _ => {}
         }
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.said = at.offset;
+        }
+    }
+
+    fn step_of_batch(&mut self, at: &At<'_>, id: BatchId, event: &BatchEvent, found: &mut Findings) {
+        match event {
+            // Its first event comes another way.
+            BatchEvent::Generated { .. } => {}
+            BatchEvent::DependencySatisfied { parent, logical_time, unmet, .. } => {
+                self.dependency_changed(at, id, (*parent, *logical_time), (true, *unmet), found);
+            }
+            BatchEvent::DependencyRevoked { parent, logical_time, unmet, .. } => {
+                self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet), found);
+            }
+            BatchEvent::Assigned { attempt, token, worker, start_by, .. } => {
+                let wanted = Wanted { attempt: *attempt, token: *token, worker, start_by: *start_by };
+                self.assigned(at, id, &wanted, found);
+            }
+            BatchEvent::AssignmentReturned { token, reason, .. } => {
+                self.returned(at, id, *token, reason, found)
+            }
+            BatchEvent::RetryScheduled { attempt, at: until, .. } => {
+                self.retry_scheduled(at, id, *attempt, *until, found);
+            }
+            BatchEvent::RetryDue { .. } => self.retry_due(at, id, found),
+            BatchEvent::Finished { result, by, final_command, .. } => {
+                self.batch_finished(at, id, (*result, by.is_some(), *final_command), found);
+            }
+            BatchEvent::ResultOverridden { .. } => {}
+            BatchEvent::StartDue { .. } => self.start_due(at, id, found),
+            BatchEvent::TimeoutReached { kind, deadline, .. } => {
+                self.timeout_reached(at, id, (*kind, *deadline), found);
+            }
+            BatchEvent::Blocked { parent, logical_time, since, .. } => {
+                self.block_recorded(at, id, Some((*parent, *logical_time, *since)), found);
+            }
+            BatchEvent::Unblocked { .. } => self.block_recorded(at, id, None, found),
+            BatchEvent::DependencyOverridden { .. } => self.overridden(at, id, event, found),
+            BatchEvent::QualityRequested { number, again_at, .. } => {
+                self.quality_requested(at, id, (*number, *again_at), found);
+            }
+            BatchEvent::QualitySent { number, .. } => self.quality_sent(at, id, *number, found),
+            BatchEvent::QualityAnswered { allowed, .. } => self.quality_answered(at, id, *allowed, found),
+        }
+    }
+
+    fn step_of_attempt(&mut self, at: &At<'_>, id: BatchId, event: &AttemptEvent, found: &mut Findings) {
+        match event {
+            AttemptEvent::StartGranted { token, worker, incarnation, nonce, .. } => {
+                self.granted(at, id, (*token, worker, incarnation, nonce), found);
+            }
+            AttemptEvent::Started { token, .. } => self.started(at, id, *token, found),
+            AttemptEvent::UserCodeReported { token, code, .. } => {
+                self.user_code_reported(at, id, (*token, *code), found)
+            }
+            AttemptEvent::Finished { token, attempt, worker, outcome, .. } => {
+                self.attempt_finished(at, id, (*token, *attempt, worker), outcome, found);
+            }
+            AttemptEvent::KillRequested { token, .. } => self.kill_requested(at, id, *token, found),
         }
     }
 
@@ -246,7 +259,7 @@ impl Shard {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         match &mut batch.phase {
             Phase::Granted { to, started, .. } if to.token == token && !*started => {
-                let same = |command: &Command| matches!(command, Command::ReportStarted { token: of, worker } if *of == token && *worker == to.worker);
+                let same = |command: &Command| matches!(command, Command::Worker(WorkerCommand::ReportStarted { token: of, worker }) if *of == token && *worker == to.worker);
                 *started = true;
                 if at.command().is_some_and(|command| !same(command)) {
                     self.late(at, id, &format!("the start of {token} was not reported by its worker"), found);
@@ -579,14 +592,14 @@ fn is_of(phase: &Phase, token: Token) -> bool {
 
 /// Whether a command is the question that a grant answers.
 fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> bool {
-    matches!(command, Command::RequestStart(asked)
+    matches!(command, Command::Worker(WorkerCommand::RequestStart(asked))
         if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == grant)
 }
 
 /// Whether a command gives this grant back: it names the question that was granted. A worker that says it of an
 /// earlier question may have begun on a later one.
 pub(super) fn gives_back(command: &Command, to: &Assignment, granted: &Nonce) -> bool {
-    matches!(command, Command::RejectAssignment { token, worker, nonce, .. }
+    matches!(command, Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce, .. })
         if (*token, worker, nonce.as_ref()) == (to.token, &to.worker, Some(granted)))
 }
 
@@ -598,14 +611,16 @@ fn ends(
 ) -> bool {
     let is_judged = |result| by_code && matches!(result, AttemptResult::Success | AttemptResult::Failed);
     match command {
-        Command::ReportFinished { token, worker, outcome, .. } => {
+        Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, .. }) => {
             let said = outcome.result;
             let same = said == result || (is_judged(said) && is_judged(result));
             *token == to.token && *worker == to.worker && same
         }
-        Command::RegisterWorker(who) => who.worker == to.worker && result == AttemptResult::Lost,
+        Command::Worker(WorkerCommand::Register(who)) => {
+            who.worker == to.worker && result == AttemptResult::Lost
+        }
         // It was to be ended, and its worker has not begun it.
-        Command::RejectAssignment { .. } => {
+        Command::Worker(WorkerCommand::RejectAssignment { .. }) => {
             gives_back(command, to, granted) && result == AttemptResult::Killed
         }
         _ => false,

@@ -1,6 +1,6 @@
 //! A person says how a batch ended.
 
-use tidemill_model::{Actor, BatchEvent, BatchId, BatchResult, Command, Event, JobId, Timestamp};
+use tidemill_model::{Actor, BatchCommand, BatchEvent, BatchId, BatchResult, Command, JobId, Timestamp};
 
 use super::Shard;
 use super::moves::ELSEWHERE;
@@ -12,17 +12,8 @@ const RULE: Invariant = Invariant::MarksAreAccountedFor;
 
 impl Shard {
     /// `marks_are_accounted_for`; true: the batch has finished, and this was all about it.
-    pub(super) fn marked(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) -> bool {
-        let Event::Batch(BatchEvent::ResultOverridden {
-            batch,
-            job,
-            logical_time,
-            result,
-            by,
-            reason,
-            run,
-            ..
-        }) = event
+    pub(super) fn marked(&mut self, at: &At<'_>, event: &BatchEvent, found: &mut Findings) -> bool {
+        let BatchEvent::ResultOverridden { batch, job, logical_time, result, by, reason, run, .. } = event
         else {
             return false;
         };
@@ -85,7 +76,6 @@ fn unaccounted(at: &At<'_>, id: BatchId, by: &Actor, reason: &str) -> Option<&'s
     if reason.trim().is_empty() {
         return Some("no reason is given");
     }
-    let asks =
-        |command: &Command| matches!(command, Command::OverrideBatchResult { batch, .. } if *batch == id);
+    let asks = |command: &Command| matches!(command, Command::Batch(BatchCommand::OverrideResult { batch, .. }) if *batch == id);
     at.command().is_some_and(|command| !asks(command)).then_some("no command asks for it")
 }

@@ -48,8 +48,8 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use jiff::SignedDuration;
 use tidemill_model::{
     AlarmEvent, AlarmKind, BatchEvent, BatchId, BatchResult, CatalogueEvent, Event, GroupSettings, JobEvent,
-    JobId, ObservationEvent, PartitionEvent, Recorded, ReplicationEvent, RerunEvent, ScheduleEvent, ShardId,
-    Timestamp, Token, TransferEvent, WorkerId,
+    JobId, PartitionEvent, Recorded, ReplicationEvent, RerunEvent, ScheduleEvent, ShardId, Timestamp, Token,
+    TransferEvent, WorkerId,
 };
 
 use self::applies::Applies;
@@ -283,36 +283,13 @@ impl Shard {
                 self.failing_suspended(entity);
                 self.suspend(entity);
             }
-            Event::Batch(BatchEvent::Generated { batch, .. }) => {
-                self.generated(at, *batch, &recorded.event, found);
+            Event::Batch(event @ BatchEvent::Generated { batch, .. }) => {
+                self.generated(at, *batch, event, found);
             }
-            Event::Batch(
-                BatchEvent::DependencySatisfied { .. }
-                | BatchEvent::DependencyRevoked { .. }
-                | BatchEvent::Assigned { .. }
-                | BatchEvent::AssignmentReturned { .. }
-                | BatchEvent::RetryScheduled { .. }
-                | BatchEvent::RetryDue { .. }
-                | BatchEvent::StartDue { .. }
-                | BatchEvent::ResultOverridden { .. }
-                | BatchEvent::Blocked { .. }
-                | BatchEvent::Unblocked { .. }
-                | BatchEvent::TimeoutReached { .. }
-                | BatchEvent::DependencyOverridden { .. }
-                | BatchEvent::QualityRequested { .. }
-                | BatchEvent::QualitySent { .. }
-                | BatchEvent::QualityAnswered { .. }
-                | BatchEvent::Finished { .. },
-            )
-            | Event::Attempt(_) => self.batch_event(at, &recorded.event, found),
-            Event::Observation(
-                ObservationEvent::ExternalDependencyRegistered { .. }
-                | ObservationEvent::ExternalDependencySatisfied { .. }
-                | ObservationEvent::ExternalDependencyRevoked { .. }
-                | ObservationEvent::ExternalDependenciesEvicted { .. },
-            ) => self.external_dependency_event(at, &recorded.event, found),
-            Event::FinalCommand(_) => self.final_event(at, &recorded.event, found),
-            Event::Worker(_) => self.worker_event(at, &recorded.event, found),
+            Event::Batch(_) | Event::Attempt(_) => self.batch_event(at, &recorded.event, found),
+            Event::Observation(event) => self.external_dependency_event(at, event, found),
+            Event::FinalCommand(event) => self.final_event(at, event, found),
+            Event::Worker(event) => self.worker_event(at, event, found),
             Event::Catalogue(CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. })
             | Event::Replication(
                 ReplicationEvent::PoolReplicated { .. } | ReplicationEvent::PoolDropped { .. },
@@ -376,13 +353,6 @@ impl Shard {
             | Event::Replication(
                 ReplicationEvent::CancellationReplicated { .. }
                 | ReplicationEvent::ParentTimesReceived { .. },
-            )
-            | Event::Observation(
-                ObservationEvent::ProbesRequested { .. }
-                | ObservationEvent::ThirdPartyReported { .. }
-                | ObservationEvent::ThirdPartyEvicted { .. }
-                | ObservationEvent::ProbesLate { .. }
-                | ObservationEvent::ProbesRecovered { .. },
             )
             | Event::Subscription(_)
             | Event::Partition(

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AttemptResult, BatchId, Command, Event, GroupSettings, Incarnation, JobType, OnSilence, Reserved,
-    Timestamp, WorkerEvent, WorkerId, WorkerLabel,
+    AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, ObservationCommand, OnSilence,
+    Reserved, Timestamp, WorkerCommand, WorkerEvent, WorkerId, WorkerLabel,
 };
 
 use super::Shard;
@@ -101,18 +101,11 @@ impl Worker {
 }
 
 impl Shard {
-    pub(super) fn worker_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn worker_event(&mut self, at: &At<'_>, event: &WorkerEvent, found: &mut Findings) {
         match event {
-            Event::Worker(WorkerEvent::Registered {
-                worker,
-                incarnation,
-                host,
-                slots,
-                labels,
-                settings,
-                reserved,
-                ..
-            }) => {
+            WorkerEvent::Registered {
+                worker, incarnation, host, slots, labels, settings, reserved, ..
+            } => {
                 let before = self.workers.remove(worker);
                 let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
                 let drained = before.as_ref().is_some_and(|before| before.drained);
@@ -150,10 +143,10 @@ impl Shard {
                 };
                 self.workers.insert(worker.clone(), now);
             }
-            Event::Worker(WorkerEvent::Measured { worker, measure, overloaded }) => {
+            WorkerEvent::Measured { worker, measure, overloaded } => {
                 self.measured(worker, *measure, *overloaded);
             }
-            Event::Worker(WorkerEvent::Lost { worker, incarnation }) => {
+            WorkerEvent::Lost { worker, incarnation } => {
                 if let Some(known) = self.in_its_life(at, worker, incarnation, "lost", found) {
                     let before = known.lost.replace(at.now);
                     let said = std::mem::replace(&mut known.said, at.offset);
@@ -163,7 +156,7 @@ impl Shard {
                     }
                 }
             }
-            Event::Worker(WorkerEvent::Recovered { worker, incarnation }) => {
+            WorkerEvent::Recovered { worker, incarnation } => {
                 if let Some(known) = self.in_its_life(at, worker, incarnation, "found", found) {
                     if known.lost.is_none() {
                         let why = format!("worker {worker} is found, and was not lost");
@@ -172,19 +165,14 @@ impl Shard {
                     (known.lost, known.expired, known.lived, known.said) = (None, false, at.now, at.offset);
                 }
             }
-            Event::Worker(WorkerEvent::LeaseExpired { worker, incarnation }) => {
-                self.expired(at, worker, incarnation, found)
-            }
-            Event::Worker(WorkerEvent::Unready { worker, incarnation, .. }) => {
+            WorkerEvent::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation, found),
+            WorkerEvent::Unready { worker, incarnation, .. } => {
                 self.owed_worker = Some(worker.clone());
                 self.turn(at, (worker, incarnation), true, found);
             }
-            Event::Worker(WorkerEvent::Ready { worker, incarnation }) => {
-                self.turn(at, (worker, incarnation), false, found)
-            }
-            Event::Worker(WorkerEvent::Drained { worker }) => self.drain(worker, true),
-            Event::Worker(WorkerEvent::Resumed { worker }) => self.drain(worker, false),
-            _ => unreachable!("only events of workers come here"),
+            WorkerEvent::Ready { worker, incarnation } => self.turn(at, (worker, incarnation), false, found),
+            WorkerEvent::Drained { worker } => self.drain(worker, true),
+            WorkerEvent::Resumed { worker } => self.drain(worker, false),
         }
     }
 
@@ -305,69 +293,31 @@ impl Shard {
 /// Whether a command is this worker's own.
 fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
     match command {
-        Command::RegisterWorker(registration) => registration.worker == *worker,
-        Command::Heartbeat(heartbeat) => heartbeat.worker == *worker,
-        Command::RequestStart(request) => request.worker == *worker,
-        Command::RejectAssignment { worker: who, .. }
-        | Command::RecheckFailed { worker: who, .. }
-        | Command::ReportStarted { worker: who, .. }
-        | Command::ReportFinished { worker: who, .. } => who == worker,
-        Command::DefineGroup { .. }
-        | Command::ReportUserCode { .. }
-        | Command::DefineKey { .. }
-        | Command::Freeze { .. }
-        | Command::LiftFreeze { .. }
-        | Command::RevokeKey { .. }
-        | Command::ApplyJobs { .. }
-        | Command::StageJobs { .. }
-        | Command::CommitApply { .. }
-        | Command::DefineJob { .. }
-        | Command::DefineTemplate { .. }
-        | Command::DeleteTemplate { .. }
-        | Command::AssignUsers { .. }
-        | Command::MoveUser { .. }
-        | Command::DeleteUser { .. }
-        | Command::CreateTask { .. }
-        | Command::ChangeTask { .. }
-        | Command::DeleteTask { .. }
-        | Command::Pull { .. }
-        | Command::CompleteTask { .. }
-        | Command::ReturnGrant { .. }
-        | Command::DefinePool { .. }
-        | Command::DeletePool { .. }
-        | Command::DefineCalendar { .. }
-        | Command::DeleteCalendar { .. }
-        | Command::RenameJob { .. }
-        | Command::MoveJob { .. }
-        | Command::SwitchJob { .. }
-        | Command::DeleteJob { .. }
-        | Command::PlanRerun(_)
-        | Command::ApproveRerun { .. }
-        | Command::RequestBulk { .. }
-        | Command::ReportBulk { .. }
-        | Command::PauseRerun { .. }
-        | Command::ResumeRerun { .. }
-        | Command::CancelRerun { .. }
-        | Command::SubmitJob(_)
-        | Command::RunJob { .. }
-        | Command::RerunBatch { .. }
-        | Command::KillBatch { .. }
-        | Command::OverrideBatchResult { .. }
-        | Command::KillJob { .. }
-        | Command::DrainWorker { .. }
-        | Command::ResumeWorker { .. }
-        | Command::ReportPaths { .. }
-        | Command::ReportThirdParty(_)
-        | Command::OverrideDependency { .. }
-        | Command::ProbeNow { .. }
-        | Command::ReportProbes(_)
-        | Command::SendQuality { .. }
-        | Command::AnswerQuality { .. }
-        | Command::DeclareLost { .. }
-        | Command::ExpireLease { .. }
-        | Command::Deliver { .. }
-        | Command::Acknowledge { .. }
-        | Command::SetTime { .. }
-        | Command::PlantedPanic {} => false,
+        Command::Worker(WorkerCommand::Register(registration)) => registration.worker == *worker,
+        Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => heartbeat.worker == *worker,
+        Command::Worker(WorkerCommand::RequestStart(request)) => request.worker == *worker,
+        Command::Worker(
+            WorkerCommand::RejectAssignment { worker: who, .. }
+            | WorkerCommand::ReportStarted { worker: who, .. }
+            | WorkerCommand::ReportFinished { worker: who, .. },
+        )
+        | Command::Observation(ObservationCommand::RecheckFailed { worker: who, .. }) => who == worker,
+        Command::Catalogue(_)
+        | Command::Worker(
+            WorkerCommand::ReportUserCode { .. }
+            | WorkerCommand::Drain { .. }
+            | WorkerCommand::Resume { .. }
+            | WorkerCommand::DeclareLost { .. }
+            | WorkerCommand::ExpireLease { .. },
+        )
+        | Command::Job(_)
+        | Command::Task(_)
+        | Command::Rerun(_)
+        | Command::Bulk(_)
+        | Command::Batch(_)
+        | Command::Observation(
+            ObservationCommand::ReportPaths { .. } | ObservationCommand::ProbeNow { .. },
+        )
+        | Command::Shard(_) => false,
     }
 }

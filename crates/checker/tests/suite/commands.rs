@@ -24,9 +24,9 @@ fn decided() -> Vec<Case> {
             vec![event(json!({ "partition": {"command_loss_accepted": loss }}))],
         )]
     };
-    let asks = json!({"shard": 1, "request": "r", "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
+    let asks = json!({"shard": 1, "request": "r", "actor": {"app": ""}, "command": {"worker": {"resume": {"worker": "w"}}}});
     let bytes = serde_json::to_vec(&asks).unwrap();
-    let other = json!({"shard": 1, "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
+    let other = json!({"shard": 1, "actor": {"app": ""}, "command": {"worker": {"resume": {"worker": "w"}}}});
     let other_bytes = serde_json::to_vec(&other).unwrap();
     vec![
         case(
@@ -188,7 +188,7 @@ fn clocks() -> Vec<Case> {
             json!({"origin": "schedule", "logical_time": "2026-03-02T10:00:00.000Z", "next": next}),
         )
     };
-    let fact = json!({"shard": 1, "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
+    let fact = json!({"shard": 1, "actor": {"app": ""}, "command": {"worker": {"resume": {"worker": "w"}}}});
     let bytes = serde_json::to_vec(&fact).unwrap();
     let before = || hourly().given(0, &fact).at("2026-03-02T10:01:01.000Z");
     let fires = || (Source::Timer, Outcome::Done, vec![fire()]);

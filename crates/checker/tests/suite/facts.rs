@@ -51,9 +51,9 @@ fn as_account(account: Value) -> History {
 
 /// A mark of what is said to be this run of batch 1 is refused.
 fn refused(run: u32, reason: &str) -> History {
-    let command = json!({"override_batch_result": {
+    let command = json!({"batch": {"override_result": {
         "batch": batch_id(1), "job": job_id(1), "logical_time": TIME, "result": "failed", "reason": reason, "run": run,
-    }});
+    }}});
     done().command([job(3, json!({}))]).answers(
         "m",
         command,

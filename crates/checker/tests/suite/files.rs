@@ -56,7 +56,7 @@ fn a_live_log_and_its_export_give_the_same_report() {
 #[test]
 fn commands_are_compared_with_what_follows_an_accepted_loss() {
     let command = |worker: &str| {
-        let spec = json!({"resume_worker": {"worker": worker}});
+        let spec = json!({"worker": {"resume": {"worker": worker}}});
         serde_json::to_vec(&json!({"shard": 1, "actor": {"app": ""}, "command": spec})).unwrap()
     };
     let [marker, next] = ["marker", "next"].map(command);

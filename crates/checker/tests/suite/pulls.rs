@@ -198,7 +198,7 @@ fn answers() -> Vec<Case> {
     let later = || with(1, json!({"when": {"once": {"start": "2026-03-02T11:00:00.000Z"}}}));
     let completed = |result: &str| {
         let done = given().command([complete(1, 1, "ann")]);
-        let request = json!({"complete_task": {"user": "ann", "grant": grant_id(1), "result": result}});
+        let request = json!({"task": {"complete": {"user": "ann", "grant": grant_id(1), "result": result}}});
         done.answers(
             "p",
             request,
@@ -548,7 +548,7 @@ fn ann() -> Event {
 }
 
 fn pull_of(user: &str) -> Value {
-    json!({"pull": {"user": user}})
+    json!({"task": {"pull": {"user": user}}})
 }
 
 fn nothing(next: Option<&str>) -> Outcome {

@@ -162,12 +162,19 @@ mod tests {
     use crate::owner::{Role, Start};
     use tidemill_log::Record;
     use tidemill_model::{
-        Actor, Command, Envelope, Event, Heartbeat, Incarnation, Recorded, ShardId, WorkerEvent, WorkerId,
+        Actor, Command, Envelope, Event, Heartbeat, Incarnation, Recorded, ShardId, WorkerCommand,
+        WorkerEvent, WorkerId,
     };
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None, unready: None })
+        Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
+            worker,
+            incarnation,
+            number: 0,
+            measure: None,
+            unready: None,
+        }))
     }
 
     /// Rule 9: whoever sends heartbeats under names that no worker has takes no memory.

@@ -9,7 +9,10 @@ use crate::kit::worker::registration;
 use tidemill_dispatcher::{Config, Error, Input, Moment, Output, Owner, Role, Start};
 use tidemill_engine::Effect;
 use tidemill_log::{AppendError, Frame, Kind};
-use tidemill_model::{Command, GroupSettings, Outcome, Rejection, ShardId, Token, WorkMessage};
+use tidemill_model::{
+    BatchCommand, CatalogueCommand, Command, GroupSettings, Outcome, Rejection, ShardCommand, ShardId, Token,
+    WorkMessage, WorkerCommand,
+};
 
 fn claims(outputs: &[Output]) -> bool {
     outputs.iter().any(|output| match output {
@@ -222,12 +225,12 @@ fn run_by_hand(requester: &Requester, minutes: i64) -> Command {
         _ => None,
     });
     let at = crate::kit::requester::MIDNIGHT + jiff::SignedDuration::from_mins(minutes);
-    Command::RunJob {
+    Command::Batch(BatchCommand::RunJob {
         job: job.unwrap(),
         logical_time: Some(at),
         parameters: Default::default(),
         concurrent: true,
-    }
+    })
 }
 
 /// Rule 10: what was in the log before the timer's time is decided first, however late it is read.
@@ -377,7 +380,7 @@ fn a_late_word_of_an_earlier_life_does_not_silence_the_present_one() {
     requester.say(GROUP, heartbeat());
     requester.settle();
     requester.pass(20_000);
-    requester.say(GROUP, Command::RegisterWorker(Box::new(registration("w1", "life-2", 2))));
+    requester.say(GROUP, Command::Worker(WorkerCommand::Register(Box::new(registration("w1", "life-2", 2)))));
     requester.say(GROUP, heartbeat());
     requester.settle();
     let before = requester.kinds().len();
@@ -567,7 +570,7 @@ fn command_that_cannot_be_decoded_is_set_aside_once_that_is_on_record() {
     let offset = requester.commands.len() as u64 - 1;
     let letter = requester.acts.last().unwrap();
     assert!(matches!(letter, Effect::DeadLetter { offset: o, .. } if *o == offset), "{letter:?}");
-    let panics = requester.submit_request(GROUP, Command::PlantedPanic {});
+    let panics = requester.submit_request(GROUP, Command::Shard(ShardCommand::PlantedPanic {}));
     let fine = requester.submit_request(GROUP, submission("a"));
     requester.settle();
     let outcome = |request| {
@@ -666,9 +669,9 @@ fn retry_comes_due_by_a_timer() {
     let mut requester = Requester::new();
     requester.own();
     requester.furnish(GroupSettings::default());
-    let Command::SubmitJob(mut job) = submission("a") else { panic!("a submission") };
+    let Command::Batch(BatchCommand::SubmitJob(mut job)) = submission("a") else { panic!("a submission") };
     (job.retries, job.retry_interval_ms) = (1, 20_000);
-    requester.submit_request(GROUP, Command::SubmitJob(job));
+    requester.submit_request(GROUP, Command::Batch(BatchCommand::SubmitJob(job)));
     requester.settle();
     for command in [request_start(Token::mint(1, GROUP)), report_failed(Token::mint(1, GROUP))] {
         requester.say(GROUP, command);
@@ -691,11 +694,17 @@ fn messages_between_shards_are_sent_again_until_acknowledged() {
     let name = "demo".try_into().unwrap();
     let worker_key = crate::kit::worker::public_key();
     let settings = GroupSettings::default();
-    requester.submit_request(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+    requester.submit_request(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key, settings }),
+    );
     requester.read_commands();
     let sends = |outputs: &[Output]| {
         let is = |output: &&Output| {
-            matches!(output, Output::Act(Effect::Send { command: Command::Deliver { .. }, .. }))
+            matches!(
+                output,
+                Output::Act(Effect::Send { command: Command::Shard(ShardCommand::Deliver { .. }), .. })
+            )
         };
         outputs.iter().filter(is).count()
     };
@@ -725,17 +734,26 @@ fn messages_between_shards_are_sent_again_while_an_append_is_under_way() {
     requester.own();
     let (name, worker_key) = ("demo".try_into().unwrap(), crate::kit::worker::public_key());
     let settings = GroupSettings::default();
-    requester.submit_request(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+    requester.submit_request(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key, settings }),
+    );
     requester.read_commands();
     let is_send = |output: &&Output| {
-        matches!(output, Output::Act(Effect::Send { command: Command::Deliver { .. }, .. }))
+        matches!(
+            output,
+            Output::Act(Effect::Send { command: Command::Shard(ShardCommand::Deliver { .. }), .. })
+        )
     };
     let mut append = requester.drive().into_iter().find(is_append);
     let mut sent = 0;
     for round in 0..40 {
         let Some(Output::Append(record)) = append.take() else { panic!("no append in round {round}") };
         // The next command is there before the append comes back, so the next append follows at once.
-        requester.submit_request(ShardId::CATALOGUE, Command::RevokeKey { app: "nobody".to_owned() });
+        requester.submit_request(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::RevokeKey { app: "nobody".to_owned() }),
+        );
         requester.read_commands();
         requester.pass(100);
         let between = requester.drive();
@@ -761,7 +779,10 @@ fn a_shortened_lease_counts_for_workers_that_were_told_of_it() {
     let (name, worker_key) = ("demo".try_into().unwrap(), crate::kit::worker::public_key());
     let settings =
         GroupSettings { lost_after_ms: 1_000, lease_ms: 2_000, lease_margin_ms: 0, ..Default::default() };
-    requester.submit_request(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+    requester.submit_request(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key, settings }),
+    );
     requester.settle();
     let mut expired_after = |ms| {
         requester.pass(ms);

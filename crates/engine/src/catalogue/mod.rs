@@ -30,8 +30,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_model::{
-    CatalogueEvent, Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobEvent, JobId,
-    JobName, PartitionEvent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
+    Actor, BulkCommand, CatalogueCommand, CatalogueEvent, Command, Event, GroupId, GroupName, GroupSettings,
+    JobCommand, JobDefinition, JobEvent, JobId, JobName, ObservationCommand, PartitionEvent, Rejection,
+    RequestId, RerunCommand, ShardCommand, ShardId, ShardMessage, Timestamp,
 };
 
 pub(crate) use self::accept::{check_parameters, check_program};
@@ -123,96 +124,110 @@ impl Catalogue {
             return committed.rejection().into();
         }
         match command {
-            Command::DefineGroup { name, worker_key, settings } => {
+            Command::Catalogue(command) => self.decide_catalogue(requester, now, command, fault_injection),
+            Command::Job(command) => self.decide_job(requester, now, command),
+            Command::Bulk(command) => self.decide_bulk(requester.actor, command),
+            Command::Rerun(command) => self.decide_rerun(requester.actor, now, command),
+            Command::Shard(ShardCommand::Deliver { from, number, message }) => {
+                self.deliver(*from, *number, message, now).into()
+            }
+            Command::Shard(ShardCommand::PlantedPanic {}) => panic!("planted"),
+            Command::Observation(ObservationCommand::ProbeNow { batch: None }) => {
+                self.check_everything(requester.actor)
+            }
+            Command::Shard(ShardCommand::Acknowledge { .. } | ShardCommand::SetTime { .. })
+            | Command::Observation(
+                ObservationCommand::ReportPaths { .. }
+                | ObservationCommand::RecheckFailed { .. }
+                | ObservationCommand::ProbeNow { batch: Some(_) },
+            )
+            | Command::Batch(_)
+            | Command::Worker(_)
+            | Command::Task(_) => {
+                let what = "a command of a group's shard".to_owned();
+                Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 }.into()
+            }
+        }
+    }
+
+    fn decide_catalogue(
+        &self,
+        requester: Requester<'_>,
+        now: Timestamp,
+        command: &CatalogueCommand,
+        fault_injection: &FaultInjection,
+    ) -> Decision {
+        match command {
+            CatalogueCommand::DefineGroup { name, worker_key, settings } => {
                 self.define_group(name, worker_key, settings).into()
             }
-            Command::DefineKey { app, hash, role, groups, run_as, first_only } => {
+            CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only } => {
                 let most = fault_injection.max_keys.unwrap_or(manage::MAX_KEYS);
                 let (role, first_only) = (*role, *first_only);
                 self.define_key(&NewKey { app, hash, role, groups, run_as, first_only }, most).into()
             }
-            Command::RevokeKey { app } => self.revoke_key(app).into(),
-            Command::Freeze { group, latest, reason } => {
+            CatalogueCommand::RevokeKey { app } => self.revoke_key(app).into(),
+            CatalogueCommand::Freeze { group, latest, reason } => {
                 self.freeze(group.as_ref(), latest.unwrap_or(now), requester.actor, reason).into()
             }
-            Command::LiftFreeze { group, reason } => {
+            CatalogueCommand::LiftFreeze { group, reason } => {
                 self.lift_freeze(group.as_ref(), requester.actor, reason).into()
             }
-            Command::ApplyJobs { jobs, prune, cancel, orphan_children } => {
+            CatalogueCommand::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
+            CatalogueCommand::DeleteCalendar { name } => self.delete_calendar(name).into(),
+            CatalogueCommand::DefineTemplate { template } => self.define_template(template).into(),
+            CatalogueCommand::DeleteTemplate { name } => self.delete_template(name).into(),
+            CatalogueCommand::AssignUsers { group, users } => self.assign_users(group, users).into(),
+            CatalogueCommand::MoveUser { user, to } => self.move_user(user, to, requester).into(),
+            CatalogueCommand::DeleteUser { user } => self.delete_user(user, requester).into(),
+            CatalogueCommand::DefinePool { pool } => self.define_pool(pool).into(),
+            CatalogueCommand::DeletePool { name } => self.delete_pool(name).into(),
+            CatalogueCommand::ReportThirdParty(report) => {
+                self.report_third_party(report, requester.actor, now).into()
+            }
+            CatalogueCommand::ReportProbes(report) => self.report_probes(report, now).into(),
+        }
+    }
+
+    fn decide_job(&self, requester: Requester<'_>, now: Timestamp, command: &JobCommand) -> Decision {
+        match command {
+            JobCommand::Apply { jobs, prune, cancel, orphan_children } => {
                 let terms = Terms::new(*cancel, *orphan_children, requester);
                 self.apply_jobs(jobs, prune, now, &terms).into()
             }
-            Command::StageJobs { apply, part, jobs } => self.stage_jobs(apply, *part, jobs, now).into(),
-            Command::CommitApply { apply, parts, prune, cancel, orphan_children, if_revision } => {
+            JobCommand::Stage { apply, part, jobs } => self.stage_jobs(apply, *part, jobs, now).into(),
+            JobCommand::Commit { apply, parts, prune, cancel, orphan_children, if_revision } => {
                 let (request, reply_to) = (requester.request, requester.reply_to);
                 let (parts, if_revision) = (*parts, *if_revision);
                 let commit = Commit { apply, parts, prune, if_revision, request, reply_to };
                 self.commit_apply(&commit, &Terms::new(*cancel, *orphan_children, requester)).into()
             }
-            Command::DefineJob { job, parents } => self.define_job(job, parents, requester.actor).into(),
-            Command::RequestBulk { action, items, reason } => {
-                self.request_bulk(*action, items, reason, requester.actor).into()
-            }
-            Command::ReportBulk { bulk, outcomes } => self.report_bulk(*bulk, outcomes).into(),
-            Command::RenameJob { job, name } => self.rename_job(*job, name, requester.actor).into(),
-            Command::MoveJob { job, to } => self.move_job(*job, to, now, requester).into(),
-            Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
-            Command::DeleteJob { job, cancel, orphan_children } => {
+            JobCommand::Define { job, parents } => self.define_job(job, parents, requester.actor).into(),
+            JobCommand::Rename { job, name } => self.rename_job(*job, name, requester.actor).into(),
+            JobCommand::Move { job, to } => self.move_job(*job, to, now, requester).into(),
+            JobCommand::Switch { job, enabled } => self.switch_job(*job, *enabled).into(),
+            JobCommand::Delete { job, cancel, orphan_children } => {
                 self.delete_job(*job, &Terms::new(*cancel, *orphan_children, requester)).into()
             }
-            Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
-            Command::DeleteCalendar { name } => self.delete_calendar(name).into(),
-            Command::DefineTemplate { template } => self.define_template(template).into(),
-            Command::DeleteTemplate { name } => self.delete_template(name).into(),
-            Command::AssignUsers { group, users } => self.assign_users(group, users).into(),
-            Command::MoveUser { user, to } => self.move_user(user, to, requester).into(),
-            Command::DeleteUser { user } => self.delete_user(user, requester).into(),
-            Command::DefinePool { pool } => self.define_pool(pool).into(),
-            Command::DeletePool { name } => self.delete_pool(name).into(),
-            Command::PlanRerun(request) => self.plan_rerun(request, requester.actor, now).into(),
-            Command::ApproveRerun { rerun } => self.approve_rerun(*rerun, requester.actor).into(),
-            Command::PauseRerun { rerun } => self.pause_rerun(*rerun, requester.actor).into(),
-            Command::ResumeRerun { rerun } => self.resume_rerun(*rerun, requester.actor).into(),
-            Command::CancelRerun { rerun, kill } => self.cancel_rerun(*rerun, *kill, requester.actor).into(),
-            Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
-            Command::ReportThirdParty(report) => self.report_third_party(report, requester.actor, now).into(),
-            Command::ReportProbes(report) => self.report_probes(report, now).into(),
-            Command::ProbeNow { batch: None } => self.check_everything(requester.actor),
-            Command::PlantedPanic {} => panic!("planted"),
-            Command::SubmitJob(_)
-            | Command::RunJob { .. }
-            | Command::RerunBatch { .. }
-            | Command::KillBatch { .. }
-            | Command::OverrideBatchResult { .. }
-            | Command::KillJob { .. }
-            | Command::DrainWorker { .. }
-            | Command::ResumeWorker { .. }
-            | Command::RegisterWorker(_)
-            | Command::Heartbeat(_)
-            | Command::RequestStart(_)
-            | Command::RejectAssignment { .. }
-            | Command::ReportUserCode { .. }
-            | Command::ReportStarted { .. }
-            | Command::ReportFinished { .. }
-            | Command::ReportPaths { .. }
-            | Command::RecheckFailed { .. }
-            | Command::OverrideDependency { .. }
-            | Command::ProbeNow { batch: Some(_) }
-            | Command::CreateTask { .. }
-            | Command::ChangeTask { .. }
-            | Command::DeleteTask { .. }
-            | Command::Pull { .. }
-            | Command::CompleteTask { .. }
-            | Command::ReturnGrant { .. }
-            | Command::SendQuality { .. }
-            | Command::AnswerQuality { .. }
-            | Command::DeclareLost { .. }
-            | Command::ExpireLease { .. }
-            | Command::Acknowledge { .. }
-            | Command::SetTime { .. } => {
-                let what = "a command of a group's shard".to_owned();
-                Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 }.into()
+        }
+    }
+
+    fn decide_bulk(&self, by: &Actor, command: &BulkCommand) -> Decision {
+        match command {
+            BulkCommand::Request { action, items, reason } => {
+                self.request_bulk(*action, items, reason, by).into()
             }
+            BulkCommand::Report { bulk, outcomes } => self.report_bulk(*bulk, outcomes).into(),
+        }
+    }
+
+    fn decide_rerun(&self, by: &Actor, now: Timestamp, command: &RerunCommand) -> Decision {
+        match command {
+            RerunCommand::Plan(request) => self.plan_rerun(request, by, now).into(),
+            RerunCommand::Approve { rerun } => self.approve_rerun(*rerun, by).into(),
+            RerunCommand::Pause { rerun } => self.pause_rerun(*rerun, by).into(),
+            RerunCommand::Resume { rerun } => self.resume_rerun(*rerun, by).into(),
+            RerunCommand::Cancel { rerun, kill } => self.cancel_rerun(*rerun, *kill, by).into(),
         }
     }
 
@@ -393,16 +408,19 @@ impl Catalogue {
 fn changes_definitions(command: &Command) -> bool {
     matches!(
         command,
-        Command::ApplyJobs { .. }
-            | Command::CommitApply { .. }
-            | Command::DefineJob { .. }
-            | Command::RenameJob { .. }
-            | Command::MoveJob { .. }
-            | Command::SwitchJob { .. }
-            | Command::DeleteJob { .. }
-            | Command::DefineCalendar { .. }
-            | Command::DeleteCalendar { .. }
-            | Command::DefinePool { .. }
-            | Command::DeletePool { .. }
+        Command::Job(
+            JobCommand::Apply { .. }
+                | JobCommand::Commit { .. }
+                | JobCommand::Define { .. }
+                | JobCommand::Rename { .. }
+                | JobCommand::Move { .. }
+                | JobCommand::Switch { .. }
+                | JobCommand::Delete { .. }
+        ) | Command::Catalogue(
+            CatalogueCommand::DefineCalendar { .. }
+                | CatalogueCommand::DeleteCalendar { .. }
+                | CatalogueCommand::DefinePool { .. }
+                | CatalogueCommand::DeletePool { .. }
+        )
     )
 }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_model::{
     Actor, Answer, ApplyEvent, Command, Deletion, DeletionEvent, Event, InstanceId, JobEvent, JobId, Outcome,
-    PartitionEvent, PermitEvent, Rejection, RequestId, RerunEvent, ShardId, ShardMessage, Timestamp,
-    UnfinishedJob,
+    PartitionEvent, PermitEvent, Rejection, RequestId, RerunEvent, ShardCommand, ShardId, ShardMessage,
+    Timestamp, UnfinishedJob,
 };
 
 use super::Catalogue;
@@ -239,7 +239,8 @@ impl Catalogue {
         let expected = self.mailbox.received(from) + 1;
         if number < expected {
             // The acknowledgement may have been lost.
-            let command = Command::Acknowledge { from: ShardId::CATALOGUE, upto: expected - 1 };
+            let command =
+                Command::Shard(ShardCommand::Acknowledge { from: ShardId::CATALOGUE, upto: expected - 1 });
             let notices = vec![Effect::Send { shard: from, command }];
             return Ok(Decision { notices, ..Decision::nothing() });
         }

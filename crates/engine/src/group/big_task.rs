@@ -21,11 +21,9 @@ fn too_long_at(definition: &JobDefinition, since: Timestamp) -> Option<Timestamp
 
 impl GroupShard {
     pub(super) fn apply_alarm(&mut self, event: &AlarmEvent) {
-        match event {
-            AlarmEvent::Raised { kind: AlarmKind::BigTask, batch: Some(batch), .. } => {
-                self.unwatch_duration(*batch)
-            }
-            _ => {}
+        let AlarmEvent::Raised { kind, batch, .. } = event;
+        if let (AlarmKind::BigTask, Some(batch)) = (kind, batch) {
+            self.unwatch_duration(*batch);
         }
     }
 

@@ -1,6 +1,9 @@
 //! Which rule a command falls under.
 
-use tidemill_model::{Actor, Command, Rejection, Timestamp, WorkerId};
+use tidemill_model::{
+    Actor, BatchCommand, Command, ObservationCommand, Rejection, ShardCommand, Timestamp, WorkerCommand,
+    WorkerId,
+};
 
 use super::GroupShard;
 use super::by_hand::{ByHand, Rerun};
@@ -10,18 +13,39 @@ use crate::decision::Decision;
 impl GroupShard {
     pub(crate) fn decide(&self, command: &Command, actor: &Actor, now: Timestamp) -> Decision {
         match command {
-            Command::SubmitJob(submission) => self.submit_job(submission, now).into(),
-            Command::RunJob { job, logical_time, parameters, concurrent } => {
+            Command::Batch(command) => self.decide_batch(actor, now, command),
+            Command::Worker(command) => self.decide_worker(now, command),
+            Command::Observation(command) => self.decide_observation(actor, command),
+            Command::Task(command) => self.decide_pull(command, actor, now).into(),
+            Command::Shard(ShardCommand::Deliver { from, number, message }) => {
+                self.deliver(*from, *number, message, now).into()
+            }
+            Command::Shard(ShardCommand::PlantedPanic {}) => panic!("planted"),
+            Command::Shard(ShardCommand::Acknowledge { .. } | ShardCommand::SetTime { .. })
+            | Command::Catalogue(_)
+            | Command::Job(_)
+            | Command::Rerun(_)
+            | Command::Bulk(_) => {
+                let what = "a command of the catalogue".to_owned();
+                Rejection::WrongShard { what, shard: self.id.0 }.into()
+            }
+        }
+    }
+
+    fn decide_batch(&self, actor: &Actor, now: Timestamp, command: &BatchCommand) -> Decision {
+        match command {
+            BatchCommand::SubmitJob(submission) => self.submit_job(submission, now).into(),
+            BatchCommand::RunJob { job, logical_time, parameters, concurrent } => {
                 let by_hand = ByHand { logical_time: *logical_time, parameters, concurrent: *concurrent };
                 self.run_job(*job, &by_hand, now).into()
             }
-            Command::RerunBatch { batch, job, logical_time, recorded } => {
+            BatchCommand::Rerun { batch, job, logical_time, recorded } => {
                 let (batch, job, logical_time) = (*batch, *job, *logical_time);
                 self.rerun_batch(&Rerun { batch, job, logical_time, recorded: recorded.as_deref() }, now)
                     .into()
             }
-            Command::KillBatch { batch, reason } => self.kill_batch(*batch, actor, reason).into(),
-            Command::OverrideBatchResult { batch, job, logical_time, result, reason, run } => {
+            BatchCommand::Kill { batch, reason } => self.kill_batch(*batch, actor, reason).into(),
+            BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run } => {
                 let (batch, job, logical_time, result, run) = (*batch, *job, *logical_time, *result, *run);
                 self.override_batch_result(&Marking {
                     batch,
@@ -34,78 +58,44 @@ impl GroupShard {
                 })
                 .into()
             }
-            Command::KillJob { job } => self.kill_job(*job, actor).into(),
-            Command::DrainWorker { worker } => self.drain_worker(worker).into(),
-            Command::ResumeWorker { worker } => self.resume_worker(worker).into(),
-            Command::RegisterWorker(registration) => self.register_worker(registration).into(),
-            Command::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
-            Command::RequestStart(request) => self.request_start(request),
-            Command::RejectAssignment { token, worker, nonce, reason } => {
-                self.reject_assignment(*token, (worker, nonce.as_ref()), reason, now)
-            }
-            Command::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
-            Command::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
-            Command::ReportFinished { token, worker, outcome, usage } => {
-                self.report_finished(*token, worker, outcome, usage.as_ref(), now)
-            }
-            Command::ReportPaths { answers } => self.report_paths(answers).into(),
-            Command::RecheckFailed { token, worker, external_dependencies } => {
-                self.recheck_failed(*token, worker, external_dependencies).into()
-            }
-            Command::OverrideDependency { batch, what, reason } => {
+            BatchCommand::KillJob { job } => self.kill_job(*job, actor).into(),
+            BatchCommand::OverrideDependency { batch, what, reason } => {
                 self.override_dependency(*batch, what, reason, actor).into()
             }
-            Command::ProbeNow { batch } => self.probe_now(*batch, actor).into(),
-            Command::SendQuality { batch, number, by } => self.send_quality(*batch, *number, by).into(),
-            Command::AnswerQuality { batch, allowed, reason } => {
+            BatchCommand::SendQuality { batch, number, by } => self.send_quality(*batch, *number, by).into(),
+            BatchCommand::AnswerQuality { batch, allowed, reason } => {
                 self.answer_quality(*batch, *allowed, reason, actor).into()
             }
-            Command::DeclareLost { worker, incarnation } => self.declare_lost(worker, incarnation),
-            Command::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
-            Command::CreateTask { .. }
-            | Command::ChangeTask { .. }
-            | Command::DeleteTask { .. }
-            | Command::Pull { .. }
-            | Command::CompleteTask { .. }
-            | Command::ReturnGrant { .. } => self.decide_pull(command, actor, now).into(),
-            Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
-            Command::PlantedPanic {} => panic!("planted"),
-            Command::Acknowledge { .. }
-            | Command::SetTime { .. }
-            | Command::DefineGroup { .. }
-            | Command::DefineKey { .. }
-            | Command::Freeze { .. }
-            | Command::LiftFreeze { .. }
-            | Command::RevokeKey { .. }
-            | Command::ApplyJobs { .. }
-            | Command::StageJobs { .. }
-            | Command::CommitApply { .. }
-            | Command::DefineJob { .. }
-            | Command::DefineTemplate { .. }
-            | Command::DeleteTemplate { .. }
-            | Command::AssignUsers { .. }
-            | Command::MoveUser { .. }
-            | Command::DeleteUser { .. }
-            | Command::DefinePool { .. }
-            | Command::DeletePool { .. }
-            | Command::DefineCalendar { .. }
-            | Command::DeleteCalendar { .. }
-            | Command::PlanRerun(_)
-            | Command::ApproveRerun { .. }
-            | Command::RequestBulk { .. }
-            | Command::ReportBulk { .. }
-            | Command::PauseRerun { .. }
-            | Command::ResumeRerun { .. }
-            | Command::CancelRerun { .. }
-            | Command::RenameJob { .. }
-            | Command::MoveJob { .. }
-            | Command::SwitchJob { .. }
-            | Command::ReportThirdParty(_)
-            | Command::ReportProbes(_)
-            | Command::DeleteJob { .. } => {
-                let what = "a command of the catalogue".to_owned();
-                Rejection::WrongShard { what, shard: self.id.0 }.into()
+        }
+    }
+
+    fn decide_worker(&self, now: Timestamp, command: &WorkerCommand) -> Decision {
+        match command {
+            WorkerCommand::Drain { worker } => self.drain_worker(worker).into(),
+            WorkerCommand::Resume { worker } => self.resume_worker(worker).into(),
+            WorkerCommand::Register(registration) => self.register_worker(registration).into(),
+            WorkerCommand::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
+            WorkerCommand::RequestStart(request) => self.request_start(request),
+            WorkerCommand::RejectAssignment { token, worker, nonce, reason } => {
+                self.reject_assignment(*token, (worker, nonce.as_ref()), reason, now)
             }
+            WorkerCommand::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
+            WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
+            WorkerCommand::ReportFinished { token, worker, outcome, usage } => {
+                self.report_finished(*token, worker, outcome, usage.as_ref(), now)
+            }
+            WorkerCommand::DeclareLost { worker, incarnation } => self.declare_lost(worker, incarnation),
+            WorkerCommand::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
+        }
+    }
+
+    fn decide_observation(&self, actor: &Actor, command: &ObservationCommand) -> Decision {
+        match command {
+            ObservationCommand::ReportPaths { answers } => self.report_paths(answers).into(),
+            ObservationCommand::RecheckFailed { token, worker, external_dependencies } => {
+                self.recheck_failed(*token, worker, external_dependencies).into()
+            }
+            ObservationCommand::ProbeNow { batch } => self.probe_now(*batch, actor).into(),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use tidemill_model::{
     Command, DeletionEvent, Event, Fire, JobDefinition, JobId, ObservationEvent, PartitionEvent, PermitEvent,
-    Rejection, ReplicationEvent, RerunEvent, ShardId, ShardMessage, SubscriptionEvent, Timestamp,
-    TransferEvent,
+    Rejection, ReplicationEvent, RerunEvent, ShardCommand, ShardId, ShardMessage, SubscriptionEvent,
+    Timestamp, TransferEvent,
 };
 
 use super::GroupShard;
@@ -22,7 +22,7 @@ impl GroupShard {
         let expected = self.mailbox.received(from) + 1;
         if number < expected {
             // The acknowledgement may have been lost.
-            let command = Command::Acknowledge { from: self.id, upto: expected - 1 };
+            let command = Command::Shard(ShardCommand::Acknowledge { from: self.id, upto: expected - 1 });
             let notices = vec![Effect::Send { shard: from, command }];
             return Ok(Decision { notices, ..Decision::nothing() });
         }

@@ -4,7 +4,8 @@ use crate::kit::{Script, World, at, every, job, rejection};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, Command, GroupSettings, JobChangeKind, JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, ShardId,
+    Answer, BatchCommand, CatalogueCommand, Command, GroupSettings, JobChangeKind, JobCommand, JobId,
+    JobSpec, LiveAnswer, LiveQuery, Outcome, ShardId,
 };
 
 fn refused(world: &mut World, jobs: Vec<JobSpec>, expected: Expect) {
@@ -304,21 +305,26 @@ fn prune_refuses_parents_and_takes_whole_families() {
 fn a_parent_is_not_deleted() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({})), job("b", json!({"parents": ["a"]}))]);
-    let outcome = world
-        .ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false });
+    let outcome = world.ask(
+        ShardId::CATALOGUE,
+        Command::Job(JobCommand::Delete { job: ids[0], cancel: false, orphan_children: false }),
+    );
     expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does"]
         .assert_eq(&rejection(&outcome));
-    world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[1], cancel: false, orphan_children: false });
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Job(JobCommand::Delete { job: ids[1], cancel: false, orphan_children: false }),
+    );
     assert_eq!(
         world.ask(
             ShardId::CATALOGUE,
-            Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false }
+            Command::Job(JobCommand::Delete { job: ids[0], cancel: false, orphan_children: false })
         ),
         Outcome::Answered(Answer::Done)
     );
     let outcome = world.ask(
         ShardId::CATALOGUE,
-        Command::DeleteJob { job: JobId(ids[0].0), cancel: false, orphan_children: false },
+        Command::Job(JobCommand::Delete { job: JobId(ids[0].0), cancel: false, orphan_children: false }),
     );
     expect!["unknown: there is no job 4096"].assert_eq(&rejection(&outcome));
 }
@@ -348,7 +354,7 @@ fn a_job_defined_by_id_waits_for_the_newest_of_other_grids() {
         job("daily", json!({"schedule": every("day")})),
     ]);
     let spec = Box::new(job("x", json!({"schedule": every("day")})));
-    let outcome = world.ask(ShardId::CATALOGUE, Command::DefineJob { job: spec, parents: ids });
+    let outcome = world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Define { job: spec, parents: ids }));
     assert!(matches!(outcome, Outcome::Answered(Answer::Submitted { batch: None, .. })), "{outcome:?}");
     world.events();
     world.until("2026-07-02T00:01:00.000Z");
@@ -388,29 +394,37 @@ fn texts_count_as_their_encoding() {
 fn the_last_super_administrator_stays() {
     use tidemill_model::Role::{SuperAdministrator, Viewer};
     let mut world = World::new();
-    let key = |app: &str, role, first_only| Command::DefineKey {
-        app: app.to_owned(),
-        hash: "0".repeat(64),
-        role,
-        groups: Vec::new(),
-        run_as: Default::default(),
-        first_only,
+    let key = |app: &str, role, first_only| {
+        Command::Catalogue(CatalogueCommand::DefineKey {
+            app: app.to_owned(),
+            hash: "0".repeat(64),
+            role,
+            groups: Vec::new(),
+            run_as: Default::default(),
+            first_only,
+        })
     };
     let done = Outcome::Answered(Answer::Done);
     assert_eq!(world.ask(ShardId::CATALOGUE, key("root", SuperAdministrator, true)), done);
     for command in [
         key("root", Viewer, false),
-        Command::RevokeKey { app: "root".to_owned() },
+        Command::Catalogue(CatalogueCommand::RevokeKey { app: "root".to_owned() }),
         key("other", SuperAdministrator, true),
     ] {
         assert!(matches!(world.ask(ShardId::CATALOGUE, command), Outcome::Refused(_)));
     }
     assert_eq!(world.ask(ShardId::CATALOGUE, key("other", SuperAdministrator, false)), done);
-    assert_eq!(world.ask(ShardId::CATALOGUE, Command::RevokeKey { app: "root".to_owned() }), done);
+    assert_eq!(
+        world.ask(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::RevokeKey { app: "root".to_owned() })
+        ),
+        done
+    );
 }
 
 fn delete(job: JobId, cancel: bool) -> Command {
-    Command::DeleteJob { job, cancel, orphan_children: false }
+    Command::Job(JobCommand::Delete { job, cancel, orphan_children: false })
 }
 
 /// JOB-9: a job of which something is unfinished is not deleted, and the refusal names it; when all has ended,
@@ -460,7 +474,7 @@ fn a_deletion_cancels_what_is_unfinished_if_told_to() {
     let prune = vec![crate::kit::group("g")];
     let outcome = world.ask(
         ShardId::CATALOGUE,
-        Command::ApplyJobs { jobs: Vec::new(), prune, cancel: true, orphan_children: false },
+        Command::Job(JobCommand::Apply { jobs: Vec::new(), prune, cancel: true, orphan_children: false }),
     );
     expect![[r#"
         Deleted g/a v1 
@@ -491,7 +505,7 @@ fn a_deletion_cancels_thousands_of_batches() {
         let parameters = std::collections::BTreeMap::new();
         world.send(
             crate::kit::GROUP,
-            Command::RunJob { job: ids[0], logical_time, parameters, concurrent: true },
+            Command::Batch(BatchCommand::RunJob { job: ids[0], logical_time, parameters, concurrent: true }),
         );
     }
     world.run();
@@ -586,11 +600,13 @@ fn a_deletion_that_waited_for_too_long_does_not_undo_a_later_apply() {
         let mut world = World::new();
         world.define(vec![job("a", json!({"owner": "v0"})), job("gone", json!({}))]);
         world.held = Some(Vec::new());
-        let apply = |jobs| Command::ApplyJobs {
-            jobs,
-            prune: vec![crate::kit::group("g")],
-            cancel: false,
-            orphan_children: false,
+        let apply = |jobs| {
+            Command::Job(JobCommand::Apply {
+                jobs,
+                prune: vec![crate::kit::group("g")],
+                cancel: false,
+                orphan_children: false,
+            })
         };
         world.send(ShardId::CATALOGUE, apply(vec![job("a", json!({"owner": "v1"}))]));
         world.run();

@@ -4,8 +4,8 @@ use crate::kit::{GROUP, Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, BatchId, Command, Incarnation, JobId, Nonce, Outcome, StartRequest, Token, WorkMessage,
-    WorkerId,
+    AttemptResult, BatchCommand, BatchId, Command, Incarnation, JobId, Nonce, Outcome, StartRequest, Token,
+    WorkMessage, WorkerCommand, WorkerId,
 };
 
 /// A batch, assigned to a worker for which the test speaks.
@@ -28,12 +28,12 @@ fn granted() -> (World, JobId, BatchId, WorkerId, Token) {
 }
 
 fn request(worker: &WorkerId, token: Token, incarnation: &str, nonce: &str) -> Command {
-    Command::RequestStart(StartRequest {
+    Command::Worker(WorkerCommand::RequestStart(StartRequest {
         token,
         worker: worker.clone(),
         incarnation: Incarnation::new(incarnation),
         nonce: Nonce::new(nonce),
-    })
+    }))
 }
 
 fn last_heard(world: &mut World, worker: &WorkerId) -> String {
@@ -78,15 +78,15 @@ fn only_the_assigned_life_is_granted_a_start() {
 fn reports_of_what_was_never_granted_change_nothing() {
     let (mut world, _, _, worker, token) = assigned();
     for command in [
-        Command::ReportStarted { token, worker: worker.clone() },
+        Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }),
         world.played(&worker).finished(token, AttemptResult::Success),
-        Command::ReportStarted { token: Token(1), worker: worker.clone() },
-        Command::RejectAssignment {
+        Command::Worker(WorkerCommand::ReportStarted { token: Token(1), worker: worker.clone() }),
+        Command::Worker(WorkerCommand::RejectAssignment {
             token,
             worker: WorkerId::new("nobody"),
             nonce: None,
             reason: String::new(),
-        },
+        }),
     ] {
         let outcome = world.ask(GROUP, command);
         assert!(rejection(&outcome).starts_with("stale_token"), "{}", rejection(&outcome));
@@ -250,12 +250,12 @@ fn killing_a_job_ends_its_newest_unfinished_batch() {
     let newer = world.batch(ids[0], Some("2026-07-01T11:00:00.000Z"));
     world.kill(newer);
     world.events();
-    world.ask(GROUP, Command::KillJob { job: ids[0] });
+    world.ask(GROUP, Command::Batch(BatchCommand::KillJob { job: ids[0] }));
     expect![[r#"
         b1 finished killed by ann
     "#]]
     .assert_eq(&world.told());
-    let outcome = world.ask(GROUP, Command::KillJob { job: ids[0] });
+    let outcome = world.ask(GROUP, Command::Batch(BatchCommand::KillJob { job: ids[0] }));
     expect!["batch_already_finished: batch 8193 has already finished (killed)"]
         .assert_eq(&rejection(&outcome));
 }
@@ -291,7 +291,15 @@ fn a_rerun_keeps_its_parameters() {
     )]);
     let worker = world.worker("w", 1, Script::Succeed);
     let parameters = [("day".to_owned(), "monday".to_owned())].into_iter().collect();
-    world.ask(GROUP, Command::RunJob { job: ids[0], logical_time: None, parameters, concurrent: true });
+    world.ask(
+        GROUP,
+        Command::Batch(BatchCommand::RunJob {
+            job: ids[0],
+            logical_time: None,
+            parameters,
+            concurrent: true,
+        }),
+    );
     world.rerun(BatchId::mint(1, GROUP), ids[0], "2026-07-01T10:10:00.000Z");
     let ran: Vec<String> = world
         .played(&worker)
@@ -350,7 +358,12 @@ fn a_rejected_assignment_goes_to_whoever_has_not_had_it() {
     let token = world.workers[1].last_token();
     world.played(&first).script = Script::Succeed;
     let worker = world.workers[1].id.clone();
-    world.say(Command::RejectAssignment { token, worker, nonce: None, reason: "full".to_owned() });
+    world.say(Command::Worker(WorkerCommand::RejectAssignment {
+        token,
+        worker,
+        nonce: None,
+        reason: "full".to_owned(),
+    }));
     expect![[r#"
         b1 returned t2: Rejected("full")
         b1 assigned t3 attempt 1 to w
@@ -417,7 +430,15 @@ fn a_batch_whose_templates_cannot_be_resolved_fails() {
     world.worker("w", 1, Script::Succeed);
     world.events();
     let parameters = [("x".to_owned(), "${nonsense".to_owned())].into_iter().collect();
-    world.ask(GROUP, Command::RunJob { job: ids[0], logical_time: None, parameters, concurrent: true });
+    world.ask(
+        GROUP,
+        Command::Batch(BatchCommand::RunJob {
+            job: ids[0],
+            logical_time: None,
+            parameters,
+            concurrent: true,
+        }),
+    );
     expect![[r#"
         b1 generated a 2026-07-01 10:10 run 0
         b1 assigned t1 attempt 1 to w

@@ -2,10 +2,11 @@
 
 use crate::kit::{World, rejection};
 use expect_test::expect;
-use tidemill_model::{Answer, BulkAction, BulkId, BulkOutcome, Command, Outcome, ShardId};
+use tidemill_model::{Answer, BulkAction, BulkCommand, BulkId, BulkOutcome, Command, Outcome, ShardId};
 
 fn request(world: &mut World, items: Vec<i64>, reason: &str) -> Outcome {
-    let command = Command::RequestBulk { action: BulkAction::Kill, items, reason: reason.to_owned() };
+    let command =
+        Command::Bulk(BulkCommand::Request { action: BulkAction::Kill, items, reason: reason.to_owned() });
     world.ask(ShardId::CATALOGUE, command)
 }
 
@@ -23,7 +24,7 @@ fn report(world: &mut World, bulk: BulkId, outcomes: &[(i64, Option<&str>)]) -> 
         rerun: None,
     };
     let outcomes = outcomes.iter().map(outcome).collect();
-    world.ask(ShardId::CATALOGUE, Command::ReportBulk { bulk, outcomes })
+    world.ask(ShardId::CATALOGUE, Command::Bulk(BulkCommand::Report { bulk, outcomes }))
 }
 
 /// BYD-3: each item has one outcome, whoever reports it again or another one, and the last ends the operation.
@@ -63,10 +64,12 @@ fn operations_are_bounded_and_have_a_reason() {
     ] {
         expected.assert_eq(&rejection(&request(&mut world, items, reason)));
     }
-    let clear = |count: i64| Command::RequestBulk {
-        action: BulkAction::Clear,
-        items: (1..=count).collect(),
-        reason: "so".to_owned(),
+    let clear = |count: i64| {
+        Command::Bulk(BulkCommand::Request {
+            action: BulkAction::Clear,
+            items: (1..=count).collect(),
+            reason: "so".to_owned(),
+        })
     };
     let refused = rejection(&world.ask(ShardId::CATALOGUE, clear(51)));
     assert!(refused.contains("fits 51 batches") && refused.contains("at most 50"), "{refused}");

@@ -3,13 +3,16 @@
 use crate::kit::{GROUP, Script, World, at, job, rejection};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_model::{AttemptResult, BatchId, Command, JobId, Outcome, OverriddenResult};
+use tidemill_model::{AttemptResult, BatchCommand, BatchId, Command, JobId, Outcome, OverriddenResult};
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn mark(world: &mut World, batch: BatchId, job: JobId, result: OverriddenResult, reason: &str) -> Outcome {
     let (logical_time, reason) = (at(TEN), reason.to_owned());
-    world.ask(GROUP, Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None })
+    world.ask(
+        GROUP,
+        Command::Batch(BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run: None }),
+    )
 }
 
 /// A parent without a worker, and its child, for 10:00.

@@ -7,8 +7,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::{FaultInjection, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
-    BatchEvent, BatchId, Command, Event, GroupSettings, JobId, JobSpec, OverriddenResult, ShardId, Timestamp,
-    Waiver, WorkerId,
+    BatchCommand, BatchEvent, BatchId, Command, Event, GroupSettings, JobCommand, JobId, JobSpec,
+    OverriddenResult, ShardId, Timestamp, Waiver, WorkerId,
 };
 
 const ELEVEN: &str = "2026-07-01T11:00:00.000Z";
@@ -34,7 +34,7 @@ fn family(count: usize, child: Value) -> (World, Vec<JobId>) {
 
 fn override_(world: &mut World, batch: BatchId, what: Waiver) {
     let reason = "it is late".to_owned();
-    world.ask(GROUP, Command::OverrideDependency { batch, what, reason });
+    world.ask(GROUP, Command::Batch(BatchCommand::OverrideDependency { batch, what, reason }));
 }
 
 /// DEP-3, DEP-8: 100 parents are counted; `why` names some and says how many more there are; the child runs once the last
@@ -66,14 +66,14 @@ fn many_parents_are_counted_and_all_waited_for() {
     for (n, parent) in ids[..100].iter().enumerate() {
         world.ask(
             GROUP,
-            Command::OverrideBatchResult {
+            Command::Batch(BatchCommand::OverrideResult {
                 batch: BatchId::mint(n as u64 + 1, GROUP),
                 job: *parent,
                 logical_time: at(ELEVEN),
                 result: OverriddenResult::Success,
                 reason: "loaded by hand".to_owned(),
                 run: None,
-            },
+            }),
         );
         let is_last = n == 99;
         assert_eq!(world.why_kinds(child).contains(&"dependency".to_owned()), !is_last, "{n}");
@@ -279,7 +279,10 @@ impl History {
                 self.world.played(&worker).script = scripts[self.rng.below(4)];
             }
             5 | 6 if !of_far => {
-                self.world.ask(GROUP, Command::RerunBatch { batch, job, logical_time, recorded: None });
+                self.world.ask(
+                    GROUP,
+                    Command::Batch(BatchCommand::Rerun { batch, job, logical_time, recorded: None }),
+                );
             }
             7 if !of_far => {
                 let result = [OverriddenResult::Success, OverriddenResult::Failed, OverriddenResult::Skipped]
@@ -287,7 +290,14 @@ impl History {
                 let reason = "so it is".to_owned();
                 self.world.ask(
                     GROUP,
-                    Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None },
+                    Command::Batch(BatchCommand::OverrideResult {
+                        batch,
+                        job,
+                        logical_time,
+                        result,
+                        reason,
+                        run: None,
+                    }),
                 );
             }
             8 if !of_far => {
@@ -308,7 +318,7 @@ impl History {
             11 | 12 => {
                 // Children wait for what a disabled parent owes; what it skipped is left out.
                 let (job, enabled) = (self.jobs[self.rng.below(4)], pick == 12);
-                self.world.ask(ShardId::CATALOGUE, Command::SwitchJob { job, enabled });
+                self.world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job, enabled }));
             }
             13 => {
                 let worker = self.workers[self.rng.below(2)].clone();

@@ -3,7 +3,7 @@
 use crate::kit::{GROUP, Script, World, at, every, job};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use tidemill_model::{BatchEvent, Command, Event};
+use tidemill_model::{BatchCommand, BatchEvent, Command, Event, JobCommand};
 
 /// The times that the daily child of an hourly parent waits for, at one midnight.
 fn check(mapping: Value, zone: &str, midnight: &str, expected: Expect) {
@@ -227,7 +227,7 @@ fn a_gap_in_the_own_past_is_not_waited_for() {
     let ids = world.define(vec![job("a", json!({"schedule": every("hour"), "depends_on_past": true}))]);
     world.worker("w", 1, Script::Succeed);
     world.until("2026-07-01T11:01:00.000Z");
-    let switch = |enabled| Command::SwitchJob { job: ids[0], enabled };
+    let switch = |enabled| Command::Job(JobCommand::Switch { job: ids[0], enabled });
     world.ask(tidemill_model::ShardId::CATALOGUE, switch(false));
     world.pass_minutes(180);
     world.ask(tidemill_model::ShardId::CATALOGUE, switch(true));
@@ -334,7 +334,7 @@ fn a_submission_waits_for_the_newest_batches_of_its_parents() {
     world.submit(World::submission("third", &[first]));
     assert_eq!(world.unfinished(), 0);
     let unknown = World::submission("fourth", &[tidemill_model::JobId(99)]);
-    let outcome = world.ask(GROUP, Command::SubmitJob(Box::new(unknown)));
+    let outcome = world.ask(GROUP, Command::Batch(BatchCommand::SubmitJob(Box::new(unknown))));
     expect!["unknown: there is no job 99"].assert_eq(&crate::kit::rejection(&outcome));
 }
 
@@ -345,7 +345,7 @@ fn a_deleted_parent_holds_nothing_else_up() {
     let (mut world, ids) = family(json!("same"));
     world.until("2026-07-01T11:01:00.000Z");
     world.define(vec![job("c", json!({"schedule": every("hour")}))]);
-    let delete = Command::DeleteJob { job: ids[0], cancel: true, orphan_children: false };
+    let delete = Command::Job(JobCommand::Delete { job: ids[0], cancel: true, orphan_children: false });
     world.ask(tidemill_model::ShardId::CATALOGUE, delete);
     world.events();
     world.worker("w", 4, Script::Succeed);

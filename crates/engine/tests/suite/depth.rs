@@ -5,8 +5,8 @@ use crate::kit::{GROUP, World, at, group, rejection, spec, user};
 use serde_json::{Value, json};
 use tidemill_engine::Partition;
 use tidemill_model::{
-    Answer, Command, CommandRecord, Envelope, Executor, GroupSettings, JobId, Outcome, ShardId, TaskId,
-    TaskSpec,
+    Answer, CatalogueCommand, Command, CommandRecord, Envelope, Executor, GroupSettings, JobId, Outcome,
+    ShardId, TaskCommand, TaskId, TaskSpec,
 };
 
 /// Arrays and objects in one another, the parameters themselves not counted.
@@ -29,7 +29,8 @@ fn parameters(levels: usize) -> Value {
 fn world() -> World {
     let mut world = World::new();
     world.define_group("h", GroupSettings::default());
-    let command = Command::AssignUsers { group: group("g"), users: vec![user("ann")] };
+    let command =
+        Command::Catalogue(CatalogueCommand::AssignUsers { group: group("g"), users: vec![user("ann")] });
     assert_eq!(world.ask(ShardId::CATALOGUE, command), Outcome::Answered(Answer::Done));
     world
 }
@@ -68,12 +69,13 @@ fn task_is_created_with_32_levels_and_refused_with_33() {
     let mut world = world();
     let fields = json!({"flat": {"type": "number"}, "deep": {}, "last": {"type": "array"}});
     let template = serde_json::from_value(json!({"name": "copy", "fields": fields})).unwrap();
-    let outcome = world.ask(ShardId::CATALOGUE, Command::DefineTemplate { template });
+    let outcome =
+        world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DefineTemplate { template }));
     assert!(matches!(outcome, Outcome::Answered(Answer::Template { .. })), "{outcome:?}");
     for template in [None, Some("copy".try_into().unwrap())] {
         let of = |levels| TaskSpec { template: template.clone(), ..task(levels) };
-        created(world.ask(GROUP, Command::CreateTask { spec: of(MOST) }));
-        refused(&mut world, Command::CreateTask { spec: of(MOST + 1) });
+        created(world.ask(GROUP, Command::Task(TaskCommand::Create { spec: of(MOST) })));
+        refused(&mut world, Command::Task(TaskCommand::Create { spec: of(MOST + 1) }));
     }
 }
 
@@ -81,10 +83,10 @@ fn task_is_created_with_32_levels_and_refused_with_33() {
 #[test]
 fn task_is_changed_to_32_levels_and_not_to_33() {
     let mut world = world();
-    let id = created(world.ask(GROUP, Command::CreateTask { spec: task(0) }));
-    let changed = world.ask(GROUP, Command::ChangeTask { task: id, spec: task(MOST) });
+    let id = created(world.ask(GROUP, Command::Task(TaskCommand::Create { spec: task(0) })));
+    let changed = world.ask(GROUP, Command::Task(TaskCommand::Change { task: id, spec: task(MOST) }));
     assert_eq!(changed, Outcome::Answered(Answer::Task { task: id, version: 2 }));
-    refused(&mut world, Command::ChangeTask { task: id, spec: task(MOST + 1) });
+    refused(&mut world, Command::Task(TaskCommand::Change { task: id, spec: task(MOST + 1) }));
 }
 
 /// The depth of each branch counts, whatever stands before it and in which kind of value.
@@ -95,14 +97,14 @@ fn the_deepest_branch_counts() {
     let objects = |levels: usize| (0..levels).fold(json!(1), |value, _| json!({"in": value}));
     for deep in [&arrays as &dyn Fn(usize) -> Value, &objects, &nested] {
         let of = |levels| ann(json!({"parameters": {"a": [1, 2, {"x": []}], "z": deep(levels)}}));
-        created(world.ask(GROUP, Command::CreateTask { spec: of(MOST) }));
-        refused(&mut world, Command::CreateTask { spec: of(MOST + 1) });
+        created(world.ask(GROUP, Command::Task(TaskCommand::Create { spec: of(MOST) })));
+        refused(&mut world, Command::Task(TaskCommand::Create { spec: of(MOST + 1) }));
     }
     // Empty ones count as well.
     let around = |inner: Value, levels: usize| (0..levels).fold(inner, |value, _| json!([value]));
     let of = |inner: Value, levels| ann(json!({"parameters": {"a": around(inner, levels)}}));
-    created(world.ask(GROUP, Command::CreateTask { spec: of(json!({}), MOST - 1) }));
-    refused(&mut world, Command::CreateTask { spec: of(json!([]), MOST) });
+    created(world.ask(GROUP, Command::Task(TaskCommand::Create { spec: of(json!({}), MOST - 1) })));
+    refused(&mut world, Command::Task(TaskCommand::Create { spec: of(json!([]), MOST) }));
 }
 
 /// Every text that the journal and the topics hold can be read again, and gives the same state: a task at the bound that
@@ -111,23 +113,24 @@ fn the_deepest_branch_counts() {
 fn what_is_at_the_bound_can_be_read_wherever_it_is_put() {
     let mut world = world();
     let repeated = TaskSpec { dispatch_times: 3, repeat: true, ..task(MOST) };
-    let id = created(world.ask(GROUP, Command::CreateTask { spec: repeated.clone() }));
+    let id = created(world.ask(GROUP, Command::Task(TaskCommand::Create { spec: repeated.clone() })));
     for (shard, to) in [(GROUP, "h"), (OTHER, "g")] {
         for redo in [false, true] {
-            let outcome = world.ask(shard, Command::Pull { user: user("ann") });
+            let outcome = world.ask(shard, Command::Task(TaskCommand::Pull { user: user("ann") }));
             let Outcome::Answered(Answer::Pulled(pulled)) = outcome else { panic!("{outcome:?}") };
             assert_eq!((pulled.task, pulled.redo, pulled.parameters.levels()), (id, redo, MOST));
             assert_eq!(pulled.parameters, repeated.parameters);
             if redo {
                 let (grant, result) = (pulled.grant, "ok".to_owned());
-                let complete = Command::CompleteTask { user: user("ann"), grant, result };
+                let complete = Command::Task(TaskCommand::Complete { user: user("ann"), grant, result });
                 let outcome = world.ask(shard, complete);
                 assert_eq!(outcome, Outcome::Answered(Answer::Completed { grant }));
             }
         }
-        let changed = world.ask(shard, Command::ChangeTask { task: id, spec: repeated.clone() });
+        let changed =
+            world.ask(shard, Command::Task(TaskCommand::Change { task: id, spec: repeated.clone() }));
         assert!(matches!(changed, Outcome::Answered(Answer::Task { .. })), "{changed:?}");
-        let moves = Command::MoveUser { user: user("ann"), to: group(to) };
+        let moves = Command::Catalogue(CatalogueCommand::MoveUser { user: user("ann"), to: group(to) });
         assert_eq!(world.ask(ShardId::CATALOGUE, moves), Outcome::Answered(Answer::Done));
     }
     // The kit has sent every command and message through its text. Here the whole journal is folded from its own.
@@ -167,35 +170,40 @@ fn parameters_of_jobs_and_batches_are_texts() {
         submission
     };
     let command = |name: &str, given: &Value| match name {
-        "submit_job" => submission(given),
-        "run_job" => json!({"job": one, "logical_time": time, "parameters": given}),
-        "rerun_batch" => {
+        "batch.submit_job" => submission(given),
+        "batch.run_job" => json!({"job": one, "logical_time": time, "parameters": given}),
+        "batch.rerun" => {
             let recorded = json!({"run": 1, "parameters": given});
             json!({"batch": 1, "job": one, "logical_time": time, "recorded": recorded})
         }
-        "define_job" => json!({"job": job(given), "parents": []}),
-        "apply_jobs" => json!({"jobs": [job(given)], "prune": [], "cancel": false}),
-        "stage_jobs" => json!({"apply": "a", "part": 0, "jobs": [job(given)]}),
-        "complete_task" => json!({"user": "ann", "grant": 1, "result": given["a"]}),
-        "define_template" => json!({"template": {"name": "t", "fields": {"a": {"type": given["a"]}}}}),
+        "job.define" => json!({"job": job(given), "parents": []}),
+        "job.apply" => json!({"jobs": [job(given)], "prune": [], "cancel": false}),
+        "job.stage" => json!({"apply": "a", "part": 0, "jobs": [job(given)]}),
+        "task.complete" => json!({"user": "ann", "grant": 1, "result": given["a"]}),
+        "catalogue.define_template" => {
+            json!({"template": {"name": "t", "fields": {"a": {"type": given["a"]}}}})
+        }
         other => unreachable!("{other}"),
     };
     let names = [
-        "submit_job",
-        "run_job",
-        "rerun_batch",
-        "define_job",
-        "apply_jobs",
-        "stage_jobs",
-        "complete_task",
-        "define_template",
+        "batch.submit_job",
+        "batch.run_job",
+        "batch.rerun",
+        "job.define",
+        "job.apply",
+        "job.stage",
+        "task.complete",
+        "catalogue.define_template",
     ];
     for name in names {
         let read = |given: Value| {
-            let record = json!({"shard": 1, "actor": {"app": "a"}, "command": {name: command(name, &given)}});
+            let (aggregate, variant) = name.split_once('.').unwrap();
+            let command = json!({aggregate: {variant: command(name, &given)}});
+            let record = json!({"shard": 1, "actor": {"app": "a"}, "command": command});
             serde_json::from_value::<CommandRecord>(record)
         };
-        let fine = if name == "define_template" { json!({"a": "object"}) } else { json!({"a": "text"}) };
+        let fine =
+            if name == "catalogue.define_template" { json!({"a": "object"}) } else { json!({"a": "text"}) };
         read(fine).unwrap_or_else(|error| panic!("{name}: {error}"));
         for levels in [1, 2, MOST, MOST + 1] {
             assert!(read(json!({"a": nested(levels)})).is_err(), "{name} takes {levels} levels");

@@ -7,7 +7,7 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
     AttemptResult, Command, Event, GroupSettings, JobEvent, Nonce, Outcome, Program, RunSpec, Token,
-    WorkMessage, WorkerId,
+    WorkMessage, WorkerCommand, WorkerId,
 };
 
 fn shell(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -49,7 +49,7 @@ fn label_is_wanted_of_the_worker() {
     worker.labels = vec!["gpu".to_owned(), "big".to_owned()];
     let registration = worker.registration();
     world.workers.push(worker);
-    world.say(Command::RegisterWorker(Box::new(registration)));
+    world.say(Command::Worker(WorkerCommand::Register(Box::new(registration))));
     assert!(world.told().contains("b1 assigned t1 attempt 1 to w\n"));
 }
 
@@ -338,7 +338,7 @@ fn user_code_decides() {
         let worker = world.worker("w", 1, Script::Run);
         world.batch(ids[0], None);
         let token = world.played(&worker).last_token();
-        let report = |code: &i32| Command::ReportUserCode { token, code: *code };
+        let report = |code: &i32| Command::Worker(WorkerCommand::ReportUserCode { token, code: *code });
         let answers: Vec<Outcome> = codes.iter().map(|code| world.ask(GROUP, report(code))).collect();
         world.events();
         end(&mut world, &worker, token, result);
@@ -365,10 +365,12 @@ fn codes_that_count_for_nothing_are_refused() {
     let worker = world.worker("w", 1, Script::Run);
     world.batch(ids[0], None);
     let token = world.played(&worker).last_token();
-    let refused = rejection(&world.ask(GROUP, Command::ReportUserCode { token, code: 0 }));
+    let refused =
+        rejection(&world.ask(GROUP, Command::Worker(WorkerCommand::ReportUserCode { token, code: 0 })));
     assert!(refused.contains("success_check is not user_code"), "{refused}");
     end(&mut world, &worker, token, AttemptResult::Success);
-    let refused = rejection(&world.ask(GROUP, Command::ReportUserCode { token, code: 0 }));
+    let refused =
+        rejection(&world.ask(GROUP, Command::Worker(WorkerCommand::ReportUserCode { token, code: 0 })));
     assert!(refused.starts_with("stale_token"), "{refused}");
 }
 
@@ -422,14 +424,17 @@ fn unready_worker_gets_no_work() {
     let worker = world.worker("w", 1, Script::Succeed);
     world.events();
     let beat = |world: &mut World, unready: Option<&str>| {
-        let Command::Heartbeat(mut heartbeat) = world.played(&worker).heartbeat() else { unreachable!() };
+        let Command::Worker(WorkerCommand::Heartbeat(mut heartbeat)) = world.played(&worker).heartbeat()
+        else {
+            unreachable!()
+        };
         heartbeat.unready = unready.map(str::to_owned);
-        world.say(Command::Heartbeat(heartbeat));
+        world.say(Command::Worker(WorkerCommand::Heartbeat(heartbeat)));
     };
     beat(&mut world, Some("its disk is full"));
     // That it registers again in the same life is no news of its disk.
     let again = world.played(&worker).registration();
-    world.say(Command::RegisterWorker(Box::new(again)));
+    world.say(Command::Worker(WorkerCommand::Register(Box::new(again))));
     beat(&mut world, Some("its disk is full"));
     let batch = world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     let why = world.why(batch);
@@ -466,7 +471,8 @@ fn granted_attempt_is_given_back_while_nothing_of_it_runs() {
     // Said before the worker asked, and late: it may have begun on the grant of its later question.
     for nonce in [None, Some(Nonce::new("an earlier question"))] {
         let (worker, reason) = (worker.clone(), "no room".to_owned());
-        let outcome = world.ask(GROUP, Command::RejectAssignment { token, worker, nonce, reason });
+        let outcome = world
+            .ask(GROUP, Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce, reason }));
         expect!["stale_token: token 4097 is not live for this worker: it was granted to another question"]
             .assert_eq(&rejection(&outcome));
     }

@@ -4,9 +4,10 @@ use crate::kit::{GROUP, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    BatchEvent, BatchId, Command, DataPath, Event, ExternalDependencyId, GroupSettings, Incarnation, JobSpec,
-    LiveAnswer, LiveQuery, Outcome, PathAnswer, ProbeReport, QualityQuestion, ShardId, ThirdPartyReport,
-    Token, Waiver, WantedExternalDependency, WorkMessage, WorkerId,
+    BatchCommand, BatchEvent, BatchId, CatalogueCommand, Command, DataPath, Event, ExternalDependencyId,
+    GroupSettings, Incarnation, JobSpec, LiveAnswer, LiveQuery, ObservationCommand, Outcome, PathAnswer,
+    ProbeReport, QualityQuestion, ShardId, ThirdPartyReport, Token, Waiver, WantedExternalDependency,
+    WorkMessage, WorkerCommand, WorkerId,
 };
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
@@ -20,7 +21,7 @@ fn answer(number: u64, generation: u64, exists: bool) -> PathAnswer {
 }
 
 fn found(world: &mut World, answers: Vec<PathAnswer>) {
-    world.send(GROUP, Command::ReportPaths { answers });
+    world.send(GROUP, Command::Observation(ObservationCommand::ReportPaths { answers }));
     world.run();
 }
 
@@ -38,11 +39,14 @@ fn reading(name: &str, path: &str) -> JobSpec {
 
 fn report(world: &mut World, code: &str, time: &str, ready: bool) -> Outcome {
     let report = ThirdPartyReport { code: code.into(), logical_time: at(time), ready };
-    world.ask(ShardId::CATALOGUE, Command::ReportThirdParty(report))
+    world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportThirdParty(report)))
 }
 
 fn waive(world: &mut World, batch: BatchId, what: Waiver, reason: &str) -> Outcome {
-    world.ask(GROUP, Command::OverrideDependency { batch, what, reason: reason.to_owned() })
+    world.ask(
+        GROUP,
+        Command::Batch(BatchCommand::OverrideDependency { batch, what, reason: reason.to_owned() }),
+    )
 }
 
 /// DEP-1: two jobs wait for one path; it is told once, wanted once, and one event releases both. When nobody waits
@@ -114,11 +118,11 @@ fn recheck_withdraws_for_every_waiter() {
     );
     world.events();
     let external_dependencies = vec![external_dependency(1)];
-    world.say(Command::RecheckFailed {
+    world.say(Command::Observation(ObservationCommand::RecheckFailed {
         token,
         worker: worker.clone(),
         external_dependencies: external_dependencies.clone(),
-    });
+    }));
     expect![[r#"
         h1 withdrawn by w, generation 2
         b1 returned t1: Rejected("1 not there before start, path /d with _SUCCESS")
@@ -129,7 +133,10 @@ fn recheck_withdraws_for_every_waiter() {
     }
     found(&mut world, vec![answer(1, 1, true)]);
     assert_eq!(world.told(), "", "an answer to a question from before");
-    let again = world.ask(GROUP, Command::RecheckFailed { token, worker, external_dependencies });
+    let again = world.ask(
+        GROUP,
+        Command::Observation(ObservationCommand::RecheckFailed { token, worker, external_dependencies }),
+    );
     assert!(rejection(&again).starts_with("stale_token"), "{again:?}");
     found(&mut world, vec![answer(1, 2, true)]);
     assert_eq!(world.told(), "h1 satisfied, generation 2\nb1 assigned t2 attempt 1 to w\n");
@@ -146,11 +153,11 @@ fn no_start_is_granted_once_a_external_dependency_was_withdrawn() {
     let second = world.batch(ids[1], Some(TEN));
     found(&mut world, vec![answer(1, 1, true)]);
     let external_dependencies = vec![external_dependency(1)];
-    world.say(Command::RecheckFailed {
+    world.say(Command::Observation(ObservationCommand::RecheckFailed {
         token: Token::mint(1, GROUP),
         worker: worker.clone(),
         external_dependencies,
-    });
+    }));
     world.events();
     let request = tidemill_model::StartRequest {
         token: Token::mint(2, GROUP),
@@ -158,7 +165,7 @@ fn no_start_is_granted_once_a_external_dependency_was_withdrawn() {
         incarnation: world.played(&worker).incarnation.clone(),
         nonce: tidemill_model::Nonce::new("n"),
     };
-    world.say(Command::RequestStart(request));
+    world.say(Command::Worker(WorkerCommand::RequestStart(request)));
     assert_eq!(world.told(), "b2 returned t2: Rejected(\"something that it waits for was withdrawn\")\n");
     assert_eq!(world.why_kinds(second), ["path"]);
 }
@@ -176,7 +183,11 @@ fn a_retry_waits_for_what_was_withdrawn_meanwhile() {
     let silent = world.worker("v", 1, Script::Silent);
     world.batch(ids[2], Some(TEN));
     let (token, external_dependencies) = (Token::mint(2, GROUP), vec![external_dependency(1)]);
-    world.say(Command::RecheckFailed { token, worker: silent, external_dependencies });
+    world.say(Command::Observation(ObservationCommand::RecheckFailed {
+        token,
+        worker: silent,
+        external_dependencies,
+    }));
     world.events();
     world.pass_minutes(1);
     assert_eq!(world.told(), "b1 retry due\n");
@@ -267,12 +278,12 @@ fn check_now_nudges_probers() {
     let nudges = |world: &World| {
         wanted(world).iter().map(|external_dependency| external_dependency.nudge).collect::<Vec<_>>()
     };
-    world.ask(GROUP, Command::ProbeNow { batch: Some(batch) });
+    world.ask(GROUP, Command::Observation(ObservationCommand::ProbeNow { batch: Some(batch) }));
     assert_eq!(nudges(&world), [1, 0]);
-    world.ask(ShardId::CATALOGUE, Command::ProbeNow { batch: None });
+    world.ask(ShardId::CATALOGUE, Command::Observation(ObservationCommand::ProbeNow { batch: None }));
     assert_eq!(nudges(&world), [2, 2]);
     found(&mut world, vec![answer(1, 1, true)]);
-    let refused = world.ask(GROUP, Command::ProbeNow { batch: Some(batch) });
+    let refused = world.ask(GROUP, Command::Observation(ObservationCommand::ProbeNow { batch: Some(batch) }));
     assert!(rejection(&refused).starts_with("not_waited_for"), "{}", rejection(&refused));
 }
 
@@ -287,7 +298,7 @@ fn late_checks_raise_one_alarm_per_cause_and_severity() {
             late_ms: late_s * 1_000,
             failure: failure.to_owned(),
         };
-        world.ask(ShardId::CATALOGUE, Command::ReportProbes(report));
+        world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportProbes(report)));
         let told = world.told();
         world.pass_minutes(1);
         told
@@ -322,11 +333,12 @@ fn asks(world: &World) -> Vec<QualityQuestion> {
 }
 
 fn take(world: &mut World, batch: BatchId, number: u32, by: &str) -> Outcome {
-    world.ask(GROUP, Command::SendQuality { batch, number, by: Incarnation::new(by) })
+    world.ask(GROUP, Command::Batch(BatchCommand::SendQuality { batch, number, by: Incarnation::new(by) }))
 }
 
 fn allow(world: &mut World, batch: BatchId, allowed: bool, reason: &str) -> Outcome {
-    world.ask(GROUP, Command::AnswerQuality { batch, allowed, reason: reason.to_owned() })
+    world
+        .ask(GROUP, Command::Batch(BatchCommand::AnswerQuality { batch, allowed, reason: reason.to_owned() }))
 }
 
 /// DQ-1: the quality service is asked when all else is met, by one asker only, and nothing waits for the answer.
@@ -432,6 +444,9 @@ fn output_paths_are_resolved_at_generation() {
     assert_eq!(outputs(&mut world), ["/lake/20260630", "/b/1 _SUCCESS", "/x/20260630"]);
     let parameters = [("lake".to_owned(), "x".to_owned())].into();
     let logical_time = Some(at(TEN));
-    world.ask(GROUP, Command::RunJob { job: ids[0], logical_time, parameters, concurrent: false });
+    world.ask(
+        GROUP,
+        Command::Batch(BatchCommand::RunJob { job: ids[0], logical_time, parameters, concurrent: false }),
+    );
     assert_eq!(outputs(&mut world), ["/x/20260630", "/b/2 _SUCCESS"]);
 }

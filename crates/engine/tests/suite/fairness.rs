@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::kit::{GROUP, Script, World, job};
 use serde_json::{Value, json};
 use tidemill_model::{
-    AttemptResult, BatchEvent, BatchId, Command, Event, JobId, PoolSpec, Priority, ShardId, Submission,
-    Timestamp,
+    AttemptResult, BatchCommand, BatchEvent, BatchId, CatalogueCommand, Command, Event, JobId, PoolSpec,
+    Priority, ShardId, Submission, Timestamp,
 };
 
 const SLOTS: u32 = 4;
@@ -47,7 +47,7 @@ impl Watch {
         for _ in 0..count {
             let submission = World::submission("once", &[]);
             let submission = Submission { owner: owner.to_owned(), priority, ..submission };
-            self.world.send(GROUP, Command::SubmitJob(Box::new(submission)));
+            self.world.send(GROUP, Command::Batch(BatchCommand::SubmitJob(Box::new(submission))));
         }
         self.world.run();
         self.look()
@@ -66,7 +66,12 @@ impl Watch {
                 Some(crate::kit::at("2026-07-01T00:00:00.000Z") + jiff::SignedDuration::from_secs(second));
             self.world.send(
                 GROUP,
-                Command::RunJob { job, logical_time, parameters: BTreeMap::new(), concurrent: true },
+                Command::Batch(BatchCommand::RunJob {
+                    job,
+                    logical_time,
+                    parameters: BTreeMap::new(),
+                    concurrent: true,
+                }),
             );
         }
         self.world.run();
@@ -179,7 +184,10 @@ fn turns_are_shared_whatever_batches_need() {
     for (what, of_ann, of_bob) in needs {
         let mut watch = Watch::new(10, Script::Run);
         for name in ["p", "q"] {
-            watch.world.ask(ShardId::CATALOGUE, Command::DefinePool { pool: Box::new(pool(name)) });
+            watch.world.ask(
+                ShardId::CATALOGUE,
+                Command::Catalogue(CatalogueCommand::DefinePool { pool: Box::new(pool(name)) }),
+            );
         }
         let of = |owner: &str, more: Value| {
             let mut more = more;

@@ -5,8 +5,8 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_engine::FaultInjection;
 use tidemill_model::{
-    AlarmEvent, AlarmKind, Answer, BatchEvent, CalendarSpec, Command, Event, Fire, JobEvent, Outcome,
-    ReplicationEvent, ScheduleEvent, Severity, ShardId,
+    AlarmEvent, AlarmKind, Answer, BatchEvent, CalendarSpec, CatalogueCommand, Command, Event, Fire,
+    JobCommand, JobEvent, Outcome, ReplicationEvent, ScheduleEvent, Severity, ShardId,
 };
 
 fn daily(hour: u32) -> Value {
@@ -15,12 +15,12 @@ fn daily(hour: u32) -> Value {
 
 fn define_calendar(world: &mut World, spec: Value) -> Outcome {
     let calendar = Box::new(CalendarSpec::from_value(spec).unwrap());
-    world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar })
+    world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DefineCalendar { calendar }))
 }
 
 fn delete_calendar(world: &mut World, name: &str) -> Outcome {
     let name = name.try_into().unwrap();
-    world.ask(ShardId::CATALOGUE, Command::DeleteCalendar { name })
+    world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DeleteCalendar { name }))
 }
 
 /// Everything until then, hour by hour, so that nothing is missed.
@@ -539,8 +539,8 @@ fn failing_generation_is_retried_and_told() {
             events.iter().filter(|event| matches!(event, Event::Batch(BatchEvent::Generated { .. }))).count();
         assert_eq!(generated, 1, "the other job's batch is made in time");
         world.partition = world.partition.clone().fault_injected(FaultInjection::default());
-        world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: false });
-        world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: true });
+        world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: ids[0], enabled: false }));
+        world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: ids[0], enabled: true }));
         world.until("2026-07-01T12:01:00.000Z");
         assert!(world.told().contains("generated bad 2026-07-01 12:00"));
         assert_eq!(world.folded(), world.partition);

@@ -5,8 +5,9 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Answer, BatchEvent, BatchId, Command, Event, GroupSettings, JobId, LiveAnswer, LiveQuery, Outcome,
-    PartitionEvent, ReplicationEvent, ShardId, SubscriptionEvent,
+    Answer, BatchCommand, BatchEvent, BatchId, CatalogueCommand, Command, Event, GroupSettings, JobCommand,
+    JobId, LiveAnswer, LiveQuery, Outcome, PartitionEvent, ReplicationEvent, ShardCommand, ShardId,
+    SubscriptionEvent,
 };
 
 /// The shard of the children's group.
@@ -50,16 +51,25 @@ fn why(world: &World, batch: BatchId) -> Vec<String> {
 
 fn run_in_other(world: &mut World, job: JobId, time: &str) -> BatchId {
     let parameters = std::collections::BTreeMap::new();
-    match world
-        .ask(OTHER, Command::RunJob { job, logical_time: Some(at(time)), parameters, concurrent: true })
-    {
+    match world.ask(
+        OTHER,
+        Command::Batch(BatchCommand::RunJob {
+            job,
+            logical_time: Some(at(time)),
+            parameters,
+            concurrent: true,
+        }),
+    ) {
         Outcome::Answered(Answer::Generated { batch, .. }) => batch,
         other => panic!("{other:?}"),
     }
 }
 
 fn rerun(world: &mut World, shard: ShardId, batch: BatchId, job: JobId, time: &str) -> BatchId {
-    match world.ask(shard, Command::RerunBatch { batch, job, logical_time: at(time), recorded: None }) {
+    match world.ask(
+        shard,
+        Command::Batch(BatchCommand::Rerun { batch, job, logical_time: at(time), recorded: None }),
+    ) {
         Outcome::Answered(Answer::Generated { batch, .. }) => batch,
         other => panic!("{other:?}"),
     }
@@ -91,7 +101,7 @@ fn calendars_of_parents_in_other_groups_are_kept_to() {
     world.define_group("h", GroupSettings::default());
     let define = |world: &mut World, spec: Value| {
         let calendar = Box::new(tidemill_model::CalendarSpec::from_value(spec).unwrap());
-        world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar });
+        world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DefineCalendar { calendar }));
     };
     define(&mut world, json!({"name": "week"}));
     let daily = json!({"type": "anchor", "schedule": every("day"), "calendar": {"name": "week"}});
@@ -245,7 +255,10 @@ fn a_rerun_of_the_parent_takes_an_assigned_child_back_and_lets_a_running_one_run
         let first = run_in_other(&mut world, ids[0], "2026-07-01T10:00:00.000Z");
         world.events();
         let logical_time = at("2026-07-01T10:00:00.000Z");
-        world.send(OTHER, Command::RerunBatch { batch: first, job: ids[0], logical_time, recorded: None });
+        world.send(
+            OTHER,
+            Command::Batch(BatchCommand::Rerun { batch: first, job: ids[0], logical_time, recorded: None }),
+        );
         // One command at a time, so that nothing is overtaken by the end of the rerun.
         while world.step(1) {}
         check(&mut world, expected);
@@ -385,7 +398,10 @@ fn what_an_absent_shard_is_not_told_stays_bounded() {
         world.pass_minutes(60);
     }
     let of_group = |effect: &&Effect| {
-        matches!(effect, Effect::Send { command: Command::Deliver { from: GROUP, .. }, .. })
+        matches!(
+            effect,
+            Effect::Send { command: Command::Shard(ShardCommand::Deliver { from: GROUP, .. }), .. }
+        )
     };
     assert_eq!(world.held.as_ref().unwrap().iter().filter(of_group).count(), 256);
     world.events();
@@ -418,7 +434,7 @@ fn what_is_not_asked_yet_is_forgotten_when_nobody_waits() {
     for n in 0..300 {
         let batch = run_in_other(&mut world, ids[1], &hour(n).to_string());
         if n >= 280 {
-            world.ask(OTHER, Command::KillBatch { batch, reason: String::new() });
+            world.ask(OTHER, Command::Batch(BatchCommand::Kill { batch, reason: String::new() }));
         }
     }
     world.events();
@@ -438,14 +454,18 @@ fn a_parent_is_kept_as_long_as_another_group_waits_for_it() {
     let mut world = two_groups();
     let ids = world.define(vec![job("p", json!({})), child("c", "g/p", json!("same"), json!({}))]);
     let batch = run_in_other(&mut world, ids[1], "2026-07-01T10:00:00.000Z");
-    let refused = world
-        .ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false });
+    let refused = world.ask(
+        ShardId::CATALOGUE,
+        Command::Job(JobCommand::Delete { job: ids[0], cancel: false, orphan_children: false }),
+    );
     expect!["job_in_use: job g/p cannot be deleted: it is a parent of h/c; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does"]
         .assert_eq(&crate::kit::rejection(&refused));
     world.define(vec![job("c", json!({"group": "h", "type": "anchor"}))]);
     world.events();
-    let deleted = world
-        .ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false });
+    let deleted = world.ask(
+        ShardId::CATALOGUE,
+        Command::Job(JobCommand::Delete { job: ids[0], cancel: false, orphan_children: false }),
+    );
     assert!(matches!(deleted, Outcome::Answered(_)), "{deleted:?}");
     check(
         &mut world,
@@ -459,7 +479,7 @@ fn a_parent_is_kept_as_long_as_another_group_waits_for_it() {
     );
     expect!["waits for g/p of 2026-07-01T10:00:00.000Z: its group last said that it has no batch yet"]
         .assert_eq(&why(&world, batch).join("\n"));
-    world.ask(OTHER, Command::KillBatch { batch, reason: String::new() });
+    world.ask(OTHER, Command::Batch(BatchCommand::Kill { batch, reason: String::new() }));
     check(
         &mut world,
         expect![[r#"
@@ -563,16 +583,19 @@ fn edges_that_turn_round_through_an_unchanged_job_are_told_as_they_then_are() {
     };
     let staged = |world: &mut World| {
         let apply = tidemill_model::RequestId::new("staged");
-        world.ask(ShardId::CATALOGUE, Command::StageJobs { apply: apply.clone(), part: 0, jobs: turned() });
+        world.ask(
+            ShardId::CATALOGUE,
+            Command::Job(JobCommand::Stage { apply: apply.clone(), part: 0, jobs: turned() }),
+        );
         let prune = Vec::new();
-        let commit = Command::CommitApply {
+        let commit = Command::Job(JobCommand::Commit {
             apply,
             parts: 1,
             prune,
             cancel: false,
             orphan_children: false,
             if_revision: None,
-        };
+        });
         world.ask(ShardId::CATALOGUE, commit);
     };
     for carry_out in [&apply as &dyn Fn(&mut World), &staged] {

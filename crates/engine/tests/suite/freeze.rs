@@ -3,17 +3,25 @@
 use crate::kit::{GROUP, Script, World, at, every, group, job, rejection};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_model::{BatchId, Command, GroupSettings, JobId, Outcome, ShardId, Timestamp};
+use tidemill_model::{
+    BatchId, CatalogueCommand, Command, GroupSettings, JobId, Outcome, ShardId, Timestamp, WorkerCommand,
+};
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn freeze(world: &mut World, of: Option<&str>, latest: Option<&str>) -> Outcome {
     let (group, latest) = (of.map(group), latest.map(at));
-    world.ask(ShardId::CATALOGUE, Command::Freeze { group, latest, reason: "moved".to_owned() })
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::Freeze { group, latest, reason: "moved".to_owned() }),
+    )
 }
 
 fn lift_freeze(world: &mut World, of: Option<&str>) -> Outcome {
-    world.ask(ShardId::CATALOGUE, Command::LiftFreeze { group: of.map(group), reason: String::new() })
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::LiftFreeze { group: of.map(group), reason: String::new() }),
+    )
 }
 
 /// One job, two ready batches without a worker: for 09:00 and 10:00.
@@ -102,7 +110,8 @@ fn everything_and_a_group_are_frozen_one_beside_the_other() {
 fn freeze_without_a_time_is_from_now_on() {
     let (mut world, _) = two();
     freeze(&mut world, None, None);
-    let empty = Command::Freeze { group: None, latest: None, reason: String::new() };
+    let empty =
+        Command::Catalogue(CatalogueCommand::Freeze { group: None, latest: None, reason: String::new() });
     let told = [
         world.told(),
         rejection(&freeze(&mut world, Some("nobody"), None)) + "\n",
@@ -142,7 +151,12 @@ fn what_was_assigned_before_the_freeze_may_start() {
     let (first, second) = (token(0), token(1));
     let request = world.played(&worker).request(first);
     world.say(request);
-    world.say(Command::RejectAssignment { token: second, worker, nonce: None, reason: "busy".to_owned() });
+    world.say(Command::Worker(WorkerCommand::RejectAssignment {
+        token: second,
+        worker,
+        nonce: None,
+        reason: "busy".to_owned(),
+    }));
     assert_eq!((world.why_kinds(one), world.why_kinds(two)), (vec![], vec!["frozen".to_owned()]));
 }
 

@@ -4,7 +4,8 @@ use crate::kit::{GROUP, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    Answer, BatchEvent, BatchId, Command, Event, Outcome, PartitionEvent, ScheduleEvent, ShardId, SkipReason,
+    Answer, BatchCommand, BatchEvent, BatchId, Command, Event, JobCommand, Outcome, PartitionEvent,
+    ScheduleEvent, ShardId, SkipReason,
 };
 
 fn generated(world: &mut World) -> usize {
@@ -152,7 +153,7 @@ fn at_most_a_thousand_missed_fires_make_batches() {
 fn disabled_spans_are_not_missed() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"schedule": every("hour")}))]);
-    let switch = |enabled| Command::SwitchJob { job: ids[0], enabled };
+    let switch = |enabled| Command::Job(JobCommand::Switch { job: ids[0], enabled });
     world.ask(ShardId::CATALOGUE, switch(false));
     world.until("2026-07-01T15:10:00.000Z");
     world.ask(ShardId::CATALOGUE, switch(true));
@@ -222,7 +223,12 @@ fn a_manual_run_is_refused_beside_any_unfinished_batch_unless_concurrent() {
     let ids = world.define(vec![job("a", json!({})), job("b", json!({}))]);
     let run = |world: &mut World, time: &str, concurrent| {
         let (job, logical_time) = (ids[0], Some(crate::kit::at(time)));
-        let command = Command::RunJob { job, logical_time, parameters: Default::default(), concurrent };
+        let command = Command::Batch(BatchCommand::RunJob {
+            job,
+            logical_time,
+            parameters: Default::default(),
+            concurrent,
+        });
         rejection(&world.ask(GROUP, command))
     };
     let first = world.batch(ids[0], Some(NINE));
@@ -265,7 +271,7 @@ fn a_disabled_job_is_run_by_hand_and_rerun_while_its_other_batches_wait() {
     for hour in ["2026-07-01T08:00:00.000Z", "2026-07-01T09:00:00.000Z"] {
         world.batch(ids[0], Some(hour));
     }
-    world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[1], enabled: false });
+    world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: ids[1], enabled: false }));
     world.events();
     let of_disabled = |outcome: Outcome| match outcome {
         Outcome::Answered(Answer::Generated { batch, disabled: true }) => batch,
@@ -298,7 +304,7 @@ fn a_disabled_job_is_run_by_hand_and_rerun_while_its_other_batches_wait() {
     "#]]
     .assert_eq(&world.told());
     assert_eq!(world.unfinished(), 2);
-    world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[1], enabled: true });
+    world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: ids[1], enabled: true }));
     assert_eq!(world.unfinished(), 0);
     assert_eq!(world.partition, world.folded());
 }
@@ -404,7 +410,12 @@ fn a_child_run_by_hand_spends_its_trigger() {
     let logical_time = Some(crate::kit::at("2026-07-01T11:00:00.000Z"));
     world.send(
         GROUP,
-        Command::RunJob { job: last, logical_time, parameters: Default::default(), concurrent: true },
+        Command::Batch(BatchCommand::RunJob {
+            job: last,
+            logical_time,
+            parameters: Default::default(),
+            concurrent: true,
+        }),
     );
     world.run();
     assert_eq!(generated(&mut world), 1);
@@ -481,7 +492,10 @@ fn a_deleted_jobs_batches_are_seen_through() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({}))]);
     world.held = Some(Vec::new());
-    world.send(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false });
+    world.send(
+        ShardId::CATALOGUE,
+        Command::Job(JobCommand::Delete { job: ids[0], cancel: false, orphan_children: false }),
+    );
     world.run();
     let deliver_held = |world: &mut World| {
         for effect in world.held.replace(Vec::new()).unwrap() {

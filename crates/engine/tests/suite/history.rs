@@ -8,9 +8,10 @@ use jiff::SignedDuration;
 use serde_json::json;
 use tidemill_engine::FaultInjection;
 use tidemill_model::{
-    Answer, AttemptOutcome, AttemptResult, BatchEvent, BatchId, Cascade, Command, Event, GroupSettings,
-    JobId, JobSpec, Outcome, OverriddenResult, PartitionEvent, RecordedBatch, RerunDefinition, RerunEvent,
-    RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId, Timestamp,
+    Answer, AttemptOutcome, AttemptResult, BatchCommand, BatchEvent, BatchId, Cascade, Command, Event,
+    GroupSettings, JobId, JobSpec, Outcome, OverriddenResult, PartitionEvent, RecordedBatch, RerunCommand,
+    RerunDefinition, RerunEvent, RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId, Timestamp,
+    WorkerCommand,
 };
 
 type Texts = BTreeMap<String, String>;
@@ -34,7 +35,10 @@ fn texts(text: &str) -> Texts {
 }
 
 fn run(world: &mut World, job: JobId, time: Timestamp, parameters: Texts) -> BatchId {
-    match world.ask(GROUP, Command::RunJob { job, logical_time: Some(time), parameters, concurrent: true }) {
+    match world.ask(
+        GROUP,
+        Command::Batch(BatchCommand::RunJob { job, logical_time: Some(time), parameters, concurrent: true }),
+    ) {
         Outcome::Answered(Answer::Generated { batch, .. }) => batch,
         other => panic!("{}", rejection(&other)),
     }
@@ -48,7 +52,7 @@ fn rerun(
     known: Option<(u32, Texts)>,
 ) -> Outcome {
     let recorded = known.map(|(run, parameters)| Box::new(RecordedBatch { run, parameters }));
-    world.ask(GROUP, Command::RerunBatch { batch, job, logical_time: time, recorded })
+    world.ask(GROUP, Command::Batch(BatchCommand::Rerun { batch, job, logical_time: time, recorded }))
 }
 
 fn mark(
@@ -59,7 +63,10 @@ fn mark(
     run: Option<u32>,
 ) -> Outcome {
     let reason = "as seen".to_owned();
-    world.ask(GROUP, Command::OverrideBatchResult { batch, job, logical_time, result, reason, run })
+    world.ask(
+        GROUP,
+        Command::Batch(BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run }),
+    )
 }
 
 fn plan(world: &mut World, job: JobId, times: (Timestamp, Timestamp), definition: RerunDefinition) {
@@ -75,7 +82,7 @@ fn plan(world: &mut World, job: JobId, times: (Timestamp, Timestamp), definition
         reason: "late data".to_owned(),
         approve: true,
     };
-    let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(request)));
+    let outcome = world.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(request))));
     assert!(matches!(outcome, Outcome::Answered(_)), "{}", rejection(&outcome));
 }
 
@@ -283,7 +290,12 @@ fn values_of_evicted_parents_are_known() {
         world.say(request);
         let values = Texts::from([("rows".to_owned(), format!("{number:04000}"))]);
         let outcome = AttemptOutcome { values, ..AttemptOutcome::bare(AttemptResult::Success) };
-        world.say(Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None });
+        world.say(Command::Worker(WorkerCommand::ReportFinished {
+            token,
+            worker: worker.clone(),
+            outcome,
+            usage: None,
+        }));
     }
     let failures = |world: &mut World| -> Vec<String> {
         let events = world.events().into_iter();
@@ -300,7 +312,10 @@ fn values_of_evicted_parents_are_known() {
     for (number, kept) in [(0, false), (55, true)] {
         for (job, shard) in [(ids[1], GROUP), (ids[2], OTHER)] {
             let (logical_time, parameters) = (Some(day(number)), Texts::new());
-            world.ask(shard, Command::RunJob { job, logical_time, parameters, concurrent: true });
+            world.ask(
+                shard,
+                Command::Batch(BatchCommand::RunJob { job, logical_time, parameters, concurrent: true }),
+            );
             let token = world.played(&worker).last_token();
             let request = world.played(&worker).request(token);
             world.say(request);

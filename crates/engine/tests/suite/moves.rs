@@ -8,9 +8,9 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::{Effect, FaultInjection};
 use tidemill_model::{
-    Answer, BatchEvent, BatchId, Command, CommandRecord, Envelope, Event, GroupSettings, InstanceId,
-    JobEvent, JobId, LiveAnswer, LiveQuery, Outcome, OverriddenResult, RecordedBatch, RequestId,
-    RerunDefinition, RerunSpec, ShardId, Timestamp, TransferEvent,
+    Answer, BatchCommand, BatchEvent, BatchId, Command, CommandRecord, Envelope, Event, GroupSettings,
+    InstanceId, JobCommand, JobEvent, JobId, LiveAnswer, LiveQuery, Outcome, OverriddenResult, RecordedBatch,
+    RequestId, RerunCommand, RerunDefinition, RerunSpec, ShardCommand, ShardId, Timestamp, TransferEvent,
 };
 
 /// The shard of group h.
@@ -38,7 +38,7 @@ fn anchor(name: &str, more: Value) -> tidemill_model::JobSpec {
 }
 
 fn move_to(job: JobId, to: &str) -> Command {
-    Command::MoveJob { job, to: group(to) }
+    Command::Job(JobCommand::Move { job, to: group(to) })
 }
 
 fn moves(world: &mut World, job: JobId, to: &str) -> Outcome {
@@ -53,7 +53,7 @@ fn moved(world: &mut World, job: JobId, to: &str) {
 fn run(world: &mut World, shard: ShardId, job: JobId, time: &str, parameters: Value) -> Outcome {
     let parameters = serde_json::from_value(parameters).unwrap();
     let logical_time = Some(at(time));
-    world.ask(shard, Command::RunJob { job, logical_time, parameters, concurrent: true })
+    world.ask(shard, Command::Batch(BatchCommand::RunJob { job, logical_time, parameters, concurrent: true }))
 }
 
 fn batch(outcome: &Outcome) -> BatchId {
@@ -139,14 +139,16 @@ fn reruns_after_a_move_use_the_parameters_of_then() {
     world.pass_minutes(6 * 60);
     world.events();
     moved(&mut world, id, "h");
-    let rerun = |batch, run, day: Option<&str>| Command::RerunBatch {
-        batch,
-        job: id,
-        logical_time: at(NINE),
-        recorded: day.map(|day| {
-            let parameters = BTreeMap::from([("day".to_owned(), day.to_owned())]);
-            Box::new(RecordedBatch { run, parameters })
-        }),
+    let rerun = |batch, run, day: Option<&str>| {
+        Command::Batch(BatchCommand::Rerun {
+            batch,
+            job: id,
+            logical_time: at(NINE),
+            recorded: day.map(|day| {
+                let parameters = BTreeMap::from([("day".to_owned(), day.to_owned())]);
+                Box::new(RecordedBatch { run, parameters })
+            }),
+        })
     };
     batch(&world.ask(OTHER, rerun(old, 1, Some("1"))));
     let parameters = |world: &mut World| {
@@ -169,7 +171,7 @@ fn reruns_after_a_move_use_the_parameters_of_then() {
     for (definition, expected) in [(RerunDefinition::Today, 1), (RerunDefinition::Recorded, 0)] {
         moved(&mut world, id, "g");
         moved(&mut world, id, "h");
-        world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(rerun_spec(definition))));
+        world.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(rerun_spec(definition)))));
         world.pass_minutes(1);
         let made = parameters(&mut world).into_iter().filter(|(_, day)| day.is_some()).count();
         assert_eq!(made, expected, "{definition:?}");
@@ -319,7 +321,7 @@ fn move_is_refused_by_name() {
     world.define(vec![anchor("busy", json!({"group": "h"}))]);
     expect![[r#"invalid: group: "h": group h has a job busy already; rename one of them first"#]]
         .assert_eq(&rejection(&moves(&mut world, busy, "h")));
-    world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: triggered, enabled: false });
+    world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: triggered, enabled: false }));
     moved(&mut world, triggered, "h");
     assert_eq!(world.partition, world.folded());
 }
@@ -335,10 +337,10 @@ fn job_on_its_way_is_not_changed() {
     world.run();
     let name = "b".try_into().unwrap();
     let rerun_specs = [
-        Command::RenameJob { job: id, name },
-        Command::SwitchJob { job: id, enabled: false },
-        Command::DeleteJob { job: id, cancel: true, orphan_children: false },
-        Command::PlanRerun(Box::new(rerun_spec_of(id))),
+        Command::Job(JobCommand::Rename { job: id, name }),
+        Command::Job(JobCommand::Switch { job: id, enabled: false }),
+        Command::Job(JobCommand::Delete { job: id, cancel: true, orphan_children: false }),
+        Command::Rerun(RerunCommand::Plan(Box::new(rerun_spec_of(id)))),
         move_to(id, "i"),
     ];
     let refused = "job_moving: job g/a is being moved to group h; try again in a moment";
@@ -361,7 +363,7 @@ fn job_on_its_way_is_not_changed() {
     }
     world.run();
     let name = "b".try_into().unwrap();
-    let renamed = world.ask(ShardId::CATALOGUE, Command::RenameJob { job: id, name });
+    let renamed = world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Rename { job: id, name }));
     assert_eq!(renamed, Outcome::Answered(Answer::Done));
     world.define(vec![anchor("a", json!({})), anchor("a", json!({"group": "h"}))]);
     assert_eq!(world.partition, world.folded());
@@ -417,14 +419,14 @@ fn parents_and_children_of_a_moved_job_go_on() {
     for (parent, shard) in parents.iter().zip(1..) {
         let newest = world.partition.answer(ShardId(shard), &LiveQuery::NewestBatch { job: *parent });
         let LiveAnswer::NewestBatch { batch: Some(batch), .. } = newest else { panic!("{newest:?}") };
-        let command = Command::OverrideBatchResult {
+        let command = Command::Batch(BatchCommand::OverrideResult {
             batch,
             job: *parent,
             logical_time: at(TEN),
             result: OverriddenResult::Success,
             reason: "as seen".to_owned(),
             run: None,
-        };
+        });
         world.ask(ShardId(shard), command);
     }
     assert_eq!(unfinished(&world), [0, 0, 0], "it waited for all three");
@@ -455,7 +457,8 @@ fn watch_that_crosses_the_release_is_asked_again() {
     let third = ShardId(3);
     // What group i says to group g stays on its way.
     let to_g = |shard: ShardId, command: &Command| {
-        shard == GROUP && matches!(command, Command::Deliver { from, .. } if *from == third)
+        shard == GROUP
+            && matches!(command, Command::Shard(ShardCommand::Deliver { from, .. }) if *from == third)
     };
     let mut late = Vec::new();
     let go_on = |world: &mut World, late: &mut Vec<(ShardId, Command)>| loop {
@@ -493,14 +496,14 @@ fn watch_that_crosses_the_release_is_asked_again() {
     let unfinished = |world: &World| world.partition.group(third).unwrap().unfinished_batches();
     assert_eq!(unfinished(&world), 1);
     let made = batch(&run(&mut world, OTHER, id, LATER, json!({})));
-    let command = Command::OverrideBatchResult {
+    let command = Command::Batch(BatchCommand::OverrideResult {
         batch: made,
         job: id,
         logical_time: at(LATER),
         result: OverriddenResult::Success,
         reason: "as seen".to_owned(),
         run: None,
-    };
+    });
     world.ask(OTHER, command);
     assert_eq!(unfinished(&world), 0, "it has heard of the batch in the other group");
     moved(&mut world, id, "g");
@@ -523,7 +526,7 @@ fn parameters_beyond_the_bound_are_known_to_be_left_behind() {
     assert!(envelope < 256 * 1024, "{envelope}");
     let rerun = |n: i64| {
         let (batch, logical_time) = (BatchId::mint(1, GROUP), time(n).parse().unwrap());
-        Command::RerunBatch { batch, job: id, logical_time, recorded: None }
+        Command::Batch(BatchCommand::Rerun { batch, job: id, logical_time, recorded: None })
     };
     batch(&world.ask(OTHER, rerun(2)));
     let refused = rejection(&world.ask(OTHER, rerun(0)));
@@ -541,14 +544,14 @@ fn many_times_are_moved_as_they_were() {
         let made = batch(&run(&mut world, GROUP, id, &time(n).to_string(), json!({})));
         let result = if n % 17 == 5 { OverriddenResult::Failed } else { OverriddenResult::Success };
         let reason = "as seen".to_owned();
-        let command = Command::OverrideBatchResult {
+        let command = Command::Batch(BatchCommand::OverrideResult {
             batch: made,
             job: id,
             logical_time: time(n),
             result,
             reason,
             run: None,
-        };
+        });
         world.ask(GROUP, command);
     }
     world.events();

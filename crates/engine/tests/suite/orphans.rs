@@ -7,8 +7,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Answer, BatchId, Command, Event, GroupSettings, JobEvent, JobId, JobSpec, Outcome, RequestId, ShardId,
-    Waiver,
+    Answer, BatchCommand, BatchId, Command, Event, GroupSettings, JobCommand, JobEvent, JobId, JobSpec,
+    Outcome, RequestId, ShardCommand, ShardId, Waiver,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -37,13 +37,15 @@ fn child(of: &str, name: &str) -> JobSpec {
 }
 
 fn delete(world: &mut World, job: JobId) -> Outcome {
-    let command = Command::DeleteJob { job, cancel: false, orphan_children: true };
+    let command = Command::Job(JobCommand::Delete { job, cancel: false, orphan_children: true });
     world.ask(ShardId::CATALOGUE, command)
 }
 
 fn run(world: &mut World, shard: ShardId, job: JobId, time: &str) -> BatchId {
     let (logical_time, parameters) = (Some(at(time)), BTreeMap::new());
-    match world.ask(shard, Command::RunJob { job, logical_time, parameters, concurrent: true }) {
+    match world
+        .ask(shard, Command::Batch(BatchCommand::RunJob { job, logical_time, parameters, concurrent: true }))
+    {
         Outcome::Answered(Answer::Generated { batch, .. }) => batch,
         other => panic!("{}", rejection(&other)),
     }
@@ -109,7 +111,11 @@ fn batches_wait_for_a_deleted_parent_until_somebody_acts() {
     assert_eq!((unfinished(&world, GROUP), unfinished(&world, OTHER)), (2, 3));
     world.events();
     let what = Waiver::Parent { job: ids[0], logical_time: None };
-    let waive = Command::OverrideDependency { batch: waived, what, reason: "without it".to_owned() };
+    let waive = Command::Batch(BatchCommand::OverrideDependency {
+        batch: waived,
+        what,
+        reason: "without it".to_owned(),
+    });
     let outcome = world.ask(OTHER, waive);
     assert!(matches!(outcome, Outcome::Done | Outcome::Answered(_)), "{outcome:?}");
     assert_eq!(unfinished(&world, OTHER), 2);
@@ -152,13 +158,15 @@ fn nothing_runs_whoever_speaks_first() {
         let ids = world.define(vec![anchor("g", "p", json!({"schedule": every("hour")})), child("h", "d")]);
         run(&mut world, OTHER, ids[1], NEXT);
         world.held = Some(Vec::new());
-        let command = Command::DeleteJob { job: ids[0], cancel: true, orphan_children: true };
+        let command = Command::Job(JobCommand::Delete { job: ids[0], cancel: true, orphan_children: true });
         world.send(ShardId::CATALOGUE, command);
         world.run();
         for _ in 0..20 {
             let mut held = world.held.replace(Vec::new()).unwrap();
             let is_late = |effect: &Effect| {
-                let Effect::Send { shard, command: Command::Deliver { from, .. } } = effect else {
+                let Effect::Send { shard, command: Command::Shard(ShardCommand::Deliver { from, .. }) } =
+                    effect
+                else {
                     return false;
                 };
                 *shard == OTHER && (*from == ShardId::CATALOGUE) != catalogue_first
@@ -194,12 +202,13 @@ fn an_orphaned_job_may_be_renamed_moved_and_deleted() {
     let ids = world.define(vec![anchor("g", "p", json!({"schedule": every("hour")})), child("h", "d")]);
     assert!(matches!(delete(&mut world, ids[0]), Outcome::Answered(_)));
     let name = "renamed".try_into().unwrap();
-    let outcome = world.ask(ShardId::CATALOGUE, Command::RenameJob { job: ids[1], name });
+    let outcome = world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Rename { job: ids[1], name }));
     assert_eq!(outcome, Outcome::Answered(Answer::Done));
-    let switch = |enabled| Command::SwitchJob { job: ids[1], enabled };
+    let switch = |enabled| Command::Job(JobCommand::Switch { job: ids[1], enabled });
     world.ask(ShardId::CATALOGUE, switch(false));
     world.events();
-    let outcome = world.ask(ShardId::CATALOGUE, Command::MoveJob { job: ids[1], to: group("i") });
+    let outcome =
+        world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Move { job: ids[1], to: group("i") }));
     assert!(matches!(outcome, Outcome::Answered(Answer::Done)), "{}", rejection(&outcome));
     world.ask(ShardId::CATALOGUE, switch(true));
     expect![[r#"
@@ -221,8 +230,10 @@ fn an_orphaned_job_may_be_renamed_moved_and_deleted() {
     let back = world.apply(vec![anchor("i", "renamed", json!({}))]);
     assert!(matches!(back, Outcome::Answered(_)), "{}", rejection(&back));
     assert_eq!(unfinished(&world, THIRD), 0);
-    let deleted = world
-        .ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[1], cancel: false, orphan_children: false });
+    let deleted = world.ask(
+        ShardId::CATALOGUE,
+        Command::Job(JobCommand::Delete { job: ids[1], cancel: false, orphan_children: false }),
+    );
     assert!(matches!(deleted, Outcome::Answered(_)), "{}", rejection(&deleted));
     assert_eq!(world.partition, world.folded());
 }
@@ -243,7 +254,7 @@ fn a_crash_at_any_point_of_the_deletion_changes_nothing() {
             let since = world.journal.len();
             world.send(
                 ShardId::CATALOGUE,
-                Command::DeleteJob { job: ids[0], cancel: false, orphan_children: true },
+                Command::Job(JobCommand::Delete { job: ids[0], cancel: false, orphan_children: true }),
             );
             world.crash_on_the_way(since + crash_after, lost, twice);
             let what = format!("crash after {crash_after}, lost {lost}, twice {twice}");
@@ -272,31 +283,34 @@ fn pruned_parents_orphan_those_that_stay() {
         let prune = vec![group("g")];
         let refused = world.ask(
             ShardId::CATALOGUE,
-            Command::ApplyJobs {
+            Command::Job(JobCommand::Apply {
                 jobs: jobs.clone(),
                 prune: prune.clone(),
                 cancel: false,
                 orphan_children: false,
-            },
+            }),
         );
         assert!(rejection(&refused).contains("it is a parent of h/stays"), "{}", rejection(&refused));
         world.events();
         let outcome = if staged {
             let apply = RequestId::new("one");
-            world.ask(ShardId::CATALOGUE, Command::StageJobs { apply: apply.clone(), part: 0, jobs });
-            let commit = Command::CommitApply {
+            world.ask(
+                ShardId::CATALOGUE,
+                Command::Job(JobCommand::Stage { apply: apply.clone(), part: 0, jobs }),
+            );
+            let commit = Command::Job(JobCommand::Commit {
                 apply,
                 parts: 1,
                 prune,
                 cancel: false,
                 orphan_children: true,
                 if_revision: None,
-            };
+            });
             world.ask(ShardId::CATALOGUE, commit)
         } else {
             world.ask(
                 ShardId::CATALOGUE,
-                Command::ApplyJobs { jobs, prune, cancel: false, orphan_children: true },
+                Command::Job(JobCommand::Apply { jobs, prune, cancel: false, orphan_children: true }),
             )
         };
         assert!(matches!(outcome, Outcome::Answered(_)), "{}", rejection(&outcome));

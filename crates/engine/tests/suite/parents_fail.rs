@@ -4,9 +4,9 @@ use crate::kit::{GROUP, Script, World, at, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    Answer, AttemptResult, BatchEvent, BatchId, Cascade, Command, Event, GroupSettings, JobId, JobSpec,
-    LiveAnswer, LiveQuery, Outcome, OverriddenResult, PartitionEvent, RerunDefinition, RerunOnly, RerunOrder,
-    RerunScope, RerunSpec, ShardId, Waiver,
+    Answer, AttemptResult, BatchCommand, BatchEvent, BatchId, Cascade, Command, Event, GroupSettings, JobId,
+    JobSpec, LiveAnswer, LiveQuery, Outcome, OverriddenResult, PartitionEvent, RerunCommand, RerunDefinition,
+    RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId, Waiver,
 };
 
 /// The shard of another group, whose jobs no worker takes.
@@ -48,7 +48,10 @@ fn blocked(world: &World, nth: u64) -> Option<tidemill_model::Condition> {
 
 fn mark(world: &mut World, batch: BatchId, job: JobId, result: OverriddenResult) {
     let (logical_time, reason) = (at(TEN), "as seen".to_owned());
-    world.ask(GROUP, Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None });
+    world.ask(
+        GROUP,
+        Command::Batch(BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run: None }),
+    );
 }
 
 /// A parent that failed for good: its children wait, fail, are skipped, run, or run because of it.
@@ -176,7 +179,7 @@ fn a_failed_parent_blocks_its_subtree() {
     assert_eq!(blocked(&world, 2).unwrap().since, Some(at("2026-07-01T10:14:00.000Z")));
     let (what, reason) = (Waiver::All, "they do without".to_owned());
     let batch = BatchId::mint(2, GROUP);
-    world.ask(GROUP, Command::OverrideDependency { batch, what, reason });
+    world.ask(GROUP, Command::Batch(BatchCommand::OverrideDependency { batch, what, reason }));
     expect![[r#"
         b2 runs without q, unmet 0: they do without
         b2 unblocked
@@ -278,7 +281,7 @@ fn who_lets_it_run_without_a_parent_lets_it_run_without_a_failure() {
     let batch = BatchId::mint(2, GROUP);
     world.events();
     let (what, reason) = (Waiver::Parent { job: ids[1], logical_time: None }, "q hangs".to_owned());
-    world.ask(GROUP, Command::OverrideDependency { batch, what, reason });
+    world.ask(GROUP, Command::Batch(BatchCommand::OverrideDependency { batch, what, reason }));
     expect![[r#"
         b2 runs without q, unmet 0: q hangs
     "#]]
@@ -369,15 +372,29 @@ fn a_failure_that_left_the_history_is_heard_across_groups() {
         |n: i64| at("2026-06-01T00:00:00.000Z").checked_add(jiff::SignedDuration::from_hours(n)).unwrap();
     for n in 0..60 {
         let (job, parameters) = (ids[0], std::collections::BTreeMap::new());
-        let outcome = world
-            .ask(OTHER, Command::RunJob { job, logical_time: Some(hour(n)), parameters, concurrent: true });
+        let outcome = world.ask(
+            OTHER,
+            Command::Batch(BatchCommand::RunJob {
+                job,
+                logical_time: Some(hour(n)),
+                parameters,
+                concurrent: true,
+            }),
+        );
         let Outcome::Answered(Answer::Generated { batch, .. }) = outcome else { panic!("{outcome:?}") };
         if n == 2 {
             let (logical_time, reason) = (hour(2), "as seen".to_owned());
             let result = OverriddenResult::Failed;
             world.ask(
                 OTHER,
-                Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None },
+                Command::Batch(BatchCommand::OverrideResult {
+                    batch,
+                    job,
+                    logical_time,
+                    result,
+                    reason,
+                    run: None,
+                }),
             );
         }
     }
@@ -424,7 +441,7 @@ fn recorded_definition_says_what_a_rerun_waits_for() {
             reason: "again".to_owned(),
             approve: true,
         };
-        world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(request)));
+        world.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(request))));
         let generated = world.events().into_iter().find_map(|event| match event {
             Event::Batch(BatchEvent::Generated { version, dependencies, .. }) => {
                 Some((version, dependencies[0].met.len()))

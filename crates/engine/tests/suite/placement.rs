@@ -4,8 +4,8 @@ use crate::kit::{GROUP, Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    BatchEvent, BatchId, Command, Event, GroupSettings, Heartbeat, JobId, Measure, Priority, Reserved,
-    ShardId, Submission,
+    BatchCommand, BatchEvent, BatchId, Command, Event, GroupSettings, Heartbeat, JobCommand, JobId, Measure,
+    Priority, Reserved, ShardId, Submission, WorkerCommand,
 };
 
 fn of_priority(name: &str, priority: u8) -> Submission {
@@ -157,17 +157,17 @@ fn a_drained_worker_takes_nothing_new() {
     let mut world = World::new();
     let worker = world.worker("w", 4, Script::Run);
     world.submit(World::submission("first", &[]));
-    world.say(Command::DrainWorker { worker: worker.clone() });
+    world.say(Command::Worker(WorkerCommand::Drain { worker: worker.clone() }));
     let (_, batch) = world.submit(World::submission("second", &[]));
     assert_eq!(world.why_kinds(batch), ["drained"]);
-    world.say(Command::DrainWorker { worker: worker.clone() });
+    world.say(Command::Worker(WorkerCommand::Drain { worker: worker.clone() }));
     world.events();
     let again = world.played(&worker).restart();
     world.played(&worker).running.clear();
     world.say(again);
     assert_eq!(world.why_kinds(batch), ["drained"], "also after a restart");
     world.events();
-    world.say(Command::ResumeWorker { worker });
+    world.say(Command::Worker(WorkerCommand::Resume { worker }));
     expect![[r#"
         w resumed
         b2 assigned t2 attempt 1 to w
@@ -175,7 +175,10 @@ fn a_drained_worker_takes_nothing_new() {
         b2 started t2
     "#]]
     .assert_eq(&world.told());
-    let outcome = world.ask(GROUP, Command::DrainWorker { worker: tidemill_model::WorkerId::new("nobody") });
+    let outcome = world.ask(
+        GROUP,
+        Command::Worker(WorkerCommand::Drain { worker: tidemill_model::WorkerId::new("nobody") }),
+    );
     expect!["unknown: there is no worker nobody"].assert_eq(&rejection(&outcome));
 }
 
@@ -194,8 +197,14 @@ fn groups_take_turns() {
     });
     world.define(renamed.collect());
     let other = world.define(vec![job("other", json!({"type": "anchor", "group": "h"}))]);
-    let run =
-        |job| Command::RunJob { job, logical_time: None, parameters: Default::default(), concurrent: true };
+    let run = |job| {
+        Command::Batch(BatchCommand::RunJob {
+            job,
+            logical_time: None,
+            parameters: Default::default(),
+            concurrent: true,
+        })
+    };
     world.send(GROUP, run(top));
     world.send(ShardId(2), run(other[0]));
     world.step(usize::MAX);
@@ -209,7 +218,7 @@ fn groups_take_turns() {
 /// DSP-1: what waits or is ready of a disabled job is not assigned; enabled again, it goes on.
 #[test]
 fn batches_of_a_disabled_job_wait_until_it_is_enabled() {
-    let switch = |job, enabled| Command::SwitchJob { job, enabled };
+    let switch = |job, enabled| Command::Job(JobCommand::Switch { job, enabled });
     let mut world = World::new();
     let of_p = json!({"parents": ["p"], "max_concurrent": 2, "retries": 1, "retry_interval_s": 60});
     let ids = world.define(vec![
@@ -261,7 +270,13 @@ fn measured(world: &mut World, worker: &tidemill_model::WorkerId, measure: (u32,
     let (worker, incarnation) = (played.id.clone(), played.incarnation.clone());
     let (memory_total_mb, memory_free_mb, load_percent) = measure;
     let measure = Some(Measure { memory_total_mb, memory_free_mb, load_percent });
-    world.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 7, measure, unready: None }));
+    world.say(Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
+        worker,
+        incarnation,
+        number: 7,
+        measure,
+        unready: None,
+    })));
 }
 
 /// DSP-4: memory that a job needs is reserved while a batch of it is assigned or runs, and never more than there is.
@@ -280,7 +295,7 @@ fn memory_is_reserved_and_never_oversold() {
     assert_eq!(world.why_kinds(third), ["no_memory"]);
     world.events();
     let restarted = world.played(&worker).registration();
-    world.say(Command::RegisterWorker(Box::new(restarted)));
+    world.say(Command::Worker(WorkerCommand::Register(Box::new(restarted))));
     assert_eq!(running(&world), 2, "what is reserved stays so when it registers again");
     let token = world.played(&worker).running.pop_first().unwrap().0;
     let end = world.played(&worker).finished(token, tidemill_model::AttemptResult::Success);
@@ -301,7 +316,7 @@ fn a_batch_given_back_does_not_wait_for_a_worker_that_can_never_take_it() {
     let keeping = world.worker("keeping", 1, Script::Run);
     world.played(&keeping).reserved = Some(Reserved { slots: 1, priority: None });
     let registration = world.played(&keeping).registration();
-    world.say(Command::RegisterWorker(Box::new(registration)));
+    world.say(Command::Worker(WorkerCommand::Register(Box::new(registration))));
     measured(&mut world, &able, (4_000, 4_000, 10));
     measured(&mut world, &small, (1_000, 1_000, 10));
     measured(&mut world, &keeping, (4_000, 4_000, 10));
@@ -370,7 +385,7 @@ fn reserved_slots_are_kept_for_whom_they_are_for() {
     let kept = Reserved { slots: 2, priority: Some(Priority::try_from(1_i64).unwrap()) };
     world.played(&worker).reserved = Some(kept);
     let again = world.played(&worker).registration();
-    world.say(Command::RegisterWorker(Box::new(again)));
+    world.say(Command::Worker(WorkerCommand::Register(Box::new(again))));
     let common: Vec<BatchId> = (0..2).map(|_| world.submit(of_priority("common", 2)).1).collect();
     assert_eq!(running(&world), 1, "one of three slots is for anybody");
     let why = world.why(common[1]);
@@ -392,7 +407,7 @@ fn more_than_all_slots_cannot_be_kept() {
     let worker = world.worker("w", 3, Script::Run);
     world.played(&worker).reserved = Some(Reserved { slots: 4, priority: None });
     let again = world.played(&worker).registration();
-    let outcome = world.ask(GROUP, Command::RegisterWorker(Box::new(again)));
+    let outcome = world.ask(GROUP, Command::Worker(WorkerCommand::Register(Box::new(again))));
     expect![
         "bad_registration: worker w is not registered: it reserves 4 of its 3 slots for noop; 1 to all can be"
     ]

@@ -6,8 +6,8 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, BatchEvent, BatchId, Command, Event, GroupSettings, JobId, LiveAnswer, LiveQuery, Outcome,
-    PoolHolder, PoolSpec, Rate, ShardId,
+    AttemptResult, BatchCommand, BatchEvent, BatchId, CatalogueCommand, Command, Event, GroupSettings,
+    JobCommand, JobId, LiveAnswer, LiveQuery, Outcome, PoolHolder, PoolSpec, Rate, ShardId,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -22,11 +22,14 @@ fn rated(starts: u32, pool: PoolSpec) -> PoolSpec {
 }
 
 fn define(world: &mut World, pool: PoolSpec) -> Outcome {
-    world.ask(ShardId::CATALOGUE, Command::DefinePool { pool: Box::new(pool) })
+    world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DefinePool { pool: Box::new(pool) }))
 }
 
 fn remove(world: &mut World, name: &str) -> Outcome {
-    world.ask(ShardId::CATALOGUE, Command::DeletePool { name: name.try_into().unwrap() })
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::DeletePool { name: name.try_into().unwrap() }),
+    )
 }
 
 fn many(world: &mut World, shard: ShardId, job: JobId, count: u32) -> Vec<BatchId> {
@@ -35,7 +38,12 @@ fn many(world: &mut World, shard: ShardId, job: JobId, count: u32) -> Vec<BatchI
         let logical_time = Some(crate::kit::at(&format!("2026-07-01T00:{minute:02}:00.000Z")));
         world.send(
             shard,
-            Command::RunJob { job, logical_time, parameters: Default::default(), concurrent: true },
+            Command::Batch(BatchCommand::RunJob {
+                job,
+                logical_time,
+                parameters: Default::default(),
+                concurrent: true,
+            }),
         );
     }
     world.run();
@@ -409,7 +417,12 @@ impl Story {
                 );
                 world.send(
                     shard,
-                    Command::RunJob { job, logical_time, parameters: Default::default(), concurrent: true },
+                    Command::Batch(BatchCommand::RunJob {
+                        job,
+                        logical_time,
+                        parameters: Default::default(),
+                        concurrent: true,
+                    }),
                 );
             }
             Step::End(at) => {
@@ -417,18 +430,21 @@ impl Story {
             }
             Step::Kill(at) => {
                 if let Some((shard, batch)) = self.batches.get(at).copied() {
-                    world.send(shard, Command::KillBatch { batch, reason: String::new() });
+                    world.send(shard, Command::Batch(BatchCommand::Kill { batch, reason: String::new() }));
                 }
             }
             Step::Slots(slots) => {
                 let spec = Box::new(pool("all", slots.max(3), None));
-                world.send(ShardId::CATALOGUE, Command::DefinePool { pool: spec });
+                world.send(
+                    ShardId::CATALOGUE,
+                    Command::Catalogue(CatalogueCommand::DefinePool { pool: spec }),
+                );
             }
             Step::Delete(at) => {
                 let job = self.jobs[at].1;
                 world.send(
                     ShardId::CATALOGUE,
-                    Command::DeleteJob { job, cancel: true, orphan_children: false },
+                    Command::Job(JobCommand::Delete { job, cancel: true, orphan_children: false }),
                 );
             }
             Step::Restart(at) => {
@@ -487,7 +503,7 @@ proptest! {
         }
         story.take(Step::LetGo);
         for (_, job, _) in story.jobs.clone() {
-            story.world.send(ShardId::CATALOGUE, Command::DeleteJob { job, cancel: true, orphan_children: false });
+            story.world.send(ShardId::CATALOGUE, Command::Job(JobCommand::Delete { job, cancel: true, orphan_children: false }));
         }
         for _ in 0..20 {
             story.world.run();

@@ -10,8 +10,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_calendar::{Days, Timetable};
 use tidemill_model::{
-    Answer, BatchEvent, Calendar, CalendarSpec, Command, Envelope, Event, JobDefinition, JobEvent, Origin,
-    Outcome, ShardId, Timestamp,
+    Answer, BatchEvent, Calendar, CalendarSpec, CatalogueCommand, Command, Envelope, Event, JobDefinition,
+    JobEvent, Origin, Outcome, ShardId, Timestamp,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -136,8 +136,9 @@ fn follow(seed: u64) -> Option<usize> {
     let mut world = World::at(&start.to_string());
     let calendar = calendar(random, start);
     let spec = bounded(random, start);
-    let define =
-        Command::DefineCalendar { calendar: Box::new(CalendarSpec::from_value(calendar.clone()).unwrap()) };
+    let define = Command::Catalogue(CatalogueCommand::DefineCalendar {
+        calendar: Box::new(CalendarSpec::from_value(calendar.clone()).unwrap()),
+    });
     let defined = world.ask(ShardId::CATALOGUE, define);
     let Outcome::Answered(Answer::Calendar { version }) = defined else { return None };
     if !matches!(world.apply(vec![job("a", spec.clone())]), Outcome::Answered(_)) {

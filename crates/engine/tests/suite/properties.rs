@@ -9,9 +9,9 @@ use jiff::SignedDuration;
 use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
-    AttemptEvent, AttemptResult, BatchEvent, BatchId, Command, Envelope, Event, FinalCommandEvent,
-    JobDefinition, JobEvent, JobId, JobSpec, JobType, PartitionEvent, ReplicationEvent, ScheduleEvent,
-    ShardId, Timestamp, Token, WorkerEvent, WorkerId,
+    AttemptEvent, AttemptResult, BatchCommand, BatchEvent, BatchId, Command, Envelope, Event,
+    FinalCommandEvent, JobCommand, JobDefinition, JobEvent, JobId, JobSpec, JobType, PartitionEvent,
+    ReplicationEvent, ScheduleEvent, ShardId, Timestamp, Token, WorkerCommand, WorkerEvent, WorkerId,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..16;
@@ -404,24 +404,32 @@ impl Player {
     fn command_on_a_job(&mut self) {
         let job = *self.random.pick(&self.jobs).unwrap();
         let (shard, command) = match self.random.below(6) {
-            0 => (ShardId::CATALOGUE, Command::SwitchJob { job, enabled: false }),
-            1 => (ShardId::CATALOGUE, Command::SwitchJob { job, enabled: true }),
+            0 => (ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job, enabled: false })),
+            1 => (ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job, enabled: true })),
             2 if self.random.below(4) == 0 => (
                 ShardId::CATALOGUE,
-                Command::DeleteJob {
+                Command::Job(JobCommand::Delete {
                     job,
                     cancel: self.random.below(2) == 0,
                     orphan_children: self.random.below(2) == 0,
-                },
+                }),
             ),
-            3 => (GROUP, Command::KillJob { job }),
+            3 => (GROUP, Command::Batch(BatchCommand::KillJob { job })),
             _ => {
                 let hours = self.random.below(50) as i64 - 25;
                 let time = self.world.wall.checked_add(SignedDuration::from_hours(hours)).unwrap();
                 let seconds = time.as_second() - time.as_second() % 3600;
                 let time = (self.random.below(2) == 0).then(|| Timestamp::from_second(seconds).unwrap());
                 let parameters = BTreeMap::new();
-                (GROUP, Command::RunJob { job, logical_time: time, parameters, concurrent: true })
+                (
+                    GROUP,
+                    Command::Batch(BatchCommand::RunJob {
+                        job,
+                        logical_time: time,
+                        parameters,
+                        concurrent: true,
+                    }),
+                )
             }
         };
         self.world.send(shard, command);
@@ -431,13 +439,16 @@ impl Player {
         let unfinished: Vec<BatchId> = self.model.live.keys().copied().collect();
         let kill = self.random.below(3) > 0;
         if kill && let Some(batch) = self.random.pick(&unfinished).copied() {
-            self.world.send(GROUP, Command::KillBatch { batch, reason: "random".to_owned() });
+            self.world.send(GROUP, Command::Batch(BatchCommand::Kill { batch, reason: "random".to_owned() }));
             return;
         }
         let all: Vec<(JobId, Timestamp, u32)> = self.model.generated.iter().copied().collect();
         if let Some((job, logical_time, _)) = self.random.pick(&all).copied() {
             let batch = BatchId::mint(1 + self.random.below(all.len()) as u64, GROUP);
-            self.world.send(GROUP, Command::RerunBatch { batch, job, logical_time, recorded: None });
+            self.world.send(
+                GROUP,
+                Command::Batch(BatchCommand::Rerun { batch, job, logical_time, recorded: None }),
+            );
         }
     }
 
@@ -448,7 +459,7 @@ impl Player {
         let parents: Vec<JobId> = parent.into_iter().collect();
         let mut submission = World::submission(&format!("s{}", self.submitted), &parents);
         submission.retries = self.random.below(2) as u32;
-        self.world.send(GROUP, Command::SubmitJob(Box::new(submission)));
+        self.world.send(GROUP, Command::Batch(BatchCommand::SubmitJob(Box::new(submission))));
     }
 
     /// Says something about a token: mostly what is true, sometimes what is late or foreign.
@@ -464,12 +475,12 @@ impl Player {
         let command = match self.random.next() % 5 {
             0 => speaker.request(token),
             1 => speaker.started(token),
-            2 if foreign => Command::RejectAssignment {
+            2 if foreign => Command::Worker(WorkerCommand::RejectAssignment {
                 token,
                 worker: speaker.id.clone(),
                 nonce: None,
                 reason: "no".to_owned(),
-            },
+            }),
             _ => {
                 speaker.running.remove(&token);
                 speaker.finished(token, results[(self.random.0 % 4) as usize])
@@ -506,7 +517,7 @@ impl Player {
         let again = if self.random.below(2) == 0 {
             self.world.workers[worker].restart()
         } else {
-            Command::RegisterWorker(Box::new(self.world.workers[worker].registration()))
+            Command::Worker(WorkerCommand::Register(Box::new(self.world.workers[worker].registration())))
         };
         self.lost.remove(&self.world.workers[worker].id);
         self.world.send(GROUP, again);
@@ -516,8 +527,8 @@ impl Player {
         let worker = self.random.below(self.world.workers.len());
         let worker = self.world.workers[worker].id.clone();
         let command = match self.random.below(3) {
-            0 => Command::DrainWorker { worker },
-            _ => Command::ResumeWorker { worker },
+            0 => Command::Worker(WorkerCommand::Drain { worker }),
+            _ => Command::Worker(WorkerCommand::Resume { worker }),
         };
         self.world.send(GROUP, command);
     }
@@ -532,7 +543,8 @@ impl Player {
         for worker in 0..self.world.workers.len() {
             self.world.workers[worker].script = Script::Succeed;
             let again = self.world.workers[worker].restart();
-            let resume = Command::ResumeWorker { worker: self.world.workers[worker].id.clone() };
+            let resume =
+                Command::Worker(WorkerCommand::Resume { worker: self.world.workers[worker].id.clone() });
             self.world.send(GROUP, again);
             self.world.send(GROUP, resume);
         }
@@ -541,7 +553,7 @@ impl Player {
         self.check();
         // Disabled jobs keep their batches; enabled again, they go on, and nothing new is generated meanwhile.
         for job in self.jobs.clone() {
-            self.world.send(ShardId::CATALOGUE, Command::SwitchJob { job, enabled: true });
+            self.world.send(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job, enabled: true }));
         }
         self.world.run();
         self.check();

@@ -6,12 +6,13 @@ use jiff::SignedDuration;
 use serde_json::json;
 use tidemill_engine::{Effect, FaultInjection};
 use tidemill_model::{
-    Actor, Answer, Command, CommandRecord, Envelope, Event, GroupSettings, JobEvent, Outcome, PartitionEvent,
-    Rejection, RequestId, ShardId, Source,
+    Actor, Answer, BatchCommand, CatalogueCommand, Command, CommandRecord, Envelope, Event, GroupSettings,
+    JobCommand, JobEvent, Outcome, PartitionEvent, Rejection, RequestId, ShardCommand, ShardId, Source,
+    WorkerCommand,
 };
 
 fn submit() -> Command {
-    Command::SubmitJob(Box::new(World::submission("once", &[])))
+    Command::Batch(BatchCommand::SubmitJob(Box::new(World::submission("once", &[]))))
 }
 
 /// API-4, rule 5: a repeated request gets the first answer and makes nothing.
@@ -32,11 +33,13 @@ fn a_repeated_request_gets_the_stored_answer() {
 #[test]
 fn a_repeated_refusal_stays_refused() {
     let mut world = World::new();
-    let run = || Command::RunJob {
-        job: tidemill_model::JobId(4096),
-        logical_time: None,
-        parameters: Default::default(),
-        concurrent: false,
+    let run = || {
+        Command::Batch(BatchCommand::RunJob {
+            job: tidemill_model::JobId(4096),
+            logical_time: None,
+            parameters: Default::default(),
+            concurrent: false,
+        })
     };
     let first = world.ask_as(GROUP, run(), RequestId::new("r"));
     assert!(matches!(first, Outcome::Refused(_)));
@@ -100,7 +103,7 @@ fn a_command_that_panics_is_dead_lettered() {
     let mut world = World::new();
     world.events();
     for shard in [GROUP, ShardId::CATALOGUE] {
-        let outcome = world.ask(shard, Command::PlantedPanic {});
+        let outcome = world.ask(shard, Command::Shard(ShardCommand::PlantedPanic {}));
         assert_eq!(outcome, Outcome::Refused(Rejection::DeadLettered { reason: "planted".to_owned() }));
     }
     expect![[r#"
@@ -147,7 +150,7 @@ fn an_effect_that_panics_is_set_aside() {
     of_token(set_aside(&mut world));
     // The worker says again who it is.
     let registration = world.played(&worker).registration();
-    world.say(Command::RegisterWorker(Box::new(registration)));
+    world.say(Command::Worker(WorkerCommand::Register(Box::new(registration))));
     of_token(set_aside(&mut world));
     let late = run(&mut world, 2);
     let started = |event: &Event| (event.kind() == "attempt.started").then(|| event.subject());
@@ -187,10 +190,16 @@ fn oversized_commands_are_dead_lettered() {
         CommandRecord { actor: Actor { app: long.as_str().into(), user: None }, ..plain.clone() },
         CommandRecord { actor: Actor { app: "a".into(), user: Some(long.as_str().into()) }, ..plain.clone() },
         CommandRecord {
-            command: Command::DrainWorker { worker: tidemill_model::WorkerId::new(long.as_str()) },
+            command: Command::Worker(WorkerCommand::Drain {
+                worker: tidemill_model::WorkerId::new(long.as_str()),
+            }),
             ..plain.clone()
         },
-        CommandRecord { shard: ShardId::CATALOGUE, command: Command::RevokeKey { app: long }, ..plain },
+        CommandRecord {
+            shard: ShardId::CATALOGUE,
+            command: Command::Catalogue(CatalogueCommand::RevokeKey { app: long }),
+            ..plain
+        },
     ];
     let count = records.len();
     for record in records {
@@ -205,15 +214,20 @@ fn oversized_commands_are_dead_lettered() {
 #[test]
 fn commands_of_another_shard_are_refused() {
     let mut world = World::new();
-    let lost = Command::DeclareLost {
+    let lost = Command::Worker(WorkerCommand::DeclareLost {
         worker: tidemill_model::WorkerId::new("w"),
         incarnation: tidemill_model::Incarnation::new("1"),
-    };
+    });
     let cases = [
         (ShardId::CATALOGUE, submit()),
         (
             GROUP,
-            Command::ApplyJobs { jobs: Vec::new(), prune: Vec::new(), cancel: false, orphan_children: false },
+            Command::Job(JobCommand::Apply {
+                jobs: Vec::new(),
+                prune: Vec::new(),
+                cancel: false,
+                orphan_children: false,
+            }),
         ),
         (GROUP, lost),
     ];
@@ -258,7 +272,9 @@ fn messages_between_shards_are_applied_once_and_in_order() {
         .unwrap()
         .iter()
         .filter_map(|effect| match effect {
-            Effect::Send { command: Command::Acknowledge { upto, .. }, .. } => Some(*upto),
+            Effect::Send { command: Command::Shard(ShardCommand::Acknowledge { upto, .. }), .. } => {
+                Some(*upto)
+            }
             _ => None,
         })
         .collect();
@@ -284,8 +300,8 @@ fn a_false_acknowledgement_changes_nothing() {
     world.held = Some(Vec::new());
     world.define(vec![job("a", json!({}))]);
     let before = world.partition.clone();
-    world.send(ShardId::CATALOGUE, Command::Acknowledge { from: GROUP, upto: 99 });
-    world.send(ShardId::CATALOGUE, Command::Acknowledge { from: ShardId(7), upto: 1 });
+    world.send(ShardId::CATALOGUE, Command::Shard(ShardCommand::Acknowledge { from: GROUP, upto: 99 }));
+    world.send(ShardId::CATALOGUE, Command::Shard(ShardCommand::Acknowledge { from: ShardId(7), upto: 1 }));
     world.run();
     assert_eq!(world.partition, before);
 }
@@ -305,7 +321,7 @@ fn now_never_goes_back_by_itself() {
     assert_eq!(world.partition.now(), before);
     assert!(nows(&world).is_sorted());
     let set = world.wall;
-    world.send(GROUP, Command::SetTime { now: set });
+    world.send(GROUP, Command::Shard(ShardCommand::SetTime { now: set }));
     world.run();
     assert_eq!(world.partition.now(), set);
     world.submit(World::submission("c", &[]));
@@ -367,7 +383,7 @@ fn time_is_not_set_ahead_of_the_owners_clock() {
     world.events();
     for (ahead, is_taken) in [(60, true), (61, false), (3 * 86_400, false), (i64::from(u32::MAX), false)] {
         let now = true_time + SignedDuration::from_secs(ahead);
-        let outcome = world.ask(GROUP, Command::SetTime { now });
+        let outcome = world.ask(GROUP, Command::Shard(ShardCommand::SetTime { now }));
         assert_eq!(outcome == Outcome::Done, is_taken, "{ahead}: {outcome:?}");
         if !is_taken {
             assert!(rejection(&outcome).contains("is after the owner's clock"), "{ahead}");
@@ -377,9 +393,9 @@ fn time_is_not_set_ahead_of_the_owners_clock() {
     world.wall = true_time + SignedDuration::from_hours(72);
     world.submit(World::submission("a", &[]));
     world.wall = true_time;
-    let ahead = Command::SetTime { now: true_time + SignedDuration::from_hours(1) };
+    let ahead = Command::Shard(ShardCommand::SetTime { now: true_time + SignedDuration::from_hours(1) });
     assert!(rejection(&world.ask(GROUP, ahead)).contains("is after the owner's clock"));
-    assert_eq!(world.ask(GROUP, Command::SetTime { now: true_time }), Outcome::Done);
+    assert_eq!(world.ask(GROUP, Command::Shard(ShardCommand::SetTime { now: true_time })), Outcome::Done);
     assert_eq!(world.partition.now(), true_time);
     assert_eq!(world.partition, world.folded());
 }
@@ -418,11 +434,13 @@ fn causes_account_for_every_event() {
 #[test]
 fn a_repeated_apply_changes_nothing() {
     let mut world = World::new();
-    let apply = || Command::ApplyJobs {
-        jobs: vec![job("a", json!({}))],
-        prune: Vec::new(),
-        cancel: false,
-        orphan_children: false,
+    let apply = || {
+        Command::Job(JobCommand::Apply {
+            jobs: vec![job("a", json!({}))],
+            prune: Vec::new(),
+            cancel: false,
+            orphan_children: false,
+        })
     };
     let first = world.ask_as(ShardId::CATALOGUE, apply(), RequestId::new("r"));
     assert!(matches!(first, Outcome::Answered(Answer::Applied { .. })));

@@ -5,7 +5,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_model::{
     Answer, Command, Event, GrantId, GroupSettings, Outcome, Rejection, ReplicationEvent, RequestId,
-    TaskEvent, TaskId, Template, TemplateSpec,
+    TaskCommand, TaskEvent, TaskId, Template, TemplateSpec,
 };
 
 const NINE: &str = "2026-07-01T09:00:00.000Z";
@@ -51,7 +51,7 @@ fn six_units_for_twenty_members_reach_six_of_them() {
     let mut world = world(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let task = world.task(json!({"dispatch_times": 6}));
     for name in &names {
-        world.send(GROUP, Command::Pull { user: user(name) });
+        world.send(GROUP, Command::Task(TaskCommand::Pull { user: user(name) }));
     }
     world.run();
     assert_eq!(names.iter().filter(|name| world.standing(name).live.is_some()).count(), 6);
@@ -94,7 +94,7 @@ fn live_grant_is_given_again_as_it_was() {
     let task = world.task(json!({"parameters": {"path": "/a", "share": 0.1}, "name": "copy"}));
     let first = world.granted("a");
     world.change(task, json!({"parameters": {"path": "/b"}}));
-    world.ask(GROUP, Command::DeleteTask { task });
+    world.ask(GROUP, Command::Task(TaskCommand::Delete { task }));
     world.events();
     world.pass_minutes(5);
     let again = world.granted("a");
@@ -160,7 +160,7 @@ fn rotating_tasks_come_in_order() {
     assert_eq!(world.got("a"), "nothing until 01 10:30");
     assert_eq!(world.standing("a").next.unwrap().start, at("2026-07-01T10:30:00.000Z"));
     let far = world.task(json!({"when": once("2026-07-01T16:10:01.000Z")}));
-    world.ask(GROUP, Command::DeleteTask { task: TaskId::mint(1, GROUP) });
+    world.ask(GROUP, Command::Task(TaskCommand::Delete { task: TaskId::mint(1, GROUP) }));
     assert_eq!(world.got("b"), "nothing", "six hours and a second is not told of");
     world.until("2026-07-01T10:10:01.000Z");
     assert_eq!(world.got("b"), "nothing until 01 16:10");
@@ -288,7 +288,7 @@ fn pulls_and_completions_are_not_kept() {
     let mut world = world(&["a"]);
     world.task(json!({"dispatch_times": 9}));
     let same = || RequestId::new("r");
-    let pull = |name: &str| Command::Pull { user: user(name) };
+    let pull = |name: &str| Command::Task(TaskCommand::Pull { user: user(name) });
     let told = |outcome: Outcome| match outcome {
         Outcome::Answered(Answer::Pulled(pulled)) => (pulled.grant, pulled.redo),
         other => panic!("{other:?}"),
@@ -299,13 +299,17 @@ fn pulls_and_completions_are_not_kept() {
     assert!(!redo);
     assert_eq!(told(world.ask_as(GROUP, pull("b"), same())), (grant, true));
     assert!(world.partition.answer_to(&same()).is_none());
-    let complete = || Command::CompleteTask { user: user("b"), grant, result: "ok".to_owned() };
+    let complete =
+        || Command::Task(TaskCommand::Complete { user: user("b"), grant, result: "ok".to_owned() });
     for _ in 0..2 {
         let completed = world.ask_as(GROUP, complete(), RequestId::new("c"));
         assert_eq!(completed, Outcome::Answered(Answer::Completed { grant }));
     }
-    let deleted =
-        world.ask_as(GROUP, Command::DeleteTask { task: TaskId::mint(1, GROUP) }, RequestId::new("d"));
+    let deleted = world.ask_as(
+        GROUP,
+        Command::Task(TaskCommand::Delete { task: TaskId::mint(1, GROUP) }),
+        RequestId::new("d"),
+    );
     assert_eq!(deleted, Outcome::Done);
     assert_eq!(world.partition.answer_to(&RequestId::new("d")), Some(&Outcome::Done), "others are kept");
 }
@@ -342,15 +346,15 @@ fn deleted_task_is_not_given_and_live_grants_of_it_are_completed() {
     let mut world = world(&["a", "b"]);
     let task = world.task(json!({"when": minutes(10, NINE), "dispatch_times": 9}));
     let grant = world.granted("a").grant;
-    assert_eq!(world.ask(GROUP, Command::DeleteTask { task }), Outcome::Done);
+    assert_eq!(world.ask(GROUP, Command::Task(TaskCommand::Delete { task })), Outcome::Done);
     assert_eq!(world.got("b"), "nothing");
     world.complete("a", grant, "ok");
     assert_eq!(world.got("a"), "nothing");
     assert_eq!(world.counts(task), [1, 0, 1, 0, 0]);
-    let told = refusal(&world.ask(GROUP, Command::DeleteTask { task }));
+    let told = refusal(&world.ask(GROUP, Command::Task(TaskCommand::Delete { task })));
     assert_eq!(told, format!("task_deleted: task {task} is deleted"));
     assert!(refusal(&world.change(task, json!({}))).starts_with("task_deleted"));
-    let told = refusal(&world.ask(GROUP, Command::DeleteTask { task: TaskId(7) }));
+    let told = refusal(&world.ask(GROUP, Command::Task(TaskCommand::Delete { task: TaskId(7) })));
     assert_eq!(told, "unknown: there is no task 7");
 }
 
@@ -363,21 +367,26 @@ fn tasks_of_an_executor_are_bounded() {
     for executor in [json!({"group": "g"}), json!({"user": "a"}), json!({"user": "b"})] {
         let first = world.task(rotating(executor.clone()));
         world.task(rotating(executor.clone()));
-        let create = Command::CreateTask { spec: crate::kit::spec(rotating(executor.clone())) };
+        let create =
+            Command::Task(TaskCommand::Create { spec: crate::kit::spec(rotating(executor.clone())) });
         let told = refusal(&world.ask(GROUP, create));
         assert!(told.starts_with("limit_reached: the number of rotating tasks of "), "{told}");
         assert!(told.ends_with(" is at its limit of 2"), "{told}");
         let own = world.task(json!({"executor": executor}));
         let to_rotating = world.change(own, rotating(executor.clone()));
         assert!(refusal(&to_rotating).starts_with("limit_reached"));
-        world.ask(GROUP, Command::DeleteTask { task: first });
+        world.ask(GROUP, Command::Task(TaskCommand::Delete { task: first }));
         world.task(rotating(executor));
     }
     for _ in 1..1_000 {
-        world.send(GROUP, Command::CreateTask { spec: crate::kit::spec(json!({"executor": {"user": "a"}})) });
+        world.send(
+            GROUP,
+            Command::Task(TaskCommand::Create { spec: crate::kit::spec(json!({"executor": {"user": "a"}})) }),
+        );
     }
     world.run();
-    let create = Command::CreateTask { spec: crate::kit::spec(json!({"executor": {"user": "a"}})) };
+    let create =
+        Command::Task(TaskCommand::Create { spec: crate::kit::spec(json!({"executor": {"user": "a"}})) });
     expect!["limit_reached: the number of tasks for once of user a is at its limit of 1000"]
         .assert_eq(&refusal(&world.ask(GROUP, create)));
 }
@@ -414,7 +423,7 @@ fn bad_tasks_are_refused_with_every_fault() {
     ];
     world.events();
     for (more, fields) in table {
-        match world.ask(GROUP, Command::CreateTask { spec: crate::kit::spec(more.clone()) }) {
+        match world.ask(GROUP, Command::Task(TaskCommand::Create { spec: crate::kit::spec(more.clone()) })) {
             Outcome::Refused(Rejection::Invalid { fields: faults }) => {
                 let named: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
                 assert_eq!(named, fields, "{more}");
@@ -463,7 +472,7 @@ fn old_tasks_and_grants_are_forgotten() {
     assert_eq!((ledger.totals.taken, ledger.totals.completed), (2, 2), "the totals stay");
     assert_eq!(world.got("a"), "g3 of p1 for 01 20:00", "what is forgotten is not given again");
     assert_eq!(world.standing("b").window_from, at("2026-07-01T11:21:00.000Z"));
-    world.ask(GROUP, Command::DeleteTask { task: rotating });
+    world.ask(GROUP, Command::Task(TaskCommand::Delete { task: rotating }));
     world.until("2026-07-05T11:21:00.000Z");
     assert!(world.ledger(rotating).is_some(), "a has a grant of it");
     let live = world.standing("a").live.unwrap().grant;

@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Answer, CatalogueEvent, Command, Envelope, Event, Executor, GrantId, GroupSettings, Ledger, LiveAnswer,
-    LiveQuery, MovedTask, Outcome, PulledGrant, ReplicationEvent, RequestId, ShardId, TaskEvent, TaskId,
-    TaskLedger, TaskSpec, Timestamp, TransferEvent, UserHistory, UserName, UserStanding,
+    Answer, CatalogueCommand, CatalogueEvent, Command, Envelope, Event, Executor, GrantId, GroupSettings,
+    Ledger, LiveAnswer, LiveQuery, MovedTask, Outcome, PulledGrant, ReplicationEvent, RequestId,
+    ShardCommand, ShardId, TaskCommand, TaskEvent, TaskId, TaskLedger, TaskSpec, Timestamp, TransferEvent,
+    UserHistory, UserName, UserStanding,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -25,7 +26,10 @@ fn world() -> World {
     let mut world = World::new();
     world.define_group("h", GroupSettings::default());
     let users = vec![user("ann"), user("bob")];
-    let outcome = world.ask(ShardId::CATALOGUE, Command::AssignUsers { group: group("g"), users });
+    let outcome = world.ask(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::AssignUsers { group: group("g"), users }),
+    );
     assert_eq!(outcome, Outcome::Answered(Answer::Done));
     world.events();
     world
@@ -45,14 +49,14 @@ fn own(more: Value) -> TaskSpec {
 }
 
 fn create(world: &mut World, shard: ShardId, spec: TaskSpec) -> TaskId {
-    match world.ask(shard, Command::CreateTask { spec }) {
+    match world.ask(shard, Command::Task(TaskCommand::Create { spec })) {
         Outcome::Answered(Answer::Task { task, .. }) => task,
         other => panic!("{}", rejection(&other)),
     }
 }
 
 fn pull(world: &mut World, shard: ShardId, who: &str) -> Outcome {
-    world.ask(shard, Command::Pull { user: user(who) })
+    world.ask(shard, Command::Task(TaskCommand::Pull { user: user(who) }))
 }
 
 fn pulled(world: &mut World, shard: ShardId, who: &str) -> PulledGrant {
@@ -63,7 +67,10 @@ fn pulled(world: &mut World, shard: ShardId, who: &str) -> PulledGrant {
 }
 
 fn complete(world: &mut World, shard: ShardId, who: &str, grant: GrantId) -> Outcome {
-    world.ask(shard, Command::CompleteTask { user: user(who), grant, result: "done".to_owned() })
+    world.ask(
+        shard,
+        Command::Task(TaskCommand::Complete { user: user(who), grant, result: "done".to_owned() }),
+    )
 }
 
 /// Pulls and completes; which task.
@@ -79,7 +86,7 @@ fn is_nothing(outcome: &Outcome) -> bool {
 }
 
 fn move_to(who: &str, to: &str) -> Command {
-    Command::MoveUser { user: user(who), to: group(to) }
+    Command::Catalogue(CatalogueCommand::MoveUser { user: user(who), to: group(to) })
 }
 
 fn moves(world: &mut World, who: &str, to: &str) -> Outcome {
@@ -137,7 +144,7 @@ fn run_until(world: &mut World, mut until: impl FnMut(&Command) -> bool) {
 }
 
 fn is_message(command: &Command, kind: &str) -> bool {
-    let Command::Deliver { message, .. } = command else { return false };
+    let Command::Shard(ShardCommand::Deliver { message, .. }) = command else { return false };
     let value = serde_json::to_value(message).unwrap();
     value.to_string().contains(&format!("\"{kind}\""))
 }
@@ -151,7 +158,7 @@ fn a_move_takes_history_and_own_tasks_along() {
     let every = json!({"every_minutes": {"n": 5, "start": "2026-07-01T10:00:00.000Z"}});
     let often = create(&mut world, GROUP, own(json!({"when": every})));
     let gone = create(&mut world, GROUP, own(json!({})));
-    world.ask(GROUP, Command::DeleteTask { task: gone });
+    world.ask(GROUP, Command::Task(TaskCommand::Delete { task: gone }));
     assert_eq!([does(&mut world, GROUP, "ann"), does(&mut world, GROUP, "ann")], [twice, twice]);
     assert_eq!(does(&mut world, GROUP, "ann"), often);
     let since = world.journal.len();
@@ -206,7 +213,9 @@ fn a_live_grant_keeps_its_user() {
     create(&mut world, GROUP, own(json!({})));
     let given = pulled(&mut world, GROUP, "ann");
     let since = world.journal.len();
-    for request in [move_to("ann", "h"), Command::DeleteUser { user: user("ann") }] {
+    for request in
+        [move_to("ann", "h"), Command::Catalogue(CatalogueCommand::DeleteUser { user: user("ann") })]
+    {
         let refused = world.ask(ShardId::CATALOGUE, request);
         let rule = format!("grant_live: user ann has grant {}, which is live; it must be", given.grant);
         assert!(rejection(&refused).starts_with(&rule), "{}", rejection(&refused));
@@ -219,7 +228,8 @@ fn a_live_grant_keeps_its_user() {
     complete(&mut world, GROUP, "ann", given.grant);
     assert_eq!(moves(&mut world, "ann", "h"), Outcome::Answered(Answer::Done));
     assert_eq!(moves(&mut world, "ann", "h"), Outcome::Answered(Answer::Done), "it is there already");
-    let removed = world.ask(ShardId::CATALOGUE, Command::DeleteUser { user: user("ann") });
+    let removed =
+        world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DeleteUser { user: user("ann") }));
     assert_eq!(removed, Outcome::Answered(Answer::Done));
     assert_eq!(rejection(&moves(&mut world, "ann", "g")), "unknown: there is no user ann");
     assert_eq!(rejection(&pull(&mut world, OTHER, "ann")).split(':').next(), Some("user_unknown"));
@@ -237,7 +247,7 @@ fn too_much_to_carry_keeps_the_user_where_it_is() {
         "{answer}"
     );
     for task in &tasks[..1] {
-        world.ask(GROUP, Command::DeleteTask { task: *task });
+        world.ask(GROUP, Command::Task(TaskCommand::Delete { task: *task }));
     }
     assert_eq!(moves(&mut world, "ann", "h"), Outcome::Answered(Answer::Done), "500 go");
     assert!(world.largest < 256 * 1024, "{}", world.largest);
@@ -246,7 +256,7 @@ fn too_much_to_carry_keeps_the_user_where_it_is() {
     let large: Vec<TaskId> = (0..9).map(|_| create(&mut world, GROUP, large())).collect();
     let answer = rejection(&moves(&mut world, "bob", "h"));
     assert!(answer.contains("at most 131072 go along; delete some of its tasks first"), "{answer}");
-    world.ask(GROUP, Command::DeleteTask { task: large[0] });
+    world.ask(GROUP, Command::Task(TaskCommand::Delete { task: large[0] }));
     assert_eq!(moves(&mut world, "bob", "h"), Outcome::Answered(Answer::Done));
     assert_eq!(ledger(&world, OTHER, large[8]).map(|of| of.version), Some(1));
     assert_eq!(world.partition, world.folded());
@@ -259,7 +269,10 @@ fn what_is_forgotten_is_not_given_again_in_a_group_that_keeps_more() {
     let mut world = World::with(crate::kit::START, days(1));
     world.define_group("h", days(3_650));
     let users = vec![user("ann")];
-    world.ask(ShardId::CATALOGUE, Command::AssignUsers { group: group("g"), users });
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::AssignUsers { group: group("g"), users }),
+    );
     let every =
         json!({"every_days": {"n": 1, "at": "10:00", "zone": "UTC", "start": "2026-07-01T00:00:00.000Z"}});
     let daily = create(&mut world, GROUP, own(json!({"when": every, "dispatch_times": 2, "repeat": true})));
@@ -284,7 +297,10 @@ fn what_is_old_and_not_forgotten_yet_goes_along() {
     let mut world = World::with(crate::kit::START, days(1));
     world.define_group("h", days(3_650));
     let users = vec![user("ann")];
-    world.ask(ShardId::CATALOGUE, Command::AssignUsers { group: group("g"), users });
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::AssignUsers { group: group("g"), users }),
+    );
     let every = json!({"every_minutes": {"n": 10, "start": "2026-07-01T10:00:00.000Z"}});
     let often = create(&mut world, GROUP, own(json!({"when": every, "dispatch_times": 2, "repeat": true})));
     for _ in 0..4 {
@@ -328,24 +344,28 @@ fn pulls_and_other_requests_meanwhile() {
     for request in [
         move_to("ann", "h"),
         move_to("ann", "g"),
-        Command::DeleteUser { user: user("ann") },
-        Command::AssignUsers { group: group("g"), users: vec![user("ann")] },
+        Command::Catalogue(CatalogueCommand::DeleteUser { user: user("ann") }),
+        Command::Catalogue(CatalogueCommand::AssignUsers { group: group("g"), users: vec![user("ann")] }),
     ] {
         let refused = in_flight(&mut world, request, ShardId::CATALOGUE).unwrap();
         expect!["already_there: a move or removal of user ann that has not ended is already there"]
             .assert_eq(&rejection(&refused));
     }
-    let pull = || Command::Pull { user: user("ann") };
+    let pull = || Command::Task(TaskCommand::Pull { user: user("ann") });
     let given = in_flight(&mut world, pull(), GROUP).unwrap();
     let Outcome::Answered(Answer::Pulled(given)) = given else { panic!("{given:?}") };
-    let done = Command::CompleteTask { user: user("ann"), grant: given.grant, result: "ok".to_owned() };
+    let done = Command::Task(TaskCommand::Complete {
+        user: user("ann"),
+        grant: given.grant,
+        result: "ok".to_owned(),
+    });
     assert!(matches!(in_flight(&mut world, done, GROUP), Some(Outcome::Answered(_))));
     let over = given.grant;
     let requests = || {
         [
             pull(),
-            Command::CompleteTask { user: user("ann"), grant: over, result: "ok".to_owned() },
-            Command::ReturnGrant { user: user("ann"), grant: over, reason: String::new() },
+            Command::Task(TaskCommand::Complete { user: user("ann"), grant: over, result: "ok".to_owned() }),
+            Command::Task(TaskCommand::ReturnGrant { user: user("ann"), grant: over, reason: String::new() }),
         ]
     };
     let refused = |world: &mut World, shard: ShardId| {
@@ -600,30 +620,36 @@ impl Play {
             Op::Assign(who, to) => {
                 let users = vec![Self::name(*who)];
                 let group = group(Self::group(*to).0);
-                self.world.send(catalogue, Command::AssignUsers { group, users });
+                self.world
+                    .send(catalogue, Command::Catalogue(CatalogueCommand::AssignUsers { group, users }));
             }
             Op::Move(who, to) => {
                 let to = group(Self::group(*to).0);
-                self.world.send(catalogue, Command::MoveUser { user: Self::name(*who), to });
+                self.world.send(
+                    catalogue,
+                    Command::Catalogue(CatalogueCommand::MoveUser { user: Self::name(*who), to }),
+                );
             }
-            Op::Remove(who) => self.world.send(catalogue, Command::DeleteUser { user: Self::name(*who) }),
+            Op::Remove(who) => self
+                .world
+                .send(catalogue, Command::Catalogue(CatalogueCommand::DeleteUser { user: Self::name(*who) })),
             Op::Create(who, minutes) => {
                 let (shard, spec) = self.task(*who, *minutes);
-                self.world.send(shard, Command::CreateTask { spec });
+                self.world.send(shard, Command::Task(TaskCommand::Create { spec }));
             }
             Op::Pull(who, at) => {
                 let user = Self::name(*who);
                 // Most often where the user is.
                 let home = self.model.members.get(&user).copied().unwrap_or(GROUP);
                 let shard = if *at < 3 { Self::group(*at).1 } else { home };
-                self.world.send(shard, Command::Pull { user });
+                self.world.send(shard, Command::Task(TaskCommand::Pull { user }));
             }
             Op::Complete(who) => {
                 let user = Self::name(*who);
                 let live = self.model.live.get(&user).copied();
                 if let (Some(grant), Some(shard)) = (live, self.model.members.get(&user).copied()) {
                     let result = "done".to_owned();
-                    self.world.send(shard, Command::CompleteTask { user, grant, result });
+                    self.world.send(shard, Command::Task(TaskCommand::Complete { user, grant, result }));
                 }
             }
             Op::Go(most, on, twice) => self.go(*most, usize::from(*on), *twice),

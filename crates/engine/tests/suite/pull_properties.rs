@@ -9,8 +9,8 @@ use crate::kit::{GROUP, World, spec, user};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, Command, Event, Executor, GrantId, GroupSettings, Outcome, TaskEvent, TaskId, TaskSpec,
-    Timestamp, When,
+    Answer, Command, Event, Executor, GrantId, GroupSettings, Outcome, TaskCommand, TaskEvent, TaskId,
+    TaskSpec, Timestamp, When,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..24;
@@ -232,7 +232,9 @@ fn step(random: &mut Random, world: &mut World, model: &Model) {
     let name = USERS[random.below(4)];
     let tasks: Vec<TaskId> = model.tasks.keys().copied().collect();
     match random.below(20) {
-        0..2 => drop(world.ask(GROUP, Command::CreateTask { spec: random_spec(random, world.wall) })),
+        0..2 => drop(
+            world.ask(GROUP, Command::Task(TaskCommand::Create { spec: random_spec(random, world.wall) })),
+        ),
         2 => {
             let Some(task) = random.pick(&tasks) else { return };
             let mut changed = random_spec(random, world.wall);
@@ -240,11 +242,11 @@ fn step(random: &mut Random, world: &mut World, model: &Model) {
             if random.below(2) == 0 {
                 changed.when = model.tasks[&task].spec.when.clone();
             }
-            world.ask(GROUP, Command::ChangeTask { task, spec: changed });
+            world.ask(GROUP, Command::Task(TaskCommand::Change { task, spec: changed }));
         }
         3 if random.below(2) == 0 => {
             let Some(task) = random.pick(&tasks) else { return };
-            world.ask(GROUP, Command::DeleteTask { task });
+            world.ask(GROUP, Command::Task(TaskCommand::Delete { task }));
         }
         3..6 => world.pass_minutes(random.below(50) as i64),
         6 if random.below(4) == 0 => world.pass_minutes(60 * random.below(20) as i64),
@@ -336,6 +338,6 @@ fn parameters_are_read_back_as_they_were_written() {
     assert_eq!(value["third"], json!(0.333_333_333_333_333_3));
     world.complete("a", pulled.grant, "ok");
     assert_eq!(world.partition, world.folded());
-    let told = world.ask(GROUP, Command::Pull { user: user("a") });
+    let told = world.ask(GROUP, Command::Task(TaskCommand::Pull { user: user("a") }));
     assert_eq!(told, Outcome::Answered(Answer::NothingDue { next_at: None }));
 }

@@ -4,8 +4,8 @@ use crate::kit::{GROUP, World, group, rejection};
 use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, Command, Envelope, Event, GroupSettings, Outcome, ReplicationEvent, RequestId, ShardId,
-    TemplateSpec, UserName,
+    Answer, CatalogueCommand, Command, Envelope, Event, GroupSettings, Outcome, ReplicationEvent, RequestId,
+    ShardId, TemplateSpec, UserName,
 };
 
 fn user(name: &str) -> UserName {
@@ -25,16 +25,19 @@ fn template(name: &str, fields: Value) -> TemplateSpec {
 }
 
 fn define(world: &mut World, template: TemplateSpec) -> Outcome {
-    world.ask(ShardId::CATALOGUE, Command::DefineTemplate { template })
+    world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DefineTemplate { template }))
 }
 
 fn assign(world: &mut World, to: &str, users: &[&str]) -> Outcome {
     let users = users.iter().map(|name| user(name)).collect();
-    world.ask(ShardId::CATALOGUE, Command::AssignUsers { group: group(to), users })
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::AssignUsers { group: group(to), users }),
+    )
 }
 
 fn move_to(who: &str, to: &str) -> Command {
-    Command::MoveUser { user: user(who), to: group(to) }
+    Command::Catalogue(CatalogueCommand::MoveUser { user: user(who), to: group(to) })
 }
 
 /// What the shards' events say, with the shard, in short.
@@ -60,7 +63,10 @@ fn templates_are_told_to_every_shard() {
     assert_eq!(define(&mut world, one()), Outcome::Answered(Answer::Template { version: 1 }), "the same");
     assert_eq!(define(&mut world, two()), Outcome::Answered(Answer::Template { version: 2 }));
     define(&mut world, template("gone", json!({})));
-    world.ask(ShardId::CATALOGUE, Command::DeleteTemplate { name: "gone".try_into().unwrap() });
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Catalogue(CatalogueCommand::DeleteTemplate { name: "gone".try_into().unwrap() }),
+    );
     world.define_group("late", GroupSettings::default());
     expect![[r#"
         [
@@ -94,30 +100,36 @@ fn refusals_of_templates_and_users_name_field_value_and_rule() {
     assign(&mut world, "g", &["ann", "bob"]);
     let many: serde_json::Map<String, Value> = (0..65).map(|n| (format!("f{n}"), json!({}))).collect();
     let long = TemplateSpec { comment: "c".repeat(4_097), ..template("t", json!({})) };
-    let crowd = |count: usize| Command::AssignUsers {
-        group: group("g"),
-        users: (0..count).map(|n| user(&format!("u{n}"))).collect(),
+    let crowd = |count: usize| {
+        Command::Catalogue(CatalogueCommand::AssignUsers {
+            group: group("g"),
+            users: (0..count).map(|n| user(&format!("u{n}"))).collect(),
+        })
     };
-    let assign_to = |to: &str, who: &[&str]| Command::AssignUsers {
-        group: group(to),
-        users: who.iter().map(|name| user(name)).collect(),
+    let assign_to = |to: &str, who: &[&str]| {
+        Command::Catalogue(CatalogueCommand::AssignUsers {
+            group: group(to),
+            users: who.iter().map(|name| user(name)).collect(),
+        })
     };
     let before = world.journal.len();
     let revision = world.partition.catalogue().cloned();
     let table = [
-        Command::DefineTemplate { template: template("t", Value::Object(many)) },
-        Command::DefineTemplate { template: template("t", json!({"": {}})) },
-        Command::DefineTemplate { template: template("t", json!({"x".repeat(129): {}})) },
-        Command::DefineTemplate { template: template("t", json!({"a\nb": {}})) },
-        Command::DefineTemplate { template: long },
-        Command::DeleteTemplate { name: "t".try_into().unwrap() },
+        Command::Catalogue(CatalogueCommand::DefineTemplate { template: template("t", Value::Object(many)) }),
+        Command::Catalogue(CatalogueCommand::DefineTemplate { template: template("t", json!({"": {}})) }),
+        Command::Catalogue(CatalogueCommand::DefineTemplate {
+            template: template("t", json!({"x".repeat(129): {}})),
+        }),
+        Command::Catalogue(CatalogueCommand::DefineTemplate { template: template("t", json!({"a\nb": {}})) }),
+        Command::Catalogue(CatalogueCommand::DefineTemplate { template: long }),
+        Command::Catalogue(CatalogueCommand::DeleteTemplate { name: "t".try_into().unwrap() }),
         crowd(0),
         crowd(501),
         assign_to("nowhere", &["eve"]),
         assign_to("h", &["eve", "ann"]),
         move_to("eve", "h"),
         move_to("ann", "nowhere"),
-        Command::DeleteUser { user: user("eve") },
+        Command::Catalogue(CatalogueCommand::DeleteUser { user: user("eve") }),
     ];
     let answers: Vec<String> = table
         .into_iter()

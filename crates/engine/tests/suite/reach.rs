@@ -5,8 +5,9 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, Cascade, Command, CommandRecord, Event, GroupSettings, InstanceId, JobSpec, Outcome,
-    RequestId, RerunDefinition, RerunEvent, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId,
+    Actor, Answer, Cascade, CatalogueCommand, Command, CommandRecord, Event, GroupSettings, InstanceId,
+    JobCommand, JobSpec, Outcome, RequestId, RerunCommand, RerunDefinition, RerunEvent, RerunOnly,
+    RerunOrder, RerunScope, RerunSpec, Role, ShardId,
 };
 
 const KEYS: [&str; 5] = ["root", "all", "g-and-h", "g-team", "nobody"];
@@ -57,14 +58,14 @@ fn keys(world: &mut World) {
         ("g-team", Role::User, &["g"][..]),
         ("g-and-h", Role::User, &["g", "h"][..]),
     ] {
-        let key = Command::DefineKey {
+        let key = Command::Catalogue(CatalogueCommand::DefineKey {
             app: app.to_owned(),
             hash: "0".repeat(64),
             role,
             groups: groups.iter().map(|name| group(name)).collect(),
             run_as: Default::default(),
             first_only: false,
-        };
+        });
         assert_eq!(ask_as(world, "root", key), Outcome::Answered(Answer::Done));
     }
 }
@@ -76,7 +77,7 @@ fn refusals(world: &mut World, command: &Command) -> String {
 }
 
 fn apply(jobs: Vec<JobSpec>) -> Command {
-    Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false, orphan_children: false }
+    Command::Job(JobCommand::Apply { jobs, prune: Vec::new(), cancel: false, orphan_children: false })
 }
 
 /// JOB-6: a cycle through other groups is told as far as the key reaches; what the request itself names is shown.
@@ -144,7 +145,7 @@ fn readers_of_values_are_counted() {
     };
     let ids = world.define(vec![anchor("g", "p", json!({})), reads("h", "b")]);
     keys(&mut world);
-    let rename = Command::RenameJob { job: ids[0], name: "q".try_into().unwrap() };
+    let rename = Command::Job(JobCommand::Rename { job: ids[0], name: "q".try_into().unwrap() });
     expect![[r#"
         root: invalid: name: "q": field parameters.secret-field of job h/b reads ${values.g/p.rows}; apply both together, with `previous_name` here and q there
         all: invalid: name: "q": field parameters.secret-field of job h/b reads ${values.g/p.rows}; apply both together, with `previous_name` here and q there
@@ -174,7 +175,7 @@ fn children_of_a_job_that_is_deleted_are_counted() {
         child("i", "d"),
     ]);
     keys(&mut world);
-    let delete = Command::DeleteJob { job: ids[0], cancel: false, orphan_children: false };
+    let delete = Command::Job(JobCommand::Delete { job: ids[0], cancel: false, orphan_children: false });
     expect![[r#"
         root: job_in_use: job g/p cannot be deleted: it is a parent of g/a, h/b, h/c and i/d; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does
         all: job_in_use: job g/p cannot be deleted: it is a parent of g/a, h/b, h/c and i/d; point them elsewhere first, or delete it with orphan_children, and their batches go on waiting until somebody does
@@ -214,7 +215,7 @@ fn a_plan_leaves_out_what_the_key_does_not_reach() {
             reason: String::new(),
             approve: false,
         };
-        let outcome = ask_as(&mut world, app, Command::PlanRerun(Box::new(request)));
+        let outcome = ask_as(&mut world, app, Command::Rerun(RerunCommand::Plan(Box::new(request))));
         let Outcome::Answered(Answer::Rerun { jobs_left_out: answered, .. }) = outcome else {
             panic!("{}", rejection(&outcome))
         };

@@ -4,15 +4,15 @@ use crate::kit::{Script, World, at, job, rejection};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, AttemptOutcome, BatchEvent, Command, Event, GroupSettings, JobId, JobSpec, LiveAnswer, LiveQuery,
-    Outcome, ReplicationEvent, ShardId, WorkMessage,
+    Answer, AttemptOutcome, BatchCommand, BatchEvent, Command, Event, GroupSettings, JobCommand, JobId,
+    JobSpec, LiveAnswer, LiveQuery, Outcome, ReplicationEvent, ShardId, WorkMessage, WorkerCommand,
 };
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn rename(world: &mut World, job: JobId, name: &str) -> Outcome {
     let name = name.try_into().unwrap();
-    world.ask(ShardId::CATALOGUE, Command::RenameJob { job, name })
+    world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Rename { job, name }))
 }
 
 fn refused(world: &mut World, jobs: Vec<JobSpec>, expected: Expect) {
@@ -155,15 +155,18 @@ fn staged_apply_renames() {
         job("d", json!({"parents": ["b"], "previous_name": "c"})),
         job("b", json!({"previous_name": "a"})),
     ];
-    world.ask(ShardId::CATALOGUE, Command::StageJobs { apply: apply.clone(), part: 0, jobs: jobs.clone() });
-    let commit = Command::CommitApply {
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Job(JobCommand::Stage { apply: apply.clone(), part: 0, jobs: jobs.clone() }),
+    );
+    let commit = Command::Job(JobCommand::Commit {
         apply,
         parts: 1,
         prune: Vec::new(),
         cancel: false,
         orphan_children: false,
         if_revision: None,
-    };
+    });
     world.send(ShardId::CATALOGUE, commit);
     world.run();
     assert_eq!(world.define(jobs), [ids[1], ids[0]]);
@@ -213,7 +216,12 @@ fn batch_of_before_a_rename_reads_values_by_the_name_of_then() {
         let parameters = Default::default();
         world.send(
             shard,
-            Command::RunJob { job: ids[0], logical_time: Some(at(TEN)), parameters, concurrent: true },
+            Command::Batch(BatchCommand::RunJob {
+                job: ids[0],
+                logical_time: Some(at(TEN)),
+                parameters,
+                concurrent: true,
+            }),
         );
         world.run();
         let both: Vec<JobSpec> = vec![
@@ -235,7 +243,12 @@ fn passes_on_seven(world: &mut World, group: &str, worker: &tidemill_model::Work
         let token = world.played(worker).last_token();
         let request = world.played(worker).request(token);
         world.say(request);
-        return world.say(Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None });
+        return world.say(Command::Worker(WorkerCommand::ReportFinished {
+            token,
+            worker: worker.clone(),
+            outcome,
+            usage: None,
+        }));
     }
     let other = crate::kit::TestWorker::new("v", 1, Script::Silent);
     let name = crate::kit::group("h");
@@ -245,7 +258,7 @@ fn passes_on_seven(world: &mut World, group: &str, worker: &tidemill_model::Work
         signature: crate::kit::sign(&text),
         ..other.registration()
     };
-    world.send(ShardId(2), Command::RegisterWorker(Box::new(registration)));
+    world.send(ShardId(2), Command::Worker(WorkerCommand::Register(Box::new(registration))));
     world.run();
     let token = world.work().into_iter().find_map(|message| match message {
         WorkMessage::Assigned { token, .. } => Some(token),
@@ -253,7 +266,15 @@ fn passes_on_seven(world: &mut World, group: &str, worker: &tidemill_model::Work
     });
     let token = token.unwrap();
     world.send(ShardId(2), other.request(token));
-    world.send(ShardId(2), Command::ReportFinished { token, worker: other.id.clone(), outcome, usage: None });
+    world.send(
+        ShardId(2),
+        Command::Worker(WorkerCommand::ReportFinished {
+            token,
+            worker: other.id.clone(),
+            outcome,
+            usage: None,
+        }),
+    );
     world.run();
 }
 

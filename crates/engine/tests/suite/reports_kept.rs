@@ -3,12 +3,18 @@
 use crate::kit::{GROUP, World, at, job};
 use jiff::SignedDuration;
 use serde_json::json;
-use tidemill_model::{Command, Event, ObservationEvent, ShardId, ThirdPartyReport, Timestamp};
+use tidemill_model::{
+    CatalogueCommand, Command, Event, ObservationEvent, ShardId, ThirdPartyReport, Timestamp,
+};
 
 const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn report(code: &str, logical_time: Timestamp) -> Command {
-    Command::ReportThirdParty(ThirdPartyReport { code: code.into(), logical_time, ready: true })
+    Command::Catalogue(CatalogueCommand::ReportThirdParty(ThirdPartyReport {
+        code: code.into(),
+        logical_time,
+        ready: true,
+    }))
 }
 
 /// What the catalogue has forgotten since the last look: how many, and up to when they were reported.
@@ -42,7 +48,7 @@ fn reports_are_forgotten_after_400_days() {
     world.pass(SignedDuration::from_hours(24 * 200));
     // Taken back and reported again.
     let withdrawn = ThirdPartyReport { code: "again".into(), logical_time: at(TEN), ready: false };
-    world.ask(ShardId::CATALOGUE, Command::ReportThirdParty(withdrawn));
+    world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportThirdParty(withdrawn)));
     world.ask(ShardId::CATALOGUE, report("again", at(TEN)));
     world.pass(SignedDuration::from_hours(24 * 200));
     world.ask(ShardId::CATALOGUE, report("same-day", at(TEN)));

@@ -5,9 +5,9 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
-    AlarmEvent, AlarmKind, Answer, AttemptResult, BatchEvent, CalendarSpec, Cascade, ColdStartOf, Command,
-    Event, JobId, Outcome, Period, RerunDefinition, RerunEvent, RerunId, RerunOnly, RerunOrder, RerunScope,
-    RerunSpec, ShardId,
+    AlarmEvent, AlarmKind, Answer, AttemptResult, BatchEvent, CalendarSpec, Cascade, CatalogueCommand,
+    ColdStartOf, Command, Event, JobCommand, JobId, Outcome, Period, RerunCommand, RerunDefinition,
+    RerunEvent, RerunId, RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId,
 };
 
 fn daily(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -56,7 +56,7 @@ const DAY: [&str; 4] = [
 ];
 
 fn plan(world: &mut World, rerun_spec: RerunSpec) -> RerunId {
-    match world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(rerun_spec))) {
+    match world.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(rerun_spec)))) {
         Outcome::Answered(Answer::Rerun { rerun, .. }) => rerun,
         other => panic!("{}", rejection(&other)),
     }
@@ -67,7 +67,7 @@ fn ask(world: &mut World, command: Command) -> Outcome {
 }
 
 fn approve(world: &mut World, rerun: RerunId) {
-    let outcome = ask(world, Command::ApproveRerun { rerun });
+    let outcome = ask(world, Command::Rerun(RerunCommand::Approve { rerun }));
     assert_eq!(outcome, Outcome::Answered(Answer::Done), "{}", rejection(&outcome));
 }
 
@@ -181,15 +181,15 @@ fn paused_and_cancelled_reruns_start_nothing() {
     let worker = world.worker("w", 4, Script::Run);
     let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Job, DAY[0], DAY[3]));
     approve(&mut world, rerun);
-    ask(&mut world, Command::PauseRerun { rerun });
+    ask(&mut world, Command::Rerun(RerunCommand::Pause { rerun }));
     world.events();
     let first = *world.played(&worker).running.keys().next().unwrap();
     let done = world.played(&worker).finished(first, AttemptResult::Success);
     world.say(done);
     assert_eq!(of_rerun(&world.told()), "ended 1: success\n");
-    ask(&mut world, Command::ResumeRerun { rerun });
+    ask(&mut world, Command::Rerun(RerunCommand::Resume { rerun }));
     assert_eq!(of_rerun(&world.told()), "rerun resumed\nordered 3\n");
-    ask(&mut world, Command::CancelRerun { rerun, kill: true });
+    ask(&mut world, Command::Rerun(RerunCommand::Cancel { rerun, kill: true }));
     expect![[r#"
         rerun cancelled, kills
         ended 2: killed
@@ -197,7 +197,7 @@ fn paused_and_cancelled_reruns_start_nothing() {
         rerun ended cancelled
     "#]]
     .assert_eq(&of_rerun(&world.told()));
-    let again = ask(&mut world, Command::ResumeRerun { rerun });
+    let again = ask(&mut world, Command::Rerun(RerunCommand::Resume { rerun }));
     expect!["unknown: there is no live rerun 4096"].assert_eq(&rejection(&again));
     assert_eq!(world.folded(), world.partition);
 }
@@ -210,7 +210,7 @@ fn cancelled_rerun_stays_until_what_it_sent_is_answered() {
     let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Job, DAY[0], DAY[3]));
     approve(&mut world, rerun);
     world.events();
-    ask(&mut world, Command::CancelRerun { rerun, kill: false });
+    ask(&mut world, Command::Rerun(RerunCommand::Cancel { rerun, kill: false }));
     assert_eq!(of_rerun(&world.told()), "rerun cancelled\n");
     for token in world.played(&worker).running.keys().copied().collect::<Vec<_>>() {
         let done = world.played(&worker).finished(token, AttemptResult::Success);
@@ -225,10 +225,10 @@ fn changed_definition_makes_a_plan_out_of_date() {
     let (mut world, ids) = chain();
     let rerun = plan(&mut world, rerun_spec(&ids[..1], Cascade::Logic, DAY[3], DAY[3]));
     world.define(vec![daily("b", json!({"parents": ["a"], "comment": "other"}))]);
-    let outcome = ask(&mut world, Command::ApproveRerun { rerun });
+    let outcome = ask(&mut world, Command::Rerun(RerunCommand::Approve { rerun }));
     expect!["plan_outdated: the plan of rerun 4096 is out of date, for g/b changed since; plan it anew"]
         .assert_eq(&rejection(&outcome));
-    ask(&mut world, Command::CancelRerun { rerun, kill: false });
+    ask(&mut world, Command::Rerun(RerunCommand::Cancel { rerun, kill: false }));
     world.events();
     let mut changed = rerun_spec(&ids[..1], Cascade::Logic, DAY[3], DAY[3]);
     changed.approve = true;
@@ -341,14 +341,18 @@ fn recorded_definition_waits_by_its_own_grid_and_calendar() {
     ] {
         let mut world = World::new();
         let days = CalendarSpec::from_value(json!({"name": "days", "holidays": ["2026-01-01"]})).unwrap();
-        world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar: Box::new(days) });
+        world.ask(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::DefineCalendar { calendar: Box::new(days) }),
+        );
         let ids = world.define(spec("day", json!({"name": "days"})));
         let batch = world.batch(ids[1], Some(DAY[3]));
         world.kill(batch);
         world.define(spec("hour", json!(null)));
         if is_gone {
             let name = "days".try_into().unwrap();
-            let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteCalendar { name });
+            let outcome =
+                world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DeleteCalendar { name }));
             assert_eq!(outcome, Outcome::Answered(Answer::Done), "{}", rejection(&outcome));
         }
         world.events();
@@ -427,7 +431,7 @@ fn closed_days_take_no_part_in_a_rerun() {
     let mut world = World::at("2026-07-08T10:10:00.000Z");
     let spec = json!({"name": "week", "holidays": ["2026-07-06"]});
     let calendar = Box::new(CalendarSpec::from_value(spec).unwrap());
-    world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar });
+    world.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DefineCalendar { calendar }));
     let working = json!({"name": "week"});
     let ids = world.define(vec![
         daily("a", json!({"calendar": working})),
@@ -536,7 +540,7 @@ fn cascade_that_reaches_too_far_is_refused_by_name() {
     world.events();
     let april = "2026-04-01T00:00:00.000Z";
     let mut planned = |rerun_spec: RerunSpec| {
-        let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(rerun_spec)));
+        let outcome = world.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(rerun_spec))));
         let told = world.told();
         let Outcome::Answered(Answer::Rerun { .. }) = outcome else { return rejection(&outcome) };
         told.lines().last().unwrap().to_owned()
@@ -712,7 +716,7 @@ fn cold_start_leaves_out_jobs_with_unfinished_batches() {
             _ => None,
         });
         assert_eq!(planned.unwrap(), [ids[1], ids[1]]);
-        ask(&mut world, Command::CancelRerun { rerun, kill: false });
+        ask(&mut world, Command::Rerun(RerunCommand::Cancel { rerun, kill: false }));
         world.events();
     }
 }
@@ -761,7 +765,7 @@ fn impossible_rerun_specs_are_refused_by_name() {
             "is not a job of period day",
         ),
     ] {
-        let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(rerun_spec)));
+        let outcome = world.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(rerun_spec))));
         assert!(rejection(&outcome).contains(refusal), "{refusal}: {}", rejection(&outcome));
     }
     assert_eq!(world.told(), "");
@@ -775,11 +779,11 @@ fn disabled_job_is_rerun_where_it_is_named() {
     let (mut world, ids) = chain();
     world.worker("w", 4, Script::Succeed);
     for job in &ids[..2] {
-        ask(&mut world, Command::SwitchJob { job: *job, enabled: false });
+        ask(&mut world, Command::Job(JobCommand::Switch { job: *job, enabled: false }));
     }
     world.events();
     let cascade = RerunSpec { approve: true, ..rerun_spec(&ids[..1], Cascade::Logic, DAY[3], DAY[3]) };
-    let outcome = ask(&mut world, Command::PlanRerun(Box::new(cascade)));
+    let outcome = ask(&mut world, Command::Rerun(RerunCommand::Plan(Box::new(cascade))));
     let Outcome::Answered(Answer::Rerun { disabled, .. }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(disabled, ids[..1]);
     expect![[r#"

@@ -4,7 +4,7 @@ use crate::kit::{Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchEvent, Command, Event, JobSpec, Timestamp, WorkerId,
+    AttemptOutcome, AttemptResult, BatchEvent, Command, Event, JobSpec, Timestamp, WorkerCommand, WorkerId,
 };
 
 /// The attempt at hand asks, starts, and exits so.
@@ -15,7 +15,12 @@ fn exits(world: &mut World, worker: &WorkerId, exit_code: i32) {
     world.say(started);
     let outcome =
         AttemptOutcome { exit_code: Some(exit_code), ..AttemptOutcome::bare(AttemptResult::Failed) };
-    world.say(Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None });
+    world.say(Command::Worker(WorkerCommand::ReportFinished {
+        token,
+        worker: worker.clone(),
+        outcome,
+        usage: None,
+    }));
 }
 
 fn one(more: serde_json::Value) -> (World, WorkerId) {

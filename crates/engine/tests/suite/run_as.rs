@@ -4,9 +4,9 @@ use crate::kit::{GROUP, Script, World, at, job, rejection};
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, BatchEvent, Cascade, Command, CommandRecord, Event, GroupSettings, InstanceId, JobSpec,
-    LiveAnswer, LiveQuery, Outcome, RequestId, RerunDefinition, RerunEvent, RerunOnly, RerunOrder,
-    RerunScope, RerunSpec, Role, ShardId, WorkMessage,
+    Actor, Answer, BatchCommand, BatchEvent, Cascade, CatalogueCommand, Command, CommandRecord, Event,
+    GroupSettings, InstanceId, JobCommand, JobSpec, LiveAnswer, LiveQuery, Outcome, RequestId, RerunCommand,
+    RerunDefinition, RerunEvent, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, WorkMessage,
 };
 
 fn world() -> World {
@@ -43,18 +43,18 @@ fn ask(world: &mut World, app: &str, command: Command) -> Outcome {
 }
 
 fn key(app: &str, role: Role, groups: &[&str], accounts: &[&str]) -> Command {
-    Command::DefineKey {
+    Command::Catalogue(CatalogueCommand::DefineKey {
         app: app.to_owned(),
         hash: "0".repeat(64),
         role,
         groups: groups.iter().map(|name| crate::kit::group(name)).collect(),
         run_as: accounts.iter().map(|account| (*account).try_into().unwrap()).collect(),
         first_only: false,
-    }
+    })
 }
 
 fn apply(jobs: Vec<JobSpec>) -> Command {
-    Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false, orphan_children: false }
+    Command::Job(JobCommand::Apply { jobs, prune: Vec::new(), cancel: false, orphan_children: false })
 }
 
 fn with_keys() -> World {
@@ -83,7 +83,7 @@ fn account_is_for_keys_that_have_it_whoever_the_owner_is() {
     for app in ["etl-team", "root"] {
         assert!(matches!(ask(&mut world, app, wanted()), Outcome::Answered(Answer::Applied { .. })), "{app}");
     }
-    let revoked = Command::RevokeKey { app: "etl-team".to_owned() };
+    let revoked = Command::Catalogue(CatalogueCommand::RevokeKey { app: "etl-team".to_owned() });
     world.ask(ShardId::CATALOGUE, revoked);
     let again = apply(vec![runs_as("etl", json!({"comment": "other"}))]);
     assert!(rejection(&ask(&mut world, "etl-team", again)).contains("key etl-team"));
@@ -102,7 +102,7 @@ fn job_with_an_account_is_changed_by_keys_that_have_it() {
     let as_it_is = ask(&mut world, "other", apply(vec![runs_as("etl", json!({"enabled": false}))]));
     assert!(matches!(as_it_is, Outcome::Answered(Answer::Applied { .. })), "{as_it_is:?}");
     assert_eq!(
-        ask(&mut world, "other", Command::SwitchJob { job: id, enabled: true }),
+        ask(&mut world, "other", Command::Job(JobCommand::Switch { job: id, enabled: true })),
         Outcome::Answered(Answer::Done)
     );
     for command in [
@@ -110,14 +110,18 @@ fn job_with_an_account_is_changed_by_keys_that_have_it() {
         apply(vec![runs_as("games", json!({}))]),
         apply(vec![job("a", json!({"type": "shell", "command": "true"}))]),
         apply(vec![job("b", json!({"type": "shell", "command": "true", "previous_name": "a"}))]),
-        Command::RenameJob { job: id, name: "b".try_into().unwrap() },
-        Command::MoveJob { job: id, to: crate::kit::group("h") },
+        Command::Job(JobCommand::Rename { job: id, name: "b".try_into().unwrap() }),
+        Command::Job(JobCommand::Move { job: id, to: crate::kit::group("h") }),
     ] {
         let told = format!("{command:?}");
         let refused = rejection(&ask(&mut world, "other", command));
         assert!(refused.contains("run_as: \"etl\""), "{told}: {refused}");
     }
-    let renamed = ask(&mut world, "etl-team", Command::RenameJob { job: id, name: "b".try_into().unwrap() });
+    let renamed = ask(
+        &mut world,
+        "etl-team",
+        Command::Job(JobCommand::Rename { job: id, name: "b".try_into().unwrap() }),
+    );
     assert_eq!(renamed, Outcome::Answered(Answer::Done));
 }
 
@@ -126,16 +130,20 @@ fn job_with_an_account_is_changed_by_keys_that_have_it() {
 fn staged_request_is_judged_by_the_key_that_commits_it() {
     let mut world = with_keys();
     let name = RequestId::new("s");
-    let stage = Command::StageJobs { apply: name.clone(), part: 0, jobs: vec![runs_as("etl", json!({}))] };
+    let stage = Command::Job(JobCommand::Stage {
+        apply: name.clone(),
+        part: 0,
+        jobs: vec![runs_as("etl", json!({}))],
+    });
     assert_eq!(ask(&mut world, "etl-team", stage), Outcome::Answered(Answer::Done));
-    let commit = Command::CommitApply {
+    let commit = Command::Job(JobCommand::Commit {
         apply: name,
         parts: 1,
         prune: Vec::new(),
         cancel: false,
         orphan_children: false,
         if_revision: None,
-    };
+    });
     assert!(rejection(&ask(&mut world, "other", commit.clone())).contains("key other"));
     for (app, fits) in [("other", false), ("etl-team", true)] {
         let by = Some(Actor { app: app.into(), user: None });
@@ -173,7 +181,12 @@ fn job_on_record_from_before_runs_once_a_key_vouches_for_it() {
     world.events();
     let run = |world: &mut World, time| {
         let (job, logical_time) = (changes[0].job, Some(at(time)));
-        let run = Command::RunJob { job, logical_time, parameters: Default::default(), concurrent: true };
+        let run = Command::Batch(BatchCommand::RunJob {
+            job,
+            logical_time,
+            parameters: Default::default(),
+            concurrent: true,
+        });
         world.ask(GROUP, run);
         world.told()
     };
@@ -206,10 +219,18 @@ fn keys_that_blur_rights_or_the_record_are_refused() {
     let accounts = serde_json::from_value(json!({"ann": ["etl"]})).unwrap();
     let settings = GroupSettings { accounts: Some(accounts), ..GroupSettings::default() };
     let worker_key = crate::kit::public_key();
-    let group = Command::DefineGroup { name: crate::kit::group("new"), worker_key, settings };
+    let group = Command::Catalogue(CatalogueCommand::DefineGroup {
+        name: crate::kit::group("new"),
+        worker_key,
+        settings,
+    });
     assert!(rejection(&world.ask(ShardId::CATALOGUE, group)).contains("names an owner"));
     let (name, worker_key) = (crate::kit::group("new"), "0".repeat(64));
-    let group = Command::DefineGroup { name, worker_key, settings: GroupSettings::default() };
+    let group = Command::Catalogue(CatalogueCommand::DefineGroup {
+        name,
+        worker_key,
+        settings: GroupSettings::default(),
+    });
     assert!(rejection(&world.ask(ShardId::CATALOGUE, group)).starts_with("invalid: worker_key:"));
 }
 
@@ -226,18 +247,23 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
     let id = changes[0].job;
     let run = |world: &mut World, time: &str| {
         let parameters = [("x".to_owned(), "; id".to_owned())].into();
-        let run = Command::RunJob { job: id, logical_time: Some(at(time)), parameters, concurrent: true };
+        let run = Command::Batch(BatchCommand::RunJob {
+            job: id,
+            logical_time: Some(at(time)),
+            parameters,
+            concurrent: true,
+        });
         let Outcome::Answered(Answer::Generated { batch, .. }) = world.ask(GROUP, run) else {
             panic!("runs")
         };
         batch
     };
     let killed = run(&mut world, "2026-06-01T00:00:00.000Z");
-    world.ask(GROUP, Command::KillBatch { batch: killed, reason: String::new() });
+    world.ask(GROUP, Command::Batch(BatchCommand::Kill { batch: killed, reason: String::new() }));
     run(&mut world, "2026-06-02T00:00:00.000Z");
     assert!(matches!(ask(&mut world, "etl-team", apply(vec![as_etl()])), Outcome::Answered(_)));
     let own = run(&mut world, "2026-06-03T00:00:00.000Z");
-    world.ask(GROUP, Command::KillBatch { batch: own, reason: String::new() });
+    world.ask(GROUP, Command::Batch(BatchCommand::Kill { batch: own, reason: String::new() }));
     world.events();
     let plan = |world: &mut World, day: &str| {
         let request = RerunSpec {
@@ -253,7 +279,7 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
             approve: true,
         };
         assert!(matches!(
-            world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(request))),
+            world.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(request)))),
             Outcome::Answered(_)
         ));
         let of = |event| match event {

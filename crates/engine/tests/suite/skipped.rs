@@ -4,8 +4,8 @@ use crate::kit::{GROUP, World, at, every, job};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, BatchEvent, BatchId, Command, Dependency, Event, GroupSettings, JobId, LiveAnswer, LiveQuery,
-    Outcome, ShardId, Why,
+    Answer, BatchCommand, BatchEvent, BatchId, Command, Dependency, Event, GroupSettings, JobCommand, JobId,
+    LiveAnswer, LiveQuery, Outcome, ShardId, Why,
 };
 
 /// The shard of the second group.
@@ -17,7 +17,7 @@ fn child(group: &str, parent: &str, mapping: Value, period: &str) -> tidemill_mo
 }
 
 fn switch(world: &mut World, job: JobId, enabled: bool) {
-    let command = Command::SwitchJob { job, enabled };
+    let command = Command::Job(JobCommand::Switch { job, enabled });
     assert!(matches!(world.ask(ShardId::CATALOGUE, command), Outcome::Answered(_)));
 }
 
@@ -34,9 +34,15 @@ fn why(world: &World, shard: ShardId, batch: BatchId) -> Why {
 
 fn by_hand(world: &mut World, shard: ShardId, job: JobId, time: &str) -> BatchId {
     let parameters = std::collections::BTreeMap::new();
-    match world
-        .ask(shard, Command::RunJob { job, logical_time: Some(at(time)), parameters, concurrent: true })
-    {
+    match world.ask(
+        shard,
+        Command::Batch(BatchCommand::RunJob {
+            job,
+            logical_time: Some(at(time)),
+            parameters,
+            concurrent: true,
+        }),
+    ) {
         Outcome::Answered(Answer::Generated { batch, .. }) => batch,
         other => panic!("{other:?}"),
     }

@@ -5,7 +5,8 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_engine::check_jobs;
 use tidemill_model::{
-    Answer, Command, CommandRecord, JobSpec, LiveAnswer, LiveQuery, Outcome, Rejection, RequestId, ShardId,
+    Answer, Command, CommandRecord, JobCommand, JobSpec, LiveAnswer, LiveQuery, Outcome, Rejection,
+    RequestId, ShardId,
 };
 
 fn id(name: &str) -> RequestId {
@@ -13,23 +14,30 @@ fn id(name: &str) -> RequestId {
 }
 
 fn stage(apply: &str, part: u32, jobs: Vec<JobSpec>) -> Command {
-    Command::StageJobs { apply: id(apply), part, jobs }
+    Command::Job(JobCommand::Stage { apply: id(apply), part, jobs })
 }
 
 fn commit(apply: &str, parts: u32) -> Command {
-    Command::CommitApply {
+    Command::Job(JobCommand::Commit {
         apply: id(apply),
         parts,
         prune: Vec::new(),
         cancel: false,
         orphan_children: false,
         if_revision: None,
-    }
+    })
 }
 
 fn pruning(apply: &str, parts: u32, cancel: bool) -> Command {
     let prune = vec![group("g")];
-    Command::CommitApply { apply: id(apply), parts, prune, cancel, orphan_children: false, if_revision: None }
+    Command::Job(JobCommand::Commit {
+        apply: id(apply),
+        parts,
+        prune,
+        cancel,
+        orphan_children: false,
+        if_revision: None,
+    })
 }
 
 fn ask(world: &mut World, command: Command) -> Outcome {
@@ -125,11 +133,13 @@ fn a_committed_apply_is_carried_out_to_its_end() {
     world.send_record(record("commit", commit("big", parts)));
     world.step(1);
     assert!(matches!(plan(&world, Vec::new(), &[]), LiveAnswer::Refused(Rejection::ApplyRunning { .. })));
-    let apply = || Command::ApplyJobs {
-        jobs: vec![job("x", json!({}))],
-        prune: Vec::new(),
-        cancel: false,
-        orphan_children: false,
+    let apply = || {
+        Command::Job(JobCommand::Apply {
+            jobs: vec![job("x", json!({}))],
+            prune: Vec::new(),
+            cancel: false,
+            orphan_children: false,
+        })
     };
     world.send_record(record("other", apply()));
     assert_eq!(replies(&world, "commit"), [""; 0], "it is not done yet");
@@ -164,14 +174,14 @@ fn a_refused_commit_changes_nothing() {
     done(&mut world, stage("fine", 0, line(1)));
     done(&mut world, stage("bad", 0, vec![job("a", json!({"retries": 101, "parents": ["nobody"]}))]));
     let before = world.partition.catalogue().cloned();
-    let old = Command::CommitApply {
+    let old = Command::Job(JobCommand::Commit {
         apply: id("fine"),
         parts: 1,
         prune: Vec::new(),
         cancel: false,
         orphan_children: false,
         if_revision: Some(0),
-    };
+    });
     let told: Vec<String> =
         [commit("round", parts), commit("hole", 2), commit("bad", 1), commit("none", 1), old]
             .into_iter()
@@ -321,14 +331,14 @@ fn a_commit_that_waits_for_answers_is_of_the_revision_that_it_names() {
     let LiveAnswer::Planned(planned) = plan(&world, Vec::new(), &[]) else { panic!() };
     let (prune, if_revision) = (vec![group("g")], Some(planned.revision));
     world.held = Some(Vec::new());
-    let commit = Command::CommitApply {
+    let commit = Command::Job(JobCommand::Commit {
         apply: id("one"),
         parts: 1,
         prune,
         cancel: false,
         orphan_children: false,
         if_revision,
-    };
+    });
     world.send_record(CommandRecord {
         shard: ShardId::CATALOGUE,
         request: Some(id("commit")),

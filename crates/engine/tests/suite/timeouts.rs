@@ -3,7 +3,7 @@
 use crate::kit::{GROUP, Script, World, every, job, rejection};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_model::{AttemptResult, BatchId, Command, JobSpec, ShardId};
+use tidemill_model::{AttemptResult, BatchId, Command, JobCommand, JobSpec, ShardId, WorkerCommand};
 
 /// A job that waits for one that nobody runs.
 fn waiting(more: serde_json::Value) -> Vec<JobSpec> {
@@ -80,7 +80,12 @@ fn batch_given_back_after_its_time_is_marked_at_once() {
     world.pass_minutes(2);
     assert_eq!(world.told(), "");
     let token = world.played(&worker).last_token();
-    world.say(Command::RejectAssignment { token, worker, nonce: None, reason: "busy".to_owned() });
+    world.say(Command::Worker(WorkerCommand::RejectAssignment {
+        token,
+        worker,
+        nonce: None,
+        reason: "busy".to_owned(),
+    }));
     expect![[r#"
         b1 returned t1: Rejected("busy")
         b1 marked Dependency, due 2026-07-01 10:11
@@ -172,7 +177,7 @@ fn deleted_job_is_not_late() {
     world.worker("w", 0, Script::Silent);
     // One has failed, and one still waits.
     world.batch(ids[0], Some("2026-07-01T09:00:00.000Z"));
-    let delete = Command::DeleteJob { job: ids[0], cancel: true, orphan_children: false };
+    let delete = Command::Job(JobCommand::Delete { job: ids[0], cancel: true, orphan_children: false });
     world.ask(ShardId::CATALOGUE, delete);
     world.events();
     world.pass_minutes(60);

@@ -5,7 +5,8 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_engine::Effect;
 use tidemill_model::{
-    CalendarSpec, Command, Concerned, GroupSettings, JobId, JobSpec, LiveAnswer, LiveQuery, ShardId,
+    CalendarSpec, CatalogueCommand, Command, Concerned, GroupSettings, JobId, JobSpec, LiveAnswer, LiveQuery,
+    ShardCommand, ShardId,
 };
 
 const MIDDLE: ShardId = ShardId(2);
@@ -49,7 +50,7 @@ fn mailbox(world: &World, shard: ShardId, with: ShardId) -> (u64, u64) {
 /// Lets through what was held up and goes to this shard; what follows is held up again.
 fn let_through(world: &mut World, to: ShardId) {
     let (go, stay) = world.held.take().unwrap().into_iter().partition(
-        |effect| matches!(effect, Effect::Send { shard, command: Command::Deliver { .. } } if *shard == to),
+        |effect| matches!(effect, Effect::Send { shard, command: Command::Shard(ShardCommand::Deliver { .. }) } if *shard == to),
     );
     world.held = Some(stay);
     let go: Vec<Effect> = go;
@@ -118,7 +119,10 @@ fn a_freeze_and_a_calendar_concern_whom_they_were_told() {
     let mut world = three_groups();
     let calendar = |world: &mut World, comment: &str| {
         let spec = CalendarSpec::from_value(json!({"name": "days", "comment": comment})).unwrap();
-        world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar: Box::new(spec) });
+        world.ask(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::DefineCalendar { calendar: Box::new(spec) }),
+        );
     };
     calendar(&mut world, "");
     let by_days = || Concerned::Calendar("days".try_into().unwrap());
@@ -126,7 +130,11 @@ fn a_freeze_and_a_calendar_concern_whom_they_were_told() {
     let daily = json!({"group": "m", "type": "anchor", "schedule": crate::kit::every("day"), "calendar": {"name": "days"}});
     world.define(vec![job("a", daily)]);
     let freeze = |world: &mut World, of: Option<&str>| {
-        let command = Command::Freeze { group: of.map(group), latest: None, reason: "test".to_owned() };
+        let command = Command::Catalogue(CatalogueCommand::Freeze {
+            group: of.map(group),
+            latest: None,
+            reason: "test".to_owned(),
+        });
         world.ask(ShardId::CATALOGUE, command);
     };
     let shards = |told: &[(u16, u64, Vec<u16>)]| told.iter().map(|(shard, ..)| *shard).collect::<Vec<_>>();

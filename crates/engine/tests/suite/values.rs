@@ -6,8 +6,8 @@ use crate::kit::{GROUP, Script, TestWorker, World, at, group, job, rejection, si
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchEvent, BatchId, Command, Event, GroupSettings, JobId,
-    OverriddenResult, Registration, ShardId, WorkMessage, WorkerId,
+    AttemptOutcome, AttemptResult, BatchCommand, BatchEvent, BatchId, Command, Event, GroupSettings, JobId,
+    OverriddenResult, Registration, ShardId, WorkMessage, WorkerCommand, WorkerId,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -37,7 +37,12 @@ fn ends(world: &mut World, worker: &WorkerId, result: AttemptResult, values: &[(
     let values: BTreeMap<_, _> =
         values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let outcome = AttemptOutcome { values, ..AttemptOutcome::bare(result) };
-    world.say(Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None });
+    world.say(Command::Worker(WorkerCommand::ReportFinished {
+        token,
+        worker: worker.clone(),
+        outcome,
+        usage: None,
+    }));
 }
 
 /// A child's templates name what the newest run of its parent passed on, by name or group and name.
@@ -77,11 +82,16 @@ fn values_go_to_other_groups() {
     let other = TestWorker::new("v", 1, Script::Silent);
     let text = Registration::signed_text(&group("h"), &other.id, &other.incarnation);
     let registration = Registration { group: group("h"), signature: sign(&text), ..other.registration() };
-    world.send(OTHER, Command::RegisterWorker(Box::new(registration)));
+    world.send(OTHER, Command::Worker(WorkerCommand::Register(Box::new(registration))));
     let parameters = BTreeMap::new();
     world.send(
         OTHER,
-        Command::RunJob { job: ids[0], logical_time: Some(at(TEN)), parameters, concurrent: true },
+        Command::Batch(BatchCommand::RunJob {
+            job: ids[0],
+            logical_time: Some(at(TEN)),
+            parameters,
+            concurrent: true,
+        }),
     );
     world.run();
     world.events();
@@ -94,13 +104,26 @@ fn values_go_to_other_groups() {
         world.send(OTHER, other.request(token));
         let values = [("rows".to_owned(), rows.to_owned())].into();
         let outcome = AttemptOutcome { values, ..AttemptOutcome::success() };
-        world.send(OTHER, Command::ReportFinished { token, worker: other.id.clone(), outcome, usage: None });
+        world.send(
+            OTHER,
+            Command::Worker(WorkerCommand::ReportFinished {
+                token,
+                worker: other.id.clone(),
+                outcome,
+                usage: None,
+            }),
+        );
         world.run();
         if rows == "7" {
             let batch = BatchId::mint(1, OTHER);
             world.send(
                 OTHER,
-                Command::RerunBatch { batch, job: ids[0], logical_time: at(TEN), recorded: None },
+                Command::Batch(BatchCommand::Rerun {
+                    batch,
+                    job: ids[0],
+                    logical_time: at(TEN),
+                    recorded: None,
+                }),
             );
             world.run();
         }
@@ -215,7 +238,10 @@ fn a_parameter_by_hand_stands_in_for_a_missing_value() {
         let (mut world, worker, ids) = jobs();
         let parameters = rows.map(|rows| ("rows".to_owned(), rows.to_owned())).into_iter().collect();
         let (job, logical_time) = (ids[1], Some(at(TEN)));
-        world.ask(GROUP, Command::RunJob { job, logical_time, parameters, concurrent: true });
+        world.ask(
+            GROUP,
+            Command::Batch(BatchCommand::RunJob { job, logical_time, parameters, concurrent: true }),
+        );
         let text = world.granted_command(&worker);
         assert!(world.folded() == world.partition);
         text.unwrap_or_else(|| ends_told(&mut world))
@@ -256,7 +282,7 @@ fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
     let passing = |n: &str, token, worker: &WorkerId| {
         let values = [("n".to_owned(), n.to_owned())].into();
         let outcome = AttemptOutcome { values, ..AttemptOutcome::success() };
-        Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None }
+        Command::Worker(WorkerCommand::ReportFinished { token, worker: worker.clone(), outcome, usage: None })
     };
     world.say(passing("1", token, &worker));
     assert_eq!(world.granted_command(&worker).as_deref(), Some("tell"));
@@ -284,8 +310,17 @@ fn values_of_parents_that_were_marked_or_failed() {
         }
         let (job, logical_time, result) = (ids[0], at(TEN), OverriddenResult::Success);
         let reason = "as seen".to_owned();
-        world
-            .ask(GROUP, Command::OverrideBatchResult { batch, job, logical_time, result, reason, run: None });
+        world.ask(
+            GROUP,
+            Command::Batch(BatchCommand::OverrideResult {
+                batch,
+                job,
+                logical_time,
+                result,
+                reason,
+                run: None,
+            }),
+        );
         world.events();
         world.granted_command(&worker).unwrap_or_else(|| ends_told(&mut world))
     };

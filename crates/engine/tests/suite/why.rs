@@ -3,7 +3,9 @@
 use crate::kit::{GROUP, Script, World, every, job};
 use expect_test::{Expect, expect};
 use serde_json::json;
-use tidemill_model::{AttemptResult, BatchId, BatchState, Command, LiveAnswer, LiveQuery, ShardId};
+use tidemill_model::{
+    AttemptResult, BatchId, BatchState, Command, JobCommand, LiveAnswer, LiveQuery, ShardId,
+};
 
 fn check(world: &World, batch: BatchId, expected: Expect) {
     let lines: Vec<String> = world
@@ -74,7 +76,7 @@ fn waiting_for_a_failure() {
     ]);
     world.worker("w", 1, Script::Succeed);
     // What it owes is waited for while it is switched off.
-    world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: false });
+    world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: ids[0], enabled: false }));
     for time in ["2026-07-01T22:00:00.000Z", "2026-07-01T23:00:00.000Z", "2026-07-02T00:00:00.000Z"] {
         world.batch(ids[0], Some(time));
     }
@@ -102,7 +104,9 @@ fn waiting_for_a_worker() {
     );
     let (_, second) = world.submit(World::submission("t", &[]));
     check(&world, second, expect!["no_slot: every slot for noop is taken"]);
-    world.say(tidemill_model::Command::DrainWorker { worker: worker.clone() });
+    world.say(tidemill_model::Command::Worker(tidemill_model::WorkerCommand::Drain {
+        worker: worker.clone(),
+    }));
     check(&world, second, expect!["drained: every worker of its type is drained or lost"]);
     world.lost(&worker);
     check(&world, second, expect!["no_worker: no worker of the group takes jobs of type noop"]);
@@ -140,15 +144,21 @@ fn since_is_when_the_condition_began() {
     let (_, batch) = world.submit(World::submission("s", &[]));
     assert_eq!(since(&world, batch), [""; 0]);
     world.pass_minutes(1);
-    world.say(tidemill_model::Command::DrainWorker { worker: worker.clone() });
+    world.say(tidemill_model::Command::Worker(tidemill_model::WorkerCommand::Drain {
+        worker: worker.clone(),
+    }));
     world.pass_minutes(1);
     let (_, late) = world.submit(World::submission("t", &[]));
     assert_eq!(since(&world, late), ["drained 2026-07-01T10:15:00.000Z"]);
-    world.say(tidemill_model::Command::ResumeWorker { worker: worker.clone() });
+    world.say(tidemill_model::Command::Worker(tidemill_model::WorkerCommand::Resume {
+        worker: worker.clone(),
+    }));
     let limited = world.define(vec![job("p", json!({"host": "host-w", "type": "shell", "command": "true"}))]);
     world.played(&worker).script = Script::Silent;
     world.pass_minutes(1);
-    world.say(tidemill_model::Command::DrainWorker { worker: worker.clone() });
+    world.say(tidemill_model::Command::Worker(tidemill_model::WorkerCommand::Drain {
+        worker: worker.clone(),
+    }));
     let early = world.batch(limited[0], Some(time));
     assert_eq!(since(&world, early), ["pinned_host 2026-07-01T10:16:00.000Z"]);
     let (_, last) = world.submit(World::submission("u", &[]));
@@ -163,12 +173,14 @@ fn since_is_when_the_condition_began() {
     // Ready at 10:10, and it only waits for its turn since its worker is back.
     let mut world = World::new();
     let worker = world.worker("w", 1, Script::Run);
-    world.say(tidemill_model::Command::DrainWorker { worker: worker.clone() });
+    world.say(tidemill_model::Command::Worker(tidemill_model::WorkerCommand::Drain {
+        worker: worker.clone(),
+    }));
     world.submit(World::submission("s", &[]));
     let (_, second) = world.submit(World::submission("t", &[]));
     assert_eq!(since(&world, second), ["drained 2026-07-01T10:10:00.000Z"]);
     world.pass_minutes(1);
-    world.say(tidemill_model::Command::ResumeWorker { worker });
+    world.say(tidemill_model::Command::Worker(tidemill_model::WorkerCommand::Resume { worker }));
     assert_eq!(since(&world, second), ["no_slot 2026-07-01T10:11:00.000Z"]);
 }
 

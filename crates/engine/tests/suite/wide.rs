@@ -4,16 +4,16 @@ use crate::kit::{GROUP, Script, World, every, job};
 use jiff::SignedDuration;
 use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
-use tidemill_model::{BatchEvent, Command, CommandRecord, Event, ShardId};
+use tidemill_model::{BatchEvent, Command, CommandRecord, Event, JobCommand, ShardId};
 
 fn apply_all(world: &mut World, jobs: Vec<tidemill_model::JobSpec>) {
     for part in jobs.chunks(300) {
-        let command = Command::ApplyJobs {
+        let command = Command::Job(JobCommand::Apply {
             jobs: part.to_vec(),
             prune: Vec::new(),
             cancel: false,
             orphan_children: false,
-        };
+        });
         world.send_record(CommandRecord {
             shard: ShardId::CATALOGUE,
             request: None,

@@ -4,8 +4,8 @@ use crate::kit::{GROUP, Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptEvent, AttemptResult, BatchEvent, Command, Event, GroupSettings, Incarnation, OnSilence,
-    Registration, ReplicationEvent, Token, WorkMessage, WorkerEvent, WorkerId,
+    AttemptEvent, AttemptResult, BatchCommand, BatchEvent, Command, Event, GroupSettings, Incarnation,
+    OnSilence, Registration, ReplicationEvent, Token, WorkMessage, WorkerCommand, WorkerEvent, WorkerId,
 };
 
 /// A worker `w` with one attempt that runs and one assignment that it has not started.
@@ -22,7 +22,7 @@ fn busy(settings: GroupSettings) -> (World, WorkerId, Token) {
 }
 
 fn register(registration: Registration) -> Command {
-    Command::RegisterWorker(Box::new(registration))
+    Command::Worker(WorkerCommand::Register(Box::new(registration)))
 }
 
 /// EXE-11: only what the group's key signed is registered.
@@ -96,7 +96,7 @@ fn a_lease_ends_only_for_the_lost_life() {
     world.lost(&worker);
     world.events();
     let (worker, incarnation) = (worker.clone(), Incarnation::new("9"));
-    world.observe(GROUP, Command::ExpireLease { worker, incarnation });
+    world.observe(GROUP, Command::Worker(WorkerCommand::ExpireLease { worker, incarnation }));
     assert_eq!(world.told(), "");
 }
 
@@ -252,7 +252,7 @@ fn thousands_of_attempts_of_a_dead_worker_are_settled_in_steps() {
     let worker = world.worker("w", 3_000, Script::Run);
     for n in 0..3_000 {
         let submission = World::submission(&format!("s{n}"), &[]);
-        world.send(GROUP, Command::SubmitJob(Box::new(submission)));
+        world.send(GROUP, Command::Batch(BatchCommand::SubmitJob(Box::new(submission))));
     }
     world.run();
     world.played(&worker).script = Script::Silent;
@@ -274,7 +274,7 @@ fn thousands_of_assignments_of_a_restarted_worker_are_returned_in_steps() {
     let worker = world.worker("w", 3_000, Script::Silent);
     for n in 0..3_000 {
         let submission = World::submission(&format!("s{n}"), &[]);
-        world.send(GROUP, Command::SubmitJob(Box::new(submission)));
+        world.send(GROUP, Command::Batch(BatchCommand::SubmitJob(Box::new(submission))));
     }
     world.run();
     world.events();
@@ -375,18 +375,22 @@ fn a_new_life_counts_what_earlier_ones_were_told_while_they_hold_something() {
     let end = world.played(&worker).finished(token, AttemptResult::Lost);
     world.say(end);
     let busy = world.played(&worker).last_token();
-    let rejected = Command::RejectAssignment {
+    let rejected = Command::Worker(WorkerCommand::RejectAssignment {
         token: busy,
         worker: worker.clone(),
         nonce: None,
         reason: "no".to_owned(),
-    };
-    let drain = Command::DrainWorker { worker: worker.clone() };
+    });
+    let drain = Command::Worker(WorkerCommand::Drain { worker: worker.clone() });
     world.say(drain);
     world.say(rejected);
     for token in [3, 4, 5, 6].map(|n| Token::mint(n, GROUP)) {
-        let rejected =
-            Command::RejectAssignment { token, worker: worker.clone(), nonce: None, reason: "no".to_owned() };
+        let rejected = Command::Worker(WorkerCommand::RejectAssignment {
+            token,
+            worker: worker.clone(),
+            nonce: None,
+            reason: "no".to_owned(),
+        });
         world.say(rejected);
     }
     assert_eq!(lease(&world), Some(5_000), "it holds nothing any more");

@@ -3,7 +3,7 @@
 //! What is not there is told to the owner, who takes it back from every batch that waits for it. Where nobody can
 //! tell in time, the batch goes to another worker.
 
-use tidemill_model::{Command, PathCheck, Token};
+use tidemill_model::{Command, ObservationCommand, PathCheck, Token};
 
 use super::attempt::Attempt;
 use super::{Looked, Output, Tag, Worker};
@@ -27,7 +27,14 @@ impl Worker {
             Looked::There => self.ask_to_start(token),
             Looked::Gone(external_dependencies) => {
                 let worker = self.setup.worker.clone();
-                self.append(Tag::Repeated, Command::RecheckFailed { token, worker, external_dependencies });
+                self.append(
+                    Tag::Repeated,
+                    Command::Observation(ObservationCommand::RecheckFailed {
+                        token,
+                        worker,
+                        external_dependencies,
+                    }),
+                );
             }
             Looked::Unknown(reason) => self.cannot_tell(token, &reason),
         }

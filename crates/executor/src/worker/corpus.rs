@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tidemill_corpus::corpus;
-use tidemill_model::{Command, Nonce, Token};
+use tidemill_model::{Command, Nonce, Token, WorkerCommand};
 
 use super::tests::registered_worker;
 use super::{Input, Output, Tag};
@@ -38,7 +38,10 @@ fn only_what_was_asked_is_started() {
                 assert!(outputs.len() <= most, "{} to do", outputs.len());
                 for output in outputs {
                     match output {
-                        Output::Append { command: Command::RequestStart(request), .. } => {
+                        Output::Append {
+                            command: Command::Worker(WorkerCommand::RequestStart(request)),
+                            ..
+                        } => {
                             asked.insert((request.token, request.nonce));
                         }
                         Output::Spawn { spec, .. } => {

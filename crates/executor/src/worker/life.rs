@@ -1,7 +1,7 @@
 //! Registration, heartbeats, and the end of the worker.
 
 use ed25519_dalek::Signer;
-use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token};
+use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token, WorkerCommand};
 
 use super::attempt::Attempt;
 use super::{Output, Tag, Worker};
@@ -93,7 +93,7 @@ impl Worker {
         let signature = self.setup.signing_key.sign(text.as_bytes()).to_bytes();
         registration.signature = signature.iter().map(|byte| format!("{byte:02x}")).collect();
         registration.live = self.attempts.tokens(Attempt::has_process);
-        self.append(Tag::Repeated, Command::RegisterWorker(Box::new(registration)));
+        self.append(Tag::Repeated, Command::Worker(WorkerCommand::Register(Box::new(registration))));
         // Only heartbeats count for the lease, and there is to be one before anything can be granted.
         self.heartbeat();
     }
@@ -142,7 +142,16 @@ impl Worker {
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.heartbeats += 1;
         let (number, measure, unready) = (self.heartbeats, self.measure, self.unready.clone());
-        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation, number, measure, unready }));
+        self.append(
+            tag,
+            Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
+                worker,
+                incarnation,
+                number,
+                measure,
+                unready,
+            })),
+        );
     }
 
     /// Said at once, so that no work comes meanwhile.

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, Command, GroupSettings, Incarnation, JobType, Measure, Registration,
-    Token, Usage, WorkMessage, WorkerId,
+    Token, Usage, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
@@ -271,7 +271,10 @@ impl Worker {
     fn report_finished(&mut self, token: Token) {
         let Some(Attempt::Ended(mut end)) = self.attempts.remove(token) else { return };
         let (outcome, usage, worker) = (end.outcome.clone(), end.usage.clone(), self.setup.worker.clone());
-        self.append(Tag::Repeated, Command::ReportFinished { token, worker, outcome, usage });
+        self.append(
+            Tag::Repeated,
+            Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage }),
+        );
         end.repeats_left = end.repeats_left.map(|left| left.saturating_sub(1));
         if end.repeats_left != Some(0) {
             let now_ms = self.now_ms;

@@ -2,6 +2,7 @@
 
 use tidemill_model::{
     AttemptOutcome, AttemptResult, Command, JobType, Nonce, PathCheck, RunSpec, StartRequest, Token,
+    WorkerCommand,
 };
 
 use super::attempt::{Attempt, Repeat};
@@ -43,7 +44,10 @@ impl Worker {
     /// Gives it back; `nonce`: the question that was asked of it, on whose grant nothing starts any more.
     pub(super) fn reject(&mut self, token: Token, nonce: Option<Nonce>, reason: String) {
         let worker = self.setup.worker.clone();
-        self.append(Tag::Repeated, Command::RejectAssignment { token, worker, nonce, reason });
+        self.append(
+            Tag::Repeated,
+            Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce, reason }),
+        );
     }
 
     /// It was granted here, and can still run elsewhere.
@@ -55,7 +59,7 @@ impl Worker {
     fn request(&mut self, token: Token, nonce: Nonce) {
         let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
         let request = StartRequest { token, worker, incarnation, nonce };
-        self.append(Tag::Repeated, Command::RequestStart(request));
+        self.append(Tag::Repeated, Command::Worker(WorkerCommand::RequestStart(request)));
     }
 
     /// Takes the nonce away, so that this grant, repeated, starts nothing.
@@ -114,7 +118,7 @@ impl Worker {
 
     fn report_started(&mut self, token: Token) {
         let worker = self.setup.worker.clone();
-        self.append(Tag::Started(token), Command::ReportStarted { token, worker });
+        self.append(Tag::Started(token), Command::Worker(WorkerCommand::ReportStarted { token, worker }));
     }
 
     pub(super) fn process_ended(&mut self, token: Token, end: ProcessEnd) {

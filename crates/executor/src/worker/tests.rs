@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
-    Nonce, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId, Token, WorkMessage, WorkerId,
+    Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId, Token,
+    WorkMessage, WorkerCommand, WorkerId,
 };
 
 use super::{Input, LOOK_WITHIN_MS, Looked, Output, ProcessEnd, Setup, Worker};
@@ -153,24 +154,28 @@ fn running_worker() -> Worker {
 fn show(output: Output) -> String {
     match output {
         Output::Append { tag: _, command } => match command {
-            Command::RegisterWorker(registration) => {
+            Command::Worker(WorkerCommand::Register(registration)) => {
                 format!("register {}, live {:?}", registration.incarnation, registration.live)
             }
-            Command::Heartbeat(_) => "heartbeat".to_owned(),
-            Command::RequestStart(request) => format!("request {} with {}", request.token, request.nonce),
-            Command::RejectAssignment { token, nonce, reason, .. } => {
+            Command::Worker(WorkerCommand::Heartbeat(_)) => "heartbeat".to_owned(),
+            Command::Worker(WorkerCommand::RequestStart(request)) => {
+                format!("request {} with {}", request.token, request.nonce)
+            }
+            Command::Worker(WorkerCommand::RejectAssignment { token, nonce, reason, .. }) => {
                 let asked = nonce.as_ref().map_or("nothing asked", Nonce::as_str);
                 format!("reject {token} ({asked}): {reason}")
             }
-            Command::ReportStarted { token, .. } => format!("report {token} started"),
-            Command::ReportFinished { token, outcome, .. } => {
+            Command::Worker(WorkerCommand::ReportStarted { token, .. }) => format!("report {token} started"),
+            Command::Worker(WorkerCommand::ReportFinished { token, outcome, .. }) => {
                 let said = match outcome.exit_code {
                     Some(code) if outcome.message.is_empty() => format!("exit code {code}"),
                     Some(_) | None => outcome.message.clone(),
                 };
                 format!("report {token} {:?}: {said}", outcome.result)
             }
-            Command::RecheckFailed { token, external_dependencies, .. } => {
+            Command::Observation(ObservationCommand::RecheckFailed {
+                token, external_dependencies, ..
+            }) => {
                 format!("{token} lacks {external_dependencies:?}")
             }
             other => panic!("a worker does not send {other:?}"),

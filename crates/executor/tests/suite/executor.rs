@@ -18,7 +18,7 @@ use tidemill_log::{
 };
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, GroupName, GroupSettings, JobId, JobName,
-    JobType, Program, Registration, RunSpec, ShardId, StartRequest, Token, Usage, WorkMessage,
+    JobType, Program, Registration, RunSpec, ShardId, StartRequest, Token, Usage, WorkMessage, WorkerCommand,
 };
 
 /// Far above what anything here takes; reached only by a failure.
@@ -60,7 +60,7 @@ impl Owner {
             for record in self.commands.poll(100, Duration::from_millis(100)).unwrap() {
                 let record: CommandRecord = serde_json::from_slice(&record.value).unwrap();
                 assert_eq!((record.shard, &*record.actor.app), (SHARD, "worker"));
-                if !matches!(record.command, Command::Heartbeat(_)) {
+                if !matches!(record.command, Command::Worker(WorkerCommand::Heartbeat(_))) {
                     self.waiting.push(record.command);
                 }
             }
@@ -70,14 +70,18 @@ impl Owner {
 
     fn hear_registration(&mut self) -> Registration {
         match self.hear() {
-            Command::RegisterWorker(registration) => *registration,
+            Command::Worker(WorkerCommand::Register(registration)) => *registration,
             other => panic!("not a registration: {other:?}"),
         }
     }
 
     fn hear_finished(&mut self, wanted: Token) -> (AttemptOutcome, Option<Usage>) {
         match self.hear() {
-            Command::ReportFinished { token, outcome, usage, .. } if token == wanted => (outcome, usage),
+            Command::Worker(WorkerCommand::ReportFinished { token, outcome, usage, .. })
+                if token == wanted =>
+            {
+                (outcome, usage)
+            }
             other => panic!("not the end of {wanted}: {other:?}"),
         }
     }
@@ -98,7 +102,7 @@ impl Owner {
         let (worker, job_type) = (to.worker.clone(), job_type.clone());
         self.say(to, &WorkMessage::Assigned { worker, token, job_type, checks: Vec::new() });
         match self.hear() {
-            Command::RequestStart(request) if request.token == token => request,
+            Command::Worker(WorkerCommand::RequestStart(request)) if request.token == token => request,
             other => panic!("not a request to start {token}: {other:?}"),
         }
     }
@@ -112,7 +116,10 @@ impl Owner {
 
     fn hear_started(&mut self, wanted: Token) {
         let command = self.hear();
-        assert!(matches!(command, Command::ReportStarted { token, .. } if token == wanted), "{command:?}");
+        assert!(
+            matches!(command, Command::Worker(WorkerCommand::ReportStarted { token, .. }) if token == wanted),
+            "{command:?}"
+        );
     }
 }
 
@@ -305,8 +312,8 @@ fn check_killed_shim(script: &'static str) {
     owner.grant(&me, &spec(token, "shell", script));
     // The shim may be killed before it has said that the job runs.
     let (outcome, _) = match owner.hear() {
-        Command::ReportStarted { .. } => owner.hear_finished(token),
-        Command::ReportFinished { outcome, usage, .. } => (outcome, usage),
+        Command::Worker(WorkerCommand::ReportStarted { .. }) => owner.hear_finished(token),
+        Command::Worker(WorkerCommand::ReportFinished { outcome, usage, .. }) => (outcome, usage),
         other => panic!("neither started nor finished: {other:?}"),
     };
     assert_eq!(outcome.result, AttemptResult::Lost, "{outcome:?}");
@@ -338,8 +345,8 @@ fn restarted_worker_reports_what_ended_before() {
     let executor = Executor::start(&owner, config(dir.path()));
     let again = loop {
         match owner.hear() {
-            Command::RegisterWorker(registration) => break *registration,
-            Command::ReportFinished { .. } => {}
+            Command::Worker(WorkerCommand::Register(registration)) => break *registration,
+            Command::Worker(WorkerCommand::ReportFinished { .. }) => {}
             other => panic!("neither a report nor a registration: {other:?}"),
         }
     };
@@ -407,7 +414,10 @@ fn start_and_end_of_a_noop_are_read_together() {
         owner.grant(&me, &spec(token, "noop", ""));
         owner.hear_started(token);
         let told = owner.waiting.first();
-        assert!(matches!(told, Some(Command::ReportFinished { token: of, .. }) if *of == token), "{told:?}");
+        assert!(
+            matches!(told, Some(Command::Worker(WorkerCommand::ReportFinished { token: of, .. })) if *of == token),
+            "{told:?}"
+        );
         owner.waiting.clear();
         owner.say(&me, &WorkMessage::Recorded { token });
     }

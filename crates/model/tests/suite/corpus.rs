@@ -109,7 +109,7 @@ fn request_ids_keep_their_key() {
 #[test]
 fn depth_is_bounded() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    for text in [deep.clone(), format!("{{\"shard\":1,\"command\":{{\"define_job\":{deep}}}}}")] {
+    for text in [deep.clone(), format!("{{\"shard\":1,\"command\":{{\"job\":{{\"define\":{deep}}}}}}}")] {
         assert!(serde_json::from_str::<CommandRecord>(&text).is_err());
         assert!(serde_json::from_str::<Envelope>(&text).is_err());
     }

@@ -5,8 +5,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{
-    Actor, Command, LiveAnswer, LiveQuery, Outcome, PathAnswer, ProbeReport, ShardId,
-    WantedExternalDependency,
+    Actor, CatalogueCommand, Command, LiveAnswer, LiveQuery, ObservationCommand, Outcome, PathAnswer,
+    ProbeReport, ShardId, WantedExternalDependency,
 };
 use tidemill_probe::{Mark, Question, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -209,7 +209,8 @@ impl Loop {
                     exists: true,
                 };
                 let answers = findings.into_iter().map(answer).collect();
-                let submit_request = self.submit_request(shard, Command::ReportPaths { answers });
+                let submit_request = self
+                    .submit_request(shard, Command::Observation(ObservationCommand::ReportPaths { answers }));
                 self.submit(submit_request, move |answered| Input::Told(shard, answered));
             }
             Output::Health(authority, health) => self.tell_health(authority, health),
@@ -230,7 +231,8 @@ impl Loop {
             late_ms,
             failure: health.failure(),
         };
-        let submit_request = self.submit_request(ShardId::CATALOGUE, Command::ReportProbes(report));
+        let submit_request = self
+            .submit_request(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportProbes(report)));
         self.submit(submit_request, move |answered| Input::HealthTold(authority, health, answered));
     }
 

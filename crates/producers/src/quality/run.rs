@@ -5,7 +5,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{
-    Actor, Command, FieldError, Incarnation, LiveAnswer, LiveQuery, Outcome, QualityQuestion, ShardId,
+    Actor, BatchCommand, Command, FieldError, Incarnation, LiveAnswer, LiveQuery, Outcome, QualityQuestion,
+    ShardId,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -171,7 +172,11 @@ impl Loop {
     }
 
     fn take(&mut self, ask: QualityQuestion) {
-        let command = Command::SendQuality { batch: ask.batch, number: ask.number, by: self.by.clone() };
+        let command = Command::Batch(BatchCommand::SendQuality {
+            batch: ask.batch,
+            number: ask.number,
+            by: self.by.clone(),
+        });
         let actor = Actor { app: ROLE.into(), user: None };
         let submit_request =
             SubmitRequest { shard: ask.batch.shard(), request: request_id(), actor, command };

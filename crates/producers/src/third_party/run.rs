@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidemill_log::{Intake, Producer, Taken, Topic, append_wait};
-use tidemill_model::{Actor, Command, Outcome, RequestId, ShardId, ThirdPartyReport};
+use tidemill_model::{Actor, CatalogueCommand, Command, Outcome, RequestId, ShardId, ThirdPartyReport};
 
 use super::Config;
 use crate::{Error, Outside, SubmitError, SubmitRequest};
@@ -201,7 +201,7 @@ impl Reading {
             shard: ShardId::CATALOGUE,
             request: RequestId::new(id),
             actor: Actor { app: ROLE.into(), user: None },
-            command: Command::ReportThirdParty(report.clone()),
+            command: Command::Catalogue(CatalogueCommand::ReportThirdParty(report.clone())),
         }
     }
 

@@ -5,7 +5,9 @@ use std::fs;
 use std::net::TcpListener;
 
 use crate::kit::{Fixture, until};
-use tidemill_model::{Command, ExternalDependencyId, Outcome, ProbeReport, ShardId};
+use tidemill_model::{
+    CatalogueCommand, Command, ExternalDependencyId, ObservationCommand, Outcome, ProbeReport, ShardId,
+};
 use tidemill_probe::PollTimes;
 use tidemill_producers::prober::{Config, start};
 
@@ -23,7 +25,7 @@ fn config() -> Config {
 /// Things that were told to be there.
 fn found(fixture: &Fixture) -> BTreeSet<ExternalDependencyId> {
     let answers = fixture.heard().into_iter().filter_map(|(shard, command)| match command {
-        Command::ReportPaths { answers } if shard == SHARD => Some(answers),
+        Command::Observation(ObservationCommand::ReportPaths { answers }) if shard == SHARD => Some(answers),
         _ => None,
     });
     answers
@@ -48,7 +50,12 @@ fn path_that_comes_is_told() {
     fixture.wait_for(SHARD, []);
     until("nothing is waited for", || (prober.status().paths == 0).then_some(()));
     prober.stop().unwrap();
-    assert!(fixture.heard().iter().all(|(_, command)| matches!(command, Command::ReportPaths { .. })));
+    assert!(
+        fixture.heard().iter().all(|(_, command)| matches!(
+            command,
+            Command::Observation(ObservationCommand::ReportPaths { .. })
+        ))
+    );
 }
 
 /// DEP-1: several probers ask each path once between them; when one is gone, the other asks for all.
@@ -95,7 +102,9 @@ fn hung_name_node_is_told_and_holds_up_no_other_path() {
     });
     let reports = || -> Vec<ProbeReport> {
         let of = |(shard, command)| match command {
-            Command::ReportProbes(report) if shard == ShardId::CATALOGUE => Some(report),
+            Command::Catalogue(CatalogueCommand::ReportProbes(report)) if shard == ShardId::CATALOGUE => {
+                Some(report)
+            }
             _ => None,
         };
         fixture.heard().into_iter().filter_map(of).collect()

@@ -3,7 +3,7 @@
 use crate::kit::service::QualityService;
 use crate::kit::{Fixture, until};
 use tidemill_model::{
-    BatchId, Command, GroupName, JobId, JobName, Outcome, QualityQuestion, Rejection, ShardId,
+    BatchCommand, BatchId, Command, GroupName, JobId, JobName, Outcome, QualityQuestion, Rejection, ShardId,
 };
 use tidemill_producers::quality::{Config, Input, Output, Role, Taken, start};
 
@@ -33,7 +33,7 @@ fn config(service: &QualityService) -> Config {
 
 fn taken(fixture: &Fixture) -> Vec<(BatchId, u32)> {
     let of = |(_, command)| match command {
-        Command::SendQuality { batch, number, .. } => Some((batch, number)),
+        Command::Batch(BatchCommand::SendQuality { batch, number, .. }) => Some((batch, number)),
         _ => None,
     };
     fixture.heard().into_iter().filter_map(of).collect()
@@ -74,7 +74,7 @@ fn question_of_another_is_not_sent() {
     let service = QualityService::start(&[200]);
     let first = BatchId::mint(1, SHARD);
     let fixture = Fixture::start(move |record| match &record.command {
-        Command::SendQuality { batch, .. } if *batch == first => {
+        Command::Batch(BatchCommand::SendQuality { batch, .. }) if *batch == first => {
             Outcome::Refused(Rejection::AlreadyThere { what: format!("question about {batch}") })
         }
         _ => Outcome::Done,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 use tidemill_model::{
-    Actor, Answer, BatchId, Command, CommandRecord, JobId, Outcome, Reply, RequestId, ShardId,
+    Actor, Answer, BatchCommand, BatchId, Command, CommandRecord, JobId, Outcome, Reply, RequestId, ShardId,
 };
 use tidemill_producers::{Config, SubmitError, SubmitRequest, Submitter, instance_id, request_id};
 
 const LONG: Duration = Duration::from_secs(60);
 
 fn submit_request(request: RequestId) -> SubmitRequest {
-    let command = Command::KillJob { job: JobId::mint(1, ShardId(2)) };
+    let command = Command::Batch(BatchCommand::KillJob { job: JobId::mint(1, ShardId(2)) });
     SubmitRequest { shard: ShardId(2), request, actor: Actor::default(), command }
 }
 

@@ -9,7 +9,7 @@ use crate::kit::{Fixture, PATIENCE, until};
 use tidemill_log::{
     Error, From, Intake, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Taken, Topic, Usage,
 };
-use tidemill_model::{Command, FieldError, Outcome, Rejection, ShardId, ThirdPartyReport};
+use tidemill_model::{CatalogueCommand, Command, FieldError, Outcome, Rejection, ShardId, ThirdPartyReport};
 use tidemill_producers::third_party::{Config, start};
 
 /// A memory log beside which somebody else writes a topic of two partitions.
@@ -89,12 +89,13 @@ fn report(code: &str, ready: bool) -> String {
 }
 
 fn reports(fixture: &Fixture) -> Vec<(String, bool)> {
-    let of = |(shard, command)| match command {
-        Command::ReportThirdParty(ThirdPartyReport { code, ready, .. }) if shard == ShardId::CATALOGUE => {
-            Some((code.to_string(), ready))
-        }
-        _ => None,
-    };
+    let of =
+        |(shard, command)| match command {
+            Command::Catalogue(CatalogueCommand::ReportThirdParty(ThirdPartyReport {
+                code, ready, ..
+            })) if shard == ShardId::CATALOGUE => Some((code.to_string(), ready)),
+            _ => None,
+        };
     fixture.heard().into_iter().filter_map(of).collect()
 }
 
@@ -103,7 +104,7 @@ fn reports(fixture: &Fixture) -> Vec<(String, bool)> {
 #[test]
 fn reports_of_the_topic_reach_the_catalogue_in_order() {
     let fixture = Fixture::start(|record| match &record.command {
-        Command::ReportThirdParty(report) if &*report.code == "unheard" => {
+        Command::Catalogue(CatalogueCommand::ReportThirdParty(report)) if &*report.code == "unheard" => {
             let fields = vec![FieldError::new("code", &report.code, "is not known")];
             Outcome::Refused(Rejection::Invalid { fields })
         }

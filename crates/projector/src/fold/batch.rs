@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tidemill_model::{
     Actor, AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, BatchState,
-    Dependency, Event, FinalCommandEvent, FinalResult, JobId, Origin, ReturnReason, TimeoutKind, Token,
-    Usage, WorkerId,
+    Dependency, FinalCommandEvent, FinalResult, JobId, Origin, ReturnReason, TimeoutKind, Token, Usage,
+    WorkerId,
 };
 use tidemill_store::rows::{
     AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, UserCodeRow,
@@ -32,18 +32,18 @@ fn unblock(row: &mut BatchRow) {
 }
 
 impl Caches {
-    pub(super) fn apply_batch(&mut self, at: Place, event: &Event) {
+    pub(super) fn apply_batch(&mut self, at: Place, event: &BatchEvent) {
         match event {
-            Event::Batch(BatchEvent::Generated { .. }) => self.generate(at, event),
-            Event::Batch(BatchEvent::DependencySatisfied { batch, parent, logical_time, unmet, .. }) => {
+            BatchEvent::Generated { .. } => self.generate(at, event),
+            BatchEvent::DependencySatisfied { batch, parent, logical_time, unmet, .. } => {
                 let key = (batch.0, parent.0, logical_time.as_millisecond());
                 self.depends(at, key, true, *unmet);
             }
-            Event::Batch(BatchEvent::DependencyRevoked { batch, parent, logical_time, unmet }) => {
+            BatchEvent::DependencyRevoked { batch, parent, logical_time, unmet } => {
                 let key = (batch.0, parent.0, logical_time.as_millisecond());
                 self.depends(at, key, false, *unmet);
             }
-            Event::Batch(BatchEvent::Assigned { batch, attempt, token, worker, start_by }) => {
+            BatchEvent::Assigned { batch, attempt, token, worker, start_by } => {
                 self.batches.change((batch.0,), |row| {
                     row.state = state(BatchState::Assigned);
                     row.attempt = i64::from(*attempt);
@@ -55,38 +55,10 @@ impl Caches {
                     row.message = "".into();
                 });
             }
-            Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker, reason }) => {
+            BatchEvent::AssignmentReturned { batch, token, worker, reason } => {
                 self.give_back(at, *batch, *token, worker, reason);
             }
-            Event::Attempt(AttemptEvent::StartGranted { batch, token, worker, incarnation, .. }) => {
-                self.grant(at, *batch, *token, worker, &incarnation.0);
-            }
-            Event::Attempt(AttemptEvent::Started { batch, token }) => {
-                self.attempts.change((token.0,), |row| row.started_at = Some(at.now));
-                let started = |row: &mut BatchRow| row.started_at = row.started_at.or(Some(at.now));
-                self.batches.change((batch.0,), started);
-            }
-            Event::Attempt(AttemptEvent::UserCodeReported { token, code, .. }) => {
-                self.user_code_reported(at, *token, i64::from(*code))
-            }
-            Event::FinalCommand(FinalCommandEvent::Assigned { batch, token, .. }) => {
-                self.batches.change((batch.0,), |row| row.final_token = Some(token.0));
-            }
-            Event::FinalCommand(FinalCommandEvent::Granted { .. }) => {}
-            Event::FinalCommand(FinalCommandEvent::Finished { batch, result, message, .. }) => {
-                self.batches.change((batch.0,), |row| end_final(row, at, *result, message));
-            }
-            Event::FinalCommand(FinalCommandEvent::NotRun { batch, message, .. }) => {
-                self.batches.change((batch.0,), |row| end_final(row, at, FinalResult::NotRun, message));
-            }
-            Event::Attempt(AttemptEvent::Finished { batch, token, outcome, usage, .. }) => {
-                self.batches.change((batch.0,), |row| {
-                    row.token = None;
-                    row.message = outcome.message.as_str().into();
-                });
-                self.attempts.change((token.0,), |row| finish(row, at, outcome, usage.as_ref()));
-            }
-            Event::Batch(BatchEvent::RetryScheduled { batch, at: not_before, .. }) => {
+            BatchEvent::RetryScheduled { batch, at: not_before, .. } => {
                 self.batches.change((batch.0,), |row| {
                     row.state = state(BatchState::Waiting);
                     row.token = None;
@@ -94,17 +66,8 @@ impl Caches {
                     row.retry_at = Some(not_before.as_millisecond());
                 })
             }
-            Event::Batch(BatchEvent::RetryDue { batch }) => {
-                self.batches.change((batch.0,), |row| row.retry_at = None)
-            }
-            Event::Attempt(AttemptEvent::KillRequested { batch, by, reason, .. }) => {
-                self.batches.change((batch.0,), |row| {
-                    row.kill_requested_at = Some(at.now);
-                    row.killed_by = Some(person(by));
-                    row.message = reason.as_str().into();
-                })
-            }
-            Event::Batch(BatchEvent::Finished { batch, result, by, message, .. }) => {
+            BatchEvent::RetryDue { batch } => self.batches.change((batch.0,), |row| row.retry_at = None),
+            BatchEvent::Finished { batch, result, by, message, .. } => {
                 self.batches.change((batch.0,), |row| {
                     row.state = state(BatchState::Finished);
                     row.result = Some(result.as_str().into());
@@ -121,7 +84,7 @@ impl Caches {
                     }
                 })
             }
-            Event::Batch(BatchEvent::ResultOverridden { batch, result, by, reason, .. }) => {
+            BatchEvent::ResultOverridden { batch, result, by, reason, .. } => {
                 self.batches.change((batch.0,), |row| {
                     let result: Arc<str> = BatchResult::from(*result).as_str().into();
                     if row.result.is_some() {
@@ -133,32 +96,94 @@ impl Caches {
                     row.result_override_reason = Some(reason.as_str().into());
                 })
             }
-            Event::Batch(BatchEvent::TimeoutReached { batch, kind, .. }) => {
-                self.batches.change((batch.0,), |row| {
-                    let reached_at = match kind {
-                        TimeoutKind::Dependency => &mut row.dependency_timeout_at,
-                        TimeoutKind::Output => &mut row.output_timeout_at,
-                        TimeoutKind::ByTime => &mut row.not_successful_by_at,
-                    };
-                    *reached_at = Some(at.now);
-                })
-            }
-            Event::Batch(BatchEvent::Blocked { batch, parent, logical_time, since }) => {
+            BatchEvent::TimeoutReached { batch, kind, .. } => self.batches.change((batch.0,), |row| {
+                let reached_at = match kind {
+                    TimeoutKind::Dependency => &mut row.dependency_timeout_at,
+                    TimeoutKind::Output => &mut row.output_timeout_at,
+                    TimeoutKind::ByTime => &mut row.not_successful_by_at,
+                };
+                *reached_at = Some(at.now);
+            }),
+            BatchEvent::Blocked { batch, parent, logical_time, since } => {
                 self.batches.change((batch.0,), |row| {
                     row.blocked_since = Some(since.as_millisecond());
                     row.blocked_by = Some(parent.0);
                     row.blocked_by_time = Some(logical_time.as_millisecond());
                 });
             }
-            Event::Batch(BatchEvent::Unblocked { batch }) => self.batches.change((batch.0,), unblock),
+            BatchEvent::Unblocked { batch } => self.batches.change((batch.0,), unblock),
             // Its row says when that is.
-            Event::Batch(BatchEvent::StartDue { .. }) => {}
-            other => unreachable!("{} is not about batches", other.kind()),
+            BatchEvent::StartDue { .. } => {}
+            BatchEvent::DependencyOverridden { .. } => self.overridden(at, event),
+            BatchEvent::QualityRequested { batch, number: asked, again_at } => {
+                self.batch_quality.change((batch.0,), |row| {
+                    row.state = "requested".into();
+                    row.asked = i64::from(*asked);
+                    row.requested_at = Some(at.now);
+                    row.again_at = Some(again_at.as_millisecond());
+                });
+            }
+            BatchEvent::QualitySent { batch, .. } => self.batch_quality.change((batch.0,), |row| {
+                row.state = "sent".into();
+                row.sent_at = Some(at.now);
+            }),
+            BatchEvent::QualityAnswered { batch, allowed, reason, by } => {
+                self.batch_quality.change((batch.0,), |row| {
+                    row.state = if *allowed { "allowed" } else { "refused" }.into();
+                    row.again_at = None;
+                    row.answered_at = Some(at.now);
+                    row.answered_by = Some(person(by));
+                    row.reason = reason.as_str().into();
+                });
+            }
         }
     }
 
-    fn generate(&mut self, at: Place, event: &Event) {
-        let Event::Batch(BatchEvent::Generated {
+    pub(super) fn apply_attempt(&mut self, at: Place, event: &AttemptEvent) {
+        match event {
+            AttemptEvent::StartGranted { batch, token, worker, incarnation, .. } => {
+                self.grant(at, *batch, *token, worker, &incarnation.0);
+            }
+            AttemptEvent::Started { batch, token } => {
+                self.attempts.change((token.0,), |row| row.started_at = Some(at.now));
+                let started = |row: &mut BatchRow| row.started_at = row.started_at.or(Some(at.now));
+                self.batches.change((batch.0,), started);
+            }
+            AttemptEvent::UserCodeReported { token, code, .. } => {
+                self.user_code_reported(at, *token, i64::from(*code))
+            }
+            AttemptEvent::Finished { batch, token, outcome, usage, .. } => {
+                self.batches.change((batch.0,), |row| {
+                    row.token = None;
+                    row.message = outcome.message.as_str().into();
+                });
+                self.attempts.change((token.0,), |row| finish(row, at, outcome, usage.as_ref()));
+            }
+            AttemptEvent::KillRequested { batch, by, reason, .. } => self.batches.change((batch.0,), |row| {
+                row.kill_requested_at = Some(at.now);
+                row.killed_by = Some(person(by));
+                row.message = reason.as_str().into();
+            }),
+        }
+    }
+
+    pub(super) fn apply_final_command(&mut self, at: Place, event: &FinalCommandEvent) {
+        match event {
+            FinalCommandEvent::Assigned { batch, token, .. } => {
+                self.batches.change((batch.0,), |row| row.final_token = Some(token.0));
+            }
+            FinalCommandEvent::Granted { .. } => {}
+            FinalCommandEvent::Finished { batch, result, message, .. } => {
+                self.batches.change((batch.0,), |row| end_final(row, at, *result, message));
+            }
+            FinalCommandEvent::NotRun { batch, message, .. } => {
+                self.batches.change((batch.0,), |row| end_final(row, at, FinalResult::NotRun, message));
+            }
+        }
+    }
+
+    fn generate(&mut self, at: Place, event: &BatchEvent) {
+        let BatchEvent::Generated {
             batch,
             job,
             version,
@@ -179,9 +204,9 @@ impl Caches {
             // For the checker: whether the run by hand was refused beside others.
             concurrent: _,
             outputs,
-        }) = event
+        } = event
         else {
-            unreachable!("called for that event only")
+            return;
         };
         let (job_name, group_name, job_type) = self.names(at, *job);
         let listed = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();

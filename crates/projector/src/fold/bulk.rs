@@ -1,6 +1,6 @@
 //! Operations on many batches or jobs.
 
-use tidemill_model::{BatchResult, BulkEvent, Event};
+use tidemill_model::{BatchResult, BulkEvent};
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 
 use super::batch::person;
@@ -8,9 +8,9 @@ use super::job::number;
 use super::{Caches, Place};
 
 impl Caches {
-    pub(super) fn apply_bulk(&mut self, at: Place, event: &Event) {
+    pub(super) fn apply_bulk(&mut self, at: Place, event: &BulkEvent) {
         match event {
-            Event::Bulk(BulkEvent::Requested { bulk, action, items, reason, by }) => {
+            BulkEvent::Requested { bulk, action, items, reason, by } => {
                 self.bulk_operations.put(BulkRow {
                     id: bulk.0,
                     action: action.as_str().into(),
@@ -34,7 +34,7 @@ impl Caches {
                     });
                 }
             }
-            Event::Bulk(BulkEvent::Advanced { bulk, outcomes, ended }) => {
+            BulkEvent::Advanced { bulk, outcomes, ended } => {
                 for outcome in outcomes {
                     self.bulk_items.change((bulk.0, outcome.item), |row| {
                         row.outcome = if outcome.refused.is_none() { "done" } else { "refused" }.into();
@@ -50,7 +50,6 @@ impl Caches {
                     row.ended_at = ended.then_some(at.now);
                 });
             }
-            other => unreachable!("{} is not about operations on many items", other.kind()),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! What batches wait for outside: external dependencies, overrides, the quality service, third parties and checks.
 
-use tidemill_model::{
-    BatchEvent, BatchId, Event, ExternalDependency, ExternalDependencyId, ObservationEvent,
-};
+use tidemill_model::{BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, ObservationEvent};
 use tidemill_store::rows::{
     BatchExternalDependencyRow, BatchQualityRow, ExternalDependencyRow, LateProbeRow, OverrideRow,
     ThirdPartyReportRow,
@@ -13,61 +11,33 @@ use super::job::{json, number};
 use super::{Caches, Place};
 
 impl Caches {
-    pub(super) fn apply_external_dependencies(&mut self, at: Place, event: &Event) {
+    pub(super) fn apply_observation(&mut self, at: Place, event: &ObservationEvent) {
         match event {
-            Event::Observation(ObservationEvent::ExternalDependencyRegistered {
-                external_dependency,
-                what,
-            }) => self.external_dependencies.put(waited(at, *external_dependency, what)),
-            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                external_dependency,
-                generation,
-            }) => self.external_dependencies.change((external_dependency.0,), |row| {
-                row.satisfied = true;
-                row.generation = number(*generation);
-                row.satisfied_at = Some(at.now);
-            }),
-            Event::Observation(ObservationEvent::ExternalDependencyRevoked {
-                external_dependency,
-                generation,
-                worker,
-            }) => self.external_dependencies.change((external_dependency.0,), |row| {
-                row.satisfied = false;
-                row.generation = number(*generation);
-                row.revoked_at = Some(at.now);
-                row.revoked_by = worker.as_ref().map(|worker| worker.0.clone());
-            }),
-            Event::Observation(ObservationEvent::ExternalDependenciesEvicted { external_dependencies }) => {
+            ObservationEvent::ExternalDependencyRegistered { external_dependency, what } => {
+                self.external_dependencies.put(waited(at, *external_dependency, what))
+            }
+            ObservationEvent::ExternalDependencySatisfied { external_dependency, generation } => {
+                self.external_dependencies.change((external_dependency.0,), |row| {
+                    row.satisfied = true;
+                    row.generation = number(*generation);
+                    row.satisfied_at = Some(at.now);
+                })
+            }
+            ObservationEvent::ExternalDependencyRevoked { external_dependency, generation, worker } => {
+                self.external_dependencies.change((external_dependency.0,), |row| {
+                    row.satisfied = false;
+                    row.generation = number(*generation);
+                    row.revoked_at = Some(at.now);
+                    row.revoked_by = worker.as_ref().map(|worker| worker.0.clone());
+                })
+            }
+            ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => {
                 for external_dependency in external_dependencies {
                     self.external_dependencies
                         .change((external_dependency.0,), |row| row.evicted_at = Some(at.now));
                 }
             }
-            Event::Batch(BatchEvent::DependencyOverridden { .. }) => self.overridden(at, event),
-            Event::Batch(BatchEvent::QualityRequested { batch, number: asked, again_at }) => {
-                self.batch_quality.change((batch.0,), |row| {
-                    row.state = "requested".into();
-                    row.asked = i64::from(*asked);
-                    row.requested_at = Some(at.now);
-                    row.again_at = Some(again_at.as_millisecond());
-                });
-            }
-            Event::Batch(BatchEvent::QualitySent { batch, .. }) => {
-                self.batch_quality.change((batch.0,), |row| {
-                    row.state = "sent".into();
-                    row.sent_at = Some(at.now);
-                })
-            }
-            Event::Batch(BatchEvent::QualityAnswered { batch, allowed, reason, by }) => {
-                self.batch_quality.change((batch.0,), |row| {
-                    row.state = if *allowed { "allowed" } else { "refused" }.into();
-                    row.again_at = None;
-                    row.answered_at = Some(at.now);
-                    row.answered_by = Some(person(by));
-                    row.reason = reason.as_str().into();
-                });
-            }
-            Event::Observation(ObservationEvent::ThirdPartyReported { report, by }) => {
+            ObservationEvent::ThirdPartyReported { report, by } => {
                 self.third_party_reports.put(ThirdPartyReportRow {
                     code: report.code.clone(),
                     logical_time: report.logical_time.as_millisecond(),
@@ -76,7 +46,7 @@ impl Caches {
                     reported_by: person(by),
                 })
             }
-            Event::Observation(ObservationEvent::ProbesLate { report }) => {
+            ObservationEvent::ProbesLate { report } => {
                 let key = (report.authority.clone(), report.prober.clone());
                 let since = self.late_probes.get(&key).map_or(at.now, |row| row.since);
                 self.late_probes.put(LateProbeRow {
@@ -88,10 +58,11 @@ impl Caches {
                     reported_at: at.now,
                 });
             }
-            Event::Observation(ObservationEvent::ProbesRecovered { prober, authority }) => {
+            ObservationEvent::ProbesRecovered { prober, authority } => {
                 self.late_probes.remove((authority.clone(), prober.clone()));
             }
-            other => unreachable!("{} is not about external dependencies", other.kind()),
+            // No table shows these.
+            ObservationEvent::ProbesRequested { .. } | ObservationEvent::ThirdPartyEvicted { .. } => {}
         }
     }
 
@@ -124,8 +95,8 @@ impl Caches {
         }
     }
 
-    fn overridden(&mut self, at: Place, event: &Event) {
-        let Event::Batch(BatchEvent::DependencyOverridden {
+    pub(super) fn overridden(&mut self, at: Place, event: &BatchEvent) {
+        let BatchEvent::DependencyOverridden {
             batch,
             external_dependencies,
             parents,
@@ -134,9 +105,9 @@ impl Caches {
             unmet,
             by,
             reason,
-        }) = event
+        } = event
         else {
-            unreachable!("called for that event only")
+            return;
         };
         self.dependency_overrides.put(OverrideRow {
             journal_partition: at.partition,

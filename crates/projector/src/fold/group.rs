@@ -1,88 +1,39 @@
-//! Groups, keys, and workers.
+//! Workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_model::{CatalogueEvent, Event, GroupName, JobType, ReplicationEvent, Role, WorkerEvent};
-use tidemill_store::rows::{AppKeyRow, FreezeRow, GroupRow, ResourceRow, ShardRow, WorkerRow};
+use tidemill_model::{JobType, WorkerEvent};
+use tidemill_store::rows::{ResourceRow, WorkerRow};
 
-use super::batch::person;
 use super::job::json;
 use super::{Caches, Place};
 
 impl Caches {
-    pub(super) fn apply_group(&mut self, at: Place, event: &Event) {
+    pub(super) fn apply_worker(&mut self, at: Place, event: &WorkerEvent) {
         match event {
-            Event::Catalogue(CatalogueEvent::GroupDefined { group, name, shard, worker_key, settings }) => {
-                let id = i64::from(group.0);
-                let defined_at = self.worker_groups.get(&(id,)).map_or(at.now, |old| old.defined_at);
-                self.worker_groups.put(GroupRow {
-                    id,
-                    name: name.as_str().into(),
-                    shard: i64::from(shard.0),
-                    worker_key: worker_key.as_str().into(),
-                    settings: json(settings),
-                    defined_at,
-                    changed_at: at.now,
-                });
-            }
-            Event::Catalogue(CatalogueEvent::KeyDefined { app, hash, role, groups, run_as }) => {
-                self.app_keys.put(AppKeyRow {
-                    app: app.as_str().into(),
-                    hash: hash.as_str().into(),
-                    role: role_word(*role).into(),
-                    groups: json(groups),
-                    accounts: json(run_as),
-                    defined_at: at.now,
-                })
-            }
-            Event::Catalogue(CatalogueEvent::KeyRevoked { app }) => {
-                self.app_keys.remove((app.as_str().into(),))
-            }
-            Event::Catalogue(CatalogueEvent::FreezeSet { group, freeze }) => self.freezes.put(FreezeRow {
-                scope: scope(group.as_ref()),
-                latest: freeze.latest.as_millisecond(),
-                frozen_by: person(&freeze.by),
-                reason: freeze.reason.as_str().into(),
-                frozen_at: at.now,
+            WorkerEvent::Registered { .. } => self.register(at, event),
+            WorkerEvent::Measured { worker, measure, overloaded } => self.worker(at, &worker.0, |row| {
+                row.memory_total_mb = Some(i64::from(measure.memory_total_mb));
+                row.memory_free_mb = Some(i64::from(measure.memory_free_mb));
+                row.load_percent = Some(i64::from(measure.load_percent));
+                row.measured_at = Some(at.now);
+                row.overloaded = *overloaded;
             }),
-            Event::Catalogue(CatalogueEvent::FreezeLifted { group, .. }) => {
-                self.freezes.remove((scope(group.as_ref()),))
-            }
-            Event::Replication(ReplicationEvent::GroupReplicated { group, name, .. }) => {
-                let pull_horizon = self.shards.get(&(at.shard,)).and_then(|row| row.pull_horizon);
-                self.shards.put(ShardRow {
-                    id: at.shard,
-                    group_id: i64::from(group.0),
-                    group_name: name.as_str().into(),
-                    received_at: at.now,
-                    pull_horizon,
-                });
-            }
-            Event::Worker(WorkerEvent::Registered { .. }) => self.register(at, event),
-            Event::Worker(WorkerEvent::Measured { worker, measure, overloaded }) => {
-                self.worker(at, &worker.0, |row| {
-                    row.memory_total_mb = Some(i64::from(measure.memory_total_mb));
-                    row.memory_free_mb = Some(i64::from(measure.memory_free_mb));
-                    row.load_percent = Some(i64::from(measure.load_percent));
-                    row.measured_at = Some(at.now);
-                    row.overloaded = *overloaded;
-                })
-            }
-            Event::Worker(WorkerEvent::Lost { worker, .. }) => self.worker(at, &worker.0, |row| {
+            WorkerEvent::Lost { worker, .. } => self.worker(at, &worker.0, |row| {
                 row.state = "lost".into();
                 row.lost_at = Some(at.now);
             }),
-            Event::Worker(WorkerEvent::Recovered { worker, .. }) => self.worker(at, &worker.0, |row| {
+            WorkerEvent::Recovered { worker, .. } => self.worker(at, &worker.0, |row| {
                 row.state = "live".into();
                 row.lost_at = None;
                 row.lease_expired_at = None;
             }),
-            Event::Worker(WorkerEvent::LeaseExpired { worker, .. }) => self.worker(at, &worker.0, |row| {
+            WorkerEvent::LeaseExpired { worker, .. } => self.worker(at, &worker.0, |row| {
                 row.state = "gone".into();
                 row.lease_expired_at = Some(at.now);
             }),
-            Event::Worker(WorkerEvent::Drained { worker }) => {
+            WorkerEvent::Drained { worker } => {
                 let by = self.requester();
                 self.worker(at, &worker.0, |row| {
                     row.drained = true;
@@ -90,20 +41,19 @@ impl Caches {
                     row.drained_by = by;
                 });
             }
-            Event::Worker(WorkerEvent::Resumed { worker }) => self.worker(at, &worker.0, |row| {
+            WorkerEvent::Resumed { worker } => self.worker(at, &worker.0, |row| {
                 row.drained = false;
                 row.drained_at = None;
                 row.drained_by = None;
             }),
-            Event::Worker(WorkerEvent::Unready { worker, reason, .. }) => self.worker(at, &worker.0, |row| {
+            WorkerEvent::Unready { worker, reason, .. } => self.worker(at, &worker.0, |row| {
                 row.unready_reason = Some(reason.as_str().into());
                 row.unready_since = Some(at.now);
             }),
-            Event::Worker(WorkerEvent::Ready { worker, .. }) => self.worker(at, &worker.0, |row| {
+            WorkerEvent::Ready { worker, .. } => self.worker(at, &worker.0, |row| {
                 row.unready_reason = None;
                 row.unready_since = None;
             }),
-            other => unreachable!("{} is not about groups", other.kind()),
         }
     }
 
@@ -111,19 +61,11 @@ impl Caches {
         self.workers.change((Arc::clone(id), at.shard), change);
     }
 
-    fn register(&mut self, at: Place, event: &Event) {
-        let Event::Worker(WorkerEvent::Registered {
-            worker,
-            incarnation,
-            host,
-            address,
-            slots,
-            labels,
-            reserved,
-            ..
-        }) = event
+    fn register(&mut self, at: Place, event: &WorkerEvent) {
+        let WorkerEvent::Registered { worker, incarnation, host, address, slots, labels, reserved, .. } =
+            event
         else {
-            unreachable!("called for that event only")
+            return;
         };
         let id = &worker.0;
         let old = self.workers.get(&(Arc::clone(id), at.shard));
@@ -176,19 +118,5 @@ impl Caches {
             let (worker_id, shard, job_type) = key(job_type);
             self.resources.put(ResourceRow { worker_id, shard, job_type, slots: i64::from(*slots) });
         }
-    }
-}
-
-/// Under which a freeze stands.
-pub(super) fn scope(group: Option<&GroupName>) -> Arc<str> {
-    group.map_or("*", GroupName::as_str).into()
-}
-
-fn role_word(role: Role) -> &'static str {
-    match role {
-        Role::Viewer => "viewer",
-        Role::User => "user",
-        Role::Administrator => "administrator",
-        Role::SuperAdministrator => "super_administrator",
     }
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tidemill_model::{
-    Event, Fire, JobDefinition, JobEvent, Mapping, MissedRuns, Period, ReplicationEvent, ScheduleEvent,
-    ScheduleRule, SkipReason, TransferEvent,
+    Fire, JobDefinition, JobEvent, Mapping, MissedRuns, Period, ScheduleEvent, ScheduleRule, SkipReason,
 };
-use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedRunsRow};
+use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, SkippedRunsRow};
 
 use super::sources::is_copy;
 use super::{Caches, Place};
@@ -33,14 +32,14 @@ pub(super) fn mapping_word(mapping: Mapping) -> &'static str {
 }
 
 impl Caches {
-    pub(super) fn apply_job(&mut self, at: Place, event: &Event) {
+    pub(super) fn apply_job(&mut self, at: Place, event: &JobEvent) {
         match event {
-            Event::Job(JobEvent::Defined { definition, enabled, unnamed, .. }) => {
+            JobEvent::Defined { definition, enabled, unnamed, .. } => {
                 self.define(at, definition, *enabled, *unnamed);
             }
-            Event::Job(JobEvent::Enabled { job }) => self.switch(at, job.0, true),
-            Event::Job(JobEvent::Disabled { job }) => self.switch(at, job.0, false),
-            Event::Job(JobEvent::Deleted { job }) => {
+            JobEvent::Enabled { job } => self.switch(at, job.0, true),
+            JobEvent::Disabled { job } => self.switch(at, job.0, false),
+            JobEvent::Deleted { job } => {
                 let by = self.requester();
                 self.jobs.change((job.0,), |row| {
                     row.deleted_at = Some(at.now);
@@ -48,33 +47,10 @@ impl Caches {
                     row.changed_by = by;
                 });
             }
-            Event::Job(JobEvent::Moved { definition, enabled, unnamed, .. }) => {
+            JobEvent::Moved { definition, enabled, unnamed, .. } => {
                 self.define(at, definition, *enabled, *unnamed);
             }
-            Event::Replication(ReplicationEvent::JobReplicated { definition, enabled, next })
-            | Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, .. }) => {
-                self.shard_jobs.put(ShardJobRow {
-                    job_id: definition.id.0,
-                    shard_no: at.shard,
-                    version: i64::from(definition.version),
-                    group_name: definition.group.as_str().into(),
-                    name: definition.name.as_str().into(),
-                    job_type: definition.job_type.as_str().into(),
-                    enabled: *enabled,
-                    next_fire_at: next.map(|next| next.at.as_millisecond()),
-                    next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
-                })
-            }
-            Event::Replication(ReplicationEvent::JobSwitchReplicated { job, enabled, next }) => {
-                self.shard_jobs.change((job.0, at.shard), |row| row.enabled = *enabled);
-                self.fires_next(at, job.0, *next);
-            }
-            Event::Schedule(ScheduleEvent::Rescheduled { job, next }) => self.fires_next(at, job.0, *next),
-            Event::Replication(ReplicationEvent::JobDropped { job, .. })
-            | Event::Transfer(TransferEvent::JobDetached { job, .. }) => {
-                self.shard_jobs.remove((job.0, at.shard));
-            }
-            Event::Job(JobEvent::Submitted { definition }) => {
+            JobEvent::Submitted { definition } => {
                 let row = JobRow {
                     submitted: true,
                     unnamed: true,
@@ -84,7 +60,18 @@ impl Caches {
                 self.parents(definition, 0);
                 self.jobs.put(row);
             }
-            Event::Schedule(ScheduleEvent::Skipped { job, from, to, count, reason, next }) => {
+            // No table shows these.
+            JobEvent::ParentDeleted { .. }
+            | JobEvent::MoveRequested { .. }
+            | JobEvent::MoveRejected { .. }
+            | JobEvent::Cancelled { .. } => {}
+        }
+    }
+
+    pub(super) fn apply_schedule(&mut self, at: Place, event: &ScheduleEvent) {
+        match event {
+            ScheduleEvent::Rescheduled { job, next } => self.fires_next(at, job.0, *next),
+            ScheduleEvent::Skipped { job, from, to, count, reason, next } => {
                 self.skipped_runs.put(SkippedRunsRow {
                     journal_partition: at.partition,
                     journal_offset: at.offset,
@@ -100,7 +87,8 @@ impl Caches {
                     self.fires_next(at, job.0, *next);
                 }
             }
-            other => unreachable!("{} is not about jobs", other.kind()),
+            // No table shows these.
+            ScheduleEvent::GenerationFailed { .. } => {}
         }
     }
 

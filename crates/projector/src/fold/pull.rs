@@ -3,12 +3,9 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    CatalogueEvent, Event, Executor, GrantId, Ledger, MovedTask, TaskEvent, TaskId, TaskSpec, Timestamp,
-    TransferEvent, UserName,
+    Executor, GrantId, Ledger, MovedTask, TaskEvent, TaskId, TaskSpec, Timestamp, UserName,
 };
-use tidemill_store::rows::{
-    PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, TaskTemplateRow,
-};
+use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow};
 
 use super::batch::person;
 use super::job::{json, number};
@@ -19,58 +16,39 @@ fn keys(task: TaskId, shard: i64, start: Timestamp) -> ((i64, i64), (i64, i64, i
     ((task.0, shard), (task.0, start.as_millisecond(), shard))
 }
 
-fn user_key(user: &UserName) -> (Arc<str>,) {
+pub(super) fn user_key(user: &UserName) -> (Arc<str>,) {
     (user.as_str().into(),)
 }
 
 /// Which rows such an event changes or reads.
-pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
+pub(super) fn need(rows: &mut Caches, shard: i64, event: &TaskEvent) {
     match event {
-        Event::Catalogue(
-            CatalogueEvent::TemplateDefined { .. }
-            | CatalogueEvent::TemplateDeleted { .. }
-            | CatalogueEvent::UsersAssigned { .. },
-        ) => {}
-        Event::Catalogue(
-            CatalogueEvent::UserMoveRequested { user, .. }
-            | CatalogueEvent::UserMoved { user, .. }
-            | CatalogueEvent::UserMoveRejected { user, .. },
-        ) => rows.pull_users.need(user_key(user)),
-        Event::Transfer(TransferEvent::UserDetached { tasks, .. }) => {
-            for moved in tasks {
-                rows.pull_tasks.need((moved.task.0, shard));
-            }
-        }
-        Event::Transfer(TransferEvent::UserAttached { .. }) => rows.shards.need((shard,)),
-        Event::Task(TaskEvent::Created { task, .. }) => {
+        TaskEvent::Created { task, .. } => {
             rows.shards.need((shard,));
             rows.pull_tasks.expect_new((task.0, shard));
         }
-        Event::Task(TaskEvent::Changed { task, .. } | TaskEvent::Deleted { task }) => {
+        TaskEvent::Changed { task, .. } | TaskEvent::Deleted { task } => {
             rows.pull_tasks.need((task.0, shard));
         }
-        Event::Task(TaskEvent::Purged { tasks, .. }) => {
+        TaskEvent::Purged { tasks, .. } => {
             rows.shards.need((shard,));
             tasks.iter().for_each(|task| rows.pull_tasks.need((task.0, shard)));
         }
-        Event::Task(TaskEvent::Granted { grant, task, start, .. }) => {
+        TaskEvent::Granted { grant, task, start, .. } => {
             let (task, occurrence) = keys(*task, shard, *start);
             rows.shards.need((shard,));
             rows.pull_tasks.need(task);
             rows.pull_ledger.need(occurrence);
             rows.pull_grants.expect_new((grant.0,));
         }
-        Event::Task(
-            TaskEvent::Completed { grant, task, start, .. }
-            | TaskEvent::GrantReturned { grant, task, start, .. }
-            | TaskEvent::GrantExpired { grant, task, start, .. },
-        ) => {
+        TaskEvent::Completed { grant, task, start, .. }
+        | TaskEvent::GrantReturned { grant, task, start, .. }
+        | TaskEvent::GrantExpired { grant, task, start, .. } => {
             let (task, occurrence) = keys(*task, shard, *start);
             rows.pull_tasks.need(task);
             rows.pull_ledger.need(occurrence);
             rows.pull_grants.need((grant.0,));
         }
-        other => unreachable!("{} is not about what clients pull", other.kind()),
     }
 }
 
@@ -82,28 +60,14 @@ enum End<'a> {
 }
 
 impl Caches {
-    pub(super) fn apply_pull(&mut self, at: Place, event: &Event) {
+    pub(super) fn apply_task(&mut self, at: Place, event: &TaskEvent) {
         match event {
-            Event::Catalogue(
-                CatalogueEvent::TemplateDefined { .. }
-                | CatalogueEvent::TemplateDeleted { .. }
-                | CatalogueEvent::UsersAssigned { .. }
-                | CatalogueEvent::UserMoveRequested { .. }
-                | CatalogueEvent::UserMoved { .. }
-                | CatalogueEvent::UserMoveRejected { .. },
-            ) => self.apply_pull_catalogue(at, event),
-            Event::Transfer(TransferEvent::UserDetached { tasks, .. }) => {
-                tasks.iter().for_each(|moved| self.release(at, moved))
-            }
-            Event::Transfer(TransferEvent::UserAttached { tasks, .. }) => {
-                tasks.iter().for_each(|moved| self.receive(at, moved))
-            }
-            Event::Task(TaskEvent::Created { task, spec }) => {
+            TaskEvent::Created { task, spec } => {
                 self.keep_version(at, *task, 1, spec);
                 let row = self.task_row(at, *task, 1, spec);
                 self.pull_tasks.put(row);
             }
-            Event::Task(TaskEvent::Changed { task, version, spec }) => {
+            TaskEvent::Changed { task, version, spec } => {
                 self.keep_version(at, *task, *version, spec);
                 let changed = self.task_row(at, *task, *version, spec);
                 self.pull_tasks.change((task.0, at.shard), |row| {
@@ -117,11 +81,11 @@ impl Caches {
                     count_task(row, of_task(&old));
                 });
             }
-            Event::Task(TaskEvent::Deleted { task }) => self.pull_tasks.change((task.0, at.shard), |row| {
+            TaskEvent::Deleted { task } => self.pull_tasks.change((task.0, at.shard), |row| {
                 row.state = "deleted".into();
                 row.ended_at = Some(at.now);
             }),
-            Event::Task(TaskEvent::Purged { before, tasks }) => {
+            TaskEvent::Purged { before, tasks } => {
                 self.shards.change((at.shard,), |row| {
                     row.pull_horizon = row.pull_horizon.max(Some(before.as_millisecond()));
                 });
@@ -131,75 +95,16 @@ impl Caches {
                     });
                 }
             }
-            Event::Task(TaskEvent::Granted { .. }) => self.give(at, event),
-            Event::Task(TaskEvent::Completed { grant, task, start, result, .. }) => {
+            TaskEvent::Granted { .. } => self.give(at, event),
+            TaskEvent::Completed { grant, task, start, result, .. } => {
                 self.end_grant(at, *grant, (*task, *start), &End::Completed { result });
             }
-            Event::Task(TaskEvent::GrantReturned { grant, task, start, by, reason, .. }) => {
+            TaskEvent::GrantReturned { grant, task, start, by, reason, .. } => {
                 self.end_grant(at, *grant, (*task, *start), &End::Returned { by: person(by), reason });
             }
-            Event::Task(TaskEvent::GrantExpired { grant, task, start, .. }) => {
+            TaskEvent::GrantExpired { grant, task, start, .. } => {
                 self.end_grant(at, *grant, (*task, *start), &End::Expired);
             }
-            other => unreachable!("{} is not about what clients pull", other.kind()),
-        }
-    }
-
-    fn apply_pull_catalogue(&mut self, at: Place, event: &Event) {
-        match event {
-            Event::Catalogue(CatalogueEvent::TemplateDefined { template }) => {
-                self.task_templates.put(TaskTemplateRow {
-                    name: template.spec.name.as_str().into(),
-                    version: i64::from(template.version),
-                    fields: json(&template.spec.fields),
-                    comment: template.spec.comment.as_str().into(),
-                    changed_at: at.now,
-                })
-            }
-            Event::Catalogue(CatalogueEvent::TemplateDeleted { name }) => {
-                self.task_templates.remove((name.as_str().into(),))
-            }
-            Event::Catalogue(CatalogueEvent::UsersAssigned { group, shard, users }) => {
-                for user in users {
-                    self.pull_users.put(PullUserRow {
-                        user_name: user.as_str().into(),
-                        group_name: group.as_str().into(),
-                        shard: i64::from(shard.0),
-                        moving: false,
-                        moving_to: None,
-                        refusal: "".into(),
-                        assigned_at: at.now,
-                        changed_at: at.now,
-                    });
-                }
-            }
-            Event::Catalogue(CatalogueEvent::UserMoveRequested { user, to, .. }) => {
-                self.pull_users.change(user_key(user), |row| {
-                    row.moving = true;
-                    row.moving_to = to.as_ref().map(|to| to.as_str().into());
-                    row.refusal = "".into();
-                })
-            }
-            Event::Catalogue(CatalogueEvent::UserMoved { user, to, shard, .. }) => {
-                match to.as_ref().zip(*shard) {
-                    None => self.pull_users.remove(user_key(user)),
-                    Some((to, shard)) => self.pull_users.change(user_key(user), |row| {
-                        row.group_name = to.as_str().into();
-                        row.shard = i64::from(shard.0);
-                        row.moving = false;
-                        row.moving_to = None;
-                        row.changed_at = at.now;
-                    }),
-                }
-            }
-            Event::Catalogue(CatalogueEvent::UserMoveRejected { user, reason, .. }) => {
-                self.pull_users.change(user_key(user), |row| {
-                    row.moving = false;
-                    row.moving_to = None;
-                    row.refusal = reason.to_string().into();
-                })
-            }
-            other => unreachable!("{} is not about templates or users", other.kind()),
         }
     }
 
@@ -250,7 +155,7 @@ impl Caches {
     }
 
     /// The task leaves with its user. What is used up of it stays; the rest is counted where it goes.
-    fn release(&mut self, at: Place, moved: &MovedTask) {
+    pub(super) fn release(&mut self, at: Place, moved: &MovedTask) {
         for occurrence in &moved.occurrences {
             self.pull_ledger.remove(keys(moved.task, at.shard, occurrence.start).1);
         }
@@ -260,7 +165,7 @@ impl Caches {
         });
     }
 
-    fn receive(&mut self, at: Place, moved: &MovedTask) {
+    pub(super) fn receive(&mut self, at: Place, moved: &MovedTask) {
         self.keep_version(at, moved.task, moved.version, &moved.spec);
         let mut row = self.task_row(at, moved.task, moved.version, &moved.spec);
         count_task(&mut row, moved.totals);
@@ -272,11 +177,9 @@ impl Caches {
         }
     }
 
-    fn give(&mut self, at: Place, event: &Event) {
-        let Event::Task(TaskEvent::Granted { grant, task, version, start, user, expires_at, next: _ }) =
-            event
-        else {
-            unreachable!("called for that event only")
+    fn give(&mut self, at: Place, event: &TaskEvent) {
+        let TaskEvent::Granted { grant, task, version, start, user, expires_at, next: _ } = event else {
+            return;
         };
         let (task_key, occurrence) = keys(*task, at.shard, *start);
         let add = |ledger: Ledger| Ledger { taken: ledger.taken + 1, live: ledger.live + 1, ..ledger };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, Event, JobSkip, PlannedBatch, RerunEvent, RerunId, RerunScope, RerunSpec, RunOutcome, RunSkip,
+    Actor, JobSkip, PlannedBatch, RerunEvent, RerunId, RerunScope, RerunSpec, RunOutcome, RunSkip,
     SkippedTimes, TimesSkip,
 };
 use tidemill_store::rows::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
@@ -21,15 +21,15 @@ fn count(items: usize) -> i64 {
 }
 
 /// Which rows such an event changes or reads.
-pub(super) fn need(rows: &mut Caches, event: &Event) {
+pub(super) fn need(rows: &mut Caches, event: &RerunEvent) {
     match event {
-        Event::Rerun(RerunEvent::Requested { rerun, jobs, .. }) => {
+        RerunEvent::Requested { rerun, jobs, .. } => {
             rows.reruns.expect_new((rerun.0,));
             for position in 1..=count(jobs.len()) {
                 rows.rerun_jobs.expect_new((rerun.0, position));
             }
         }
-        Event::Rerun(RerunEvent::JobsSkipped { rerun, jobs, times }) => {
+        RerunEvent::JobsSkipped { rerun, jobs, times } => {
             rows.reruns.need((rerun.0,));
             for skip in jobs {
                 rows.rerun_skips.expect_new((rerun.0, skip.job.0));
@@ -38,41 +38,43 @@ pub(super) fn need(rows: &mut Caches, event: &Event) {
                 rows.rerun_skips.expect_new((rerun.0, skip.job.0));
             }
         }
-        Event::Rerun(RerunEvent::BatchesPlanned { rerun, first, batches }) => {
+        RerunEvent::BatchesPlanned { rerun, first, batches } => {
             for (batch, number) in batches.iter().zip(*first..) {
                 rows.rerun_batches.expect_new(key(*rerun, number));
                 rows.jobs.need((batch.job.0,));
             }
         }
-        Event::Rerun(RerunEvent::RunsRequested { rerun, runs }) => {
+        RerunEvent::RunsRequested { rerun, runs } => {
             rows.reruns.need((rerun.0,));
             runs.iter().for_each(|run| rows.rerun_batches.need(key(*rerun, run.number)));
         }
-        Event::Rerun(RerunEvent::RunFinished { place, .. }) => {
+        RerunEvent::RunFinished { place, .. } => {
             rows.reruns.need((place.rerun.0,));
             rows.rerun_batches.need(key(place.rerun, place.number));
         }
-        Event::Rerun(RerunEvent::RunsBlocked { rerun, numbers }) => {
+        RerunEvent::RunsBlocked { rerun, numbers } => {
             rows.reruns.need((rerun.0,));
             numbers.iter().for_each(|number| rows.rerun_batches.need(key(*rerun, *number)));
         }
-        Event::Rerun(
-            RerunEvent::Planned { rerun, .. }
-            | RerunEvent::Approved { rerun, .. }
-            | RerunEvent::Paused { rerun, .. }
-            | RerunEvent::Resumed { rerun, .. }
-            | RerunEvent::Cancelled { rerun, .. }
-            | RerunEvent::Finished { rerun, .. },
-        ) => rows.reruns.need((rerun.0,)),
-        other => unreachable!("{} changes no row of a rerun", other.kind()),
+        RerunEvent::Planned { rerun, .. }
+        | RerunEvent::Approved { rerun, .. }
+        | RerunEvent::Paused { rerun, .. }
+        | RerunEvent::Resumed { rerun, .. }
+        | RerunEvent::Cancelled { rerun, .. }
+        | RerunEvent::Finished { rerun, .. } => rows.reruns.need((rerun.0,)),
+        // These change no row.
+        RerunEvent::RunsQueried { .. }
+        | RerunEvent::RunsReported { .. }
+        | RerunEvent::RunsReceived { .. }
+        | RerunEvent::RunSkipped { .. } => {}
     }
 }
 
 impl Caches {
-    pub(super) fn apply_rerun(&mut self, at: Place, event: &Event) {
+    pub(super) fn apply_rerun(&mut self, at: Place, event: &RerunEvent) {
         match event {
-            Event::Rerun(RerunEvent::Requested { .. }) => self.request(at, event),
-            Event::Rerun(RerunEvent::JobsSkipped { rerun, jobs, times }) => {
+            RerunEvent::Requested { .. } => self.request(at, event),
+            RerunEvent::JobsSkipped { rerun, jobs, times } => {
                 self.reruns.change((rerun.0,), |row| row.jobs_skipped += count(jobs.len()));
                 for skip in jobs {
                     self.leave_out(at, *rerun, skip.job.0, skip.reason);
@@ -81,22 +83,22 @@ impl Caches {
                     self.leave_out_times(at, *rerun, *skip);
                 }
             }
-            Event::Rerun(RerunEvent::BatchesPlanned { rerun, first, batches }) => {
+            RerunEvent::BatchesPlanned { rerun, first, batches } => {
                 for (batch, number) in batches.iter().zip(*first..) {
                     self.plan(*rerun, number, batch);
                 }
             }
-            Event::Rerun(RerunEvent::Planned { rerun, batches }) => self.reruns.change((rerun.0,), |row| {
+            RerunEvent::Planned { rerun, batches } => self.reruns.change((rerun.0,), |row| {
                 row.state = "planned".into();
                 row.planned = i64::from(*batches);
                 row.planned_at = Some(at.now);
             }),
-            Event::Rerun(RerunEvent::Approved { rerun, by }) => self.reruns.change((rerun.0,), |row| {
+            RerunEvent::Approved { rerun, by } => self.reruns.change((rerun.0,), |row| {
                 row.state = "running".into();
                 row.approved_by = Some(person(by));
                 row.approved_at = Some(at.now);
             }),
-            Event::Rerun(RerunEvent::RunsRequested { rerun, runs }) => {
+            RerunEvent::RunsRequested { rerun, runs } => {
                 self.reruns.change((rerun.0,), |row| row.started += count(runs.len()));
                 for run in runs {
                     self.rerun_batches.change(key(*rerun, run.number), |row| {
@@ -105,10 +107,8 @@ impl Caches {
                     });
                 }
             }
-            Event::Rerun(RerunEvent::RunFinished { place, end }) => {
-                self.end_run(at, key(place.rerun, place.number), end)
-            }
-            Event::Rerun(RerunEvent::RunsBlocked { rerun, numbers }) => {
+            RerunEvent::RunFinished { place, end } => self.end_run(at, key(place.rerun, place.number), end),
+            RerunEvent::RunsBlocked { rerun, numbers } => {
                 self.reruns.change((rerun.0,), |row| row.blocked += count(numbers.len()));
                 for number in numbers {
                     self.rerun_batches.change(key(*rerun, *number), |row| {
@@ -117,27 +117,24 @@ impl Caches {
                     });
                 }
             }
-            Event::Rerun(RerunEvent::Paused { rerun, by }) => self.change_rerun(at, *rerun, "paused", by),
-            Event::Rerun(RerunEvent::Resumed { rerun, by }) => self.change_rerun(at, *rerun, "running", by),
-            Event::Rerun(RerunEvent::Cancelled { rerun, by, .. }) => {
-                self.change_rerun(at, *rerun, "cancelling", by)
-            }
-            Event::Rerun(RerunEvent::Finished { rerun, result, message }) => {
-                self.reruns.change((rerun.0,), |row| {
-                    row.state = result.as_str().into();
-                    row.message = message.as_str().into();
-                    row.ended_at = Some(at.now);
-                })
-            }
-            other => unreachable!("{} is not about reruns", other.kind()),
+            RerunEvent::Paused { rerun, by } => self.change_rerun(at, *rerun, "paused", by),
+            RerunEvent::Resumed { rerun, by } => self.change_rerun(at, *rerun, "running", by),
+            RerunEvent::Cancelled { rerun, by, .. } => self.change_rerun(at, *rerun, "cancelling", by),
+            RerunEvent::Finished { rerun, result, message } => self.reruns.change((rerun.0,), |row| {
+                row.state = result.as_str().into();
+                row.message = message.as_str().into();
+                row.ended_at = Some(at.now);
+            }),
+            // No table shows these.
+            RerunEvent::RunsQueried { .. }
+            | RerunEvent::RunsReported { .. }
+            | RerunEvent::RunsReceived { .. }
+            | RerunEvent::RunSkipped { .. } => {}
         }
     }
 
-    fn request(&mut self, at: Place, event: &Event) {
-        let Event::Rerun(RerunEvent::Requested { rerun, spec, by, jobs, groups, jobs_left_out }) = event
-        else {
-            unreachable!("called for that event only")
-        };
+    fn request(&mut self, at: Place, event: &RerunEvent) {
+        let RerunEvent::Requested { rerun, spec, by, jobs, groups, jobs_left_out } = event else { return };
         let spec: &RerunSpec = spec;
         self.reruns.put(RerunRow {
             id: rerun.0,

@@ -2,7 +2,7 @@
 
 use tidemill_model::{
     AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, Event, FinalCommandEvent, JobEvent, JobId,
-    ObservationEvent, ReplicationEvent, RerunEvent, ScheduleEvent, ShardId, TransferEvent, WorkerEvent,
+    ObservationEvent, ReplicationEvent, ScheduleEvent, ShardId, TransferEvent, WorkerEvent,
 };
 
 use super::Caches;
@@ -17,7 +17,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         Event::Catalogue(
             CatalogueEvent::FreezeSet { group, .. } | CatalogueEvent::FreezeLifted { group, .. },
         ) => {
-            rows.freezes.need((super::group::scope(group.as_ref()),));
+            rows.freezes.need((super::catalogue::scope(group.as_ref()),));
         }
         Event::Catalogue(CatalogueEvent::GroupDefined { group, .. }) => {
             rows.worker_groups.need((i64::from(group.0),))
@@ -128,30 +128,19 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
             | WorkerEvent::Drained { worker }
             | WorkerEvent::Resumed { worker },
         ) => rows.workers.need((worker.0.clone(), shard)),
+        Event::Task(event) => super::pull::need(rows, shard, event),
         Event::Catalogue(
-            CatalogueEvent::TemplateDefined { .. }
-            | CatalogueEvent::TemplateDeleted { .. }
-            | CatalogueEvent::UsersAssigned { .. }
-            | CatalogueEvent::UserMoveRequested { .. }
-            | CatalogueEvent::UserMoved { .. }
-            | CatalogueEvent::UserMoveRejected { .. },
-        )
-        | Event::Transfer(TransferEvent::UserDetached { .. } | TransferEvent::UserAttached { .. })
-        | Event::Task(_) => super::pull::need(rows, shard, event),
-        Event::Rerun(
-            RerunEvent::Requested { .. }
-            | RerunEvent::JobsSkipped { .. }
-            | RerunEvent::BatchesPlanned { .. }
-            | RerunEvent::Planned { .. }
-            | RerunEvent::Approved { .. }
-            | RerunEvent::RunsRequested { .. }
-            | RerunEvent::RunFinished { .. }
-            | RerunEvent::RunsBlocked { .. }
-            | RerunEvent::Paused { .. }
-            | RerunEvent::Resumed { .. }
-            | RerunEvent::Cancelled { .. }
-            | RerunEvent::Finished { .. },
-        ) => super::rerun::need(rows, event),
+            CatalogueEvent::UserMoveRequested { user, .. }
+            | CatalogueEvent::UserMoved { user, .. }
+            | CatalogueEvent::UserMoveRejected { user, .. },
+        ) => rows.pull_users.need(super::pull::user_key(user)),
+        Event::Transfer(TransferEvent::UserDetached { tasks, .. }) => {
+            for moved in tasks {
+                rows.pull_tasks.need((moved.task.0, shard));
+            }
+        }
+        Event::Transfer(TransferEvent::UserAttached { .. }) => rows.shards.need((shard,)),
+        Event::Rerun(event) => super::rerun::need(rows, event),
         Event::Bulk(BulkEvent::Requested { bulk, items, .. }) => {
             rows.bulk_operations.expect_new((bulk.0,));
             items.iter().for_each(|item| rows.bulk_items.expect_new((bulk.0, *item)));
@@ -162,6 +151,9 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         }
         Event::Catalogue(
             CatalogueEvent::KeyDefined { .. }
+            | CatalogueEvent::TemplateDefined { .. }
+            | CatalogueEvent::TemplateDeleted { .. }
+            | CatalogueEvent::UsersAssigned { .. }
             | CatalogueEvent::KeyRevoked { .. }
             | CatalogueEvent::CalendarDefined { .. }
             | CatalogueEvent::PoolDefined { .. }
@@ -206,12 +198,6 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::Deletion(_)
         | Event::Apply(_)
         | Event::Permit(_)
-        | Event::Schedule(ScheduleEvent::GenerationFailed { .. })
-        | Event::Rerun(
-            RerunEvent::RunsQueried { .. }
-            | RerunEvent::RunsReceived { .. }
-            | RerunEvent::RunsReported { .. }
-            | RerunEvent::RunSkipped { .. },
-        ) => {}
+        | Event::Schedule(ScheduleEvent::GenerationFailed { .. }) => {}
     }
 }

@@ -9,7 +9,7 @@ use super::defs::description;
 
 const HEAD: &str = "# Public events
 
-This page is generated from the kinds in `crates/model/src/event_kind.rs` and the schemas in `schemas/events`; `make schemas`
+This page is generated from the kinds in `crates/model/src/event/` and the schemas in `schemas/events`; `make schemas`
 writes it anew.
 
 These are the events of the public feed: the topic `tidemill.events`, `GET /api/events` and `tidemill events tail`. Each is a

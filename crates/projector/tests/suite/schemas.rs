@@ -162,11 +162,11 @@ fn hash_of_a_key_is_not_published() {
 #[test]
 fn a_command_fits_its_schema_only() {
     let record = serde_json::json!({
-        "shard": 1, "request": "r-1", "actor": {"app": "etl"}, "command": {"kill_batch": {"batch": 4097}},
+        "shard": 1, "request": "r-1", "actor": {"app": "etl"}, "command": {"batch": {"kill": {"batch": 4097}}},
     });
     let schemas = schemas::commands();
     let fits = |name: &str| jsonschema::validator_for(&schemas[name]).unwrap().is_valid(&record);
-    assert!(fits("kill_batch"));
-    assert!(!fits("kill_job"));
-    assert!(!schemas.contains_key("planted_panic"));
+    assert!(fits("batch.kill"));
+    assert!(!fits("batch.kill_job"));
+    assert!(!schemas.contains_key("shard.planted_panic"));
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tidemill_log::Log;
 use tidemill_model::{
-    Actor, Answer, Command, GroupName, GroupSettings, Outcome, Rejection, Reply, Role, ShardId,
+    Actor, Answer, CatalogueCommand, Command, GroupName, GroupSettings, Outcome, Rejection, Reply, Role,
+    ShardId,
 };
 use tidemill_producers::{SubmitRequest, Submitter, request_id};
 
@@ -49,14 +50,14 @@ pub(crate) fn run(
     let worker_key = keys::public_half(&keys.group_private(name.as_str())?)?;
     let is_drawn = !keys.has_admin();
     let hash = keys.admin_hash()?;
-    let admin = Command::DefineKey {
+    let admin = Command::Catalogue(CatalogueCommand::DefineKey {
         app: keys::ADMIN.to_owned(),
         hash: hash.clone(),
         role: Role::SuperAdministrator,
         groups: Vec::new(),
         run_as: BTreeSet::new(),
         first_only: true,
-    };
+    });
     let defined = decide(submitter, admin, goes_on)?;
     let position = (defined.partition, defined.offset);
     match defined.outcome {
@@ -73,7 +74,11 @@ pub(crate) fn run(
         return Ok(Ready { group: same_key(group, name, &worker_key)?, position });
     }
     let settings = GroupSettings::default();
-    let define = Command::DefineGroup { name: name.clone(), worker_key: worker_key.clone(), settings };
+    let define = Command::Catalogue(CatalogueCommand::DefineGroup {
+        name: name.clone(),
+        worker_key: worker_key.clone(),
+        settings,
+    });
     let defined = decide(submitter, define, goes_on)?;
     let position = (defined.partition, defined.offset);
     match accepted(defined.outcome, "the worker group")? {

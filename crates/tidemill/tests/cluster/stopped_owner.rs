@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use rustix::process::Signal;
 use serde_json::Value;
 use tidemill_log::Log;
-use tidemill_model::{Actor, Answer, Command, JobId, Outcome, Reply, ShardId, Timestamp};
+use tidemill_model::{Actor, Answer, BatchCommand, Command, JobId, Outcome, Reply, ShardId, Timestamp};
 use tidemill_producers::{Config, SubmitRequest, Submitter, instance_id, request_id};
 
 use crate::kit::{Cluster, History, PATIENCE, until};
@@ -99,12 +99,12 @@ fn send(log: Arc<dyn Log>, job: JobId, granted: &Arc<AtomicI64>, enough: &Atomic
         let left = || sent - granted.load(Ordering::SeqCst);
         until("requests are granted", || (left() < UNDER_WAY || enough.load(Ordering::SeqCst)).then_some(()));
         for _ in left()..UNDER_WAY {
-            let command = Command::RunJob {
+            let command = Command::Batch(BatchCommand::RunJob {
                 job,
                 logical_time: Some(second(sent)),
                 parameters: BTreeMap::new(),
                 concurrent: true,
-            };
+            });
             let actor = Actor { app: "test".into(), user: None };
             let submit_request = SubmitRequest { shard: ShardId(1), request: request_id(), actor, command };
             let granted = Arc::clone(granted);

@@ -10,7 +10,7 @@ use crate::server::feed::Feed;
 use crate::server::{Server, run_job, text, until};
 use serde_json::{Value, json};
 use tidemill_log::{Log, SqliteConfig, SqliteLog, SqliteView, Topic, append_wait};
-use tidemill_model::{Actor, Command, CommandRecord, JobId, ShardId, Timestamp};
+use tidemill_model::{Actor, Command, CommandRecord, JobCommand, JobId, ShardId, Timestamp};
 
 fn time(value: &Value) -> Timestamp {
     value.as_str().unwrap_or_else(|| panic!("{value}")).parse().unwrap()
@@ -274,7 +274,7 @@ fn dead_letters_are_shown_counted_and_sent_again() {
         request: None,
         reply_to: None,
         actor: Actor { app: "x".repeat(600).into(), user: None },
-        command: Command::SwitchJob { job: JobId(job), enabled: false },
+        command: Command::Job(JobCommand::Switch { job: JobId(job), enabled: false }),
     };
     append(dir.path(), vec![b"no command".to_vec(), serde_json::to_vec(&oversize_sender_field).unwrap()]);
 

@@ -1,7 +1,9 @@
 //! What clients are told, against what is on record.
 
 use tidemill_log::Hash;
-use tidemill_model::{Answer, Command, GrantId, Outcome, PulledGrant, Recorded, Rejection, UserName};
+use tidemill_model::{
+    Answer, Command, GrantId, Outcome, PulledGrant, Recorded, Rejection, TaskCommand, UserName,
+};
 
 use super::{Pulls, Rules};
 use crate::Invariant;
@@ -23,17 +25,18 @@ impl Shard {
         let wrong = match (outcome, at.command()) {
             (Outcome::Answered(Answer::Pulled(told)), command) => {
                 let user = match command {
-                    Some(Command::Pull { user }) => Some(user),
+                    Some(Command::Task(TaskCommand::Pull { user })) => Some(user),
                     _ => None,
                 };
                 pulls.not_as_granted(told, user, events)
             }
-            (Outcome::Answered(Answer::NothingDue { next_at }), Some(Command::Pull { user })) => {
-                pulls.not_nothing(user, *next_at, rules)
-            }
+            (
+                Outcome::Answered(Answer::NothingDue { next_at }),
+                Some(Command::Task(TaskCommand::Pull { user })),
+            ) => pulls.not_nothing(user, *next_at, rules),
             (
                 Outcome::Answered(Answer::Completed { grant }),
-                Some(Command::CompleteTask { user, result, .. }),
+                Some(Command::Task(TaskCommand::Complete { user, result, .. })),
             ) => pulls.not_completed(*grant, user, result),
             (Outcome::Refused(rejection), Some(command)) => pulls.refused_without_cause(rejection, command),
             _ => None,
@@ -102,10 +105,10 @@ impl Pulls {
 
     fn refused_without_cause(&self, rejection: &Rejection, command: &Command) -> Option<String> {
         let of = match command {
-            Command::CompleteTask { user, grant, .. } | Command::ReturnGrant { user, grant, .. } => {
-                Some((user, Some(*grant)))
-            }
-            Command::Pull { user } => Some((user, None)),
+            Command::Task(
+                TaskCommand::Complete { user, grant, .. } | TaskCommand::ReturnGrant { user, grant, .. },
+            ) => Some((user, Some(*grant))),
+            Command::Task(TaskCommand::Pull { user }) => Some((user, None)),
             _ => None,
         };
         let (user, grant) = of?;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, LogId, Producer, Reader, Topic, append_wait};
 use tidemill_model::{
-    Actor, Answer, Command, CommandRecord, GroupName, GroupSettings, InstanceId, JobType, Outcome, Priority,
-    Program, Reply, RequestId, ShardId, Submission,
+    Actor, Answer, BatchCommand, CatalogueCommand, Command, CommandRecord, GroupName, GroupSettings,
+    InstanceId, JobType, Outcome, Priority, Program, Reply, RequestId, ShardId, Submission,
 };
 
 use super::PATIENCE;
@@ -81,7 +81,8 @@ impl Client {
     /// Makes a group and waits until its shard knows of it.
     pub fn define_group(&mut self, name: &str, settings: GroupSettings) -> ShardId {
         let name = GroupName::try_from(name).unwrap();
-        let command = Command::DefineGroup { name, worker_key: public_key(), settings };
+        let command =
+            Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key: public_key(), settings });
         let reply = self.ask(ShardId::CATALOGUE, command);
         let Outcome::Answered(Answer::Group { shard, .. }) = reply.outcome else { panic!("{reply:?}") };
         let log = Arc::clone(&self.log);
@@ -99,7 +100,7 @@ impl Client {
 }
 
 pub fn submission(name: &str) -> Command {
-    Command::SubmitJob(Box::new(Submission {
+    Command::Batch(BatchCommand::SubmitJob(Box::new(Submission {
         name: name.try_into().unwrap(),
         group: "demo".try_into().unwrap(),
         group_id: tidemill_model::GroupId(1),
@@ -112,5 +113,5 @@ pub fn submission(name: &str) -> Command {
         parents: Vec::new(),
         retries: 0,
         retry_interval_ms: 0,
-    }))
+    })))
 }

@@ -7,9 +7,9 @@ use tidemill_dispatcher::{Config, Input, Moment, Output, Owner, Role, Start};
 use tidemill_engine::Effect;
 use tidemill_log::{Frame, Genesis, Hash, Head, LogId, Record};
 use tidemill_model::{
-    Actor, AttemptOutcome, AttemptResult, Command, CommandRecord, Envelope, Event, GroupSettings, Heartbeat,
-    Incarnation, InstanceId, JobId, Nonce, ReplicationEvent, RequestId, ShardId, StartRequest, Timestamp,
-    Token, WorkerId,
+    Actor, AttemptOutcome, AttemptResult, CatalogueCommand, Command, CommandRecord, Envelope, Event,
+    GroupSettings, Heartbeat, Incarnation, InstanceId, JobCommand, JobId, Nonce, ReplicationEvent, RequestId,
+    ShardId, StartRequest, Timestamp, Token, WorkerCommand, WorkerId,
 };
 
 use super::journal::{History, kind_of};
@@ -211,10 +211,10 @@ impl Requester {
         let name = "demo".try_into().unwrap();
         self.submit_request(
             ShardId::CATALOGUE,
-            Command::DefineGroup { name, worker_key: public_key(), settings },
+            Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key: public_key(), settings }),
         );
         self.settle();
-        self.say(GROUP, Command::RegisterWorker(Box::new(registration("w1", "life-1", 2))));
+        self.say(GROUP, Command::Worker(WorkerCommand::Register(Box::new(registration("w1", "life-1", 2)))));
         self.settle();
     }
 
@@ -223,7 +223,12 @@ impl Requester {
         let jobs = vec![tidemill_model::JobSpec::from_value(spec).unwrap()];
         self.submit_request(
             ShardId::CATALOGUE,
-            Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false, orphan_children: false },
+            Command::Job(JobCommand::Apply {
+                jobs,
+                prune: Vec::new(),
+                cancel: false,
+                orphan_children: false,
+            }),
         );
         self.settle();
         let history = self.history();
@@ -265,17 +270,33 @@ pub fn appended_kinds(outputs: &[Output]) -> Vec<String> {
 
 pub fn heartbeat() -> Command {
     let (worker, incarnation) = (WorkerId::new("w1"), Incarnation::new("life-1"));
-    Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None, unready: None })
+    Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
+        worker,
+        incarnation,
+        number: 0,
+        measure: None,
+        unready: None,
+    }))
 }
 
 pub fn request_start(token: Token) -> Command {
     let (worker, incarnation) = (WorkerId::new("w1"), Incarnation::new("life-1"));
-    Command::RequestStart(StartRequest { token, worker, incarnation, nonce: Nonce::new("n") })
+    Command::Worker(WorkerCommand::RequestStart(StartRequest {
+        token,
+        worker,
+        incarnation,
+        nonce: Nonce::new("n"),
+    }))
 }
 
 pub fn report_failed(token: Token) -> Command {
     let outcome = AttemptOutcome { exit_code: Some(1), ..AttemptOutcome::bare(AttemptResult::Failed) };
-    Command::ReportFinished { token, worker: WorkerId::new("w1"), outcome, usage: None }
+    Command::Worker(WorkerCommand::ReportFinished {
+        token,
+        worker: WorkerId::new("w1"),
+        outcome,
+        usage: None,
+    })
 }
 
 pub fn hash_of(record: &Record) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidemill_dispatcher::{Dispatcher, Error};
 use tidemill_log::{AppendError, Chain, Frame, From, Hash, Kind, Log, Tip, Topic, Verdict, append_wait};
-use tidemill_model::{Answer, Command, GroupSettings, Outcome, Rejection, RequestId, ShardId};
+use tidemill_model::{Answer, Command, GroupSettings, Outcome, Rejection, RequestId, ShardCommand, ShardId};
 
 use super::PATIENCE;
 use super::client::{Client, submission};
@@ -205,7 +205,7 @@ pub fn poison_is_set_aside_with_its_raw_record(cluster: Cluster) {
     let mut reader = log.reader(Topic::DeadLetters, letters, From::Start).unwrap();
 
     let request = client.fresh_request();
-    let planted = client.send(shard, &request, Command::PlantedPanic {});
+    let planted = client.send(shard, &request, Command::Shard(ShardCommand::PlantedPanic {}));
     let garbled = client.send_raw(shard, b"{\"not\": a command".to_vec());
     let binary = client.send_raw(shard, vec![0xff, 0x00]);
     let reply = client.reply(&request);

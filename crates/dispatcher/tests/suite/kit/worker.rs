@@ -11,7 +11,7 @@ use tidemill_log::partition_of_key;
 use tidemill_log::{From, Log, Producer, Topic};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobType, Nonce, Registration,
-    ShardId, StartRequest, Token, WorkMessage, WorkerId,
+    ShardId, StartRequest, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 fn key() -> SigningKey {
@@ -123,18 +123,18 @@ impl Hands {
     }
 
     fn register(&self) {
-        self.say(Command::RegisterWorker(Box::new(self.registration.clone())));
+        self.say(Command::Worker(WorkerCommand::Register(Box::new(self.registration.clone()))));
     }
 
     fn beat(&self) {
         let Registration { worker, incarnation, .. } = self.registration.clone();
-        self.say(Command::Heartbeat(Heartbeat {
+        self.say(Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
             worker,
             incarnation,
             number: 0,
             measure: None,
             unready: None,
-        }));
+        })));
     }
 
     fn take(&self, message: WorkMessage) {
@@ -142,7 +142,12 @@ impl Hands {
         match message {
             WorkMessage::Assigned { token, .. } => {
                 let nonce = Nonce::new(format!("n-{token}"));
-                self.say(Command::RequestStart(StartRequest { token, worker, incarnation, nonce }));
+                self.say(Command::Worker(WorkerCommand::RequestStart(StartRequest {
+                    token,
+                    worker,
+                    incarnation,
+                    nonce,
+                })));
             }
             WorkMessage::Granted { spec, .. } => {
                 let token = spec.token;
@@ -152,10 +157,15 @@ impl Hands {
                 }
                 // A grant that is said again is not run again, only its end is told again.
                 if runs.insert(token) {
-                    self.say(Command::ReportStarted { token, worker: worker.clone() });
+                    self.say(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
                 }
                 let outcome = AttemptOutcome::success();
-                self.say(Command::ReportFinished { token, worker, outcome, usage: None });
+                self.say(Command::Worker(WorkerCommand::ReportFinished {
+                    token,
+                    worker,
+                    outcome,
+                    usage: None,
+                }));
             }
             WorkMessage::Unregistered { .. } => self.register(),
             WorkMessage::Registered { .. }

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, Answer, Command, Executor, GrantId, Outcome, Rejection, TaskEvent, TaskId, Template, TemplateName,
-    Timestamp, UserName,
+    Actor, Answer, Command, Executor, GrantId, Outcome, Rejection, TaskCommand, TaskEvent, TaskId, Template,
+    TemplateName, Timestamp, UserName,
 };
 
 use self::complete::{Ended, Ending};
@@ -106,7 +106,7 @@ impl Pull {
 
 /// Commands that repeat themselves by the state: asked again, they are decided again, and say the same.
 pub(crate) fn is_by_state(command: &Command) -> bool {
-    matches!(command, Command::Pull { .. } | Command::CompleteTask { .. })
+    matches!(command, Command::Task(TaskCommand::Pull { .. } | TaskCommand::Complete { .. }))
 }
 
 /// What comes of such a command. It is not kept: the state is the answer.
@@ -129,18 +129,19 @@ pub(crate) fn says_state(outcome: &Outcome) -> bool {
 impl GroupShard {
     pub(super) fn decide_pull(
         &self,
-        command: &Command,
+        command: &TaskCommand,
         actor: &Actor,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
         match command {
-            Command::CreateTask { spec } => self.create_task(spec, now),
-            Command::ChangeTask { task, spec } => self.change_task(*task, spec, now),
-            Command::DeleteTask { task } => self.delete_task(*task),
-            Command::Pull { user } => self.give(user, now),
-            Command::CompleteTask { user, grant, result } => self.complete_task(user, *grant, result),
-            Command::ReturnGrant { user, grant, reason } => self.return_grant(user, *grant, reason, actor),
-            other => unreachable!("{other:?} is no command of pull tasks"),
+            TaskCommand::Create { spec } => self.create_task(spec, now),
+            TaskCommand::Change { task, spec } => self.change_task(*task, spec, now),
+            TaskCommand::Delete { task } => self.delete_task(*task),
+            TaskCommand::Pull { user } => self.give(user, now),
+            TaskCommand::Complete { user, grant, result } => self.complete_task(user, *grant, result),
+            TaskCommand::ReturnGrant { user, grant, reason } => {
+                self.return_grant(user, *grant, reason, actor)
+            }
         }
     }
 

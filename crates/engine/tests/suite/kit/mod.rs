@@ -12,9 +12,9 @@ use ed25519_dalek::{Signer, SigningKey};
 use jiff::SignedDuration;
 use tidemill_engine::{Draft, Effect, FaultInjection, OutboxSender, Partition, effects};
 use tidemill_model::{
-    Actor, Answer, BatchId, Command, CommandRecord, Condition, Envelope, Event, GroupName, GroupSettings,
-    JobEvent, JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, Program, Reply, RequestId, Resume, ShardId,
-    Submission, Timestamp, WorkMessage, WorkerId,
+    Actor, Answer, BatchCommand, BatchId, CatalogueCommand, Command, CommandRecord, Condition, Envelope,
+    Event, GroupName, GroupSettings, JobCommand, JobEvent, JobId, JobSpec, LiveAnswer, LiveQuery, Outcome,
+    Program, Reply, RequestId, Resume, ShardId, Submission, Timestamp, WorkMessage, WorkerCommand, WorkerId,
 };
 
 pub(crate) use self::print::{brief, rejection};
@@ -132,8 +132,10 @@ impl World {
 
     pub(crate) fn define_group(&mut self, name: &str, settings: GroupSettings) {
         let worker_key = public_key();
-        let answer =
-            self.ask(ShardId::CATALOGUE, Command::DefineGroup { name: group(name), worker_key, settings });
+        let answer = self.ask(
+            ShardId::CATALOGUE,
+            Command::Catalogue(CatalogueCommand::DefineGroup { name: group(name), worker_key, settings }),
+        );
         assert!(matches!(answer, Outcome::Answered(Answer::Group { .. })), "{answer:?}");
     }
 
@@ -141,7 +143,14 @@ impl World {
     pub(crate) fn define_key(&mut self, accounts: &[&str]) {
         let run_as = accounts.iter().map(|account| (*account).try_into().unwrap()).collect();
         let (app, hash, role) = ("test".to_owned(), "0".repeat(64), tidemill_model::Role::User);
-        let key = Command::DefineKey { app, hash, role, groups: Vec::new(), run_as, first_only: false };
+        let key = Command::Catalogue(CatalogueCommand::DefineKey {
+            app,
+            hash,
+            role,
+            groups: Vec::new(),
+            run_as,
+            first_only: false,
+        });
         let answer = self.ask(ShardId::CATALOGUE, key);
         assert_eq!(answer, Outcome::Answered(Answer::Done));
     }
@@ -255,7 +264,7 @@ impl World {
         let worker = TestWorker { group, shard, ..TestWorker::new(name, slots, Script::Run) };
         let registration = worker.registration();
         self.workers.push(worker);
-        self.send(shard, Command::RegisterWorker(Box::new(registration)));
+        self.send(shard, Command::Worker(WorkerCommand::Register(Box::new(registration))));
         self.run();
     }
 
@@ -366,7 +375,7 @@ impl World {
         let prune = prune.iter().map(|name| group(name)).collect();
         self.ask(
             ShardId::CATALOGUE,
-            Command::ApplyJobs { jobs, prune, cancel: false, orphan_children: false },
+            Command::Job(JobCommand::Apply { jobs, prune, cancel: false, orphan_children: false }),
         )
     }
 
@@ -399,7 +408,7 @@ impl World {
     }
 
     pub(crate) fn submit(&mut self, submission: Submission) -> (JobId, BatchId) {
-        match self.ask(GROUP, Command::SubmitJob(Box::new(submission))) {
+        match self.ask(GROUP, Command::Batch(BatchCommand::SubmitJob(Box::new(submission)))) {
             Outcome::Answered(Answer::Submitted { job, batch: Some(batch) }) => (job, batch),
             other => panic!("{}", rejection(&other)),
         }
@@ -408,7 +417,10 @@ impl World {
     pub(crate) fn run_job(&mut self, job: JobId, logical_time: Option<&str>) -> Outcome {
         let logical_time = logical_time.map(at);
         let parameters = std::collections::BTreeMap::new();
-        self.ask(GROUP, Command::RunJob { job, logical_time, parameters, concurrent: true })
+        self.ask(
+            GROUP,
+            Command::Batch(BatchCommand::RunJob { job, logical_time, parameters, concurrent: true }),
+        )
     }
 
     /// Runs a job by hand, which must be accepted.
@@ -420,11 +432,14 @@ impl World {
     }
 
     pub(crate) fn rerun(&mut self, batch: BatchId, job: JobId, time: &str) -> Outcome {
-        self.ask(GROUP, Command::RerunBatch { batch, job, logical_time: at(time), recorded: None })
+        self.ask(
+            GROUP,
+            Command::Batch(BatchCommand::Rerun { batch, job, logical_time: at(time), recorded: None }),
+        )
     }
 
     pub(crate) fn kill(&mut self, batch: BatchId) -> Outcome {
-        self.ask(GROUP, Command::KillBatch { batch, reason: "enough".to_owned() })
+        self.ask(GROUP, Command::Batch(BatchCommand::Kill { batch, reason: "enough".to_owned() }))
     }
 
     /// A worker with `slots` slots for `noop` and `shell`, registered.
@@ -433,7 +448,7 @@ impl World {
         let id = worker.id.clone();
         let registration = worker.registration();
         self.workers.push(worker);
-        self.send(GROUP, Command::RegisterWorker(Box::new(registration)));
+        self.send(GROUP, Command::Worker(WorkerCommand::Register(Box::new(registration))));
         self.run();
         id
     }
@@ -450,12 +465,18 @@ impl World {
 
     pub(crate) fn lost(&mut self, worker: &WorkerId) {
         let incarnation = self.played(worker).incarnation.clone();
-        self.observe(GROUP, Command::DeclareLost { worker: worker.clone(), incarnation });
+        self.observe(
+            GROUP,
+            Command::Worker(WorkerCommand::DeclareLost { worker: worker.clone(), incarnation }),
+        );
     }
 
     pub(crate) fn lease_over(&mut self, worker: &WorkerId) {
         let incarnation = self.played(worker).incarnation.clone();
-        self.observe(GROUP, Command::ExpireLease { worker: worker.clone(), incarnation });
+        self.observe(
+            GROUP,
+            Command::Worker(WorkerCommand::ExpireLease { worker: worker.clone(), incarnation }),
+        );
     }
 
     /// The events since this was last called.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidemill_model::{
     Answer, Cause, Command, Envelope, Event, GrantId, LiveAnswer, LiveQuery, Outcome, PulledGrant, Recorded,
-    ReplicationEvent, Source, TaskId, TaskLedger, TaskSpec, UserName, UserStanding,
+    ReplicationEvent, Source, TaskCommand, TaskId, TaskLedger, TaskSpec, UserName, UserStanding,
 };
 
 use super::{GROUP, World};
@@ -47,18 +47,18 @@ impl World {
 
     /// Creates a task, which must be accepted.
     pub(crate) fn task(&mut self, more: Value) -> TaskId {
-        match self.ask(GROUP, Command::CreateTask { spec: spec(more) }) {
+        match self.ask(GROUP, Command::Task(TaskCommand::Create { spec: spec(more) })) {
             Outcome::Answered(Answer::Task { task, version: 1 }) => task,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) fn change(&mut self, task: TaskId, more: Value) -> Outcome {
-        self.ask(GROUP, Command::ChangeTask { task, spec: spec(more) })
+        self.ask(GROUP, Command::Task(TaskCommand::Change { task, spec: spec(more) }))
     }
 
     pub(crate) fn pull(&mut self, name: &str) -> Outcome {
-        self.ask(GROUP, Command::Pull { user: user(name) })
+        self.ask(GROUP, Command::Task(TaskCommand::Pull { user: user(name) }))
     }
 
     /// What a pull gives, in short.
@@ -88,7 +88,10 @@ impl World {
     }
 
     pub(crate) fn complete(&mut self, name: &str, grant: GrantId, result: &str) -> Outcome {
-        self.ask(GROUP, Command::CompleteTask { user: user(name), grant, result: result.to_owned() })
+        self.ask(
+            GROUP,
+            Command::Task(TaskCommand::Complete { user: user(name), grant, result: result.to_owned() }),
+        )
     }
 
     /// Pulls and completes; what it was, in short.
@@ -102,7 +105,14 @@ impl World {
     }
 
     pub(crate) fn give_back(&mut self, name: &str, grant: GrantId) -> Outcome {
-        self.ask(GROUP, Command::ReturnGrant { user: user(name), grant, reason: "not mine".to_owned() })
+        self.ask(
+            GROUP,
+            Command::Task(TaskCommand::ReturnGrant {
+                user: user(name),
+                grant,
+                reason: "not mine".to_owned(),
+            }),
+        )
     }
 
     pub(crate) fn ledger(&self, task: TaskId) -> Option<TaskLedger> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, Command, Heartbeat, Incarnation, Nonce, Registration, StartRequest,
-    Timestamp, Token, WorkMessage, WorkerId,
+    Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use super::{group, sign};
@@ -86,40 +86,40 @@ impl TestWorker {
         let life: u32 = self.incarnation.as_str().parse().unwrap();
         self.incarnation = Incarnation::new((life + 1).to_string());
         self.running.clear();
-        Command::RegisterWorker(Box::new(self.registration()))
+        Command::Worker(WorkerCommand::Register(Box::new(self.registration())))
     }
 
     pub(crate) fn request(&self, token: Token) -> Command {
-        Command::RequestStart(StartRequest {
+        Command::Worker(WorkerCommand::RequestStart(StartRequest {
             token,
             worker: self.id.clone(),
             incarnation: self.incarnation.clone(),
             nonce: Nonce::new(format!("nonce-{token}")),
-        })
+        }))
     }
 
     /// Gives back what [`Self::request`] asked for.
     pub(crate) fn give_back(&self, token: Token) -> Command {
-        Command::RejectAssignment {
+        Command::Worker(WorkerCommand::RejectAssignment {
             token,
             worker: self.id.clone(),
             nonce: Some(Nonce::new(format!("nonce-{token}"))),
             reason: "no room".to_owned(),
-        }
+        })
     }
 
     pub(crate) fn heartbeat(&self) -> Command {
-        Command::Heartbeat(Heartbeat {
+        Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
             worker: self.id.clone(),
             incarnation: self.incarnation.clone(),
             number: 0,
             measure: None,
             unready: None,
-        })
+        }))
     }
 
     pub(crate) fn started(&self, token: Token) -> Command {
-        Command::ReportStarted { token, worker: self.id.clone() }
+        Command::Worker(WorkerCommand::ReportStarted { token, worker: self.id.clone() })
     }
 
     pub(crate) fn finished(&self, token: Token, result: AttemptResult) -> Command {
@@ -129,7 +129,12 @@ impl TestWorker {
             AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => None,
         };
         let outcome = AttemptOutcome { exit_code, ..AttemptOutcome::bare(result) };
-        Command::ReportFinished { token, worker: self.id.clone(), outcome, usage: None }
+        Command::Worker(WorkerCommand::ReportFinished {
+            token,
+            worker: self.id.clone(),
+            outcome,
+            usage: None,
+        })
     }
 
     /// What it answers.
@@ -140,12 +145,12 @@ impl TestWorker {
         }
         match message {
             WorkMessage::Assigned { token, .. } if self.script == Script::Reject => {
-                vec![Command::RejectAssignment {
+                vec![Command::Worker(WorkerCommand::RejectAssignment {
                     token,
                     worker: self.id.clone(),
                     nonce: None,
                     reason: "busy".to_owned(),
-                }]
+                })]
             }
             WorkMessage::Assigned { token, .. } => vec![self.request(token)],
             WorkMessage::Granted { incarnation, spec, .. } if incarnation == self.incarnation => {

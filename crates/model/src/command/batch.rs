@@ -1,0 +1,101 @@
+//! Batches. To the shard of the group.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Submission;
+use crate::rerun::RecordedBatch;
+use crate::{BatchId, Incarnation, JobId, OverriddenResult, Timestamp, Waiver};
+
+/// Batches. To the shard of the group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchCommand {
+    /// Runs a job once, at once.
+    SubmitJob(Box<Submission>),
+    /// One batch of a defined job by hand.
+    RunJob {
+        /// Which job.
+        job: JobId,
+        /// For which logical time; absent: the current period's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        logical_time: Option<Timestamp>,
+        /// Parameters over those of the definition.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        parameters: BTreeMap<String, String>,
+        /// Run even when batches of other logical times of the job are unfinished.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        concurrent: bool,
+    },
+    /// Ends the newest unfinished batch of a job.
+    KillJob {
+        /// Which job.
+        job: JobId,
+    },
+    /// The same logical time again, run + 1.
+    Rerun {
+        /// Which batch.
+        batch: BatchId,
+        /// Its job, as the asker knows it.
+        job: JobId,
+        /// Its logical time, as the asker knows it.
+        logical_time: Timestamp,
+        /// What else the asker knows of it. Absent: the newest run of the logical time is meant.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recorded: Option<Box<RecordedBatch>>,
+    },
+    /// Ends a batch.
+    Kill {
+        /// Which.
+        batch: BatchId,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// Says how a batch ended; what runs of it is ended first.
+    OverrideResult {
+        /// Which.
+        batch: BatchId,
+        /// Its job, as the asker knows it.
+        job: JobId,
+        /// Its logical time, as the asker knows it.
+        logical_time: Timestamp,
+        /// How.
+        result: OverriddenResult,
+        /// Why.
+        reason: String,
+        /// Which run of its logical time it is, as the asker knows it. Absent: unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<u32>,
+    },
+    /// A person lets a batch run without a condition (DEP-7).
+    OverrideDependency {
+        /// Which.
+        batch: BatchId,
+        /// Without what.
+        what: Waiver,
+        /// Why.
+        reason: String,
+    },
+    /// Before the quality service is asked: who asks, so that nobody else does.
+    SendQuality {
+        /// About which batch.
+        batch: BatchId,
+        /// The number of the question.
+        number: u32,
+        /// Who.
+        by: Incarnation,
+    },
+    /// The quality service's word (DQ-2).
+    AnswerQuality {
+        /// About which batch.
+        batch: BatchId,
+        /// Whether it may run.
+        allowed: bool,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+}

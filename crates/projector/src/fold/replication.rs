@@ -1,0 +1,86 @@
+//! What shards hold of jobs, groups and users.
+
+use super::{Caches, Place};
+use tidemill_model::{ReplicationEvent, TransferEvent};
+use tidemill_store::rows::{ShardJobRow, ShardRow};
+
+impl Caches {
+    pub(super) fn apply_replication(&mut self, at: Place, event: &ReplicationEvent) {
+        match event {
+            ReplicationEvent::JobReplicated { definition, enabled, next } => {
+                self.shard_jobs.put(ShardJobRow {
+                    job_id: definition.id.0,
+                    shard_no: at.shard,
+                    version: i64::from(definition.version),
+                    group_name: definition.group.as_str().into(),
+                    name: definition.name.as_str().into(),
+                    job_type: definition.job_type.as_str().into(),
+                    enabled: *enabled,
+                    next_fire_at: next.map(|next| next.at.as_millisecond()),
+                    next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
+                })
+            }
+            ReplicationEvent::JobSwitchReplicated { job, enabled, next } => {
+                self.shard_jobs.change((job.0, at.shard), |row| row.enabled = *enabled);
+                self.fires_next(at, job.0, *next);
+            }
+            ReplicationEvent::JobDropped { job, .. } => {
+                self.shard_jobs.remove((job.0, at.shard));
+            }
+            ReplicationEvent::GroupReplicated { group, name, .. } => {
+                let pull_horizon = self.shards.get(&(at.shard,)).and_then(|row| row.pull_horizon);
+                self.shards.put(ShardRow {
+                    id: at.shard,
+                    group_id: i64::from(group.0),
+                    group_name: name.as_str().into(),
+                    received_at: at.now,
+                    pull_horizon,
+                });
+            }
+            // No table shows these.
+            ReplicationEvent::ParentDeletionReplicated { .. }
+            | ReplicationEvent::CancellationReplicated { .. }
+            | ReplicationEvent::TemplateReplicated { .. }
+            | ReplicationEvent::TemplateDropped { .. }
+            | ReplicationEvent::UsersReplicated { .. }
+            | ReplicationEvent::PoolReplicated { .. }
+            | ReplicationEvent::PoolDropped { .. }
+            | ReplicationEvent::CalendarReplicated { .. }
+            | ReplicationEvent::CalendarDropped { .. }
+            | ReplicationEvent::FreezeReplicated { .. }
+            | ReplicationEvent::ParentsReplicated { .. }
+            | ReplicationEvent::ParentStatusUpdated { .. }
+            | ReplicationEvent::ParentGenerationsReceived { .. }
+            | ReplicationEvent::ParentTimesReceived { .. } => {}
+        }
+    }
+
+    pub(super) fn apply_transfer(&mut self, at: Place, event: &TransferEvent) {
+        match event {
+            TransferEvent::JobAttached { definition, enabled, next, .. } => {
+                self.shard_jobs.put(ShardJobRow {
+                    job_id: definition.id.0,
+                    shard_no: at.shard,
+                    version: i64::from(definition.version),
+                    group_name: definition.group.as_str().into(),
+                    name: definition.name.as_str().into(),
+                    job_type: definition.job_type.as_str().into(),
+                    enabled: *enabled,
+                    next_fire_at: next.map(|next| next.at.as_millisecond()),
+                    next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
+                })
+            }
+            TransferEvent::JobDetached { job, .. } => {
+                self.shard_jobs.remove((job.0, at.shard));
+            }
+            TransferEvent::UserDetached { tasks, .. } => {
+                tasks.iter().for_each(|moved| self.release(at, moved))
+            }
+            TransferEvent::UserAttached { tasks, .. } => {
+                tasks.iter().for_each(|moved| self.receive(at, moved))
+            }
+            // No table shows these.
+            TransferEvent::JobDetachRejected { .. } | TransferEvent::UserDetachRejected { .. } => {}
+        }
+    }
+}
