@@ -56,8 +56,10 @@ impl Cron {
             if let Some(begin) = begin.filter(|begin| self.fires_in_gap(begin, &segment)) {
                 return Some(begin.at);
             }
+            // The clock before may have shown what this one shows only later: nothing that it showed is left out.
             let before = segment.begin?.at.previous();
-            cursor = before.min(two_days_after(found?).unwrap_or(before));
+            let newest = self.fields.local_at_or_before(two_days_ahead(before)?)?;
+            cursor = before.min(two_days_after(newest).unwrap_or(before));
         }
     }
 
@@ -76,6 +78,12 @@ impl Cron {
         let left_out = begin.local_before();
         left_out < resumed && self.fields.local_at_or_after(left_out).is_some_and(|local| local < resumed)
     }
+}
+
+/// A local time that no zone's clock has shown by then.
+fn two_days_ahead(at: Timestamp) -> Option<DateTime> {
+    let at = at.checked_add(SignedDuration::from_hours(48)).ok()?;
+    Some(Offset::UTC.to_datetime(at.jiff()))
 }
 
 /// An instant that is later than this local time by any zone's clock, and by whose clock nothing is skipped over

@@ -218,3 +218,17 @@ proptest! {
         }
     }
 }
+
+/// JOB-3: in St. John's the clock once went back from one past midnight to the evening before, so that a day began twice. What
+/// fired in its first minute is found from the evening that came after it.
+#[test]
+fn a_day_that_begins_twice_hides_nothing_from_who_looks_back() {
+    let rule = Rule::Cron(Cron::try_from("0 * */1 ? * 1-3").unwrap());
+    let schedule = Schedule { rule, zone: zone("America/St_Johns") };
+    let at = |text: &str| text.parse::<Timestamp>().unwrap();
+    let (first_minute, second_midnight) = (at("1988-10-30T01:30:00Z"), at("1988-10-30T03:30:00Z"));
+    let fires = schedule.preview(at("1988-10-30T01:29:59Z"), 2);
+    assert_eq!(fires.iter().map(|fire| fire.at).collect::<Vec<_>>(), [first_minute, second_midnight]);
+    assert_eq!(schedule.logical_at_or_before(at("1988-10-30T02:30:00Z")), Some(first_minute));
+    assert_eq!(schedule.logical_before(second_midnight), Some(first_minute));
+}
