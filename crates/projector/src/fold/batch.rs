@@ -32,6 +32,45 @@ fn unblock(row: &mut BatchRow) {
 }
 
 impl Caches {
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_batch(&mut self, shard: i64, event: &BatchEvent) {
+        match event {
+            BatchEvent::Generated { batch, job, .. } => {
+                self.batches.expect_new((batch.0,));
+                if is_copy(*job) {
+                    self.shard_jobs.need((job.0, shard));
+                } else {
+                    self.jobs.need((job.0,));
+                }
+            }
+            BatchEvent::DependencySatisfied { batch, parent, logical_time, .. }
+            | BatchEvent::DependencyRevoked { batch, parent, logical_time, .. } => {
+                self.batches.need((batch.0,));
+                self.batch_dependencies.need((batch.0, parent.0, logical_time.as_millisecond()));
+            }
+            BatchEvent::AssignmentReturned { batch, token, .. } => {
+                self.batches.need((batch.0,));
+                self.attempts.need((token.0,));
+            }
+            BatchEvent::Assigned { batch, .. }
+            | BatchEvent::RetryScheduled { batch, .. }
+            | BatchEvent::RetryDue { batch }
+            | BatchEvent::StartDue { batch }
+            | BatchEvent::ResultOverridden { batch, .. }
+            | BatchEvent::Blocked { batch, .. }
+            | BatchEvent::Unblocked { batch }
+            | BatchEvent::TimeoutReached { batch, .. }
+            | BatchEvent::Finished { batch, .. } => self.batches.need((batch.0,)),
+            BatchEvent::DependencyOverridden { batch, .. } => {
+                self.batches.need((batch.0,));
+                self.batch_quality.need((batch.0,));
+            }
+            BatchEvent::QualityRequested { batch, .. }
+            | BatchEvent::QualitySent { batch, .. }
+            | BatchEvent::QualityAnswered { batch, .. } => self.batch_quality.need((batch.0,)),
+        }
+    }
+
     pub(super) fn apply_batch(&mut self, at: Place, event: &BatchEvent) {
         match event {
             BatchEvent::Generated { .. } => self.generate(at, event),
@@ -139,6 +178,22 @@ impl Caches {
         }
     }
 
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_attempt(&mut self, event: &AttemptEvent) {
+        match event {
+            AttemptEvent::StartGranted { batch, token, .. } => {
+                self.batches.need((batch.0,));
+                self.attempts.expect_new((token.0,));
+            }
+            AttemptEvent::UserCodeReported { token, .. } => self.attempts.need((token.0,)),
+            AttemptEvent::Started { batch, token } | AttemptEvent::Finished { batch, token, .. } => {
+                self.batches.need((batch.0,));
+                self.attempts.need((token.0,));
+            }
+            AttemptEvent::KillRequested { batch, .. } => self.batches.need((batch.0,)),
+        }
+    }
+
     pub(super) fn apply_attempt(&mut self, at: Place, event: &AttemptEvent) {
         match event {
             AttemptEvent::StartGranted { batch, token, worker, incarnation, .. } => {
@@ -164,6 +219,16 @@ impl Caches {
                 row.killed_by = Some(person(by));
                 row.message = reason.as_str().into();
             }),
+        }
+    }
+
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_final_command(&mut self, event: &FinalCommandEvent) {
+        match event {
+            FinalCommandEvent::Assigned { batch, .. }
+            | FinalCommandEvent::Finished { batch, .. }
+            | FinalCommandEvent::NotRun { batch, .. } => self.batches.need((batch.0,)),
+            FinalCommandEvent::Granted { .. } => {}
         }
     }
 

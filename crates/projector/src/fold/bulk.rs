@@ -8,6 +8,20 @@ use super::job::number;
 use super::{Caches, Place};
 
 impl Caches {
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_bulk(&mut self, event: &BulkEvent) {
+        match event {
+            BulkEvent::Requested { bulk, items, .. } => {
+                self.bulk_operations.expect_new((bulk.0,));
+                items.iter().for_each(|item| self.bulk_items.expect_new((bulk.0, *item)));
+            }
+            BulkEvent::Advanced { bulk, outcomes, .. } => {
+                self.bulk_operations.need((bulk.0,));
+                outcomes.iter().for_each(|outcome| self.bulk_items.need((bulk.0, outcome.item)));
+            }
+        }
+    }
+
     pub(super) fn apply_bulk(&mut self, at: Place, event: &BulkEvent) {
         match event {
             BulkEvent::Requested { bulk, action, items, reason, by } => {

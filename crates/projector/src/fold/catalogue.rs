@@ -12,6 +12,28 @@ use tidemill_store::rows::{
 };
 
 impl Caches {
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_catalogue(&mut self, event: &CatalogueEvent) {
+        match event {
+            CatalogueEvent::FreezeSet { group, .. } | CatalogueEvent::FreezeLifted { group, .. } => {
+                self.freezes.need((scope(group.as_ref()),));
+            }
+            CatalogueEvent::GroupDefined { group, .. } => self.worker_groups.need((i64::from(group.0),)),
+            CatalogueEvent::UserMoveRequested { user, .. }
+            | CatalogueEvent::UserMoved { user, .. }
+            | CatalogueEvent::UserMoveRejected { user, .. } => self.pull_users.need(user_key(user)),
+            CatalogueEvent::KeyDefined { .. }
+            | CatalogueEvent::TemplateDefined { .. }
+            | CatalogueEvent::TemplateDeleted { .. }
+            | CatalogueEvent::UsersAssigned { .. }
+            | CatalogueEvent::KeyRevoked { .. }
+            | CatalogueEvent::CalendarDefined { .. }
+            | CatalogueEvent::PoolDefined { .. }
+            | CatalogueEvent::PoolDeleted { .. }
+            | CatalogueEvent::CalendarDeleted { .. } => {}
+        }
+    }
+
     pub(super) fn apply_catalogue(&mut self, at: Place, event: &CatalogueEvent) {
         match event {
             CatalogueEvent::GroupDefined { group, name, shard, worker_key, settings } => {

@@ -11,6 +11,29 @@ use super::job::{json, number};
 use super::{Caches, Place};
 
 impl Caches {
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_observation(&mut self, event: &ObservationEvent) {
+        match event {
+            ObservationEvent::ExternalDependencyRegistered { external_dependency, .. } => {
+                self.external_dependencies.expect_new((external_dependency.0,))
+            }
+            ObservationEvent::ExternalDependencySatisfied { external_dependency, .. }
+            | ObservationEvent::ExternalDependencyRevoked { external_dependency, .. } => {
+                self.external_dependencies.need((external_dependency.0,));
+            }
+            ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => external_dependencies
+                .iter()
+                .for_each(|external_dependency| self.external_dependencies.need((external_dependency.0,))),
+            ObservationEvent::ProbesLate { report } => {
+                self.late_probes.need((report.authority.clone(), report.prober.clone()));
+            }
+            ObservationEvent::ProbesRequested { .. }
+            | ObservationEvent::ThirdPartyReported { .. }
+            | ObservationEvent::ThirdPartyEvicted { .. }
+            | ObservationEvent::ProbesRecovered { .. } => {}
+        }
+    }
+
     pub(super) fn apply_observation(&mut self, at: Place, event: &ObservationEvent) {
         match event {
             ObservationEvent::ExternalDependencyRegistered { external_dependency, what } => {

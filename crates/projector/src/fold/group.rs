@@ -10,6 +10,24 @@ use super::job::json;
 use super::{Caches, Place};
 
 impl Caches {
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_worker(&mut self, shard: i64, event: &WorkerEvent) {
+        match event {
+            WorkerEvent::Registered { worker, .. } => {
+                self.shards.need((shard,));
+                self.workers.need((worker.0.clone(), shard));
+            }
+            WorkerEvent::Measured { worker, .. }
+            | WorkerEvent::Lost { worker, .. }
+            | WorkerEvent::Recovered { worker, .. }
+            | WorkerEvent::LeaseExpired { worker, .. }
+            | WorkerEvent::Unready { worker, .. }
+            | WorkerEvent::Ready { worker, .. }
+            | WorkerEvent::Drained { worker }
+            | WorkerEvent::Resumed { worker } => self.workers.need((worker.0.clone(), shard)),
+        }
+    }
+
     pub(super) fn apply_worker(&mut self, at: Place, event: &WorkerEvent) {
         match event {
             WorkerEvent::Registered { .. } => self.register(at, event),

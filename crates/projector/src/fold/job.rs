@@ -32,6 +32,23 @@ pub(super) fn mapping_word(mapping: Mapping) -> &'static str {
 }
 
 impl Caches {
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_job(&mut self, event: &JobEvent) {
+        match event {
+            JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. } => {
+                self.jobs.need((definition.id.0,))
+            }
+            JobEvent::Enabled { job } | JobEvent::Disabled { job } | JobEvent::Deleted { job } => {
+                self.jobs.need((job.0,));
+            }
+            JobEvent::Submitted { definition } => self.jobs.expect_new((definition.id.0,)),
+            JobEvent::MoveRequested { .. }
+            | JobEvent::MoveRejected { .. }
+            | JobEvent::ParentDeleted { .. }
+            | JobEvent::Cancelled { .. } => {}
+        }
+    }
+
     pub(super) fn apply_job(&mut self, at: Place, event: &JobEvent) {
         match event {
             JobEvent::Defined { definition, enabled, unnamed, .. } => {
@@ -65,6 +82,18 @@ impl Caches {
             | JobEvent::MoveRequested { .. }
             | JobEvent::MoveRejected { .. }
             | JobEvent::Cancelled { .. } => {}
+        }
+    }
+
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_schedule(&mut self, shard: i64, event: &ScheduleEvent) {
+        match event {
+            ScheduleEvent::Rescheduled { job, .. } | ScheduleEvent::Skipped { job, .. } => {
+                if is_copy(*job) {
+                    self.shard_jobs.need((job.0, shard));
+                }
+            }
+            ScheduleEvent::GenerationFailed { .. } => {}
         }
     }
 

@@ -1,10 +1,43 @@
 //! What shards hold of jobs, groups and users.
 
+use super::sources::is_copy;
 use super::{Caches, Place};
 use tidemill_model::{ReplicationEvent, TransferEvent};
 use tidemill_store::rows::{ShardJobRow, ShardRow};
 
 impl Caches {
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_replication(&mut self, shard: i64, event: &ReplicationEvent) {
+        match event {
+            ReplicationEvent::JobSwitchReplicated { job, .. } => {
+                if is_copy(*job) {
+                    self.shard_jobs.need((job.0, shard));
+                }
+            }
+            ReplicationEvent::JobReplicated { definition, .. } => {
+                self.shard_jobs.expect_new((definition.id.0, shard));
+            }
+            ReplicationEvent::JobDropped { job, .. } => {
+                self.shard_jobs.expect_new((job.0, shard));
+            }
+            ReplicationEvent::GroupReplicated { .. } => self.shards.need((shard,)),
+            ReplicationEvent::ParentsReplicated { .. }
+            | ReplicationEvent::ParentStatusUpdated { .. }
+            | ReplicationEvent::ParentGenerationsReceived { .. }
+            | ReplicationEvent::ParentTimesReceived { .. }
+            | ReplicationEvent::FreezeReplicated { .. }
+            | ReplicationEvent::ParentDeletionReplicated { .. }
+            | ReplicationEvent::TemplateReplicated { .. }
+            | ReplicationEvent::TemplateDropped { .. }
+            | ReplicationEvent::UsersReplicated { .. }
+            | ReplicationEvent::PoolReplicated { .. }
+            | ReplicationEvent::PoolDropped { .. }
+            | ReplicationEvent::CalendarReplicated { .. }
+            | ReplicationEvent::CalendarDropped { .. }
+            | ReplicationEvent::CancellationReplicated { .. } => {}
+        }
+    }
+
     pub(super) fn apply_replication(&mut self, at: Place, event: &ReplicationEvent) {
         match event {
             ReplicationEvent::JobReplicated { definition, enabled, next } => {
@@ -52,6 +85,25 @@ impl Caches {
             | ReplicationEvent::ParentStatusUpdated { .. }
             | ReplicationEvent::ParentGenerationsReceived { .. }
             | ReplicationEvent::ParentTimesReceived { .. } => {}
+        }
+    }
+
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_transfer(&mut self, shard: i64, event: &TransferEvent) {
+        match event {
+            TransferEvent::JobAttached { definition, .. } => {
+                self.shard_jobs.expect_new((definition.id.0, shard));
+            }
+            TransferEvent::JobDetached { job, .. } => {
+                self.shard_jobs.expect_new((job.0, shard));
+            }
+            TransferEvent::UserDetached { tasks, .. } => {
+                for moved in tasks {
+                    self.pull_tasks.need((moved.task.0, shard));
+                }
+            }
+            TransferEvent::UserAttached { .. } => self.shards.need((shard,)),
+            TransferEvent::JobDetachRejected { .. } | TransferEvent::UserDetachRejected { .. } => {}
         }
     }
 
