@@ -466,7 +466,8 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Partition(PartitionEvent::CommandLossAccepted { reason, .. }) => {
             format!("loss accepted: {reason}")
         }
-        Event::Partition(PartitionEvent::ClockSet { now }) => format!("time set {}", time(now)),
+        // What has no words of its own.
+        other => format!("{} {}", other.kind(), other.subject()),
     })
 }
 
