@@ -179,14 +179,19 @@ fn spec(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exi
         shown["warnings"] = answer["warnings"].clone();
     }
     Ok(session.show(&shown, |shown| {
+        let left_out = match (shown["jobs_skipped"].as_u64(), shown["jobs_left_out"].as_u64()) {
+            (Some(0) | None, Some(0) | None) => String::new(),
+            (skipped, beyond) => format!(
+                ", {} jobs left out, and {} downstream that the key does not reach",
+                skipped.unwrap_or(0),
+                beyond.unwrap_or(0)
+            ),
+        };
         format!(
-            "Rerun {rerun}: {} batches of {} jobs are planned, {} jobs left out, and {} \
-             downstream that the key does not reach. See them with `tidemill rerun \
-             batches {rerun}`, what is left out with `tidemill rerun show {rerun}`, then `tidemill rerun {next} {rerun}`.{}",
+            "Rerun {rerun}: {} batches of {} jobs are planned{left_out}. See them with `tidemill rerun batches {rerun}`, \
+             what is left out with `tidemill rerun show {rerun}`, then `tidemill rerun {next} {rerun}`.{}",
             shown["planned"],
             shown["jobs"],
-            shown["jobs_skipped"],
-            shown["jobs_left_out"],
             wait::warnings(shown)
         )
     }))
