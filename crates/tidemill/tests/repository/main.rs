@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
+mod edits;
 mod layering;
+mod links;
 mod policy;
 mod requirements;
 mod words;

@@ -49,3 +49,4 @@ mod server;
 mod sinks;
 mod standalone;
 mod timeouts;
+mod tutorial;
