@@ -17,7 +17,7 @@ equal() { [[ $2 == "$3" ]] || fail "$1: expected '$2', found '$3'"; }
 
 if [[ -z ${TIDEMILL_BIN:-} ]]; then
   (cd "$HERE/../.." && cargo build --locked -q -p tidemill)
-  TIDEMILL_BIN=$HERE/../../target/debug/tidemill
+  TIDEMILL_BIN=${CARGO_TARGET_DIR:-$HERE/../../target}/debug/tidemill
 fi
 
 "$TIDEMILL_BIN" standalone --listen 127.0.0.1:0 --data "$DIR/data" >"$DIR/server.log" 2>&1 &
