@@ -125,7 +125,9 @@ def furnish(service):
     start = (now - datetime.timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
     task = {"executor": {"group": "default"}, "when": {"once": {"start": start}}, "dispatch_times": 1000}
     task = post("/api/pull/tasks", {**task, "template": "copy", "parameters": {"path": "/a"}})["task"]
-    grant = service.until("a task is given", lambda: post("/api/pull", {"user": "ann"}).get("grant"))["grant"]
+    # Until the tables have the user, the answer is that it has no group.
+    pulled = lambda: service.call("POST", "/api/pull", {"user": "ann"})[1].get("grant")
+    grant = service.until("a task is given", pulled)["grant"]
     span = {"from": time_of(3), "to": time_of(2)}
     rerun = post("/api/reruns", {"jobs": ["default/first"], **span, "reason": "to see it"})
     bulk = {"action": "disable", "filter": {"group": "default", "job": "second"}, "reason": "to see it"}
