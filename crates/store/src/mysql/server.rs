@@ -9,7 +9,7 @@ use super::connection::{MysqlConnection, MysqlError};
 use super::waiting::{wait, within};
 use crate::Error;
 
-/// Longest time to connect, and to wait for a free connection of the pool.
+/// Longest time to connect, and nearly the longest to wait for a free connection of the pool.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Prepared statements that a connection keeps: more than a writer has for one set of tables, since statements of many
 /// rows exist for seven numbers of rows only ([`crate::sql::pieces`]). To make room for one more costs up to 40 ms
@@ -17,6 +17,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 1_024;
 /// Connections of one pool.
 const CONNECTIONS: u32 = 32;
+/// How long the pool may take for a connection before the server is asked beside it why.
+const ASK: Duration = Duration::from_millis(200);
 /// What everybody's session has: every wait is bounded, values are checked.
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'; \
@@ -83,7 +85,8 @@ impl MysqlServer {
     pub(super) fn pool(&self) -> Pool {
         let options = MySqlPoolOptions::new()
             .max_connections(CONNECTIONS)
-            .acquire_timeout(CONNECT)
+            // A server that says nothing is told by `refusal`, which waits for CONNECT.
+            .acquire_timeout(CONNECT + 2 * ASK)
             // A dead connection shows at its first use, which is tried again where that is safe.
             .test_before_acquire(false)
             .after_connect(|connection, _| Box::pin(begin_session(connection)));
@@ -148,22 +151,21 @@ impl Pool {
         if let Some(idle) = self.pool.try_acquire() {
             return Ok(idle);
         }
-        // The pool tries again until its time is over where a server refuses, and then says only that the time is over.
-        // So where nothing shows that the server is there, it is asked first, and its own answer is told.
-        if self.pool.size() == 0 {
-            MysqlConnection::own(self.establish().await?);
-        }
-        match self.pool.acquire().await {
-            Err(sqlx::Error::PoolTimedOut) => {
-                MysqlConnection::own(self.establish().await?);
-                Err(sqlx::Error::PoolTimedOut)
-            }
-            lent => lent,
+        tokio::select! {
+            lent = self.pool.acquire() => lent,
+            refusal = self.refusal() => Err(refusal),
         }
     }
 
-    async fn establish(&self) -> sqlx::Result<MySqlConnection> {
-        self.server.establish().await
+    /// Ends where the server refuses, with its own words. The pool tries such a server again until its time is over, and
+    /// then says only that the time is over.
+    async fn refusal(&self) -> sqlx::Error {
+        tokio::time::sleep(ASK).await;
+        match self.server.establish().await.map(MysqlConnection::own).map(drop) {
+            Err(refusal) if self.pool.size() < CONNECTIONS => refusal,
+            // It is there, or all connections are lent: the pool goes on with its own way.
+            _ => std::future::pending().await,
+        }
     }
 }
 

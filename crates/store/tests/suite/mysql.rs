@@ -184,7 +184,7 @@ fn server_that_went_away_is_told_at_once() {
     let begun_at = std::time::Instant::now();
     let error = tables.generations().err().unwrap();
     assert!(error.is_outage() && told(&error).contains("Connection refused"), "{}", told(&error));
-    assert!(begun_at.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun_at.elapsed());
+    assert!(begun_at.elapsed() < std::time::Duration::from_secs(4), "{:?}", begun_at.elapsed());
 }
 
 /// More statements than a connection keeps are no error: it closes the oldest.
