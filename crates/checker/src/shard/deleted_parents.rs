@@ -1,6 +1,6 @@
 //! `deleted_parents_waited_for`: what was deleted though jobs name it as parent is no time that was skipped.
 
-use tidemill_model::{BatchId, JobId, Timestamp};
+use tidemill_model::{BatchId, JobId, ShardId, Timestamp};
 
 use super::Shard;
 use super::skipped::Skips;
@@ -9,14 +9,14 @@ use crate::at::At;
 use crate::findings::Findings;
 
 impl Shard {
-    /// Whether a definition of this shard names a job that was deleted.
+    /// Whether a definition of the catalogue, as this shard has it, names a job that was deleted. A job that was submitted
+    /// to run once does not: nobody can give it other parents.
     pub(super) fn names_deleted(&self, parent: JobId) -> bool {
-        let names = |version: &super::job::Version| version.parents.contains(&parent);
-        self.deleted_parents.contains(&parent)
-            && self
-                .jobs
-                .values()
-                .any(|job| !job.removed && job.newest().is_some_and(|(_, version)| names(version)))
+        let names = |(id, job): (&JobId, &super::job::Job)| {
+            let newest = job.newest().filter(|_| id.shard() == ShardId::CATALOGUE && !job.removed);
+            newest.is_some_and(|(_, version)| version.parents.contains(&parent))
+        };
+        self.deleted_parents.contains(&parent) && self.jobs.iter().any(names)
     }
 
     /// A batch takes a time of a parent for met.

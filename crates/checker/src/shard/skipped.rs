@@ -93,7 +93,9 @@ impl Shard {
         if self.runs.contains_key(&(id, time)) {
             return Some(false);
         }
-        match job.skips(id) {
+        // One that was deleted, and is named all the same, skips what it had skipped by then.
+        let skips = if job.removed && self.names_deleted(id) { job.skips_off } else { job.skips(id) };
+        match skips {
             Skips::Nothing => return Some(false),
             Skips::Before(next) => return Some(time < next),
             Skips::Everything => return Some(true),
