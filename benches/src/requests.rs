@@ -37,7 +37,7 @@ fn once(name: &str, kind: &str, program: Option<&str>, fixture: &Fixture) -> Sub
         priority: Priority::DEFAULT,
         parents: Vec::new(),
         retries: 0,
-        retry_interval_ms: 0,
+        retry_interval_s: 0,
     }
 }
 

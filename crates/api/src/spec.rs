@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable, Zone};
 use tidemill_engine::Preview;
-use tidemill_model::{
-    BackoffInput, Calendar, JobDefinition, JobId, JobSpec, Mapping, MissedRunsInput, ParentSpec, Program,
-    ScheduleInput, ScheduleRule, ScheduleSpec, Timestamp,
-};
+use tidemill_model::{Calendar, JobDefinition, JobId, JobSpec, Mapping, ParentSpec, Program, Timestamp};
 
 use crate::Problem;
 use crate::view::{PreviewRun, PreviewView};
@@ -20,7 +17,7 @@ pub(crate) fn spec_of(
     name_of: impl Fn(JobId) -> Option<(String, String)>,
 ) -> JobSpec {
     let own = definition.id;
-    let group = definition.group.as_str();
+    let group = definition.spec.group.as_str();
     let parent = |job: JobId, mapping: Mapping| {
         let name = match name_of(job) {
             Some((parent_group, name)) if parent_group == group => name,
@@ -35,77 +32,7 @@ pub(crate) fn spec_of(
     };
     let others = definition.parents.iter().filter(|parent| parent.job != own);
     let parents = others.map(|link| parent(link.job, link.mapping)).collect();
-    let depends_on_past = definition.parents.iter().any(|parent| parent.job == own);
-    let (command, program, class, arguments) = match definition.program {
-        Program::Command(text) => (Some(text), None, None, Vec::new()),
-        Program::Script { text, arguments } => (Some(text), None, None, arguments),
-        Program::Path { path, class, arguments } => (None, Some(path), class, arguments),
-        Program::None => (None, None, None, Vec::new()),
-    };
-    let timeouts = definition.timeouts.unwrap_or_default();
-    let data = definition.data.map(|data| *data).unwrap_or_default();
-    let firing = definition.firing.unwrap_or_default();
-    let execution = definition.execution.unwrap_or_default();
-    let seconds = |ms: u64| u32::try_from(ms / 1_000).unwrap_or(u32::MAX);
-    JobSpec {
-        name: definition.name,
-        group: definition.group,
-        previous_name: None,
-        owner: definition.owner,
-        app_name: definition.app_name,
-        job_type: definition.job_type,
-        command,
-        program,
-        class,
-        arguments,
-        parameters: definition.parameters,
-        business_type: definition.business_type,
-        comment: definition.comment,
-        priority: definition.priority,
-        schedule: definition.schedule.map(schedule_input),
-        parents,
-        depends_on_past,
-        on_parent_failure: definition.on_parent_failure,
-        run_if: definition.run_if,
-        max_concurrent: definition.max_concurrent,
-        retries: definition.retries,
-        retry_interval_s: seconds(definition.retry_interval_ms),
-        retry_backoff: definition.retry_backoff.as_ref().map(BackoffInput::from),
-        exit_codes: definition.exit_codes,
-        earliest_start_minutes: definition.earliest_start_ms.map(|ms| seconds(ms) / 60),
-        host: definition.host,
-        worker_label: execution.worker_label,
-        run_as: execution.run_as,
-        logical_time_format: execution.logical_time_format,
-        success_check: execution.success_check,
-        final_command: execution.final_command,
-        expected_duration_s: execution.expected_ms.map(seconds),
-        missed_runs: MissedRunsInput::new(definition.missed_runs, firing.max_lateness_ms.map(seconds)),
-        overlap: firing.overlap,
-        valid_from: firing.valid_from,
-        valid_until: firing.valid_until,
-        calendar: firing.calendar,
-        memory_mb: definition.memory_mb,
-        pools: definition.pools.into_iter().map(tidemill_model::PoolUseInput::from).collect(),
-        dependency_timeout_s: timeouts.dependency_ms.map(seconds),
-        output_timeout_s: timeouts.output_ms.map(seconds),
-        not_successful_by: timeouts.successful_by,
-        execution_timeout_s: timeouts.execution_ms.map(seconds),
-        cancel_on_timeout: timeouts.cancel,
-        inputs: data.inputs.into_iter().map(Into::into).collect(),
-        outputs: data.outputs.into_iter().map(Into::into).collect(),
-        third_party: data.third_party.iter().map(ToString::to_string).collect(),
-        quality_gate: data.quality_gate,
-        enabled,
-    }
-}
-
-fn schedule_input(schedule: ScheduleSpec) -> ScheduleInput {
-    let zone = Some(schedule.zone);
-    match schedule.rule {
-        ScheduleRule::Period(period) => ScheduleInput { period: Some(period), cron: None, zone },
-        ScheduleRule::Cron(cron) => ScheduleInput { period: None, cron: Some(cron), zone },
-    }
+    JobSpec { parents, enabled, ..definition.spec }
 }
 
 /// The fires of one preview together, as JSON, bytes: those that come later are left out.
@@ -129,7 +56,7 @@ pub(crate) fn preview(
     shown: &Shown,
 ) -> Result<PreviewView, Problem> {
     let bad = |what: &str, error: String| {
-        Problem::field(what, format!("{}/{}", definition.group, definition.name), error)
+        Problem::field(what, format!("{}/{}", definition.spec.group, definition.spec.name), error)
     };
     let days = calendar.map(Days::try_from).transpose();
     let days = days.map_err(|error| bad("calendar", error.to_string()))?.map(Arc::new);

@@ -49,8 +49,8 @@ impl Timetable {
         definition: &JobDefinition,
         days: impl FnOnce(&CalendarName) -> Option<Arc<Days>>,
     ) -> Result<Option<Timetable>, Error> {
-        let Some(spec) = &definition.schedule else { return Ok(None) };
-        Timetable::from_spec(spec, definition.firing.as_ref(), days).map(Some)
+        let Some(spec) = definition.spec.schedule_spec() else { return Ok(None) };
+        Timetable::from_spec(&spec, definition.spec.firing().as_ref(), days).map(Some)
     }
 
     /// The same of a schedule and how it is followed.

@@ -112,7 +112,7 @@ impl Messages {
                 }
             }
             Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. }) => {
-                let Some(to) = self.groups.get(&definition.group).copied() else { return };
+                let Some(to) = self.groups.get(&definition.spec.group).copied() else { return };
                 let before = self.jobs.insert(definition.id, to);
                 let is_moved = matches!(event, Event::Job(JobEvent::Moved { .. }));
                 if let Some(from) = before.filter(|from| *from != to && !is_moved) {
@@ -131,8 +131,8 @@ impl Messages {
                     self.send_parents(at, to, &parents, found);
                 }
                 self.send(at, to, says(event), found);
-                for code in definition.data.iter().flat_map(|data| &data.third_party) {
-                    for _ in 0..self.reports.told_to(code, to) {
+                for code in &definition.spec.third_party {
+                    for _ in 0..self.reports.told_to(&code.as_str().into(), to) {
                         self.send(at, to, None, found);
                     }
                 }
@@ -342,7 +342,7 @@ impl Messages {
         to: ShardId,
         found: &mut Findings,
     ) {
-        self.send_calendar(at, definition.calendar(), to, found);
+        self.send_calendar(at, definition.spec.calendar.as_ref(), to, found);
     }
 
     fn send_calendar(&mut self, at: &At<'_>, used: Option<&CalendarUse>, to: ShardId, found: &mut Findings) {

@@ -55,9 +55,9 @@ impl Moves {
                 let id = definition.id;
                 self.answers.heard(at, *from, released(id, moved), found);
                 match self.moving.remove(&id) {
-                    Some((asked, to)) if (asked, &to) == (*from, &definition.group) => {}
+                    Some((asked, to)) if (asked, &to) == (*from, &definition.spec.group) => {}
                     other => {
-                        let to = &definition.group;
+                        let to = &definition.spec.group;
                         at.breaks(
                             found,
                             rule,

@@ -31,8 +31,8 @@ impl Parents {
         let mut new = Defined {
             name: definition.full_name(),
             shard,
-            schedule: definition.schedule.clone(),
-            firing: definition.grid_firing(),
+            schedule: definition.spec.schedule_spec(),
+            firing: definition.spec.firing(),
             parents: all.filter(|parent| *parent != id).collect(),
             is_other: true,
             is_renamed: false,

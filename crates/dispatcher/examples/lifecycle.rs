@@ -92,7 +92,7 @@ fn submit(log: &dyn Log, batches: usize, window: usize, done: &AtomicUsize) -> R
             priority: Priority::DEFAULT,
             parents: Vec::new(),
             retries: 0,
-            retry_interval_ms: 0,
+            retry_interval_s: 0,
         };
         say(producer.as_ref(), Command::Batch(BatchCommand::SubmitJob(Box::new(job))), Some(format!("r{n}")));
     }

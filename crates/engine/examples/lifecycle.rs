@@ -125,7 +125,7 @@ fn submission(n: usize) -> Command {
         priority: Priority::DEFAULT,
         parents: Vec::new(),
         retries: 0,
-        retry_interval_ms: 60_000,
+        retry_interval_s: 60,
     })))
 }
 

@@ -171,7 +171,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
             let message = |batch: &Batch| WorkMessage::Assigned {
                 worker: worker.clone(),
                 token: *token,
-                job_type: batch.definition.job_type.clone(),
+                job_type: batch.definition.spec.job_type.clone(),
                 checks: group.checks_of(batch),
             };
             to(worker, group.batches.get(batch).map(message))

@@ -32,7 +32,7 @@ impl FaultInjection {
     /// Where the rig says so.
     pub(crate) fn decides(&self, group: &GroupShard, task: &Task) {
         let Task::Timer(_, Timer::Fire(job)) = task else { return };
-        let Some(of) = group.jobs.get(job).map(|job| &job.definition.name) else { return };
+        let Some(of) = group.jobs.get(job).map(|job| &job.definition.spec.name) else { return };
         assert!(self.panicking_schedule.as_ref() != Some(of), "planted in a timer");
         let prefix = self.panicking_schedules.as_ref();
         assert!(prefix.is_none_or(|prefix| !of.as_str().starts_with(prefix)), "planted in timers");
@@ -43,7 +43,7 @@ impl FaultInjection {
     pub(crate) fn derives(&self, group: &GroupShard, token: Token) {
         let Some(name) = &self.panicking_effect else { return };
         let batch = group.tokens.get(&token).and_then(|batch| group.batches.get(batch));
-        assert!(batch.is_none_or(|batch| batch.definition.name != *name), "planted in an effect");
+        assert!(batch.is_none_or(|batch| batch.definition.spec.name != *name), "planted in an effect");
     }
 
     /// # Panics

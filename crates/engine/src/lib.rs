@@ -44,5 +44,5 @@ pub use group::{GroupShard, LiveWorker};
 pub use partition::{Partition, Shard};
 #[doc(hidden)]
 pub use preview::{Preview, preview};
-pub use schedule::{grid_from_spec, templates};
+pub use schedule::grid_from_spec;
 pub use weight::of_event as weight_of;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tidemill_calendar::Zone;
-use tidemill_model::{BatchId, DataPath, Execution, JobDefinition, RunSpec, Timestamp, Token};
+use tidemill_model::{BatchId, DataPath, JobDefinition, PathSpec, RunSpec, Timestamp, Token};
 
 use crate::schedule::{Facts, attempt_spec, render, resolve_path, time_format};
 
@@ -30,21 +30,21 @@ pub fn preview(definition: &JobDefinition, zone: &Zone, logical_time: Timestamp)
     let format = time_format(definition)?;
     let facts = Facts::of_batch(BatchId(0), 0, logical_time, format.as_ref());
     let run = attempt_spec(definition, None, Token(0), &facts, zone)?;
-    let final_command = definition.execution.as_ref().and_then(|it: &Execution| it.final_command.as_ref());
-    let final_command = final_command.map(|text| render(text, definition, &run.parameters, &facts, zone));
+    let spec = &definition.spec;
+    let final_command =
+        spec.final_command.as_ref().map(|text| render(text, definition, &run.parameters, &facts, zone));
     let none = BTreeMap::new();
-    let resolved = |paths: &Vec<DataPath>| {
-        let path = |path: &DataPath| DataPath {
-            path: resolve_path(&path.path, definition, &none, &facts, zone),
-            mark: path.mark.clone(),
+    let resolved = |paths: &[PathSpec]| {
+        let path = |path: &PathSpec| DataPath {
+            path: resolve_path(path.path(), definition, &none, &facts, zone),
+            ..DataPath::from(path)
         };
         paths.iter().map(path).collect()
     };
-    let data = definition.data.as_ref();
     Ok(Preview {
         final_command: final_command.transpose()?,
-        inputs: data.map(|data| resolved(&data.inputs)).unwrap_or_default(),
-        outputs: data.map(|data| resolved(&data.outputs)).unwrap_or_default(),
+        inputs: resolved(&spec.inputs),
+        outputs: resolved(&spec.outputs),
         run,
     })
 }

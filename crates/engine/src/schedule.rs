@@ -56,23 +56,6 @@ pub(crate) fn required_times(
     Ok(required.times)
 }
 
-/// The texts of a program that may hold templates, each with the field it stands in.
-pub fn templates(program: &Program) -> Vec<(&'static str, &str)> {
-    match program {
-        Program::Command(text) => vec![("command", text)],
-        Program::Script { text, arguments } => {
-            let arguments = arguments.iter().map(|argument| ("arguments", argument.as_str()));
-            std::iter::once(("command", text.as_str())).chain(arguments).collect()
-        }
-        Program::Path { path, class, arguments } => {
-            let arguments = arguments.iter().map(|argument| ("arguments", argument.as_str()));
-            let class = class.iter().map(|class| ("class", class.as_str()));
-            std::iter::once(("program", path.as_str())).chain(class).chain(arguments).collect()
-        }
-        Program::None => Vec::new(),
-    }
-}
-
 /// What an attempt runs, all templates resolved. The error is for people.
 pub(crate) fn run_spec(
     id: BatchId,
@@ -103,29 +86,29 @@ pub(crate) fn attempt_spec(
     facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<RunSpec, String> {
-    let mut parameters = definition.parameters.clone();
+    let mut parameters = definition.spec.parameters.clone();
     parameters.extend(own.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
     let parameters = render_parameters(definition, parameters, facts, zone)?;
-    let execution = definition.execution.as_ref();
-    let output_path = match execution.map(|execution| &execution.success_check) {
-        Some(SuccessCheck::OutputPath(path)) => Some(render(path, definition, &parameters, facts, zone)?),
-        Some(SuccessCheck::ExitCode | SuccessCheck::UserCode) | None => None,
+    let spec = &definition.spec;
+    let output_path = match &spec.success_check {
+        SuccessCheck::OutputPath(path) => Some(render(path, definition, &parameters, facts, zone)?),
+        SuccessCheck::ExitCode | SuccessCheck::UserCode => None,
     };
     Ok(RunSpec {
         token,
         batch: facts.batch,
         attempt: facts.attempt,
         job: definition.id,
-        job_name: definition.name.clone(),
-        group: definition.group.clone(),
-        job_type: definition.job_type.clone(),
+        job_name: definition.spec.name.clone(),
+        group: definition.spec.group.clone(),
+        job_type: definition.spec.job_type.clone(),
         program: render_program(definition, &parameters, facts, zone)?,
         logical_time: facts.logical_time,
         logical_time_text: facts.time_text(zone),
         run: facts.run,
         parameters,
-        execution_timeout_ms: definition.timeouts.as_ref().and_then(|timeouts| timeouts.execution_ms),
-        run_as: execution.and_then(|execution| execution.run_as.clone()),
+        execution_timeout_ms: spec.execution_timeout_s.map(|seconds| u64::from(seconds) * 1_000),
+        run_as: spec.run_as.clone(),
         output_path,
         ending: None,
     })
@@ -152,7 +135,7 @@ pub(crate) fn final_spec(
     of: &FinalCommands<'_>,
     zone: &Zone,
 ) -> Result<RunSpec, String> {
-    let mut parameters = definition.parameters.clone();
+    let mut parameters = definition.spec.parameters.clone();
     parameters.extend(of.parameters.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
     let attempt = of.ending.attempts;
     let format = time_format(definition)?;
@@ -166,15 +149,15 @@ pub(crate) fn final_spec(
         room: Room::of_attempt(),
     };
     let parameters = render_parameters(definition, parameters, &facts, zone)?;
-    let execution = definition.execution.as_ref();
-    let text = execution.and_then(|execution| execution.final_command.as_deref()).unwrap_or_default();
+    let spec = &definition.spec;
+    let text = spec.final_command.as_deref().unwrap_or_default();
     Ok(RunSpec {
         token,
         batch: of.batch,
         attempt,
         job: definition.id,
-        job_name: definition.name.clone(),
-        group: definition.group.clone(),
+        job_name: definition.spec.name.clone(),
+        group: definition.spec.group.clone(),
         job_type: JobType::try_from("shell").expect("is a name"),
         program: Program::Command(render(text, definition, &parameters, &facts, zone)?),
         logical_time: of.logical_time,
@@ -182,7 +165,7 @@ pub(crate) fn final_spec(
         run: of.run,
         parameters,
         execution_timeout_ms: Some(FINAL_COMMAND_MS),
-        run_as: execution.and_then(|execution| execution.run_as.clone()),
+        run_as: spec.run_as.clone(),
         output_path: None,
         ending: Some(of.ending.clone()),
     })
@@ -190,7 +173,7 @@ pub(crate) fn final_spec(
 
 /// How the job wants its logical time written; the error is for people.
 pub(crate) fn time_format(definition: &JobDefinition) -> Result<Option<TimeFormat>, String> {
-    let format = definition.execution.as_ref().and_then(|execution| execution.logical_time_format.as_deref());
+    let format = definition.spec.logical_time_format.as_deref();
     format.map(TimeFormat::parse).transpose()
 }
 
@@ -282,18 +265,18 @@ pub(crate) fn render_program(
     facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<Program, String> {
-    let render = |text: &String| render(text, definition, parameters, facts, zone);
-    Ok(match &definition.program {
+    let render = |text: String| render(&text, definition, parameters, facts, zone);
+    Ok(match definition.spec.to_run() {
         Program::None => Program::None,
         Program::Command(text) => Program::Command(render(text)?),
         Program::Script { text, arguments } => Program::Script {
             text: render(text)?,
-            arguments: arguments.iter().map(render).collect::<Result<_, _>>()?,
+            arguments: arguments.into_iter().map(render).collect::<Result<_, _>>()?,
         },
         Program::Path { path, class, arguments } => Program::Path {
             path: render(path)?,
-            class: class.as_ref().map(render).transpose()?,
-            arguments: arguments.iter().map(render).collect::<Result<_, _>>()?,
+            class: class.map(render).transpose()?,
+            arguments: arguments.into_iter().map(render).collect::<Result<_, _>>()?,
         },
     })
 }
@@ -315,7 +298,7 @@ pub(crate) fn resolve_path(
         let none = BTreeMap::new();
         let mut parameters = BTreeMap::new();
         for name in template.param_names() {
-            let value = own.get(name).or_else(|| definition.parameters.get(name))?;
+            let value = own.get(name).or_else(|| definition.spec.parameters.get(name))?;
             if !parameters.contains_key(name) {
                 let value = render(value, definition, &none, &facts.within(MAX_PATH_BYTES), zone).ok()?;
                 parameters.insert(name.to_owned(), value);

@@ -6,11 +6,9 @@
 use std::io;
 
 use tidemill_model::{
-    Account, Answer, AttemptEvent, BatchEvent, DataPath, Dependency, Event, JobDefinition, JobEvent,
-    ObservationEvent, Outcome, ReplicationEvent, ScheduleRule, Source, WorkerLabel, parents_bytes,
+    Answer, AttemptEvent, BatchEvent, DataPath, Dependency, Event, JobDefinition, JobEvent, JobSpec,
+    ObservationEvent, Outcome, ReplicationEvent, Source,
 };
-
-use crate::schedule::templates;
 
 /// Bytes that an event, with its shard, takes in an envelope: never less than it really does.
 pub fn of_event(event: &Event) -> usize {
@@ -103,54 +101,12 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
 
 /// Of a definition.
 pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
-    let texts = [
-        definition.group.as_str(),
-        definition.name.as_str(),
-        definition.job_type.as_str(),
-        definition.host.as_deref().unwrap_or(""),
-        &definition.owner,
-        &definition.app_name,
-        &definition.business_type,
-        &definition.comment,
-    ];
-    let texts: usize = texts.into_iter().map(of_text).sum();
-    let schedule = definition.schedule.as_ref().map_or(0, |schedule| {
-        let rule = match &schedule.rule {
-            ScheduleRule::Cron(text) => of_text(text),
-            ScheduleRule::Period(_) => 8,
-        };
-        40 + rule + of_text(&schedule.zone)
-    });
-    let program: usize = templates(&definition.program).into_iter().map(|(_, text)| of_text(text)).sum();
-    let parameters = definition.parameters.iter();
-    let parameters: usize = parameters.map(|(name, value)| of_text(name) + of_text(value)).sum();
-    let firing = definition.firing.as_ref();
-    let firing =
-        firing.map_or(0, |_| 320 + definition.calendar().map_or(0, |used| of_text(used.name.as_str())));
-    let timeouts = definition.timeouts.as_ref().map_or(0, |_| 190);
-    let data = definition.data.as_ref().map_or(0, |data| 12 + counted(|to| serde_json::to_writer(to, data)));
-    let execution = definition.execution.as_ref().map_or(0, |execution| {
-        let names = [
-            execution.worker_label.as_ref().map(WorkerLabel::as_str),
-            execution.run_as.as_ref().map(Account::as_str),
-            execution.run_as_by.as_deref(),
-        ];
-        let names: usize = names.into_iter().flatten().map(of_text).sum();
-        let format = execution.logical_time_format.as_deref().map_or(0, of_text);
-        let texts: usize = execution.templates().map(|(_, text)| of_text(text)).sum();
-        220 + names + format + texts
-    });
-    let exit_codes = definition.exit_codes.as_ref();
-    let exit_codes = exit_codes.map_or(0, |codes| 64 + 4 * (codes.no_retry.len() + codes.skip.len()));
-    let backoff = definition.retry_backoff.as_ref().map_or(0, |_| 110);
-    let earliest = definition.earliest_start_ms.map_or(0, |_| 44);
-    let memory = definition.memory_mb.map_or(0, |_| 32);
-    let failure = if definition.has_failure_rule() { 60 } else { 0 };
-    let pools: usize = definition.pools.iter().map(|of| 40 + of_text(of.name.as_str())).sum();
-    let pools = if pools > 0 { pools + 16 } else { 0 };
-    let rare =
-        pools + failure + firing + earliest + timeouts + data + exit_codes + backoff + memory + execution;
-    380 + rare + texts + schedule + program + parameters + parents_bytes(&definition.parents)
+    counted(|to| serde_json::to_writer(to, definition))
+}
+
+/// Of a job as written.
+pub(crate) fn of_spec(spec: &JobSpec) -> usize {
+    counted(|to| serde_json::to_writer(to, spec))
 }
 
 fn of_dependency(dependency: &Dependency) -> usize {

@@ -109,9 +109,9 @@ pub struct Submission {
     /// Further attempts after a failed one.
     #[serde(default)]
     pub retries: u32,
-    /// From the end of one attempt to the next, milliseconds.
+    /// Seconds from the end of an attempt to the next.
     #[serde(default)]
-    pub retry_interval_ms: u64,
+    pub retry_interval_s: u32,
 }
 
 /// A worker presents itself.

@@ -1,6 +1,5 @@
 //! What a job is, once it has been accepted.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,10 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::settings;
-use crate::{
-    AllowedAccounts, Backoff, CalendarUse, Execution, ExitCodes, Firing, GroupId, GroupName, JobData, JobId,
-    JobName, JobType, OnParentFailure, Overlap, PoolUse, RunIf, Timeouts,
-};
+use crate::{AllowedAccounts, GroupId, JobId, JobSpec};
 
 /// 0 (highest) to 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -172,136 +168,35 @@ pub enum MissedRuns {
     None,
 }
 
-/// A job as the catalogue accepted it.
+/// A job as the catalogue accepted it: what was written, and what it came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobDefinition {
     /// Its id, for ever.
     pub id: JobId,
     /// Counts the accepted changes, from 1.
     pub version: u32,
-    /// The group it belongs to, whose workers run it.
-    pub group: GroupName,
-    /// That group's number.
+    /// The number of the group that it belongs to.
     pub group_id: GroupId,
-    /// Its name.
-    pub name: JobName,
-    /// Who answers for it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub owner: String,
-    /// Application that submitted it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub app_name: String,
-    /// What kind of program it is.
-    #[serde(rename = "type")]
-    pub job_type: JobType,
-    /// What to run.
-    pub program: Program,
-    /// Parameters of every batch.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub parameters: BTreeMap<String, String>,
-    /// Free classification.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub business_type: String,
-    /// Free text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub comment: String,
-    /// Who goes first.
-    pub priority: Priority,
-    /// When; absent: dependency-triggered if it has parents, else only by hand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<ScheduleSpec>,
-    /// After what.
+    /// After what: the parents that it names, and itself where it depends on its past.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::parent_list::ids")]
     #[schemars(with = "Vec<crate::parent_list::ParentsElement>")]
     pub parents: Vec<Parent>,
-    /// What becomes of its batches when a parent failed for good.
-    #[serde(default, skip_serializing_if = "OnParentFailure::is_default")]
-    pub on_parent_failure: OnParentFailure,
-    /// When its batches run, once their parents have ended.
-    #[serde(default, skip_serializing_if = "RunIf::is_default")]
-    pub run_if: RunIf,
-    /// Batches assigned or running at once.
-    pub max_concurrent: u32,
-    /// Further attempts after a failed one.
-    pub retries: u32,
-    /// From the end of one attempt to the next, milliseconds.
-    pub retry_interval_ms: u64,
-    /// How that pause grows; absent: it does not.
+    /// DSP-2: the application key that vouches for `spec.run_as`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_backoff: Option<Backoff>,
-    /// Exit codes that mean more than *failed*.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_codes: Option<ExitCodes>,
-    /// From the base time of a batch's period to its earliest start, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub earliest_start_ms: Option<u64>,
-    /// Runs only on the worker of this host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
-    /// What to do about missed base times.
-    #[serde(default)]
-    pub missed_runs: MissedRuns,
-    /// How its schedule is followed, where it is not in the plain way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub firing: Option<Firing>,
-    /// By when its batches should have got somewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeouts: Option<Timeouts>,
-    /// What it needs from outside, and what it makes there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Box<JobData>>,
-    /// Memory of a worker that each of its batches has for itself, MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_mb: Option<u32>,
-    /// How attempts are executed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execution: Option<Execution>,
-    /// What each of its batches takes of pools, in order of name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pools: Vec<PoolUse>,
+    pub run_as_by: Option<Arc<str>>,
+    /// As it was written, in the form of [`JobSpec::normalized`].
+    pub spec: JobSpec,
 }
 
 impl JobDefinition {
-    /// The calendar whose days it keeps to.
-    pub fn calendar(&self) -> Option<&CalendarUse> {
-        self.firing.as_ref().and_then(|firing| firing.calendar.as_ref())
-    }
-
     /// Its parents, itself left out. Without a schedule of its own it has the logical times of the first.
     pub fn other_parents(&self) -> impl Iterator<Item = JobId> + '_ {
         self.parents.iter().map(|parent| parent.job).filter(|parent| *parent != self.id)
     }
 
-    /// What leaves logical times of its schedule out: its validity and the days of its calendar.
-    pub fn grid_firing(&self) -> Option<Firing> {
-        let Firing { valid_from, valid_until, calendar, .. } = self.firing.clone()?;
-        let grid = Firing { valid_from, valid_until, calendar, ..Firing::default() };
-        (grid != Firing::default()).then_some(grid)
-    }
-
-    /// What happens to a fire while an earlier scheduled batch is unfinished.
-    pub fn overlap(&self) -> Overlap {
-        self.firing.as_ref().map(|firing| firing.overlap).unwrap_or_default()
-    }
-
-    /// Whether it says what its batches do when a parent failed for good (BYD-18).
-    pub fn has_failure_rule(&self) -> bool {
-        !self.on_parent_failure.is_default() || !self.run_if.is_default()
-    }
-
-    /// Whether its batches wait for the end of their parents, and not for success.
-    pub fn waits_for_ends(&self) -> bool {
-        self.on_parent_failure == OnParentFailure::Run || self.run_if == RunIf::Failure
-    }
-
     /// As `group/name`.
     pub fn full_name(&self) -> String {
-        format!("{}/{}", self.group, self.name)
-    }
-
-    /// Whether the quality service is asked before a batch of it runs (DQ-1).
-    pub fn has_quality_gate(&self) -> bool {
-        self.data.as_ref().is_some_and(|data| data.quality_gate)
+        format!("{}/{}", self.spec.group, self.spec.name)
     }
 }
 

@@ -1,12 +1,11 @@
 //! How attempts of a job are executed, beyond what they run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, BatchResult, WorkerLabel};
+use crate::{Account, BatchResult};
 
 /// What decides whether an attempt that ended by itself has succeeded (EXE-4).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -27,46 +26,6 @@ impl SuccessCheck {
     /// The exit code decides.
     pub fn is_exit_code(&self) -> bool {
         *self == SuccessCheck::ExitCode
-    }
-}
-
-/// How attempts of a job are executed: all that is rarely given.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Execution {
-    /// JOB-1: only workers of the group that have this label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker_label: Option<WorkerLabel>,
-    /// DSP-2, EXE-2: as this account of the worker's host; absent: as the worker itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_as: Option<Account>,
-    /// DSP-2: the application key that had this account when it gave the job its present form. Without one nothing of the
-    /// job runs: it was defined before accounts were bound to keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_as_by: Option<Arc<str>>,
-    /// How `TIDEMILL_LOGICAL_TIME` and `${logical_time}` are written: a time pattern; absent: RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub logical_time_format: Option<String>,
-    /// EXE-4: what success is.
-    #[serde(default, skip_serializing_if = "SuccessCheck::is_exit_code")]
-    pub success_check: SuccessCheck,
-    /// JOB-8: text of a shell script that runs when a batch with at least one attempt has ended for good. May hold
-    /// templates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub final_command: Option<String>,
-    /// How long an attempt usually runs, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected_ms: Option<u64>,
-}
-
-impl Execution {
-    /// The texts that may hold templates, each with the field it stands in.
-    pub fn templates(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let path = match &self.success_check {
-            SuccessCheck::OutputPath(path) => Some(path.as_str()),
-            SuccessCheck::ExitCode | SuccessCheck::UserCode => None,
-        };
-        let path = path.map(|path| ("success_check", path));
-        path.into_iter().chain(self.final_command.as_deref().map(|text| ("final_command", text)))
     }
 }
 

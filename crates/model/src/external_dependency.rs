@@ -65,30 +65,10 @@ pub struct DataPath {
     pub mark: Option<String>,
 }
 
-impl From<DataPath> for PathSpec {
-    fn from(DataPath { path, mark }: DataPath) -> Self {
-        match mark {
-            None => PathSpec::Plain(path),
-            Some(_) => PathSpec::Marked { path, mark },
-        }
+impl From<&PathSpec> for DataPath {
+    fn from(written: &PathSpec) -> Self {
+        Self { path: written.path().to_owned(), mark: written.mark().map(str::to_owned) }
     }
-}
-
-/// What a job needs from outside, and what it makes there.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct JobData {
-    /// DEP-1: paths that must exist before it runs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<DataPath>,
-    /// Paths that it makes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<DataPath>,
-    /// DEP-2: codes under which third parties report that something is ready for a logical time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub third_party: Vec<Arc<str>>,
-    /// DQ-1: the quality service is asked before it runs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub quality_gate: bool,
 }
 
 /// Something outside that batches wait for.

@@ -70,21 +70,15 @@ pub struct CalendarUse {
     pub shift: Shift,
 }
 
-/// How a schedule is followed, where it is not in the plain way.
+/// What leaves logical times of a schedule out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Firing {
-    /// BYD-1: what happens to a fire while an earlier scheduled batch is unfinished.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub overlap: Overlap,
     /// BYD-1: nothing is due before this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<Timestamp>,
     /// BYD-1: nothing is due at this or after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Timestamp>,
-    /// BYD-1: a fire that is later than this, milliseconds, is skipped, on record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_lateness_ms: Option<u64>,
     /// BYD-2: the days it keeps to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calendar: Option<CalendarUse>,

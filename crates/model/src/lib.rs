@@ -18,6 +18,7 @@ mod execution;
 mod external_dependency;
 mod facts;
 mod failure;
+mod fields;
 mod firing;
 mod foreign;
 mod freeze;
@@ -57,10 +58,10 @@ pub use event::{
     ScheduleEvent, SubscriptionEvent, TaskEvent, TransferEvent, WorkerEvent,
 };
 pub use event_kind::{Audience, EventKind, Internal};
-pub use execution::{AllowedAccounts, Ending, Execution, FinalResult, SuccessCheck};
+pub use execution::{AllowedAccounts, Ending, FinalResult, SuccessCheck};
 pub use external_dependency::{
-    DataPath, ExternalDependency, JobData, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES,
-    PathAnswer, PathCheck, PathSpec, ProbeReport, QualityQuestion, ThirdPartyReport, WaivedParent, Waiver,
+    DataPath, ExternalDependency, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES, PathAnswer,
+    PathCheck, PathSpec, ProbeReport, QualityQuestion, ThirdPartyReport, WaivedParent, Waiver,
     WantedExternalDependency,
 };
 pub use facts::{
@@ -68,6 +69,7 @@ pub use facts::{
     ReturnReason, SkipReason, Usage,
 };
 pub use failure::{OnParentFailure, RunIf};
+pub use fields::SpecField;
 pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
 pub use foreign::{ForeignParent, OrphanedChildren, Standing, Subscription};
 pub use freeze::{Freeze, FreezeScope};
@@ -85,7 +87,7 @@ pub use name::{
     Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, WorkerLabel,
 };
 pub use parent_list::{LISTED_PARENTS, parents_bytes};
-pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, PoolUseInput, Rate};
+pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, Rate};
 pub use pull::{
     Executor, Field, FieldType, HourMinute, LastCompleted, Ledger, MovedOccurrence, MovedTask, NextDue,
     OccurrenceLedger, Parameters, PulledGrant, TaskLedger, TaskSpec, Template, TemplateSpec, UserHistory,
@@ -98,11 +100,11 @@ pub use rerun::{
     RunSkip, RunsQuery, SkippedJob, SkippedTimes, StartRun, TimesSkip,
 };
 pub use resources::{Measure, Reserved};
-pub use retry::{Backoff, BackoffInput, ExitCodes};
+pub use retry::{Backoff, ExitCodes, Factor};
 pub use slips::{closest, is_close};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use time::Timestamp;
-pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind, Timeouts};
+pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind};
 pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};
 
 /// Whether a number need not be written.

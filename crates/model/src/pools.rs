@@ -8,45 +8,59 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BatchId, FieldError, GroupName, JobId, PoolName, bounds};
 
-/// What one batch takes of a pool while it is assigned or runs.
+/// What one batch takes of a pool while it is assigned or runs. One slot of it is written as its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "PoolUseForm", into = "PoolUseForm")]
+#[schemars(with = "PoolUseForm")]
 pub struct PoolUse {
     /// Which pool.
     pub name: PoolName,
+    /// Slots of it.
+    pub weight: u32,
+}
+
+/// A pool that a job uses: its name, or with how many slots of it.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "PoolUse")]
+enum PoolUseForm {
+    /// One slot of it.
+    Name(PoolName),
+    /// So many.
+    Weighed(WeighedPoolUse),
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WeighedPoolUse {
+    /// Which pool.
+    name: PoolName,
     /// Slots of it; default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = bounds::POOL_SLOTS))]
-    pub weight: u32,
+    weight: u32,
 }
 
 fn one() -> u32 {
     1
 }
 
-/// A pool that a job uses, as written: its name, or with how many slots of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum PoolUseInput {
-    /// One slot of it.
-    Name(PoolName),
-    /// So many.
-    Weighed(PoolUse),
-}
-
-impl PoolUseInput {
-    /// What it says.
-    pub fn to_use(&self) -> PoolUse {
-        match self {
-            PoolUseInput::Name(name) => PoolUse { name: name.clone(), weight: 1 },
-            PoolUseInput::Weighed(given) => given.clone(),
+impl From<PoolUseForm> for PoolUse {
+    fn from(form: PoolUseForm) -> Self {
+        match form {
+            PoolUseForm::Name(name) => PoolUse { name, weight: 1 },
+            PoolUseForm::Weighed(WeighedPoolUse { name, weight }) => PoolUse { name, weight },
         }
     }
 }
 
-impl From<PoolUse> for PoolUseInput {
-    fn from(given: PoolUse) -> Self {
-        if given.weight == 1 { PoolUseInput::Name(given.name) } else { PoolUseInput::Weighed(given) }
+impl From<PoolUse> for PoolUseForm {
+    fn from(PoolUse { name, weight }: PoolUse) -> Self {
+        if weight == 1 {
+            PoolUseForm::Name(name)
+        } else {
+            PoolUseForm::Weighed(WeighedPoolUse { name, weight })
+        }
     }
 }
 
@@ -171,11 +185,9 @@ mod tests {
 
     #[test]
     fn a_use_is_written_short_where_it_takes_one_slot() {
-        let written: Vec<PoolUseInput> =
-            serde_json::from_value(json!(["a", {"name": "b", "weight": 2}])).unwrap();
-        let uses: Vec<PoolUse> = written.iter().map(PoolUseInput::to_use).collect();
+        let written = json!(["a", {"name": "b", "weight": 2}]);
+        let uses: Vec<PoolUse> = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(uses.iter().map(|of| of.weight).collect::<Vec<_>>(), [1, 2]);
-        let again: Vec<PoolUseInput> = uses.into_iter().map(PoolUseInput::from).collect();
-        assert_eq!(again, written);
+        assert_eq!(serde_json::to_value(uses).unwrap(), written);
     }
 }

@@ -35,13 +35,12 @@ fn hour() -> u32 {
     3_600
 }
 
-/// How the pause before an attempt grows, as written.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// How the pause before an attempt grows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct BackoffInput {
+pub struct Backoff {
     /// Each pause is so many times the one before it, 1 to 10, with at most two decimals.
-    #[schemars(range(min = 1, max = 10))]
-    pub factor: f64,
+    pub factor: Factor,
     /// No pause is longer, seconds; default 3600.
     #[serde(default = "hour")]
     #[schemars(range(min = 1, max = bounds::RETRY_INTERVAL_S))]
@@ -51,24 +50,35 @@ pub struct BackoffInput {
     pub jitter: bool,
 }
 
-/// How the pause before an attempt grows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Backoff {
-    /// Each pause is so many hundredths of the one before it.
-    pub factor_percent: u32,
-    /// No pause is longer, milliseconds.
-    pub max_interval_ms: u64,
-    /// Each pause is shortened by up to a half.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub jitter: bool,
+/// 1 to 10, with at most two decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(with = "f64", extend("minimum" = 1, "maximum" = 10))]
+pub struct Factor {
+    percent: u16,
 }
 
-impl From<&Backoff> for BackoffInput {
-    fn from(backoff: &Backoff) -> Self {
-        Self {
-            factor: f64::from(backoff.factor_percent) / 100.0,
-            max_interval_s: u32::try_from(backoff.max_interval_ms / 1_000).unwrap_or(u32::MAX),
-            jitter: backoff.jitter,
+impl Factor {
+    /// In hundredths, 100 to 1,000.
+    pub fn percent(self) -> u16 {
+        self.percent
+    }
+}
+
+impl TryFrom<f64> for Factor {
+    type Error = &'static str;
+    fn try_from(factor: f64) -> Result<Self, Self::Error> {
+        let percent = (factor * 100.0).round();
+        let is_exact = (percent / 100.0 - factor).abs() < 1e-9;
+        if !(100.0..=1000.0).contains(&percent) || !is_exact {
+            return Err("must be 1 to 10, with at most two decimals");
         }
+        Ok(Self { percent: percent as u16 })
+    }
+}
+
+impl From<Factor> for f64 {
+    fn from(factor: Factor) -> f64 {
+        f64::from(factor.percent) / 100.0
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 
 use crate::external_dependency::{MAX_CODE_BYTES, MAX_NEEDS};
 use crate::{
-    Account, BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping,
-    MissedRunsInput, OnParentFailure, Overlap, PathSpec, Period, PoolUseInput, Priority, RunIf, SuccessCheck,
-    TimeOfDay, Timestamp, WorkerLabel, bounds,
+    Account, Backoff, CalendarUse, ExitCodes, FieldError, Firing, GroupName, JobName, JobType, Mapping,
+    MissedRunsInput, OnParentFailure, Overlap, PathSpec, Period, PoolUse, Priority, Program, RunIf,
+    ScheduleRule, ScheduleSpec, SuccessCheck, TimeOfDay, Timestamp, WorkerLabel, bounds,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
@@ -82,12 +83,13 @@ fn one() -> u32 {
 fn minute() -> u32 {
     60
 }
+const UTC: &str = "UTC";
 fn default_priority() -> Priority {
     Priority::DEFAULT
 }
 
 /// A job as written.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobSpec {
     /// Its name, unique in its group.
@@ -170,7 +172,7 @@ pub struct JobSpec {
     pub retry_interval_s: u32,
     /// How the pause between attempts grows; absent: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_backoff: Option<BackoffInput>,
+    pub retry_backoff: Option<Backoff>,
     /// Exit codes that mean more than *failed*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_codes: Option<ExitCodes>,
@@ -211,7 +213,7 @@ pub struct JobSpec {
     /// Pools, at most 8, of which each batch takes slots while it is assigned or runs: names, or `{name, weight}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = bounds::POOL_USES))]
-    pub pools: Vec<PoolUseInput>,
+    pub pools: Vec<PoolUse>,
     /// What to do about base times missed in an outage; default all. With a bound: `{policy: all,
     /// max_lateness_s: 3600}`.
     #[serde(default)]
@@ -271,6 +273,106 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// A job with nothing but what every job has.
+    pub fn new(group: &GroupName, name: &JobName, job_type: &JobType) -> Self {
+        let given = [("group", group.as_str()), ("name", name.as_str()), ("type", job_type.as_str())];
+        let given = MapDeserializer::<_, serde::de::value::Error>::new(given.into_iter());
+        Self::deserialize(given).expect("every other field has a default")
+    }
+
+    /// The same job in the form that a definition holds. Parents, which are named anew when they are, stand beside it by
+    /// their ids; whether it is enabled changes without a new version; `previous_name` has had its effect. What can be
+    /// written in two ways is written in one.
+    #[must_use]
+    pub fn normalized(mut self) -> Self {
+        self.parents.clear();
+        self.previous_name = None;
+        self.enabled = true;
+        if let Some(schedule) = &mut self.schedule {
+            schedule.zone.get_or_insert_with(|| UTC.to_owned());
+        }
+        self.exit_codes.take_if(|codes| *codes == ExitCodes::default());
+        self.pools.sort();
+        self
+    }
+
+    /// What an attempt runs.
+    pub fn to_run(&self) -> Program {
+        match (&self.command, &self.program) {
+            (Some(text), _) if self.arguments.is_empty() => Program::Command(text.clone()),
+            (Some(text), _) => Program::Script { text: text.clone(), arguments: self.arguments.clone() },
+            (None, Some(path)) => Program::Path {
+                path: path.clone(),
+                class: self.class.clone(),
+                arguments: self.arguments.clone(),
+            },
+            (None, None) => Program::None,
+        }
+    }
+
+    /// The texts that may hold templates, each with the field it stands in, but parameters and paths.
+    pub fn templates(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let output_path = match &self.success_check {
+            SuccessCheck::OutputPath(path) => Some(path),
+            SuccessCheck::ExitCode | SuccessCheck::UserCode => None,
+        };
+        let texts = [
+            ("command", self.command.as_ref()),
+            ("program", self.program.as_ref()),
+            ("class", self.class.as_ref()),
+            ("success_check", output_path),
+            ("final_command", self.final_command.as_ref()),
+        ];
+        let texts = texts.into_iter().filter_map(|(field, text)| Some((field, text?.as_str())));
+        texts.chain(self.arguments.iter().map(|argument| ("arguments", argument.as_str())))
+    }
+
+    /// The paths that it waits for or makes, which may hold templates, each with the field it stands in.
+    pub fn paths(&self) -> impl Iterator<Item = (String, &str)> {
+        let of = |list: &'static str, paths| {
+            let paths: std::slice::Iter<'_, PathSpec> = paths;
+            paths.enumerate().map(move |(at, path)| (format!("{list}[{at}]"), path.path()))
+        };
+        of("inputs", self.inputs.iter()).chain(of("outputs", self.outputs.iter()))
+    }
+
+    /// The same job, with something else to run.
+    #[must_use]
+    pub fn running(mut self, program: Program) -> Self {
+        (self.command, self.program, self.class, self.arguments) = match program {
+            Program::Command(text) => (Some(text), None, None, Vec::new()),
+            Program::Script { text, arguments } => (Some(text), None, None, arguments),
+            Program::Path { path, class, arguments } => (None, Some(path), class, arguments),
+            Program::None => (None, None, None, Vec::new()),
+        };
+        self
+    }
+
+    /// When it runs, if it has a schedule: one with both rules or none, which is never accepted, counts as a period.
+    pub fn schedule_spec(&self) -> Option<ScheduleSpec> {
+        let ScheduleInput { period, cron, zone } = self.schedule.as_ref()?;
+        let rule = period.map(ScheduleRule::Period).or_else(|| cron.clone().map(ScheduleRule::Cron))?;
+        Some(ScheduleSpec { rule, zone: zone.clone().unwrap_or_else(|| UTC.to_owned()) })
+    }
+
+    /// What leaves logical times of its schedule out.
+    pub fn firing(&self) -> Option<Firing> {
+        let Self { valid_from, valid_until, calendar, .. } = self;
+        let firing =
+            Firing { valid_from: *valid_from, valid_until: *valid_until, calendar: calendar.clone() };
+        (firing != Firing::default()).then_some(firing)
+    }
+
+    /// Whether it says what its batches do when a parent failed for good (BYD-18).
+    pub fn has_failure_rule(&self) -> bool {
+        !self.on_parent_failure.is_default() || !self.run_if.is_default()
+    }
+
+    /// Whether its batches wait for the end of their parents, and not for success.
+    pub fn waits_for_ends(&self) -> bool {
+        self.on_parent_failure == OnParentFailure::Run || self.run_if == RunIf::Failure
+    }
+
     /// Reads a job from its JSON or YAML value.
     ///
     /// # Errors

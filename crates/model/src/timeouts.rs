@@ -52,27 +52,6 @@ impl From<TimeOfDay> for String {
     }
 }
 
-/// The times by which a batch of a job should have got somewhere. Two count from its base time: the time at
-/// which its schedule fired or, where no schedule made it, that of its generation.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Timeouts {
-    /// TMO-1: from the base time; still waiting then, though never started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dependency_ms: Option<u64>,
-    /// TMO-2: from the base time; not successful then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_ms: Option<u64>,
-    /// TMO-2: not successful at the first such time of day after the base time, in the job's zone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub successful_by: Option<TimeOfDay>,
-    /// TMO-5: from the start of an attempt; what runs longer is ended, gracefully and then by force.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execution_ms: Option<u64>,
-    /// TMO-4: a batch that passes one of those that count from its base time is ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cancel: bool,
-}
-
 /// Which of its times a batch has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -95,8 +95,8 @@ fn write(producer: &dyn Producer, tip: Tip, events: Vec<Value>) -> Result<Tip, B
 
 fn definition() -> Value {
     json!({"replication": {"job_replicated": {"enabled": true, "definition": {
-        "id": 4096, "version": 1, "group": "bench", "group_id": 1, "name": "noop", "type": "noop",
-        "program": "none", "priority": 5, "max_concurrent": 100, "retries": 0, "retry_interval_ms": 0,
+        "id": 4096, "version": 1, "group_id": 1,
+        "spec": {"group": "bench", "name": "noop", "type": "noop", "max_concurrent": 100},
     }}}})
 }
 

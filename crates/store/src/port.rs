@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{Error, SinkNote, Table, Value};
 
 /// The form of the tables. Another number means other columns: such tables are rebuilt, never altered.
-pub const FORMAT: i64 = 17;
+pub const FORMAT: i64 = 18;
 
 /// How far a partition of the journal has been folded into a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,12 @@
 //! Views: the tables of the active generation under their plain names, with readable times, and those
 //! that people ask for first (TBL-2).
 
+use serde_json::Value;
+use tidemill_model::{JobSpec, SpecField};
+
+use crate::rows::{JobRow, JobVersionRow};
 use crate::sql::{Dialect, table_name};
-use crate::{Kind, Table, rows};
+use crate::{Kind, Row, Table, rows};
 
 /// The views on top of the plain ones: name, what it shows, its query. The same SQL in both dialects, but for `{now}`.
 pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
@@ -41,10 +45,10 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
          WHEN (SELECT COUNT(*) FROM batches o WHERE o.job_id = b.job_id AND o.state IN (1, 2)) \
          >= j.max_concurrent THEN 'concurrency' \
          WHEN NOT EXISTS (SELECT 1 FROM {workers}) THEN 'no_worker' \
-         WHEN j.pinned_host IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {workers} AND {takes} \
-         AND w.host = j.pinned_host) THEN 'pinned_host' \
+         WHEN j.host IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {workers} AND {takes} \
+         AND w.host = j.host) THEN 'pinned_host' \
          WHEN EXISTS (SELECT 1 FROM {workers} AND {takes}) THEN CASE \
-         WHEN j.definition LIKE '%\"pools\":[%' AND (SELECT COUNT(*) FROM batches o WHERE o.state IN (1, 2) \
+         WHEN j.pools IS NOT NULL AND (SELECT COUNT(*) FROM batches o WHERE o.state IN (1, 2) \
          AND o.group_name = b.group_name AND o.job_type = b.job_type) < (SELECT SUM(r.slots) \
          FROM {workers} AND {takes}) THEN 'pool' ELSE 'no_slot' END \
          WHEN EXISTS (SELECT 1 FROM {workers} AND w.drained = 0 AND w.overloaded = 1) THEN 'worker_overloaded' \
@@ -107,7 +111,41 @@ fn plain(dialect: Dialect, generation: u32, table: &Table) -> String {
             Kind::Int | Kind::Bool | Kind::Name(_) | Kind::Text | Kind::Json => columns.push(name.to_owned()),
         }
     }
+    columns
+        .extend(written(table).map(|field| format!("{} AS {}", of_definition(dialect, field), field.name)));
     format!("SELECT {} FROM {}", columns.join(", "), table_name(generation, table))
+}
+
+/// What the view of a table of definitions has beside the table's columns: every field that a job is written with, but
+/// those that a column or a table of its own holds.
+pub(crate) fn written(table: &Table) -> impl Iterator<Item = &'static SpecField> {
+    const ELSEWHERE: [&str; 5] = ["group", "type", "parents", "previous_name", "enabled"];
+    let has_definitions = [JobRow::TABLE, JobVersionRow::TABLE].contains(&table);
+    let fields = if has_definitions { JobSpec::fields() } else { &[] };
+    let is_column = |name: &str| table.columns.iter().any(|column| column.name == name);
+    fields.iter().filter(move |field| !ELSEWHERE.contains(&field.name.as_str()) && !is_column(&field.name))
+}
+
+/// A field of the definition; where it is not written, its default, or nothing.
+fn of_definition(dialect: Dialect, field: &SpecField) -> String {
+    let path = format!("'$.spec.{}'", field.name);
+    let found = match dialect {
+        Dialect::Sqlite => format!("definition ->> {path}"),
+        Dialect::Mysql => {
+            let text = format!("JSON_UNQUOTE(JSON_EXTRACT(definition, {path}))");
+            match () {
+                () if field.is_truth() => format!("CAST({text} = 'true' AS SIGNED)"),
+                () if field.is_whole_number() => format!("CAST({text} AS SIGNED)"),
+                () => text,
+            }
+        }
+    };
+    match &field.schema["default"] {
+        Value::String(text) => format!("COALESCE({found}, '{text}')"),
+        Value::Bool(truth) => format!("COALESCE({found}, {})", u8::from(*truth)),
+        Value::Number(number) => format!("COALESCE({found}, {number})"),
+        _ => found,
+    }
 }
 
 /// UTC, whatever zone the session is in.

@@ -376,7 +376,7 @@ impl World {
             priority: Priority::try_from(rng.range(0, 10) as i64).expect("0 to 9"),
             parents,
             retries: rng.range(0, 3) as u32,
-            retry_interval_ms: rng.range(0, 4_000),
+            retry_interval_s: rng.range(0, 4) as u32,
         };
         self.ask(shard, Command::Batch(BatchCommand::SubmitJob(Box::new(submission))));
     }

@@ -342,11 +342,11 @@ impl Known {
         let known = KnownJob {
             id: definition.id,
             shard,
-            name: definition.name.to_string(),
-            group: definition.group.to_string(),
+            name: definition.spec.name.to_string(),
+            group: definition.spec.group.to_string(),
             enabled,
             submitted: once,
-            kind: definition.job_type.clone(),
+            kind: definition.spec.job_type.clone(),
         };
         self.jobs.insert(definition.id, known);
     }

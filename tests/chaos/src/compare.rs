@@ -172,7 +172,7 @@ fn has_its_event(written: &Written, answer: &Value, events: &[&Event], facts: &F
             _ => false,
         }),
         Action::Apply(comment) => any(
-            &|event| matches!(event, Event::Job(JobEvent::Defined { definition, .. }) if definition.comment == *comment),
+            &|event| matches!(event, Event::Job(JobEvent::Defined { definition, .. }) if definition.spec.comment == *comment),
         ),
         // It may have been so already.
         Action::Switch(..) if events.is_empty() => true,

@@ -34,7 +34,9 @@ impl Record {
 
     fn follow(&mut self, event: &Event) {
         match event {
-            Event::Job(JobEvent::Defined { definition, .. }) if definition.job_type.as_str() != "shell" => {
+            Event::Job(JobEvent::Defined { definition, .. })
+                if definition.spec.job_type.as_str() != "shell" =>
+            {
                 self.without_process.insert(definition.id.0);
             }
             Event::Batch(BatchEvent::Generated { batch, job, .. }) => {

@@ -41,7 +41,9 @@ pub(super) async fn list(
     };
     let request = params.page()?;
     let page = app.read(move |tables| tables.jobs(&filter, &request)).await?;
-    Ok(Json(List::of(page, JobView::from)))
+    let next = page.next.map(|next| next.to_string());
+    let view = |row: JobRow| definition_of(&row).map(|definition| JobView::new(row, definition.spec));
+    Ok(Json(List { items: page.items.into_iter().map(view).collect::<Result<_, _>>()?, next }))
 }
 
 /// A job by its id, deleted ones too.
@@ -84,7 +86,7 @@ pub(super) async fn preview(
     caller.may_read(&row.group_name)?;
     let definition = definition_of(&row)?;
     let grid = grid_of(&app, &definition).await?;
-    let used = grid.as_ref().and_then(JobDefinition::calendar);
+    let used = grid.as_ref().and_then(|grid| grid.spec.calendar.as_ref());
     let calendar = match used.map(|used| used.name.to_string()) {
         Some(name) => app.read(move |tables| tables.calendar(&name)).await?,
         None => None,
@@ -121,7 +123,7 @@ fn shown(params: &Params) -> Result<Shown, Problem> {
 async fn grid_of(app: &App, definition: &JobDefinition) -> Result<Option<JobDefinition>, Problem> {
     let mut definition = definition.clone();
     for _ in 0..MAX_ANCESTORS {
-        if definition.schedule.is_some() {
+        if definition.spec.schedule.is_some() {
             return Ok(Some(definition));
         }
         let parents: Vec<JobId> = definition.other_parents().collect();
@@ -182,7 +184,7 @@ fn read_detail(
     let time = |ms: Option<i64>| ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let newest_batch = tables.newest_batch(row.id)?.map(BatchView::from);
     Ok(JobDetail {
-        job: JobView::from(row),
+        job: JobView::new(row, definition.spec),
         parents,
         next_fire_at: time(fires.as_ref().and_then(|fires| fires.next_fire_at)),
         next_logical_time: time(fires.as_ref().and_then(|fires| fires.next_logical_time)),

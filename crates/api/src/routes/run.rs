@@ -145,7 +145,7 @@ pub(super) async fn check_parameters(
         Some(_) | None => return Ok(()),
     };
     let definition = definition_of(&job_row(app, job).await?)?;
-    let account = definition.execution.and_then(|execution| execution.run_as);
+    let account = definition.spec.run_as;
     match account.filter(|account| !caller.may_run_as(account)) {
         Some(account) => {
             let rule = format!(

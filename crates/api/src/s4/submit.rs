@@ -9,9 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
-    Answer, BatchCommand, Command, GroupName, JobCommand, JobId, JobName, JobSpec, JobType, MissedRunsInput,
-    OnParentFailure, Overlap, Priority, Program, RunIf, ScheduleInput, ShardId, Submission, SuccessCheck,
-    bounds,
+    Answer, BatchCommand, Command, GroupName, JobCommand, JobId, JobName, JobSpec, JobType, Priority,
+    Program, ScheduleInput, ShardId, Submission, bounds,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::GroupRow;
@@ -22,6 +21,7 @@ use crate::app::{App, shard_of};
 use crate::body::parse;
 use crate::job_types;
 use crate::rights::Caller;
+use crate::view::definition_of;
 use crate::write::Write;
 
 /// The person who submits, characters.
@@ -168,10 +168,13 @@ async fn are_in_shard(app: &App, parents: &[JobId], group: &GroupRow) -> Result<
     }
     let rows =
         app.read(move |tables| defined.iter().map(|job| tables.job(job.0)).collect::<Result<Vec<_>, _>>());
-    let fits = |row: &Option<tidemill_store::rows::JobRow>| {
-        row.as_ref().is_some_and(|row| row.group_id == group.id && row.period.is_none() && row.cron.is_none())
-    };
-    Ok(rows.await?.iter().all(fits))
+    for row in rows.await? {
+        let Some(row) = row.filter(|row| row.group_id == group.id) else { return Ok(false) };
+        if definition_of(&row)?.spec.schedule.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The request, checked.
@@ -229,7 +232,7 @@ impl Job {
             priority: self.priority,
             parents,
             retries: 0,
-            retry_interval_ms: 0,
+            retry_interval_s: 0,
         })))
     }
 
@@ -237,55 +240,13 @@ impl Job {
         let zone = Some(default_zone.to_owned());
         let schedule = self.cron.map(|cron| ScheduleInput { period: None, cron: Some(cron), zone });
         let job = JobSpec {
-            name: self.name,
-            group: self.group,
-            previous_name: None,
             owner: self.owner,
             app_name: self.app_name,
-            job_type: self.job_type,
             command: self.command,
-            program: None,
-            class: None,
-            arguments: Vec::new(),
             parameters: self.parameters,
-            business_type: String::new(),
-            comment: String::new(),
             priority: self.priority,
             schedule,
-            parents: Vec::new(),
-            depends_on_past: false,
-            on_parent_failure: OnParentFailure::Wait,
-            run_if: RunIf::Success,
-            max_concurrent: 1,
-            retries: 0,
-            retry_interval_s: 60,
-            retry_backoff: None,
-            exit_codes: None,
-            earliest_start_minutes: None,
-            host: None,
-            worker_label: None,
-            run_as: None,
-            logical_time_format: None,
-            success_check: SuccessCheck::ExitCode,
-            final_command: None,
-            expected_duration_s: None,
-            missed_runs: MissedRunsInput::default(),
-            overlap: Overlap::default(),
-            valid_from: None,
-            valid_until: None,
-            calendar: None,
-            memory_mb: None,
-            pools: Vec::new(),
-            dependency_timeout_s: None,
-            output_timeout_s: None,
-            not_successful_by: None,
-            execution_timeout_s: None,
-            cancel_on_timeout: false,
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            third_party: Vec::new(),
-            quality_gate: false,
-            enabled: true,
+            ..JobSpec::new(&self.group, &self.name, &self.job_type)
         };
         Command::Job(JobCommand::Define { job: Box::new(job), parents })
     }

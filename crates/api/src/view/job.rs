@@ -1,90 +1,32 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_model::{DataPath, JobDefinition, Mapping, Program, Timestamp};
+use tidemill_model::{DataPath, JobDefinition, JobSpec, Mapping, Program, Timestamp};
 use tidemill_store::rows::JobRow;
 
-use super::{BatchView, json, string, time};
+use super::{BatchView, string, time};
 use crate::Problem;
 
-/// A job.
+/// A job: what it was written with, and what became of it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct JobView {
     /// Its id, for ever.
     pub(crate) id: i64,
-    /// Its group, whose workers run it.
-    pub(crate) group: String,
-    /// That group's number.
-    pub(crate) group_id: i64,
-    /// Its name.
-    pub(crate) name: String,
-    /// What kind of program it is.
-    #[serde(rename = "type")]
-    pub(crate) job_type: String,
     /// Counts the accepted changes, from 1.
     pub(crate) version: i64,
-    /// Whether it generates batches.
-    pub(crate) enabled: bool,
+    /// Its group's number.
+    pub(crate) group_id: i64,
     /// Whether it was submitted to run once.
     pub(crate) submitted: bool,
     /// Whether it is known by its id only.
     pub(crate) unnamed: bool,
-    /// Who answers for it.
-    pub(crate) owner: String,
-    /// Application that defined it.
-    pub(crate) app_name: String,
-    /// What to run.
-    pub(crate) program: Value,
-    /// Parameters of every batch.
-    pub(crate) parameters: Value,
-    /// 0 (highest) to 9.
-    pub(crate) priority: i64,
-    /// `hour`, `day`, `week` or `month`.
-    pub(crate) period: Option<String>,
-    /// Quartz cron expression.
-    pub(crate) cron: Option<String>,
-    /// IANA zone in which the schedule is read.
-    pub(crate) zone: Option<String>,
-    /// How many parents it has.
+    /// How many parents it has, itself among them where it depends on its past.
     pub(crate) parent_count: i64,
-    /// Batches assigned or running at once.
-    pub(crate) max_concurrent: i64,
-    /// Further attempts after a failed one.
-    pub(crate) retries: i64,
-    /// From the end of one attempt to the next, milliseconds.
-    pub(crate) retry_interval_ms: i64,
-    /// Runs only on the worker of this host.
-    pub(crate) host: Option<String>,
-    /// Memory of a worker that each batch has for itself, MiB.
-    pub(crate) memory_mb: Option<u64>,
-    /// Pools of which each batch takes slots; null: none.
-    pub(crate) pools: Value,
-    /// `all`, `latest` or `none`.
-    pub(crate) missed_runs: String,
-    /// What becomes of a batch when a parent failed for good: `wait`, `fail`, `skip` or `run`.
-    pub(crate) on_parent_failure: String,
-    /// When a batch runs, once its parents have ended: on `success` or on `failure`.
-    pub(crate) run_if: String,
-    /// How the pause between attempts grows; null: it does not.
-    pub(crate) retry_backoff: Value,
-    /// Exit codes that mean more than *failed*; null: none does.
-    pub(crate) exit_codes: Value,
-    /// Overlap, validity, lateness and calendar; null: its schedule is followed in the plain way.
-    pub(crate) firing: Value,
-    /// From the base time of a batch's period to its earliest start, milliseconds; null: it may start at once.
-    pub(crate) earliest_start_ms: Value,
-    /// By when its batches should have got somewhere; null: there is no such time.
-    pub(crate) timeouts: Value,
-    /// What it needs from outside, and what it makes there; null: nothing.
-    pub(crate) data: Value,
-    /// How attempts are executed: account, worker label, success check, final command; null: as is usual.
-    pub(crate) execution: Value,
-    /// Free classification.
-    pub(crate) business_type: String,
-    /// Free text.
-    pub(crate) comment: String,
+    #[serde(flatten)]
+    pub(crate) written: WrittenJob,
     /// When version 1 was accepted.
     pub(crate) defined_at: Timestamp,
     /// When it was last changed, switched on or off.
@@ -99,48 +41,38 @@ pub(crate) struct JobView {
     pub(crate) deleted_at: Option<Timestamp>,
 }
 
-impl From<JobRow> for JobView {
-    fn from(row: JobRow) -> Self {
+/// The fields of a job file, but the parents, which are told by their ids.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct WrittenJob(JobSpec);
+
+impl JsonSchema for WrittenJob {
+    fn schema_name() -> Cow<'static, str> {
+        "WrittenJob".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = JobSpec::json_schema(generator);
+        let object = schema.ensure_object();
+        object.remove("additionalProperties");
+        for beside in ["parents", "previous_name"] {
+            object.get_mut("properties").and_then(Value::as_object_mut).and_then(|all| all.remove(beside));
+        }
+        schema
+    }
+}
+
+impl JobView {
+    /// Of a row, and of the definition in it.
+    pub(crate) fn new(row: JobRow, spec: JobSpec) -> Self {
         Self {
             id: row.id,
-            group: row.group_name.to_string(),
-            group_id: row.group_id,
-            name: row.name.to_string(),
-            job_type: row.job_type.to_string(),
             version: row.version,
-            enabled: row.enabled,
+            group_id: row.group_id,
             submitted: row.submitted,
             unnamed: row.unnamed,
-            owner: row.owner.to_string(),
-            app_name: row.app_name.to_string(),
-            program: json(&row.program),
-            parameters: json(&row.parameters),
-            priority: row.priority,
-            period: string(row.period),
-            cron: string(row.cron),
-            zone: string(row.time_zone),
             parent_count: row.parent_count,
-            max_concurrent: row.max_concurrent,
-            retries: row.retries,
-            retry_interval_ms: row.retry_interval_ms,
-            host: string(row.pinned_host),
-            memory_mb: json(&row.definition)["memory_mb"].as_u64(),
-            pools: json(&row.definition)["pools"].clone(),
-            missed_runs: row.missed_runs.to_string(),
-            on_parent_failure: json(&row.definition)["on_parent_failure"]
-                .as_str()
-                .unwrap_or("wait")
-                .to_owned(),
-            run_if: json(&row.definition)["run_if"].as_str().unwrap_or("success").to_owned(),
-            retry_backoff: json(&row.definition)["retry_backoff"].clone(),
-            exit_codes: json(&row.definition)["exit_codes"].clone(),
-            firing: json(&row.definition)["firing"].clone(),
-            earliest_start_ms: json(&row.definition)["earliest_start_ms"].clone(),
-            timeouts: json(&row.definition)["timeouts"].clone(),
-            data: json(&row.definition)["data"].clone(),
-            execution: json(&row.definition)["execution"].clone(),
-            business_type: row.business_type.to_string(),
-            comment: row.comment.to_string(),
+            written: WrittenJob(JobSpec { enabled: row.enabled, ..spec }),
             defined_at: time(row.defined_at),
             changed_at: time(row.changed_at),
             changed_by: string(row.changed_by),

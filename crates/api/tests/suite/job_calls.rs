@@ -67,7 +67,7 @@ async fn a_job_without_cron_and_dependencies_goes_to_its_groups_shard() {
               },
               "priority": 0,
               "retries": 0,
-              "retry_interval_ms": 0
+              "retry_interval_s": 0
             }
           }
         }"#]]

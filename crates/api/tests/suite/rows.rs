@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 use tidemill_model::{
-    GroupId, GroupName, JobDefinition, JobId, JobName, JobType, Mapping, MissedRuns, Parent, Period,
-    Priority, Program, ScheduleRule, ScheduleSpec, ShardId,
+    GroupId, GroupName, JobDefinition, JobId, JobName, JobSpec, JobType, Mapping, Parent, Period,
+    ScheduleInput, ShardId,
 };
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, GroupRow, JobRow, PullUserRow, WorkerRow,
@@ -78,76 +78,39 @@ pub(crate) fn group(number: i64, name: &str) -> GroupRow {
 
 /// A job of the catalogue.
 pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition {
+    let group = GroupName::try_from(group).unwrap();
+    let name = JobName::try_from(name).unwrap();
+    let day = ScheduleInput { period: Some(Period::Day), cron: None, zone: Some("Europe/Berlin".to_owned()) };
     JobDefinition {
         id: JobId::mint(counter, ShardId::CATALOGUE),
         version: 1,
-        group: GroupName::try_from(group).unwrap(),
         group_id: GroupId(1),
-        name: JobName::try_from(name).unwrap(),
-        owner: "ann".to_owned(),
-        app_name: String::new(),
-        job_type: JobType::try_from("shell").unwrap(),
-        program: Program::Command("echo ${yyyy-MM-dd} ${param.city}".to_owned()),
-        parameters: [("city".to_owned(), "Trier".to_owned())].into(),
-        business_type: String::new(),
-        comment: String::new(),
-        priority: Priority::DEFAULT,
-        schedule: Some(ScheduleSpec {
-            rule: ScheduleRule::Period(Period::Day),
-            zone: "Europe/Berlin".to_owned(),
-        }),
         parents: Vec::new(),
-        max_concurrent: 1,
-        retries: 2,
-        retry_interval_ms: 60_000,
-        earliest_start_ms: None,
-        on_parent_failure: tidemill_model::OnParentFailure::Wait,
-        run_if: tidemill_model::RunIf::Success,
-        retry_backoff: None,
-        exit_codes: None,
-        host: None,
-        missed_runs: MissedRuns::All,
-        firing: None,
-        timeouts: None,
-        data: None,
-        memory_mb: None,
-        execution: None,
-        pools: Vec::new(),
+        run_as_by: None,
+        spec: JobSpec {
+            owner: "ann".to_owned(),
+            command: Some("echo ${yyyy-MM-dd} ${param.city}".to_owned()),
+            parameters: [("city".to_owned(), "Trier".to_owned())].into(),
+            schedule: Some(day),
+            retries: 2,
+            ..JobSpec::new(&group, &name, &JobType::try_from("shell").unwrap())
+        },
     }
 }
 
 pub(crate) fn job_row(definition: &JobDefinition) -> JobRow {
-    let (period, zone) = match &definition.schedule {
-        Some(ScheduleSpec { rule: ScheduleRule::Period(_), zone }) => {
-            (Some("day".into()), Some(zone.as_str().into()))
-        }
-        _ => (None, None),
-    };
+    let spec = &definition.spec;
     JobRow {
         id: definition.id.0,
         version: i64::from(definition.version),
-        group_name: definition.group.as_str().into(),
+        group_name: spec.group.as_str().into(),
         group_id: i64::from(definition.group_id.0),
-        name: definition.name.as_str().into(),
+        name: spec.name.as_str().into(),
         unnamed: false,
         submitted: false,
-        owner: definition.owner.as_str().into(),
-        app_name: definition.app_name.as_str().into(),
-        job_type: definition.job_type.as_str().into(),
-        program: serde_json::to_string(&definition.program).unwrap().into(),
-        parameters: serde_json::to_string(&definition.parameters).unwrap().into(),
-        priority: 5,
-        period,
-        cron: None,
-        time_zone: zone,
+        owner: spec.owner.as_str().into(),
+        job_type: spec.job_type.as_str().into(),
         parent_count: definition.parents.len() as i64,
-        max_concurrent: 1,
-        retries: i64::from(definition.retries),
-        retry_interval_ms: 60_000,
-        pinned_host: None,
-        missed_runs: "all".into(),
-        business_type: "".into(),
-        comment: "".into(),
         definition: serde_json::to_string(definition).unwrap().into(),
         enabled: true,
         defined_at: T0,
@@ -163,13 +126,14 @@ pub(crate) fn job_row(definition: &JobDefinition) -> JobRow {
 pub(crate) fn definitions() -> Vec<JobDefinition> {
     let extract = definition(1, "demo", "extract");
     let mut load = definition(2, "demo", "load");
+    load.spec.depends_on_past = true;
     load.parents = vec![
         Parent { job: extract.id, mapping: Mapping::Same },
         Parent { job: JobId::mint(3, ShardId::CATALOGUE), mapping: Mapping::Offset(1) },
         Parent { job: load.id, mapping: Mapping::Offset(1) },
     ];
     let mut other = definition(3, "other", "other");
-    other.schedule = None;
+    other.spec.schedule = None;
     vec![extract, load, other]
 }
 

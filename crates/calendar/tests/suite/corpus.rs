@@ -42,8 +42,8 @@ fn cron_expressions_are_refused_or_fire_in_order() {
 fn templates_are_refused_or_rendered() {
     let zones = zones();
     let definition: tidemill_model::JobDefinition = serde_json::from_value(serde_json::json!({
-        "id": i64::MAX, "version": u32::MAX, "group": "group", "group_id": i32::MAX, "name": "name", "type": "shell",
-        "program": "none", "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 0, "owner": "ann",
+        "id": i64::MAX, "version": u32::MAX, "group_id": i32::MAX,
+        "spec": {"group": "group", "name": "name", "type": "shell", "owner": "ann"},
     }))
     .unwrap();
     let params: BTreeMap<_, _> =

@@ -11,11 +11,11 @@ use crate::{at, zone};
 /// A job with these fields beside those that it needs.
 fn job(fields: serde_json::Value) -> JobDefinition {
     let mut whole = serde_json::json!({
-        "id": 42, "version": 3, "group": "sales", "group_id": 7, "name": "load-orders", "type": "shell",
-        "program": {"command": ""}, "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 0,
+        "id": 42, "version": 3, "group_id": 7,
+        "spec": {"group": "sales", "name": "load-orders", "type": "shell", "command": ""},
     });
     for (name, value) in fields.as_object().unwrap() {
-        whole[name] = value.clone();
+        whole["spec"][name] = value.clone();
     }
     serde_json::from_value(whole).unwrap()
 }
@@ -158,7 +158,7 @@ fn fields_of_the_job_are_put_in() {
     let full = job(serde_json::json!({
         "owner": "ann", "app_name": "loader", "business_type": "billing", "priority": 2, "host": "h1",
         "memory_mb": 64, "schedule": {"cron": "0 0 3 * * ?", "zone": "Europe/Berlin"},
-        "execution": {"worker_label": "big", "run_as": "etl"},
+        "worker_label": "big", "run_as": "etl",
     }));
     let text = "${name} ${group_id} ${version} ${owner} ${app_name} ${type} ${business_type} ${priority} ${host} \
                 ${memory_mb} ${cron} ${zone} ${worker_label} ${run_as}";
@@ -197,7 +197,7 @@ fn bad_templates_are_refused() {
     refused(
         "échо ${HOME}",
         expect![
-            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_label, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, app_name, business_type, comment, dependency_timeout_s, earliest_start_minutes, execution_timeout_s, expected_duration_s, group, host, logical_time_format, max_concurrent, memory_mb, name, not_successful_by, output_timeout_s, owner, priority, retries, retry_interval_s, run_as, type, valid_from, valid_until, worker_label, job_id, group_id, version, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -219,7 +219,7 @@ fn bad_templates_are_refused() {
     refused(
         "${yyyyMMd}",
         expect![
-            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_label, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, app_name, business_type, comment, dependency_timeout_s, earliest_start_minutes, execution_timeout_s, expected_duration_s, group, host, logical_time_format, max_concurrent, memory_mb, name, not_successful_by, output_timeout_s, owner, priority, retries, retry_interval_s, run_as, type, valid_from, valid_until, worker_label, job_id, group_id, version, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -231,7 +231,7 @@ fn bad_templates_are_refused() {
     refused(
         "${YYYYMMDD}",
         expect![
-            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_label, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, app_name, business_type, comment, dependency_timeout_s, earliest_start_minutes, execution_timeout_s, expected_duration_s, group, host, logical_time_format, max_concurrent, memory_mb, name, not_successful_by, output_timeout_s, owner, priority, retries, retry_interval_s, run_as, type, valid_from, valid_until, worker_label, job_id, group_id, version, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -243,7 +243,7 @@ fn bad_templates_are_refused() {
     refused(
         "${T}",
         expect![
-            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_label, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, app_name, business_type, comment, dependency_timeout_s, earliest_start_minutes, execution_timeout_s, expected_duration_s, group, host, logical_time_format, max_concurrent, memory_mb, name, not_successful_by, output_timeout_s, owner, priority, retries, retry_interval_s, run_as, type, valid_from, valid_until, worker_label, job_id, group_id, version, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(

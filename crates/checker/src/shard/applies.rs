@@ -85,11 +85,12 @@ impl Applies {
     fn wrong_name(&self, event: &Event) -> Option<String> {
         let (definition, had) = match event {
             Event::Job(JobEvent::Defined { definition, unnamed: false, previous_name, .. }) => {
-                let had = previous_name.as_ref().map(|name| (definition.group.to_string(), name.to_string()));
+                let had =
+                    previous_name.as_ref().map(|name| (definition.spec.group.to_string(), name.to_string()));
                 (definition, had)
             }
             Event::Job(JobEvent::Moved { definition, unnamed: false, previous_group, .. }) => {
-                (definition, Some((previous_group.to_string(), definition.name.to_string())))
+                (definition, Some((previous_group.to_string(), definition.spec.name.to_string())))
             }
             _ => return None,
         };
@@ -140,7 +141,7 @@ impl Applies {
         match event {
             Event::Job(JobEvent::Defined { definition, enabled, unnamed, previous_name }) => {
                 if let Some(previous) = previous_name {
-                    self.names.remove(&(definition.group.to_string(), previous.to_string()));
+                    self.names.remove(&(definition.spec.group.to_string(), previous.to_string()));
                 }
                 if !unnamed {
                     self.names.insert(key_of(definition), definition.id);
@@ -150,7 +151,7 @@ impl Applies {
             }
             Event::Job(JobEvent::Moved { definition, enabled, unnamed, previous_group, .. }) => {
                 if !unnamed {
-                    self.names.remove(&(previous_group.to_string(), definition.name.to_string()));
+                    self.names.remove(&(previous_group.to_string(), definition.spec.name.to_string()));
                     self.names.insert(key_of(definition), definition.id);
                 }
                 let (definition, enabled, unnamed) = (Arc::clone(definition), *enabled, *unnamed);
@@ -192,28 +193,13 @@ impl Applies {
 }
 
 fn key_of(definition: &JobDefinition) -> Key {
-    (definition.group.to_string(), definition.name.to_string())
+    (definition.spec.group.to_string(), definition.spec.name.to_string())
 }
 
-/// Whether a definition says what the job as written says, as far as both say it in the same words.
+/// Whether a definition says what the job as written says; of its parents, how many they are.
 fn is_as_written(known: &Known, spec: &JobSpec) -> bool {
     let is = &known.definition;
-    let texts = is.owner == spec.owner
-        && is.app_name == spec.app_name
-        && is.job_type == spec.job_type
-        && is.business_type == spec.business_type
-        && is.comment == spec.comment
-        && is.parameters == spec.parameters
-        && is.host == spec.host;
-    texts
-        && is.priority == spec.priority
-        && is.max_concurrent == spec.max_concurrent
-        && is.retries == spec.retries
-        && is.retry_interval_ms == u64::from(spec.retry_interval_s) * 1_000
-        && is.missed_runs == spec.missed_runs.policy()
-        && is.calendar() == spec.calendar.as_ref()
-        && is.overlap() == spec.overlap
-        && is.schedule.is_some() == spec.schedule.is_some()
+    is.spec == spec.clone().normalized()
         && is.parents.len() == spec.parents.len() + usize::from(spec.depends_on_past)
         && known.enabled == spec.enabled
 }

@@ -10,8 +10,8 @@ use crate::findings::Findings;
 
 /// How long an attempt may run before people are told: twice as long as usual, and ten minutes at least.
 pub(super) fn bound(definition: &JobDefinition) -> Option<SignedDuration> {
-    let ms = definition.execution.as_ref()?.expected_ms?;
-    Some(SignedDuration::from_millis(i64::try_from(ms.saturating_mul(2).max(600_000)).ok()?))
+    let seconds = definition.spec.expected_duration_s?;
+    Some(SignedDuration::from_secs((i64::from(seconds) * 2).max(600)))
 }
 
 impl Shard {

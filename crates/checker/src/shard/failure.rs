@@ -20,7 +20,7 @@ pub(super) struct Rule {
 
 impl Rule {
     pub(super) fn of(definition: &JobDefinition) -> Self {
-        Self { on_failure: definition.on_parent_failure, run_if: definition.run_if }
+        Self { on_failure: definition.spec.on_parent_failure, run_if: definition.spec.run_if }
     }
 }
 

@@ -61,17 +61,16 @@ impl Shard {
         found: &mut Findings,
     ) {
         let Some(of) = of else { return };
-        let expected = match of.earliest_ms {
+        let expected = match of.earliest_minutes {
             None => None,
-            Some(ms) => {
+            Some(minutes) => {
                 let base = match &of.calendar {
                     Some(calendar) => calendar.base_of(time),
                     None if of.parents.is_empty() => Some(time),
                     None => None,
                 };
                 let Some(base) = base else { return };
-                let minutes = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
-                base.checked_add(minutes).ok()
+                base.checked_add(SignedDuration::from_mins(minutes.into())).ok()
             }
         };
         if expected != given {

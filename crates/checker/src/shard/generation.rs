@@ -110,7 +110,7 @@ impl Shard {
             }
         }
         let phase = Phase::Waiting;
-        let limits = of.as_ref().and_then(|of| of.limits.as_ref());
+        let limits = of.as_ref().map(|of| &of.limits);
         let deadlines = limits.map(|limits| limits.from(base)).unwrap_or_default();
         let needs = self.needs_of(at, batch, external_dependencies, *quality_gate, found);
         let generated = Batch {

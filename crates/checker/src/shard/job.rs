@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_model::{
     Account, Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, Mapping,
-    PoolUse, Priority, ScheduleSpec, SuccessCheck, Timestamp, WorkerLabel,
+    Overlap, PoolUse, Priority, ScheduleSpec, SuccessCheck, Timestamp, WorkerLabel,
 };
 
 use super::Shard;
@@ -25,9 +25,9 @@ use crate::findings::Findings;
 pub(super) struct Version {
     pub(super) max_concurrent: u32,
     pub(super) retries: u32,
-    pub(super) retry_interval_ms: u64,
+    pub(super) retry_interval_s: u32,
     pub(super) backoff: Option<Backoff>,
-    pub(super) earliest_ms: Option<u64>,
+    pub(super) earliest_minutes: Option<u32>,
     pub(super) rule: Rule,
     /// Where its templates name values of parents, which may be missing when it starts.
     pub(super) templates: Templates,
@@ -42,8 +42,10 @@ pub(super) struct Version {
     pub(super) same: Vec<JobId>,
     pub(super) schedule: Option<ScheduleSpec>,
     pub(super) calendar: Option<Calendar>,
-    pub(super) limits: Option<Limits>,
+    pub(super) limits: Limits,
     pub(super) firing: Option<Firing>,
+    pub(super) overlap: Overlap,
+    pub(super) max_lateness_s: Option<u32>,
     pub(super) label: Option<WorkerLabel>,
     /// The account to run as.
     pub(super) account: Option<RunAs>,
@@ -76,22 +78,21 @@ impl Version {
     }
 
     fn of(definition: &JobDefinition) -> Arc<Self> {
-        let execution = definition.execution.as_ref();
-        let account = execution.and_then(|execution| execution.run_as.clone());
+        let spec = &definition.spec;
         Arc::new(Self {
-            max_concurrent: definition.max_concurrent,
-            retries: definition.retries,
-            retry_interval_ms: definition.retry_interval_ms,
-            backoff: definition.retry_backoff.clone(),
-            earliest_ms: definition.earliest_start_ms,
+            max_concurrent: definition.spec.max_concurrent,
+            retries: definition.spec.retries,
+            retry_interval_s: definition.spec.retry_interval_s,
+            backoff: definition.spec.retry_backoff.clone(),
+            earliest_minutes: definition.spec.earliest_start_minutes,
             rule: Rule::of(definition),
             templates: Templates::of(definition),
-            exit_codes: definition.exit_codes.clone(),
-            host: definition.host.clone(),
-            priority: definition.priority,
-            memory_mb: definition.memory_mb.unwrap_or(0),
-            pools: definition.pools.clone(),
-            job_type: definition.job_type.clone(),
+            exit_codes: definition.spec.exit_codes.clone(),
+            host: definition.spec.host.clone(),
+            priority: definition.spec.priority,
+            memory_mb: definition.spec.memory_mb.unwrap_or(0),
+            pools: definition.spec.pools.clone(),
+            job_type: definition.spec.job_type.clone(),
             parents: definition.parents.iter().map(|parent| parent.job).collect(),
             same: definition
                 .parents
@@ -99,19 +100,21 @@ impl Version {
                 .filter(|parent| parent.mapping == Mapping::Same && parent.job != definition.id)
                 .map(|parent| parent.job)
                 .collect(),
-            schedule: definition.schedule.clone(),
-            calendar: definition.schedule.as_ref().map(Calendar::of),
+            schedule: spec.schedule_spec(),
+            calendar: spec.schedule_spec().as_ref().map(Calendar::of),
             limits: Limits::of(definition),
-            firing: definition.firing.clone(),
-            label: execution.and_then(|execution| execution.worker_label.clone()),
-            account: account.map(|account| RunAs {
+            firing: spec.firing(),
+            overlap: spec.overlap,
+            max_lateness_s: spec.missed_runs.max_lateness_s(),
+            label: spec.worker_label.clone(),
+            account: spec.run_as.clone().map(|account| RunAs {
                 account,
-                owner: definition.owner.clone(),
-                has_key: execution.is_some_and(|execution| execution.run_as_by.is_some()),
+                owner: spec.owner.clone(),
+                has_key: definition.run_as_by.is_some(),
             }),
-            final_command: execution.is_some_and(|execution| execution.final_command.is_some()),
+            final_command: spec.final_command.is_some(),
             outputs: Outputs::of(definition),
-            by_code: execution.is_some_and(|execution| execution.success_check == SuccessCheck::UserCode),
+            by_code: spec.success_check == SuccessCheck::UserCode,
             long_after: super::big_task::bound(definition),
         })
     }

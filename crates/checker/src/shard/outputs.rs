@@ -34,12 +34,12 @@ enum Cannot {
 
 impl Outputs {
     pub(super) fn of(definition: &JobDefinition) -> Option<Self> {
-        let paths = definition.data.as_ref()?.outputs.clone();
-        let zone = match &definition.schedule {
+        let paths: Vec<DataPath> = definition.spec.outputs.iter().map(DataPath::from).collect();
+        let zone = match definition.spec.schedule_spec() {
             Some(schedule) => TimeZone::get(&schedule.zone).ok(),
             None => definition.parents.is_empty().then_some(TimeZone::UTC),
         };
-        let parameters = definition.parameters.clone();
+        let parameters = definition.spec.parameters.clone();
         (!paths.is_empty()).then_some(Self { paths, parameters, zone })
     }
 

@@ -22,7 +22,7 @@ impl Shard {
 
     /// `overlaps_as_the_job_says`, when a schedule makes a batch.
     pub(super) fn overlaps(&self, at: &At<'_>, (id, version): (JobId, &Version), found: &mut Findings) {
-        let what = match version.firing.as_ref().map(|firing| firing.overlap).unwrap_or_default() {
+        let what = match version.overlap {
             Overlap::Queue | Overlap::Allow => return,
             Overlap::Skip => "is to skip its fires while one is unfinished",
             Overlap::CancelOld => "is to end the earlier ones first",
@@ -41,18 +41,17 @@ impl Shard {
         (reason, to): (SkipReason, tidemill_model::Timestamp),
         found: &mut Findings,
     ) {
-        let firing = version.firing.clone().unwrap_or_default();
         let why = match reason {
-            SkipReason::Overlap if firing.overlap != Overlap::Skip => "its job does not skip".to_owned(),
+            SkipReason::Overlap if version.overlap != Overlap::Skip => "its job does not skip".to_owned(),
             SkipReason::Overlap if !self.has_unfinished(id) => "none is unfinished".to_owned(),
-            SkipReason::TooLate => match firing.max_lateness_ms {
+            SkipReason::TooLate => match version.max_lateness_s {
                 None => "its job sets no such bound".to_owned(),
                 Some(most)
-                    if i128::from(most) * 1_000_000 > at.now.duration_since(to).as_nanos() + 999_999
-                        && firing.calendar.is_none()
+                    if i128::from(most) * 1_000_000_000 > at.now.duration_since(to).as_nanos() + 999_999
+                        && version.firing.as_ref().is_none_or(|firing| firing.calendar.is_none())
                         && !is_period(version) =>
                 {
-                    format!("{to} is within {most} ms of {}", at.now)
+                    format!("{to} is within {most} s of {}", at.now)
                 }
                 Some(_) => return,
             },

@@ -226,7 +226,7 @@ impl Reruns {
                 self.minted = self.minted.max(rerun.0);
                 let versions = jobs.iter().map(|job| (job.job, job.version)).collect();
                 let known = jobs.iter().filter_map(|job| self.known.get(&job.job));
-                let ruled = known.filter(|definition| definition.has_failure_rule());
+                let ruled = known.filter(|definition| definition.spec.has_failure_rule());
                 let parents = |of: &JobDefinition| of.parents.iter().map(|parent| parent.job).collect();
                 let ruled = ruled.map(|definition| (definition.id, parents(definition))).collect();
                 self.live.insert(*rerun, Rerun::new(Arc::clone(spec), versions, ruled));

@@ -51,13 +51,13 @@ impl Shard {
 
 /// The first and the last moment at which the attempt after number `ended` may be due.
 pub(super) fn pause(of: &Version, ended: u32, at: Timestamp) -> Option<(Timestamp, Timestamp)> {
-    let interval = of.retry_interval_ms as f64;
+    let interval_ms = u64::from(of.retry_interval_s) * 1_000;
     let longest = match &of.backoff {
-        None => return after(at, of.retry_interval_ms).map(|due| (due, due)),
+        None => return after(at, interval_ms).map(|due| (due, due)),
         Some(backoff) => {
-            let factor = f64::from(backoff.factor_percent) / 100.0;
-            (interval * factor.powi(ended.saturating_sub(1).min(200) as i32))
-                .min(backoff.max_interval_ms as f64)
+            let grown =
+                interval_ms as f64 * f64::from(backoff.factor).powi(ended.saturating_sub(1).min(200) as i32);
+            grown.min(f64::from(backoff.max_interval_s) * 1_000.0)
         }
     };
     let jitter = of.backoff.as_ref().is_some_and(|backoff| backoff.jitter);

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
-use tidemill_model::{AlarmKind, BatchId, JobDefinition, JobId, TimeOfDay, TimeoutKind, Timeouts, Timestamp};
+use tidemill_model::{AlarmKind, BatchId, JobDefinition, JobId, TimeOfDay, TimeoutKind, Timestamp};
 
 use super::Shard;
 use super::batch::{Batch, Phase};
@@ -13,29 +13,34 @@ use crate::findings::Findings;
 /// What a definition says of it.
 #[derive(Debug)]
 pub(super) struct Limits {
-    timeouts: Timeouts,
+    dependency_s: Option<u32>,
+    output_s: Option<u32>,
+    successful_by: Option<TimeOfDay>,
     /// The zone of times of day; `None`: it follows from a parent's.
     zone: Option<TimeZone>,
 }
 
 impl Limits {
-    pub(super) fn of(definition: &JobDefinition) -> Option<Self> {
-        let timeouts = definition.timeouts.clone()?;
-        let zone = match &definition.schedule {
+    pub(super) fn of(definition: &JobDefinition) -> Self {
+        let zone = match definition.spec.schedule_spec() {
             Some(schedule) => TimeZone::get(&schedule.zone).ok(),
             None => definition.parents.is_empty().then_some(TimeZone::UTC),
         };
-        Some(Self { timeouts, zone })
+        Self {
+            dependency_s: definition.spec.dependency_timeout_s,
+            output_s: definition.spec.output_timeout_s,
+            successful_by: definition.spec.not_successful_by,
+            zone,
+        }
     }
 
     /// The times that a batch with this base time has; `None`: not known here.
     pub(super) fn from(&self, base: Timestamp) -> Vec<(TimeoutKind, Option<Timestamp>)> {
-        let after = |ms: u64| base.checked_add(SignedDuration::from_millis(i64::try_from(ms).ok()?)).ok();
-        let Timeouts { dependency_ms, output_ms, successful_by, execution_ms: _, cancel: _ } = &self.timeouts;
-        let lasting = [(TimeoutKind::Dependency, dependency_ms), (TimeoutKind::Output, output_ms)];
-        let lasting = lasting.into_iter().filter_map(|(kind, ms)| Some((kind, after((*ms)?))));
+        let after = |seconds: u32| base.checked_add(SignedDuration::from_secs(seconds.into())).ok();
+        let lasting = [(TimeoutKind::Dependency, self.dependency_s), (TimeoutKind::Output, self.output_s)];
+        let lasting = lasting.into_iter().filter_map(|(kind, seconds)| Some((kind, after(seconds?))));
         let by_time = |time| self.zone.as_ref().and_then(|zone| next(zone, base, time));
-        let by_time = successful_by.map(|time| (TimeoutKind::ByTime, by_time(time)));
+        let by_time = self.successful_by.map(|time| (TimeoutKind::ByTime, by_time(time)));
         lasting.chain(by_time).collect()
     }
 }

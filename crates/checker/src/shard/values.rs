@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{Execution, JobDefinition, Program};
+use tidemill_model::JobDefinition;
 
 /// Placeholders that can always be resolved, and to a short text.
 const SURE: [&str; 9] =
@@ -28,20 +28,11 @@ pub(super) struct Templates {
 
 impl Templates {
     pub(super) fn of(definition: &JobDefinition) -> Self {
-        let program: Vec<&String> = match &definition.program {
-            Program::None => Vec::new(),
-            Program::Command(command) => vec![command],
-            Program::Script { text, arguments } => [text].into_iter().chain(arguments).collect(),
-            Program::Path { path, class, arguments } => {
-                [path].into_iter().chain(class).chain(arguments).collect()
-            }
-        };
-        let execution = definition.execution.iter().flat_map(Execution::templates).map(|(_, text)| text);
-        let texts: Vec<&str> = program.into_iter().map(String::as_str).chain(execution).collect();
-        let parameters = definition.parameters.values().map(String::as_str);
+        let texts: Vec<&str> = definition.spec.templates().map(|(_, text)| text).collect();
+        let parameters = definition.spec.parameters.values().map(String::as_str);
         let placeholders = texts.iter().copied().chain(parameters).map(|text| text.matches("${").count());
         let always = placeholders.sum::<usize>() > FEW || texts.into_iter().any(may_fail);
-        let parameters = definition.parameters.iter().filter(|(_, text)| may_fail(text));
+        let parameters = definition.spec.parameters.iter().filter(|(_, text)| may_fail(text));
         Self { always, parameters: parameters.map(|(name, _)| name.clone()).collect() }
     }
 }

@@ -240,7 +240,7 @@ fn quality() -> Vec<Case> {
 fn makes(written: &[&str], made: &[&str]) -> History {
     let paths = |paths: &[&str]| paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>();
     let more = json!({
-        "data": {"outputs": paths(written)}, "parameters": {"lake": "/lake", "day": "${dd}"},
+        "outputs": written, "parameters": {"lake": "/lake", "day": "${dd}"},
         "schedule": {"period": "day", "zone": "America/New_York"},
     });
     let batch = json!({"outputs": paths(made), "parameters": {"lake": "/pond"}});

@@ -42,11 +42,11 @@ fn as_account(account: Value) -> History {
     let parameters = json!({"parameters": {"x": "1"}});
     let mut rerun = json!({"run": 1, "version": 2, "origin": "rerun", "rerun": {"rerun": 4096, "number": 1}});
     rerun.as_object_mut().unwrap().extend(parameters.as_object().unwrap().clone());
-    let execution = json!({"run_as": account, "run_as_by": "etl-team"});
+    let as_account = json!({"version": 2, "run_as": account, "run_as_by": "etl-team"});
     done()
         .command([job(3, json!({}))])
         .command([generated(2, 3, parameters)])
-        .command([job(3, json!({"version": 2, "execution": execution})), generated(3, 3, rerun)])
+        .command([job(3, as_account), generated(3, 3, rerun)])
 }
 
 /// A mark of what is said to be this run of batch 1 is refused.

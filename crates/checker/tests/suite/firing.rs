@@ -21,7 +21,9 @@ fn hour(hour: u32) -> Value {
 /// Job 1, hourly, followed in this way; first at 10:01 on a Monday.
 fn hourly(firing: Value) -> Event {
     let schedule = json!({"period": "hour", "zone": "UTC"});
-    let definition = definition(1, json!({"schedule": schedule, "firing": firing}));
+    let mut more = json!({"schedule": schedule});
+    more.as_object_mut().unwrap().extend(firing.as_object().unwrap().clone());
+    let definition = definition(1, more);
     event(
         json!({"replication": {"job_replicated": {"definition": definition, "enabled": true, "next": hour(10)}}}),
     )
@@ -137,7 +139,8 @@ fn left_out() -> Vec<Case> {
     // Due before the calendar closed the day: it is not moved any more, and counts.
     let closed_meanwhile = |count: u64| {
         let ten = "2026-03-02T10:00:00.000Z";
-        let firing = json!({"calendar": {"name": "cn"}, "max_lateness_ms": 60_000});
+        let firing =
+            json!({"calendar": {"name": "cn"}, "missed_runs": {"policy": "all", "max_lateness_s": 60}});
         let tomorrow = fire("2026-03-03T00:01:00.000Z", "2026-03-03T00:00:00.000Z");
         History::new()
             .at("2026-03-02T09:30:00.000Z")
@@ -207,7 +210,7 @@ fn overlaps() -> Vec<Case> {
         case(
             rule,
             "BYD-1: a fire is skipped for being late, and may be",
-            late(json!({"max_lateness_ms": 60_000})),
+            late(json!({"missed_runs": {"policy": "all", "max_lateness_s": 60}})),
             late(json!({"overlap": "skip"})),
         ),
     ]

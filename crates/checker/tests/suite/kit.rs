@@ -310,11 +310,16 @@ fn merged(mut base: Value, more: Value) -> Value {
 }
 
 pub(crate) fn definition(n: u64, more: Value) -> Value {
-    let base = json!({
-        "id": job_id(n), "version": 1, "group": "g", "group_id": 1, "name": format!("j{n}"), "type": "noop",
-        "program": "none", "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 60_000,
+    let mut definition = json!({
+        "id": job_id(n), "version": 1, "group_id": 1,
+        "spec": {"group": "g", "name": format!("j{n}"), "type": "noop"},
     });
-    merged(base, more)
+    for (field, value) in more.as_object().unwrap() {
+        let is_beside = ["version", "group_id", "parents", "run_as_by"].contains(&field.as_str());
+        let object = if is_beside { &mut definition } else { &mut definition["spec"] };
+        object[field] = value.clone();
+    }
+    definition
 }
 
 pub(crate) fn group() -> Event {

@@ -75,7 +75,7 @@ fn steps() -> Vec<Case> {
 
 /// Job 3 with a final command has had an attempt on w, which has ended, and so has the batch.
 fn over(result: &str) -> History {
-    let more = json!({"execution": {"final_command": "true"}});
+    let more = json!({"final_command": "true"});
     let history = world().command([job(3, more)]).command([generated(1, 3, json!({}))]);
     let history = history.timer([assigned(1, 1, "w", 1)]).command([granted(1, 1, "w", "i")]);
     history.command([ended(1, 1, "w", 1, result), finished(1, result)])
@@ -196,7 +196,7 @@ fn not_run() -> Event {
 
 /// Job 3 with a final command is killed before it had an attempt.
 fn unattempted() -> History {
-    let more = json!({"execution": {"final_command": "true"}});
+    let more = json!({"final_command": "true"});
     let history = world().command([job(3, more)]).command([generated(1, 3, json!({}))]);
     history.command([called()])
 }
@@ -209,7 +209,7 @@ fn long_attempts() -> Vec<Case> {
         }}}))
     };
     let runs = || {
-        let history = world().command([job(3, json!({"execution": {"expected_ms": 400_000}}))]);
+        let history = world().command([job(3, json!({"expected_duration_s": 400}))]);
         let history = history.command([generated(1, 3, json!({}))]).timer([assigned(1, 1, "w", 1)]);
         history.command([granted(1, 1, "w", "i")])
     };
@@ -222,7 +222,7 @@ fn long_attempts() -> Vec<Case> {
 
 /// Attempt 1 of batch 1 runs, and its program says whether it succeeds.
 fn by_code() -> History {
-    let history = world().command([job(3, json!({"execution": {"success_check": "user_code"}}))]);
+    let history = world().command([job(3, json!({"success_check": "user_code"}))]);
     let history = history.command([generated(1, 3, json!({}))]).timer([assigned(1, 1, "w", 1)]);
     history.command([granted(1, 1, "w", "i")])
 }
@@ -240,18 +240,18 @@ fn accounts() -> Vec<Case> {
         )
     };
     let waits = |owner: &str| {
-        let more = json!({"owner": "ann", "execution": {"run_as": "etl"}});
+        let more = json!({"owner": "ann", "run_as": "etl"});
         let history = world().command([group(owner), job(3, more)]);
         history.command([generated(1, 3, json!({}))])
     };
     // As records are since accounts are bound to keys.
     let keyed = |account: &str| {
-        let execution = json!({"run_as": account, "run_as_by": "etl-team"});
-        let history = world().command([group("*"), job(3, json!({"owner": "ann", "execution": execution}))]);
+        let more = json!({"owner": "ann", "run_as": account, "run_as_by": "etl-team"});
+        let history = world().command([group("*"), job(3, more)]);
         history.command([generated(1, 3, json!({}))])
     };
     let labelled = |labels: serde_json::Value| {
-        let more = json!({"execution": {"worker_label": "gpu"}});
+        let more = json!({"worker_label": "gpu"});
         let worker = event(json!({"worker": {"registered": {
             "worker": "v", "incarnation": "k", "host": "h", "address": "a", "slots": {"noop": 4}, "labels": labels,
         }}}));
@@ -575,12 +575,12 @@ fn held() -> Vec<Case> {
         let world = History::new().command([group(), job(1, more), registered("w", "i", 4)]);
         world.command([generated(1, 1, given)])
     };
-    let minutes = || json!({"earliest_start_ms": 3_660_000});
+    let minutes = || json!({"earliest_start_minutes": 61});
     let until = |at: &str| json!({"earliest_start": at});
     let one = || early(minutes(), until("2026-03-02T10:01:00.000Z"));
     let due = || event(json!({"batch": {"start_due": {"batch": batch_id(1)}}}));
     let hourly = |at: &str| {
-        let schedule = json!({"schedule": {"period": "hour", "zone": "UTC"}, "earliest_start_ms": 60_000});
+        let schedule = json!({"schedule": {"period": "hour", "zone": "UTC"}, "earliest_start_minutes": 1});
         let off = event(
             json!({"replication": {"job_replicated": {"definition": definition(1, schedule), "enabled": false}}}),
         );
@@ -644,7 +644,7 @@ fn retries() -> Vec<Case> {
         starting(codes).command([exited(code), then])
     };
     let grown = |jitter: bool, until: &str| {
-        let backoff = json!({"factor_percent": 200, "max_interval_ms": 600_000, "jitter": jitter});
+        let backoff = json!({"factor": 2, "max_interval_s": 600, "jitter": jitter});
         let first = starting(json!({"retries": 2, "retry_backoff": backoff}));
         let first = first.command([exited(1), retry(1, 2, MINUTE)]).at(MINUTE);
         let second = first.timer([retry_due(1), assigned(1, 2, "w", 2)]).command([granted(1, 2, "w", "i")]);
@@ -789,7 +789,8 @@ fn marks() -> Vec<Case> {
 fn many_jobs_for_once_are_forgotten_without_a_violation() {
     let submitted = |n: u64| {
         let id = tidemill_model::JobId::mint(n, tidemill_model::ShardId(1)).0;
-        let definition = crate::kit::definition(n, json!({"id": id, "type": "anchor"}));
+        let mut definition = crate::kit::definition(n, json!({"type": "anchor"}));
+        definition["id"] = json!(id);
         let batch = json!({"job": id, "origin": "submission"});
         [
             event(json!({"job": {"submitted": {"definition": definition}}})),
@@ -804,7 +805,7 @@ fn many_jobs_for_once_are_forgotten_without_a_violation() {
 
 /// TMO-1, TMO-2: batch 1 waits, and has ten minutes to start and twenty to succeed.
 fn timed() -> History {
-    let timeouts = json!({"timeouts": {"dependency_ms": 600_000, "output_ms": 1_200_000}});
+    let timeouts = json!({"dependency_timeout_s": 600, "output_timeout_s": 1_200});
     let world = History::new().command([group(), job(1, timeouts), registered("w", "i", 4)]);
     world.command([generated(1, 1, json!({}))])
 }
@@ -832,7 +833,7 @@ fn timeouts() -> Vec<Case> {
     };
     let [mark, alarm] = marked("dependency", ten);
     let of_day = |deadline: &str| {
-        let timeouts = json!({"timeouts": {"successful_by": "07:00:00"}});
+        let timeouts = json!({"not_successful_by": "07:00:00"});
         let world = History::new().command([group(), job(1, timeouts)]).command([generated(1, 1, json!({}))]);
         let mark = json!({"batch": {"timeout_reached": {"batch": batch_id(1), "kind": "by_time", "deadline": deadline}}});
         let alarm = json!({"alarm": {"raised": {

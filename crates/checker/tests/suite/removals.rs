@@ -50,6 +50,12 @@ pub(crate) fn cases() -> Vec<Case> {
             waits_for_deleted(),
             waits_for_deleted().command([satisfied()]),
         ),
+        case(
+            Invariant::DeletedParentsWaitedFor,
+            "JOB-9: only a job that was submitted to run once still names the deleted parent",
+            submitted().command([named_no_more()]).command([satisfied()]),
+            submitted().command([satisfied()]),
+        ),
     ]
 }
 
@@ -68,6 +74,18 @@ fn waits_for_deleted() -> History {
         event(json!({"replication": {"parent_deletion_replicated": deletion}})),
         event(json!({"replication": {"job_dropped": {"job": job_id(1)}}})),
     ])
+}
+
+/// The same beside a job that was submitted to run once, which names the parent as well.
+fn submitted() -> History {
+    let mut once = definition(2, json!({"parents": [{"job": job_id(1), "mapping": "latest"}]}));
+    once["id"] = json!(kit::batch_id(1));
+    waits_for_deleted().command([event(json!({"job": {"submitted": {"definition": once}}}))])
+}
+
+/// Job 2 is given no parents.
+fn named_no_more() -> Event {
+    kit::job(2, json!({"version": 2}))
 }
 
 fn satisfied() -> Event {

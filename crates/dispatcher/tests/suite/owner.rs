@@ -670,7 +670,7 @@ fn retry_comes_due_by_a_timer() {
     requester.own();
     requester.furnish(GroupSettings::default());
     let Command::Batch(BatchCommand::SubmitJob(mut job)) = submission("a") else { panic!("a submission") };
-    (job.retries, job.retry_interval_ms) = (1, 20_000);
+    (job.retries, job.retry_interval_s) = (1, 20);
     requester.submit_request(GROUP, Command::Batch(BatchCommand::SubmitJob(job)));
     requester.settle();
     for command in [request_start(Token::mint(1, GROUP)), report_failed(Token::mint(1, GROUP))] {

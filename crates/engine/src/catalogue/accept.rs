@@ -4,41 +4,47 @@ use std::collections::BTreeMap;
 
 use tidemill_calendar::{Template, TimeFormat};
 use tidemill_model::{
-    Backoff, Execution, ExitCodes, FieldError, Firing, JobDefinition, JobSpec, MissedRuns, Overlap, Program,
-    ScheduleRule, ScheduleSpec, Shift, SuccessCheck, Timeouts, bounds, parameter_variable, parents_bytes,
+    FieldError, JobDefinition, JobSpec, MissedRuns, Overlap, Shift, SuccessCheck, bounds, parameter_variable,
 };
 
-use super::data::{check_path_of_attempt, templates as templates_of_data};
-use crate::schedule::{grid_from_spec, templates, utc};
-use crate::weight::of_definition;
+use super::data::{check_external_dependencies, check_path_of_attempt};
+use crate::schedule::{grid_from_spec, utc};
+use crate::weight::{of_definition, of_spec};
 
 /// Of a definition, its parents among it: less than one decision may take.
 const MAX_DEFINITION_BYTES: usize = 164 * 1024;
 
-/// What the job runs, from the fields that say it.
-pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
+/// Everything about a job as written that needs no other object.
+pub(super) fn check(spec: &JobSpec) -> Result<(), FieldError> {
+    check_bounds(spec)?;
+    check_schedule(spec)?;
+    check_firing(spec)?;
+    check_to_run(spec)?;
+    check_backoff(spec)?;
+    check_exit_codes(spec)?;
+    check_timeouts(spec)?;
+    check_external_dependencies(spec)?;
+    check_memory(spec)?;
+    check_execution(spec)
+}
+
+/// What the job runs.
+fn check_to_run(spec: &JobSpec) -> Result<(), FieldError> {
     let runs_nothing = matches!(spec.job_type.as_str(), "noop" | "anchor");
     match (&spec.command, &spec.program) {
         (Some(_), Some(path)) => {
             Err(FieldError::new("program", path, "give either command or program, not both"))
         }
-        (None, None) if runs_nothing => check_runs_nothing(spec).map(|()| Program::None),
-        (Some(text), None) => {
-            if let Some(class) = &spec.class {
+        (None, None) if runs_nothing => check_runs_nothing(spec),
+        (Some(_), None) => match &spec.class {
+            Some(class) => {
                 let rule = "is the main class of a program, and a command has none; leave it out, or name \
                             the file with program in place of command";
-                return Err(FieldError::new("class", class, rule));
+                Err(FieldError::new("class", class, rule))
             }
-            Ok(match spec.arguments.is_empty() {
-                true => Program::Command(text.clone()),
-                false => Program::Script { text: text.clone(), arguments: spec.arguments.clone() },
-            })
-        }
-        (None, Some(path)) => Ok(Program::Path {
-            path: path.clone(),
-            class: spec.class.clone(),
-            arguments: spec.arguments.clone(),
-        }),
+            None => Ok(()),
+        },
+        (None, Some(_)) => Ok(()),
         (None, None) => {
             let rule = format!("is missing; a job of type {} needs a command or a program", spec.job_type);
             Err(FieldError::new("command", "", rule))
@@ -59,35 +65,25 @@ fn check_runs_nothing(spec: &JobSpec) -> Result<(), FieldError> {
     }
 }
 
-/// When the job runs, from the fields that say it. A schedule without a zone is refused: whoever writes for
-/// people fills the configured default in.
-pub(super) fn schedule(spec: &JobSpec) -> Result<Option<ScheduleSpec>, FieldError> {
-    let Some(written) = &spec.schedule else { return Ok(None) };
-    let rule = match (&written.period, &written.cron) {
-        (Some(period), None) => ScheduleRule::Period(*period),
-        (None, Some(cron)) => ScheduleRule::Cron(cron.clone()),
+/// When the job runs.
+fn check_schedule(spec: &JobSpec) -> Result<(), FieldError> {
+    let Some(written) = &spec.schedule else { return Ok(()) };
+    match (&written.period, &written.cron) {
         (Some(_), Some(cron)) => {
             return Err(FieldError::new("schedule.cron", cron, "give either period or cron, not both"));
         }
         (None, None) => return Err(FieldError::new("schedule", "", "needs period or cron")),
-    };
-    let zone = written.zone.clone().unwrap_or_else(|| "UTC".to_owned());
-    let schedule = ScheduleSpec { rule, zone };
-    if let ScheduleRule::Cron(cron) = &schedule.rule
-        && cron.len() > bounds::CRON_BYTES
-    {
-        return Err(FieldError::new(
-            "schedule.cron",
-            cron,
-            format!("must be at most {} bytes", bounds::CRON_BYTES),
-        ));
+        (None, Some(cron)) if cron.len() > bounds::CRON_BYTES => {
+            let rule = format!("must be at most {} bytes", bounds::CRON_BYTES);
+            return Err(FieldError::new("schedule.cron", cron, rule));
+        }
+        (Some(_), None) | (None, Some(_)) => {}
     }
-    grid_from_spec(&schedule)?;
-    Ok(Some(schedule))
+    spec.schedule_spec().map_or(Ok(()), |schedule| grid_from_spec(&schedule).map(drop))
 }
 
-/// TMO-1, TMO-2: by when its batches should have got somewhere, from the fields that say it.
-pub(super) fn timeouts(spec: &JobSpec) -> Result<Option<Timeouts>, FieldError> {
+/// TMO-1, TMO-2: by when its batches should have got somewhere.
+fn check_timeouts(spec: &JobSpec) -> Result<(), FieldError> {
     let given = [
         ("dependency_timeout_s", spec.dependency_timeout_s),
         ("output_timeout_s", spec.output_timeout_s),
@@ -99,27 +95,19 @@ pub(super) fn timeouts(spec: &JobSpec) -> Result<Option<Timeouts>, FieldError> {
             return Err(FieldError::new(field, value, rule));
         }
     }
-    let ms = |seconds: u32| u64::from(seconds) * 1000;
-    let timeouts = Timeouts {
-        dependency_ms: spec.dependency_timeout_s.map(ms),
-        output_ms: spec.output_timeout_s.map(ms),
-        successful_by: spec.not_successful_by,
-        execution_ms: spec.execution_timeout_s.map(ms),
-        cancel: spec.cancel_on_timeout,
-    };
-    let execution_ms = timeouts.execution_ms;
-    if timeouts == (Timeouts { cancel: true, execution_ms, ..Timeouts::default() }) {
+    let has_time = spec.dependency_timeout_s.is_some()
+        || spec.output_timeout_s.is_some()
+        || spec.not_successful_by.is_some();
+    if spec.cancel_on_timeout && !has_time {
         let rule = "needs dependency_timeout_s, output_timeout_s or not_successful_by";
         return Err(FieldError::new("cancel_on_timeout", true, rule));
     }
-    Ok((timeouts != Timeouts::default()).then_some(timeouts))
+    Ok(())
 }
 
 /// BYD-19: exit codes that mean more than *failed*.
-pub(super) fn exit_codes(spec: &JobSpec) -> Result<Option<ExitCodes>, FieldError> {
-    let Some(codes) = spec.exit_codes.as_ref().filter(|codes| **codes != ExitCodes::default()) else {
-        return Ok(None);
-    };
+fn check_exit_codes(spec: &JobSpec) -> Result<(), FieldError> {
+    let Some(codes) = &spec.exit_codes else { return Ok(()) };
     for (field, given) in [("exit_codes.no_retry", &codes.no_retry), ("exit_codes.skip", &codes.skip)] {
         if given.len() > bounds::EXIT_CODES {
             return Err(FieldError::new(field, given.len(), format!("at most {} codes", bounds::EXIT_CODES)));
@@ -135,45 +123,24 @@ pub(super) fn exit_codes(spec: &JobSpec) -> Result<Option<ExitCodes>, FieldError
             "stands in no_retry as well; it can only mean one",
         ));
     }
-    Ok(Some(codes.clone()))
+    Ok(())
 }
 
 /// BYD-19: how the pause between attempts grows.
-pub(super) fn backoff(spec: &JobSpec) -> Result<Option<Backoff>, FieldError> {
-    let Some(given) = &spec.retry_backoff else { return Ok(None) };
-    let percent = (given.factor * 100.0).round();
-    let exact = (percent / 100.0 - given.factor).abs() < 1e-9;
-    if !(100.0..=1000.0).contains(&percent) || !exact {
-        let rule = "must be 1 to 10, with at most two decimals";
-        return Err(FieldError::new("retry_backoff.factor", given.factor, rule));
-    }
+fn check_backoff(spec: &JobSpec) -> Result<(), FieldError> {
+    let Some(given) = &spec.retry_backoff else { return Ok(()) };
     let least = spec.retry_interval_s.max(1);
     if !(least..=bounds::RETRY_INTERVAL_S).contains(&given.max_interval_s) {
         let rule = format!("must be retry_interval_s ({least}) to {}", bounds::RETRY_INTERVAL_S);
         return Err(FieldError::new("retry_backoff.max_interval_s", given.max_interval_s, rule));
     }
-    Ok(Some(Backoff {
-        factor_percent: percent as u32,
-        max_interval_ms: u64::from(given.max_interval_s) * 1000,
-        jitter: given.jitter,
-    }))
+    Ok(())
 }
 
-/// BYD-1, BYD-2: how the schedule is followed, from the fields that say it. Whether its calendar is there is for
-/// the caller to say.
-pub(super) fn firing(spec: &JobSpec, schedule: Option<&ScheduleSpec>) -> Result<Option<Firing>, FieldError> {
+/// BYD-1, BYD-2: how the schedule is followed. Whether its calendar is there is for the caller to say.
+fn check_firing(spec: &JobSpec) -> Result<(), FieldError> {
     let max_lateness_s = spec.missed_runs.max_lateness_s();
-    let firing = Firing {
-        overlap: spec.overlap,
-        valid_from: spec.valid_from,
-        valid_until: spec.valid_until,
-        max_lateness_ms: max_lateness_s.map(|seconds| u64::from(seconds) * 1000),
-        calendar: spec.calendar.clone(),
-    };
-    if firing == Firing::default() {
-        return Ok(None);
-    }
-    let Some(schedule) = schedule else {
+    let Some(schedule) = spec.schedule_spec() else {
         let fields = [
             ("overlap", spec.overlap.is_default()),
             ("valid_from", spec.valid_from.is_none()),
@@ -181,7 +148,7 @@ pub(super) fn firing(spec: &JobSpec, schedule: Option<&ScheduleSpec>) -> Result<
             ("missed_runs.max_lateness_s", max_lateness_s.is_none()),
             ("calendar", spec.calendar.is_none()),
         ];
-        let field = fields.into_iter().find(|(_, absent)| !absent).map_or("schedule", |(field, _)| field);
+        let Some((field, _)) = fields.into_iter().find(|(_, is_absent)| !is_absent) else { return Ok(()) };
         let rule =
             "says how the job's own schedule is followed, and it has none; leave it out, or give it one";
         return Err(FieldError::new(field, "", rule));
@@ -194,11 +161,11 @@ pub(super) fn firing(spec: &JobSpec, schedule: Option<&ScheduleSpec>) -> Result<
         return Err(FieldError::new("valid_until", until, "must be after valid_from"));
     }
     let shifts = spec.calendar.as_ref().is_some_and(|used| used.shift != Shift::None);
-    if shifts && grid_from_spec(schedule)?.is_sub_daily() {
+    if shifts && grid_from_spec(&schedule)?.is_sub_daily() {
         let rule = "a schedule with several times a day cannot be shifted to another day; leave shift out";
         return Err(FieldError::new("calendar.shift", "", rule));
     }
-    Ok(Some(firing))
+    Ok(())
 }
 
 fn check_lateness(policy: MissedRuns, max_lateness_s: Option<u32>) -> Result<(), FieldError> {
@@ -233,8 +200,8 @@ fn check_overlap(spec: &JobSpec) -> Result<(), FieldError> {
 }
 
 /// DSP-4: the memory that each batch has for itself.
-pub(super) fn memory(spec: &JobSpec) -> Result<Option<u32>, FieldError> {
-    let Some(memory_mb) = spec.memory_mb else { return Ok(None) };
+fn check_memory(spec: &JobSpec) -> Result<(), FieldError> {
+    let Some(memory_mb) = spec.memory_mb else { return Ok(()) };
     if !(1..=bounds::MEMORY_MB).contains(&memory_mb) {
         let rule = format!("must be 1 to {}; leave it out for none", bounds::MEMORY_MB);
         return Err(FieldError::new("memory_mb", memory_mb, rule));
@@ -242,23 +209,11 @@ pub(super) fn memory(spec: &JobSpec) -> Result<Option<u32>, FieldError> {
     if spec.job_type.is_anchor() {
         return Err(FieldError::new("memory_mb", memory_mb, "an anchor runs on no worker; leave it out"));
     }
-    Ok(Some(memory_mb))
+    Ok(())
 }
 
-/// JOB-1, JOB-8, DSP-2, EXE-4: how attempts are executed, from the fields that say it.
-pub(super) fn execution(spec: &JobSpec) -> Result<Option<Execution>, FieldError> {
-    let execution = Execution {
-        worker_label: spec.worker_label.clone(),
-        run_as: spec.run_as.clone(),
-        run_as_by: None,
-        logical_time_format: spec.logical_time_format.clone(),
-        success_check: spec.success_check.clone(),
-        final_command: spec.final_command.clone(),
-        expected_ms: spec.expected_duration_s.map(|seconds| u64::from(seconds) * 1000),
-    };
-    if execution == Execution::default() {
-        return Ok(None);
-    }
+/// JOB-1, JOB-8, DSP-2, EXE-4: how attempts are executed.
+fn check_execution(spec: &JobSpec) -> Result<(), FieldError> {
     if let Some(value) = spec.expected_duration_s.filter(|value| !(1..=bounds::TIMEOUT_S).contains(value)) {
         let rule = format!("must be 1 to {}; leave it out where it is not known", bounds::TIMEOUT_S);
         return Err(FieldError::new("expected_duration_s", value, rule));
@@ -271,39 +226,39 @@ pub(super) fn execution(spec: &JobSpec) -> Result<Option<Execution>, FieldError>
         TimeFormat::parse(format).map_err(|rule| FieldError::new("logical_time_format", format, rule))?;
     }
     let empty = |text: &str| text.trim().is_empty();
-    if let Some((field, _)) = execution.templates().find(|(_, text)| empty(text)) {
+    let mut texts = spec.templates().filter(|(field, _)| matches!(*field, "success_check" | "final_command"));
+    if let Some((field, _)) = texts.find(|(_, text)| empty(text)) {
         return Err(FieldError::new(field, "", "must not be empty; leave it out for none"));
     }
-    if let SuccessCheck::OutputPath(path) = &execution.success_check {
+    if let SuccessCheck::OutputPath(path) = &spec.success_check {
         let refused = |rule| FieldError::new("success_check.output_path", path, rule);
         check_path_of_attempt(path).map_err(refused)?;
     }
-    on_a_worker(spec, &execution)?;
-    Ok(Some(execution))
+    check_on_a_worker(spec)
 }
 
 /// An anchor is completed without a worker, and a noop without a process.
-fn on_a_worker(spec: &JobSpec, execution: &Execution) -> Result<(), FieldError> {
+fn check_on_a_worker(spec: &JobSpec) -> Result<(), FieldError> {
     let refused = |field: &str, value: &str, what: &str| {
         let rule =
             format!("has no effect on a job of type {}, which {what}, so it is refused", spec.job_type);
         Err(FieldError::new(field, value, rule))
     };
     if spec.job_type.is_anchor() {
-        if let Some(label) = &execution.worker_label {
+        if let Some(label) = &spec.worker_label {
             return refused("worker_label", label.as_str(), "runs on no worker");
         }
-        if let Some(text) = &execution.final_command {
+        if let Some(text) = &spec.final_command {
             return refused("final_command", text, "runs on no worker");
         }
     }
     if !matches!(spec.job_type.as_str(), "noop" | "anchor") {
         return Ok(());
     }
-    if let Some(account) = &execution.run_as {
+    if let Some(account) = &spec.run_as {
         return refused("run_as", account.as_str(), "runs no process");
     }
-    match &execution.success_check {
+    match &spec.success_check {
         SuccessCheck::ExitCode => Ok(()),
         SuccessCheck::OutputPath(path) => refused("success_check", path, "runs no process"),
         SuccessCheck::UserCode => refused("success_check", "user_code", "runs no process"),
@@ -312,7 +267,7 @@ fn on_a_worker(spec: &JobSpec, execution: &Execution) -> Result<(), FieldError> 
 
 /// BYD-18: what it does when a parent failed needs one, and is said once.
 pub(super) fn check_failure_rule(definition: &JobDefinition) -> Result<(), FieldError> {
-    let (rule, run_if) = (definition.on_parent_failure, definition.run_if);
+    let (rule, run_if) = (definition.spec.on_parent_failure, definition.spec.run_if);
     let has_parents = definition.parents.iter().any(|parent| parent.job != definition.id);
     let said = [
         ("on_parent_failure", !rule.is_default(), serde_json::to_value(rule).ok()),
@@ -336,7 +291,7 @@ pub(super) fn check_failure_rule(definition: &JobDefinition) -> Result<(), Field
 }
 
 /// Numbers and texts in their bounds.
-pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
+fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
     let numbers = [
         ("max_concurrent", spec.max_concurrent, 1, bounds::CONCURRENT),
         (
@@ -448,20 +403,21 @@ pub(crate) fn check_parameters(parameters: &BTreeMap<String, String>) -> Result<
 
 /// The program and parameters of a definition: bounds and templates.
 pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError> {
-    let runs_nothing = matches!(definition.job_type.as_str(), "noop" | "anchor");
-    if runs_nothing != (definition.program == Program::None) {
+    let spec = &definition.spec;
+    let runs_nothing = matches!(spec.job_type.as_str(), "noop" | "anchor");
+    if runs_nothing != (spec.command.is_none() && spec.program.is_none()) {
         let field = if runs_nothing { "command" } else { "type" };
         let rule = "types noop and anchor run nothing, and every other type needs a command or a program";
-        return Err(FieldError::new(field, &definition.job_type, rule));
+        return Err(FieldError::new(field, &spec.job_type, rule));
     }
-    check_parameters(&definition.parameters)?;
-    let encoded = of_definition(definition);
-    let parents = parents_bytes(&definition.parents);
-    if encoded - parents > bounds::COMMAND_BYTES {
+    check_parameters(&spec.parameters)?;
+    let texts = of_spec(spec);
+    if texts > bounds::COMMAND_BYTES {
         let rule =
             format!("all texts of a job together, as JSON, must be at most {} bytes", bounds::COMMAND_BYTES);
-        return Err(FieldError::new("command", encoded - parents, rule));
+        return Err(FieldError::new("command", texts, rule));
     }
+    let encoded = of_definition(definition);
     if encoded > MAX_DEFINITION_BYTES {
         let rule = format!(
             "the job takes {encoded} bytes with them, and at most {MAX_DEFINITION_BYTES} fit into a record; name them in \
@@ -469,17 +425,16 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
         );
         return Err(FieldError::new("parents", format!("{} parents", definition.parents.len()), rule));
     }
-    let execution = definition.execution.iter().flat_map(Execution::templates);
-    for (field, text) in templates(&definition.program).into_iter().chain(execution) {
+    for (field, text) in spec.templates() {
         check_template(field, text, definition)?;
         if matches!(field, "command" | "final_command") {
             no_value_in_code(field, text)?;
         }
     }
-    for (field, text) in definition.data.iter().flat_map(|data| templates_of_data(data)) {
+    for (field, text) in spec.paths() {
         check_template(&field, text, definition)?;
     }
-    for (name, text) in &definition.parameters {
+    for (name, text) in &spec.parameters {
         check_template(&format!("parameters.{name}"), text, definition)?;
     }
     Ok(())
@@ -496,7 +451,7 @@ fn check_template(field: &str, text: &str, definition: &JobDefinition) -> Result
         let rule = "names a field that the job does not set; set it, or leave the placeholder out";
         return Err(FieldError::new(field, unset.name(), rule));
     }
-    let unknown = template.param_names().find(|name| !definition.parameters.contains_key(*name));
+    let unknown = template.param_names().find(|name| !definition.spec.parameters.contains_key(*name));
     match unknown {
         Some(name) if field.starts_with("parameters") => {
             Err(FieldError::new(field, name, "a parameter cannot refer to other parameters"))
@@ -538,16 +493,15 @@ fn no_value_in_code(field: &str, text: &str) -> Result<(), FieldError> {
 
 /// JOB-3: whether some text of a sub-daily job cannot tell the two hours of an overlap apart.
 pub(super) fn is_ambiguous_in_overlap(definition: &JobDefinition) -> bool {
-    let execution = definition.execution.as_ref();
-    let format = execution.and_then(|execution| execution.logical_time_format.as_deref());
+    let spec = &definition.spec;
+    let format = spec.logical_time_format.as_deref();
     if format.and_then(|format| TimeFormat::parse(format).ok()).is_some_and(|it| it.is_ambiguous_in_overlap())
     {
         return true;
     }
-    let texts = templates(&definition.program).into_iter().map(|(_, text)| text);
-    let texts = texts.chain(execution.into_iter().flat_map(Execution::templates).map(|(_, text)| text));
-    let parameters = definition.parameters.values().map(String::as_str);
-    let paths = definition.data.iter().flat_map(|data| templates_of_data(data)).map(|(_, text)| text);
+    let texts = spec.templates().map(|(_, text)| text);
+    let parameters = spec.parameters.values().map(String::as_str);
+    let paths = spec.paths().map(|(_, text)| text);
     texts
         .chain(parameters)
         .chain(paths)

@@ -31,11 +31,9 @@ impl Catalogue {
     pub(super) fn vouch(&self, definition: &mut JobDefinition, vouch: Vouch<'_>) -> Result<(), FieldError> {
         let known = self.jobs.get(&definition.id).map(|job| job.definition.as_ref());
         let before = known.and_then(vouched);
-        let account = definition.execution.as_ref().and_then(|execution| execution.run_as.clone());
+        let account = definition.spec.run_as.clone();
         let same = before.filter(|(of, _)| Some(*of) == account.as_ref());
-        if let (Some(execution), Some((_, by))) = (&mut definition.execution, same) {
-            execution.run_as_by = Some(by.clone());
-        }
+        definition.run_as_by = same.map(|(_, by)| by.clone());
         let is_as_it_was = known
             .is_some_and(|known| *known == JobDefinition { version: known.version, ..definition.clone() });
         if is_as_it_was && (account.is_none() || same.is_some()) {
@@ -50,15 +48,11 @@ impl Catalogue {
             Vouch::Found(by) => by,
             Vouch::Nobody => {
                 // Nobody stands for the new form.
-                if let Some(execution) = &mut definition.execution {
-                    execution.run_as_by = None;
-                }
+                definition.run_as_by = None;
                 return Ok(());
             }
         };
-        if let Some(execution) = definition.execution.as_mut().filter(|_| account.is_some()) {
-            execution.run_as_by = Some(by.app.clone());
-        }
+        definition.run_as_by = account.map(|_| by.app.clone());
         Ok(())
     }
 
@@ -83,6 +77,5 @@ impl Catalogue {
 
 /// The account that a job runs as, and by whose key.
 fn vouched(definition: &JobDefinition) -> Option<(&Account, &std::sync::Arc<str>)> {
-    let execution = definition.execution.as_ref()?;
-    execution.run_as.as_ref().zip(execution.run_as_by.as_ref())
+    definition.spec.run_as.as_ref().zip(definition.run_as_by.as_ref())
 }

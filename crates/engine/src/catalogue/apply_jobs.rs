@@ -9,12 +9,8 @@ use tidemill_model::{
     JobId, JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
 };
 
-use super::accept::{
-    backoff, check_bounds, check_failure_rule, check_program, execution, exit_codes, firing,
-    is_ambiguous_in_overlap, memory, program, schedule, timeouts,
-};
+use super::accept::{self, check_failure_rule, check_program, is_ambiguous_in_overlap};
 use super::accounts::Vouch;
-use super::data::data;
 use super::graph::{Overlay, ancestors_first};
 use super::names::Names;
 use super::reach::Reach;
@@ -175,47 +171,22 @@ impl Catalogue {
     ) -> Result<(JobDefinition, bool), FieldError> {
         let unknown_group = || FieldError::new("group", &spec.group, "there is no such group");
         let group = self.groups.get(&spec.group).ok_or_else(unknown_group)?;
-        check_bounds(spec)?;
-        let schedule = schedule(spec)?;
-        let firing = firing(spec, schedule.as_ref())?;
+        accept::check(spec)?;
         if let Some(used) = &spec.calendar
             && self.calendars.days(&used.name).is_none()
         {
             let rule = "there is no calendar of that name; define it first";
             return Err(FieldError::new("calendar.name", &used.name, rule));
         }
+        let parents = self.parents(spec, id, names)?;
+        self.check_pools(spec)?;
         let definition = JobDefinition {
             id,
             version: self.jobs.get(&id).map_or(1, |job| job.definition.version + 1),
-            group: spec.group.clone(),
             group_id: group.id,
-            name: spec.name.clone(),
-            owner: spec.owner.clone(),
-            app_name: spec.app_name.clone(),
-            job_type: spec.job_type.clone(),
-            program: program(spec)?,
-            parameters: spec.parameters.clone(),
-            business_type: spec.business_type.clone(),
-            comment: spec.comment.clone(),
-            priority: spec.priority,
-            schedule,
-            parents: self.parents(spec, id, names)?,
-            on_parent_failure: spec.on_parent_failure,
-            run_if: spec.run_if,
-            max_concurrent: spec.max_concurrent,
-            retries: spec.retries,
-            retry_interval_ms: u64::from(spec.retry_interval_s) * 1000,
-            retry_backoff: backoff(spec)?,
-            exit_codes: exit_codes(spec)?,
-            earliest_start_ms: spec.earliest_start_minutes.map(|minutes| u64::from(minutes) * 60_000),
-            host: spec.host.clone(),
-            missed_runs: spec.missed_runs.policy(),
-            firing,
-            timeouts: timeouts(spec)?,
-            data: data(spec)?,
-            memory_mb: memory(spec)?,
-            execution: execution(spec)?,
-            pools: self.pools_of(spec)?,
+            parents,
+            run_as_by: None,
+            spec: spec.clone().normalized(),
         };
         check_failure_rule(&definition)?;
         check_program(&definition)?;
@@ -343,7 +314,7 @@ impl Catalogue {
         while let Some(id) = open.pop() {
             let first = concerned.insert(id);
             let is_changed = overlay.is_changed(id);
-            let passes_on = overlay.get(id).is_some_and(|definition| definition.schedule.is_none());
+            let passes_on = overlay.get(id).is_some_and(|definition| definition.spec.schedule.is_none());
             if first && (is_changed || passes_on) {
                 open.extend(self.children.get(&id).into_iter().flatten());
             }
@@ -359,7 +330,7 @@ impl Catalogue {
         terms: &Terms<'_>,
     ) -> Result<Vec<(JobId, &Job)>, Rejection> {
         let named: BTreeSet<JobId> = names.ids().collect();
-        let in_scope = |job: &&Job| !job.unnamed && prune.contains(&job.definition.group);
+        let in_scope = |job: &&Job| !job.unnamed && prune.contains(&job.definition.spec.group);
         let pruned: Vec<(JobId, &Job)> = self
             .jobs
             .iter()
@@ -413,7 +384,7 @@ impl Catalogue {
 
 /// JOB-3: what the writer of a template should know about clock changes.
 pub(super) fn overlap_warning(definition: &JobDefinition, now: Timestamp) -> Option<String> {
-    let schedule = grid_from_spec(definition.schedule.as_ref()?).ok()?;
+    let schedule = grid_from_spec(&definition.spec.schedule_spec()?).ok()?;
     let has_dst = tidemill_calendar::has_dst(&schedule.zone, now);
     (schedule.is_sub_daily() && has_dst && is_ambiguous_in_overlap(definition)).then(|| {
         format!(
@@ -441,7 +412,9 @@ fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
             (Some(own), Some(grid)) => match check_mapping(own, &grid, parent.mapping) {
                 Err(problem) => Some(problem),
                 // GEN-9: a dependency-triggered job takes its logical times from its parents.
-                Ok(()) if definition.schedule.is_none() && parent.job != id && !same_grid(own, &grid) => {
+                Ok(())
+                    if definition.spec.schedule.is_none() && parent.job != id && !same_grid(own, &grid) =>
+                {
                     Some("the parents of a job without a schedule must be on one grid".to_owned())
                 }
                 Ok(()) => None,
@@ -475,7 +448,9 @@ fn too_many_times(
     let times = |parent: &Parent| match overlay.grid(parent.job).filter(|_| parent.mapping != Mapping::Same) {
         Some(grid) => required_times(own?, &grid, parent.mapping, time).ok().map(|times| times.len()),
         // At its own logical time, in its own group: if they are many, they are not listed.
-        None if overlay.get(parent.job).is_some_and(|known| known.group == definition.group) => None,
+        None if overlay.get(parent.job).is_some_and(|known| known.spec.group == definition.spec.group) => {
+            None
+        }
         None => Some(1),
     };
     let sum: usize = definition.parents.iter().filter_map(times).sum();
@@ -504,11 +479,18 @@ fn differing(old: &JobDefinition, new: &JobDefinition) -> Vec<String> {
         return Vec::new();
     }
     let value = |definition: &JobDefinition| {
-        serde_json::to_value(definition).expect("a definition is plain data with string keys")
+        serde_json::to_value(&definition.spec).expect("a job is plain data with string keys")
     };
-    let (old, new) = (value(old), value(new));
+    let (old_spec, new_spec) = (value(old), value(new));
     let object = |value: &serde_json::Value| value.as_object().cloned().unwrap_or_default();
-    let (old, new) = (object(&old), object(&new));
-    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    names.into_iter().filter(|name| *name != "version" && old.get(*name) != new.get(*name)).cloned().collect()
+    let (old_spec, new_spec) = (object(&old_spec), object(&new_spec));
+    let names: BTreeSet<&String> = old_spec.keys().chain(new_spec.keys()).collect();
+    let differs = |name: &&String| old_spec.get(*name) != new_spec.get(*name);
+    let mut fields: BTreeSet<String> = names.into_iter().filter(differs).cloned().collect();
+    let others = |definition: &JobDefinition| -> Vec<Parent> {
+        definition.parents.iter().filter(|parent| parent.job != definition.id).cloned().collect()
+    };
+    fields.extend((others(old) != others(new)).then(|| "parents".to_owned()));
+    fields.extend((old.run_as_by != new.run_as_by).then(|| "run_as".to_owned()));
+    fields.into_iter().collect()
 }

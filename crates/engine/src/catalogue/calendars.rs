@@ -97,7 +97,9 @@ impl Catalogue {
         if !self.calendars.known.contains_key(name) {
             return Err(Rejection::unknown("calendar", name));
         }
-        let uses = |definition: &JobDefinition| definition.calendar().is_some_and(|used| used.name == *name);
+        let uses = |definition: &JobDefinition| {
+            definition.spec.calendar.as_ref().is_some_and(|used| used.name == *name)
+        };
         let users: Vec<String> = self
             .jobs
             .values()
@@ -132,8 +134,8 @@ impl Catalogue {
 
     /// Sends the calendar that a definition names, where its shard does not have it yet.
     pub(super) fn send_calendar_of(&mut self, definition: &JobDefinition) {
-        let Some(shard) = self.groups.get(&definition.group).map(|group| group.shard) else { return };
-        self.send_calendar(shard, definition.calendar());
+        let Some(shard) = self.groups.get(&definition.spec.group).map(|group| group.shard) else { return };
+        self.send_calendar(shard, definition.spec.calendar.as_ref());
     }
 
     /// The same of any use.

@@ -1,36 +1,21 @@
 //! What a job needs from outside and makes there, from the fields that say it (DEP-1, DEP-2, DQ-1).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use tidemill_model::{DataPath, FieldError, JobData, JobSpec, MAX_NEEDS, MAX_PATH_BYTES, PathSpec, bounds};
+use tidemill_model::{FieldError, JobSpec, MAX_NEEDS, MAX_PATH_BYTES, PathSpec, bounds};
 
 use super::reports::check_code;
 
-/// Checked, templates apart: those are looked at with the whole definition.
-pub(super) fn data(spec: &JobSpec) -> Result<Option<Box<JobData>>, FieldError> {
-    let data = JobData {
-        inputs: paths("inputs", &spec.inputs)?,
-        outputs: paths("outputs", &spec.outputs)?,
-        third_party: codes(&spec.third_party)?,
-        quality_gate: spec.quality_gate,
-    };
-    Ok((data != JobData::default()).then(|| Box::new(data)))
+/// Templates apart: those are looked at with the whole definition.
+pub(super) fn check_external_dependencies(spec: &JobSpec) -> Result<(), FieldError> {
+    check_paths("inputs", &spec.inputs)?;
+    check_paths("outputs", &spec.outputs)?;
+    check_codes(&spec.third_party)
 }
 
-/// Its texts that may hold templates, each with the field it stands in.
-pub(super) fn templates(data: &JobData) -> impl Iterator<Item = (String, &str)> {
-    let inputs =
-        data.inputs.iter().enumerate().map(|(at, path)| (format!("inputs[{at}]"), path.path.as_str()));
-    let outputs =
-        data.outputs.iter().enumerate().map(|(at, path)| (format!("outputs[{at}]"), path.path.as_str()));
-    inputs.chain(outputs)
-}
-
-fn paths(list: &str, written: &[PathSpec]) -> Result<Vec<DataPath>, FieldError> {
+fn check_paths(list: &str, written: &[PathSpec]) -> Result<(), FieldError> {
     check_length(list, written.len())?;
     let mut seen = BTreeSet::new();
-    let mut paths = Vec::with_capacity(written.len());
     for (index, written) in written.iter().enumerate() {
         let field = format!("{list}[{index}]");
         let refuse = |rule: &str| FieldError::new(&field, written.path(), rule);
@@ -43,13 +28,11 @@ fn paths(list: &str, written: &[PathSpec]) -> Result<Vec<DataPath>, FieldError> 
         if !seen.insert((written.path(), written.mark())) {
             return Err(refuse("stands twice in the list"));
         }
-        let (path, mark) = (written.path().to_owned(), written.mark().map(str::to_owned));
-        paths.push(DataPath { path, mark });
     }
-    Ok(paths)
+    Ok(())
 }
 
-fn codes(written: &[String]) -> Result<Vec<Arc<str>>, FieldError> {
+fn check_codes(written: &[String]) -> Result<(), FieldError> {
     check_length("third_party", written.len())?;
     let mut seen = BTreeSet::new();
     for (index, code) in written.iter().enumerate() {
@@ -59,7 +42,7 @@ fn codes(written: &[String]) -> Result<Vec<Arc<str>>, FieldError> {
             return Err(FieldError::new(field, code, "stands twice in the list"));
         }
     }
-    Ok(written.iter().map(|code| Arc::from(code.as_str())).collect())
+    Ok(())
 }
 
 fn check_length(field: &str, length: usize) -> Result<(), FieldError> {

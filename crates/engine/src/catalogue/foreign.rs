@@ -17,7 +17,7 @@ const MAX_TOLD: usize = 50;
 impl Catalogue {
     /// Before a definition goes to its shard: what it names of other groups.
     pub(super) fn tell_foreign_parents(&mut self, definition: &JobDefinition) {
-        let Some(to) = self.groups.get(&definition.group).map(|group| group.shard) else { return };
+        let Some(to) = self.groups.get(&definition.spec.group).map(|group| group.shard) else { return };
         let foreign = definition.other_parents().filter_map(|parent| self.as_foreign(parent, to)).collect();
         self.send_parents(to, foreign);
     }
@@ -27,12 +27,12 @@ impl Catalogue {
     pub(super) fn tell_foreign_children(&mut self, id: JobId, old: Option<&JobDefinition>) {
         let Some(new) = self.jobs.get(&id).map(|job| job.definition.as_ref()) else { return };
         let is_same = |old: &JobDefinition| {
-            old.schedule == new.schedule
-                && old.grid_firing() == new.grid_firing()
-                && (new.schedule.is_some() || old.other_parents().next() == new.other_parents().next())
+            old.spec.schedule == new.spec.schedule
+                && old.spec.firing() == new.spec.firing()
+                && (new.spec.schedule.is_some() || old.other_parents().next() == new.other_parents().next())
         };
         let keeps_times = old.is_some_and(is_same);
-        if keeps_times && old.is_some_and(|old| old.name == new.name) {
+        if keeps_times && old.is_some_and(|old| old.spec.name == new.spec.name) {
             return;
         }
         let mut told: BTreeMap<ShardId, Vec<ForeignParent>> = BTreeMap::new();
@@ -49,7 +49,7 @@ impl Catalogue {
             }
             // A new name concerns those only that name the job.
             let passes_on = |child: &JobId| {
-                !keeps_times && self.jobs.get(child).is_some_and(|job| job.definition.schedule.is_none())
+                !keeps_times && self.jobs.get(child).is_some_and(|job| job.definition.spec.schedule.is_none())
             };
             open.extend(children.into_iter().filter(|child| passes_on(child) && seen.insert(*child)));
         }
@@ -84,13 +84,13 @@ impl Catalogue {
         let shard = self.shard_of(id).filter(|shard| *shard != to)?;
         let name = self.jobs.get(&id)?.definition.full_name();
         let grid = self.grid_of(id);
-        let schedule = grid.and_then(|definition| definition.schedule.clone());
+        let schedule = grid.and_then(|definition| definition.spec.schedule_spec());
         Some(ForeignParent {
             job: id,
             name,
             shard,
             schedule,
-            firing: grid.and_then(JobDefinition::grid_firing),
+            firing: grid.and_then(|definition| definition.spec.firing()),
             moved: false,
         })
     }
@@ -101,7 +101,7 @@ impl Catalogue {
         // In a graph without a cycle no line of ancestors is longer.
         for _ in 0..=self.jobs.len() {
             let definition = &self.jobs.get(&next?)?.definition;
-            if definition.schedule.is_some() {
+            if definition.spec.schedule.is_some() {
                 return Some(definition);
             }
             next = definition.other_parents().next();

@@ -81,7 +81,7 @@ impl<'a> Overlay<'a> {
             }
             line.push(id);
             let Some(definition) = self.get(id) else { break Grid::Open };
-            if definition.schedule.is_some() {
+            if definition.spec.schedule.is_some() {
                 let timetable = Timetable::of(definition, |name| self.catalogue.calendars.days(name));
                 break timetable.ok().flatten().map_or(Grid::None, |grid| Grid::Of(Arc::new(grid)));
             }

@@ -302,7 +302,7 @@ impl Catalogue {
         match event {
             JobEvent::Defined { definition, enabled, unnamed, previous_name } => {
                 if let Some(previous) = previous_name {
-                    self.names.remove(&(definition.group.clone(), previous.clone()));
+                    self.names.remove(&(definition.spec.group.clone(), previous.clone()));
                 }
                 let (definition, enabled) = (Arc::clone(definition), *enabled);
                 let message = ShardMessage::Job { definition: Arc::clone(&definition), enabled };
@@ -359,14 +359,14 @@ impl Catalogue {
             self.children.entry(parent).or_default().insert(id);
         }
         if !job.unnamed {
-            self.names.insert((definition.group.clone(), definition.name.clone()), id);
+            self.names.insert((definition.spec.group.clone(), definition.spec.name.clone()), id);
         }
         self.send_calendar_of(&definition);
         self.tell_foreign_parents(&definition);
-        self.send(&definition.group, message);
-        let shard = self.groups.get(&definition.group).map(|group| group.shard);
-        if let (Some(shard), Some(data)) = (shard, &definition.data) {
-            self.listen(shard, &data.third_party);
+        self.send(&definition.spec.group, message);
+        let shard = self.groups.get(&definition.spec.group).map(|group| group.shard);
+        if let Some(shard) = shard {
+            self.listen(shard, &definition.spec.third_party);
         }
         let old = self.jobs.insert(id, job);
         self.tell_foreign_children(id, old.as_ref().map(|old| old.definition.as_ref()));
@@ -376,7 +376,7 @@ impl Catalogue {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         self.revision += 1;
         job.enabled = enabled;
-        let group = job.definition.group.clone();
+        let group = job.definition.spec.group.clone();
         self.send(&group, ShardMessage::Switch { job: id, enabled });
     }
 
@@ -390,11 +390,11 @@ impl Catalogue {
         }
         self.children.remove(&id);
         if !job.unnamed {
-            self.names.remove(&(job.definition.group.clone(), job.definition.name.clone()));
+            self.names.remove(&(job.definition.spec.group.clone(), job.definition.spec.name.clone()));
         }
         self.adopted(&job.definition, None);
         let orphaned_in = self.orphaned_in(id);
-        self.send(&job.definition.group, ShardMessage::Remove { job: id, orphaned_in });
+        self.send(&job.definition.spec.group, ShardMessage::Remove { job: id, orphaned_in });
     }
 
     fn send(&mut self, group: &GroupName, message: ShardMessage) {

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, Event, GroupName, InstanceId, JobDefinition, JobEvent, JobId, Mapping, MovedJob, Parent,
-    Rejection, RequestId, ShardId, ShardMessage, Timestamp,
+    Actor, Answer, Event, GroupName, InstanceId, JobDefinition, JobEvent, JobId, JobSpec, Mapping, MovedJob,
+    Parent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
 };
 
 use super::apply_jobs::{Checked, MAX_LISTED_PARENTS};
@@ -61,13 +61,14 @@ impl Catalogue {
         self.check_stays(id)?;
         let group = self.groups.get(to);
         let group = group.ok_or_else(|| Rejection::field("group", to, "there is no such group"))?;
-        if job.definition.group == *to {
+        if job.definition.spec.group == *to {
             return Ok(Decision::answered(Vec::new(), Answer::Done));
         }
         self.check_account(&job.definition, requester.actor)?;
         self.check_move(id, job, to, requester.actor)?;
         self.check_room_for_move(to, group.shard)?;
-        let from = self.shard_of(id).ok_or_else(|| Rejection::unknown("group", &job.definition.group))?;
+        let from =
+            self.shard_of(id).ok_or_else(|| Rejection::unknown("group", &job.definition.spec.group))?;
         Ok(Decision::events(vec![Event::Job(JobEvent::MoveRequested {
             job: id,
             from,
@@ -82,11 +83,12 @@ impl Catalogue {
     /// Whether the definition can be one of the other group, and nothing of the catalogue needs the job where it is.
     fn check_move(&self, id: JobId, job: &Job, to: &GroupName, by: &Actor) -> Result<(), Rejection> {
         let definition = &job.definition;
-        if !job.unnamed && self.names.contains_key(&(to.clone(), definition.name.clone())) {
-            let rule = format!("group {to} has a job {} already; rename one of them first", definition.name);
+        if !job.unnamed && self.names.contains_key(&(to.clone(), definition.spec.name.clone())) {
+            let rule =
+                format!("group {to} has a job {} already; rename one of them first", definition.spec.name);
             return Err(Rejection::field("group", to, rule));
         }
-        let pools = definition.pools.iter().filter_map(|used| self.pool_spec(&used.name));
+        let pools = definition.spec.pools.iter().filter_map(|used| self.pool_spec(&used.name));
         if let Some((pool, of)) =
             pools.filter_map(|pool| Some((&pool.name, pool.group.as_ref()?))).find(|(_, of)| *of != to)
         {
@@ -102,7 +104,7 @@ impl Catalogue {
             return Err(Rejection::field("group", to, rule));
         }
         let is_listed = |parent: &&Parent| {
-            let of_group = |known: &Job| known.definition.group == *to;
+            let of_group = |known: &Job| known.definition.spec.group == *to;
             parent.mapping != Mapping::Same || !self.jobs.get(&parent.job).is_some_and(of_group)
         };
         if definition.parents.iter().filter(is_listed).count() > MAX_LISTED_PARENTS {
@@ -143,7 +145,7 @@ impl Catalogue {
         let mut parents = definition.parents.iter().filter(|parent| parent.job != definition.id);
         let today = Overlay::new(self, &[]);
         parents.any(|parent| {
-            definition.schedule.is_none()
+            definition.spec.schedule.is_none()
                 || parent.mapping == Mapping::Latest && today.grid(parent.job).is_none()
         })
     }
@@ -193,17 +195,13 @@ impl Catalogue {
         let (request, job) = self.moves.get(&id).zip(self.jobs.get(&id))?;
         let group = self.groups.get(&request.to)?;
         let old = job.definition.as_ref();
-        let definition = JobDefinition {
-            group: request.to.clone(),
-            group_id: group.id,
-            version: old.version + 1,
-            ..old.clone()
-        };
+        let spec = JobSpec { group: request.to.clone(), ..old.spec.clone() };
+        let definition = JobDefinition { group_id: group.id, version: old.version + 1, spec, ..old.clone() };
         Some(Event::Job(JobEvent::Moved {
             definition: Arc::new(definition),
             enabled: job.enabled,
             unnamed: job.unnamed,
-            previous_group: old.group.clone(),
+            previous_group: old.spec.group.clone(),
             from,
             moved: Arc::clone(moved),
             request: request.request.clone(),
@@ -227,7 +225,7 @@ impl Catalogue {
             return;
         };
         if let Some(known) = self.jobs.get(job).filter(|known| !known.unnamed) {
-            self.names.insert((to.clone(), known.definition.name.clone()), *job);
+            self.names.insert((to.clone(), known.definition.spec.name.clone()), *job);
         }
         let (request, reply_to, by) = (request.clone(), reply_to.clone(), by.clone());
         self.moves.insert(*job, Move { to: to.clone(), request, reply_to, by });
@@ -240,7 +238,7 @@ impl Catalogue {
         };
         self.moves.remove(&definition.id);
         if !unnamed {
-            self.names.remove(&(previous_group.clone(), definition.name.clone()));
+            self.names.remove(&(previous_group.clone(), definition.spec.name.clone()));
         }
         let (id, enabled, unnamed) = (definition.id, *enabled, *unnamed);
         let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
@@ -253,7 +251,7 @@ impl Catalogue {
     pub(super) fn job_move_rejected(&mut self, id: JobId) {
         let Some(of) = self.moves.remove(&id) else { return };
         if let Some(known) = self.jobs.get(&id).filter(|known| !known.unnamed) {
-            self.names.remove(&(of.to, known.definition.name.clone()));
+            self.names.remove(&(of.to, known.definition.spec.name.clone()));
         }
     }
 }
@@ -267,9 +265,9 @@ impl Checked<'_> {
             .map(|(definition, _)| definition)
             .filter(|definition| definition.version == 1);
         defined.filter_map(|new| {
-            let is_it = |old: &&JobDefinition| old.name == new.name && old.group != new.group;
+            let is_it = |old: &&JobDefinition| old.spec.name == new.spec.name && old.spec.group != new.spec.group;
             let old = self.pruned.iter().map(|(_, job)| job.definition.as_ref()).find(is_it)?.full_name();
-            let (name, group) = (new.full_name(), &new.group);
+            let (name, group) = (new.full_name(), &new.spec.group);
             Some(format!(
                 "job {old} is deleted, and job {name} is another one: with `tidemill job move {old} {group}` before this \
                  apply it is the same job, with its id and its run numbers"

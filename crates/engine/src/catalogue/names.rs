@@ -174,28 +174,33 @@ impl Catalogue {
             let rule = format!("job {job} is known by its id only, and has no name of its own to change");
             return Err(Rejection::field("name", name, rule));
         }
-        if old.name == *name {
+        if old.spec.name == *name {
             return Ok(Decision::answered(Vec::new(), Answer::Done));
         }
         self.check_account(old, by)?;
-        if self.names.contains_key(&(old.group.clone(), name.clone())) {
-            let rule =
-                format!("is the name of another job of group {}; names are unique in a group", old.group);
+        if self.names.contains_key(&(old.spec.group.clone(), name.clone())) {
+            let rule = format!(
+                "is the name of another job of group {}; names are unique in a group",
+                old.spec.group
+            );
             return Err(Rejection::field("name", name, rule));
         }
-        let full_name = (old.group.clone(), old.name.clone());
+        let full_name = (old.spec.group.clone(), old.spec.name.clone());
         if let Some(rule) = self.reader_of(job, &full_name, name, self.reach_of(Some(by)), &|_| true) {
             return Err(Rejection::field("name", name, rule));
         }
-        let definition =
-            JobDefinition { name: name.clone(), version: old.version + 1, ..JobDefinition::clone(old) };
+        let definition = JobDefinition {
+            version: old.version + 1,
+            spec: JobSpec { name: name.clone(), ..old.spec.clone() },
+            ..JobDefinition::clone(old)
+        };
         Ok(Decision::answered(vec![self.defined(definition.into(), known.enabled)], Answer::Done))
     }
 
     /// The event that adds or changes a job that has a name.
     pub(super) fn defined(&self, definition: std::sync::Arc<JobDefinition>, enabled: bool) -> Event {
-        let old = self.jobs.get(&definition.id).map(|job| &job.definition.name);
-        let previous_name = old.filter(|old| **old != definition.name).cloned();
+        let old = self.jobs.get(&definition.id).map(|job| &job.definition.spec.name);
+        let previous_name = old.filter(|old| **old != definition.spec.name).cloned();
         Event::Job(JobEvent::Defined { definition, enabled, unnamed: false, previous_name })
     }
 

@@ -58,7 +58,7 @@ impl Catalogue {
                 if let Some(shard) = self.shard_of(*child).filter(|shard| *shard != own) {
                     follows.entry(shard).or_default().insert(own);
                 }
-                if known.definition.schedule.is_none() && seen.insert(*child) {
+                if known.definition.spec.schedule.is_none() && seen.insert(*child) {
                     open.push(*child);
                 }
             }

@@ -82,7 +82,11 @@ fn shown(field: &str, definition: &JobDefinition, enabled: bool, name: &dyn Fn(J
             };
             definition.parents.iter().map(parent).collect::<Vec<_>>().join(", ")
         }
-        field => serde_json::to_value(definition)
+        "run_as" => {
+            let account = definition.spec.run_as.as_ref().map(ToString::to_string).unwrap_or_default();
+            definition.run_as_by.as_ref().map_or(account.clone(), |key| format!("{account} (key {key})"))
+        }
+        field => serde_json::to_value(&definition.spec)
             .ok()
             .and_then(|mut fields| fields.get_mut(field).map(serde_json::Value::take))
             .map(plain)
@@ -127,7 +131,7 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
                 .push(format!("jobs[{index}].type: whether any worker runs type {name} is not known here"));
         }
         for (at, pool) in job.pools.iter().enumerate() {
-            let name = pool.to_use().name;
+            let name = &pool.name;
             warnings
                 .push(format!("jobs[{index}].pools[{at}]: whether there is a pool {name} is not known here"));
             catalogue.suppose_pool(&name);

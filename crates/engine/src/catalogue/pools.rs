@@ -217,7 +217,7 @@ impl Catalogue {
 
     /// Some jobs that use a pool so.
     fn users_of(&self, name: &PoolName, so: impl Fn(&PoolUse) -> bool) -> Vec<String> {
-        let uses = |job: &&super::Job| job.definition.pools.iter().any(|of| of.name == *name && so(of));
+        let uses = |job: &&super::Job| job.definition.spec.pools.iter().any(|of| of.name == *name && so(of));
         let users = self.jobs.values().filter(uses).take(NAMED_JOBS);
         users.map(|job| job.definition.full_name()).collect()
     }
@@ -227,8 +227,8 @@ impl Catalogue {
         self.pools.known.get(name).map(|known| &known.pool.spec)
     }
 
-    /// What a job uses, from the field that says it, in order of name.
-    pub(super) fn pools_of(&self, spec: &JobSpec) -> Result<Vec<PoolUse>, FieldError> {
+    /// Whether a job may use the pools that it names.
+    pub(super) fn check_pools(&self, spec: &JobSpec) -> Result<(), FieldError> {
         if spec.pools.len() > bounds::POOL_USES {
             return Err(FieldError::new(
                 "pools",
@@ -236,10 +236,8 @@ impl Catalogue {
                 format!("at most {} pools", bounds::POOL_USES),
             ));
         }
-        let mut uses: Vec<PoolUse> = Vec::with_capacity(spec.pools.len());
-        for (index, written) in spec.pools.iter().enumerate() {
-            let (given, field) = (written.to_use(), format!("pools[{index}]"));
-            let name = &given.name;
+        for (index, PoolUse { name, weight }) in spec.pools.iter().enumerate() {
+            let field = format!("pools[{index}]");
             if spec.job_type.is_anchor() {
                 return Err(FieldError::new(field, name, "an anchor runs on no worker; leave it out"));
             }
@@ -249,17 +247,15 @@ impl Catalogue {
             if let Some(group) = pool.group.as_ref().filter(|group| **group != spec.group) {
                 return Err(FieldError::new(field, name, format!("is for jobs of group {group} only")));
             }
-            if !(1..=pool.slots).contains(&given.weight) {
+            if !(1..=pool.slots).contains(weight) {
                 let rule = format!("must be 1 to the slots of the pool, {}", pool.slots);
-                return Err(FieldError::new(format!("{field}.weight"), given.weight, rule));
+                return Err(FieldError::new(format!("{field}.weight"), weight, rule));
             }
-            if uses.iter().any(|other| other.name == *name) {
+            if spec.pools[..index].iter().any(|other| other.name == *name) {
                 return Err(FieldError::new(field, name, "stands twice among the pools"));
             }
-            uses.push(given);
         }
-        uses.sort();
-        Ok(uses)
+        Ok(())
     }
 
     /// Where no server is asked: every pool is there, and large enough.

@@ -38,7 +38,7 @@ impl Catalogue {
     }
 
     pub(super) fn is_reached(&self, job: JobId, reach: Reach<'_>) -> bool {
-        self.jobs.get(&job).is_some_and(|job| reach.covers(&job.definition.group))
+        self.jobs.get(&job).is_some_and(|job| reach.covers(&job.definition.spec.group))
     }
 
     /// Jobs by name, as far as a key may see them, and how many others there are.
@@ -56,7 +56,7 @@ impl Catalogue {
         }
         if !hidden.is_empty() {
             let groups: BTreeSet<&GroupName> =
-                definitions(&hidden).into_iter().map(|definition| &definition.group).collect();
+                definitions(&hidden).into_iter().map(|definition| &definition.spec.group).collect();
             parts.push(format!("{} of {}", count(hidden.len(), "job"), count(groups.len(), "other group")));
         }
         match parts.split_last() {

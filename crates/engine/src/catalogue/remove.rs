@@ -225,7 +225,7 @@ impl Catalogue {
 
     pub(super) fn shard_of(&self, job: JobId) -> Option<ShardId> {
         let job = self.jobs.get(&job)?;
-        self.groups.get(&job.definition.group).map(|group| group.shard)
+        self.groups.get(&job.definition.spec.group).map(|group| group.shard)
     }
 
     /// The next message of a shard, exactly; an earlier one changes nothing, a later one is refused.

@@ -153,12 +153,13 @@ impl Catalogue {
     }
 
     /// A job of the group names these codes: the group hears of them from now on, and all that is kept.
-    pub(super) fn listen(&mut self, shard: ShardId, codes: &[Arc<str>]) {
+    pub(super) fn listen(&mut self, shard: ShardId, codes: &[String]) {
         for code in codes {
-            if !self.reports.listeners.entry(Arc::clone(code)).or_default().insert(shard) {
+            let code: Arc<str> = code.as_str().into();
+            if !self.reports.listeners.entry(Arc::clone(&code)).or_default().insert(shard) {
                 continue;
             }
-            let reports = self.reports.of_code(code);
+            let reports = self.reports.of_code(&code);
             for reports in reports.chunks(REPORTS_TOLD_AT_ONCE) {
                 self.mailbox.send(shard, ShardMessage::ThirdParty { reports: reports.to_vec() });
             }

@@ -1,10 +1,7 @@
 //! BYD-20: which values of parents a job's templates may name.
 
 use tidemill_calendar::Template;
-use tidemill_model::{Execution, FieldError, JobDefinition};
-
-use super::data;
-use crate::schedule::templates;
+use tidemill_model::{FieldError, JobDefinition};
 
 /// Where a definition reads a value of the job of that full name: the field, and `values.PARENT.KEY`.
 pub(super) fn value_named(definition: &JobDefinition, parent: &str) -> Option<(String, String)> {
@@ -28,17 +25,15 @@ pub(super) fn value_by_short_name(definition: &JobDefinition) -> Option<(String,
 
 /// A parent as written, as `group/name`.
 fn full(definition: &JobDefinition, name: &str) -> String {
-    if name.contains('/') { name.to_owned() } else { format!("{}/{name}", definition.group) }
+    if name.contains('/') { name.to_owned() } else { format!("{}/{name}", definition.spec.group) }
 }
 
 /// Every template that is resolved when a batch starts, with its field.
 fn texts(definition: &JobDefinition) -> impl Iterator<Item = (String, &str)> {
-    let execution = definition.execution.iter().flat_map(Execution::templates);
-    let program = templates(&definition.program).into_iter().chain(execution);
-    let program = program.map(|(field, text)| (field.to_owned(), text));
-    let parameters = definition.parameters.iter();
+    let written = definition.spec.templates().map(|(field, text)| (field.to_owned(), text));
+    let parameters = definition.spec.parameters.iter();
     let parameters = parameters.map(|(name, text)| (format!("parameters.{name}"), text.as_str()));
-    program.chain(parameters)
+    written.chain(parameters)
 }
 
 /// Only parents pass values on, and a path is resolved before they do.
@@ -53,8 +48,7 @@ pub(crate) fn check_values(definition: &JobDefinition, parents: &[&str]) -> Resu
             return Err(FieldError::new(field, format!("values.{parent}.{key}"), rule));
         }
     }
-    let mut paths = definition.data.iter().flat_map(|data| data::templates(data));
-    match paths.find(|(_, text)| text.contains("${values.")) {
+    match definition.spec.paths().find(|(_, text)| text.contains("${values.")) {
         Some((field, text)) => {
             let rule = "cannot hold values of parents: paths are resolved when the batch is generated";
             Err(FieldError::new(field, text, rule))

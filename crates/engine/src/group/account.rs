@@ -16,7 +16,8 @@ impl GroupShard {
         }
         let allowed = self.group.as_ref().and_then(|group| group.settings.accounts.as_deref());
         let is_allowed = allowed.is_some_and(|allowed| allowed.allow(account)) || planted!(AccountNotAllowed);
-        (!is_allowed).then(|| format!("jobs of group {} may not run as account {account}", definition.group))
+        (!is_allowed)
+            .then(|| format!("jobs of group {} may not run as account {account}", definition.spec.group))
     }
 
     /// Instead of its assignment.
@@ -27,6 +28,5 @@ impl GroupShard {
 }
 
 fn account_of(definition: &JobDefinition) -> Option<(&Account, Option<&str>)> {
-    let execution = definition.execution.as_ref()?;
-    Some((execution.run_as.as_ref()?, execution.run_as_by.as_deref()))
+    Some((definition.spec.run_as.as_ref()?, definition.run_as_by.as_deref()))
 }

@@ -616,7 +616,7 @@ impl GroupShard {
             return;
         }
         let Some(batch) = self.batches.get_mut(&id) else { return };
-        let key = ReadyKey::new(now, batch.definition.priority, id);
+        let key = ReadyKey::new(now, batch.definition.spec.priority, id);
         batch.phase = Phase::Ready { key };
         batch.since = now;
         let waits_while_disabled = batch.origin.waits_while_disabled();
@@ -626,7 +626,7 @@ impl GroupShard {
             return;
         };
         let has_room = match planted!(LimitCheckedBeforeApply) {
-            true => job.limit.active < job.definition.max_concurrent,
+            true => job.limit.active < job.definition.spec.max_concurrent,
             false => job.has_room(),
         };
         let is_kept = job.is_off() && waits_while_disabled;
@@ -672,7 +672,7 @@ impl GroupShard {
     /// A lowered maximum takes the last of the queue out again, and a job switched off all that waits while it is.
     pub(super) fn demote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let is_above = job.limit.active + job.limit.queued > job.definition.max_concurrent;
+        let is_above = job.limit.active + job.limit.queued > job.definition.spec.max_concurrent;
         if job.limit.queued == 0 || !(is_above || job.is_off()) {
             return;
         }
@@ -682,7 +682,7 @@ impl GroupShard {
         for key in queued.into_iter().rev() {
             let Some(batch) = self.batches.get(&key.batch) else { continue };
             let waits_while_disabled = batch.origin.waits_while_disabled();
-            let is_above = job.limit.active + job.limit.queued > job.definition.max_concurrent;
+            let is_above = job.limit.active + job.limit.queued > job.definition.spec.max_concurrent;
             if is_above || (job.is_off() && waits_while_disabled) {
                 self.queue.remove(&batch.definition, key);
                 job.limit.queued -= 1;
@@ -725,7 +725,7 @@ impl GroupShard {
         }
         self.tokens.insert(token, id);
         self.workers.count(worker, &Demand::of(&definition), token, true);
-        self.pools.take(token, id, &definition.pools, now);
+        self.pools.take(token, id, &definition.spec.pools, now);
         self.timers.insert((start_by, Timer::StartBy(token)));
         self.watch_assigned(id);
     }

@@ -7,15 +7,14 @@ use super::batch::{Batch, Phase};
 use super::{GroupShard, Timer};
 
 /// How often the usual duration it may take.
-const FACTOR: u64 = 2;
-/// Nobody wants to hear of less, milliseconds.
-const AT_LEAST_MS: u64 = 600_000;
+const FACTOR: u32 = 2;
+/// Nobody wants to hear of less, seconds.
+const AT_LEAST_S: u32 = 600;
 
 /// When an attempt that was granted at `since` has run for too long.
 fn too_long_at(definition: &JobDefinition, since: Timestamp) -> Option<Timestamp> {
-    let expected_ms = definition.execution.as_ref()?.expected_ms?;
-    let ms = expected_ms.saturating_mul(FACTOR).max(AT_LEAST_MS);
-    let after = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
+    let expected_s = definition.spec.expected_duration_s?;
+    let after = SignedDuration::from_secs(expected_s.saturating_mul(FACTOR).max(AT_LEAST_S).into());
     Some(since.saturating_add(after).unwrap_or(Timestamp::MAX))
 }
 
@@ -45,14 +44,13 @@ impl GroupShard {
     pub(crate) fn runs_too_long(&self, id: BatchId) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return Vec::new() };
         let Some(grant) = batch.grant() else { return Vec::new() };
-        let expected_ms = batch.definition.execution.as_ref().and_then(|execution| execution.expected_ms);
         let message = format!(
             "batch {id} of {} for {} runs on {} since {}, and usually takes {} s",
             batch.definition.full_name(),
             batch.logical_time,
             grant.worker,
             batch.since,
-            expected_ms.unwrap_or(0) / 1_000,
+            batch.definition.spec.expected_duration_s.unwrap_or(0),
         );
         vec![Event::Alarm(AlarmEvent::Raised {
             kind: AlarmKind::BigTask,

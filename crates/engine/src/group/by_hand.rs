@@ -77,7 +77,7 @@ impl GroupShard {
             let rule = format!("all parameters together must be at most {MAX_PARAMETERS_BYTES} bytes");
             return Err(Rejection::field("parameters", format!("{size} bytes"), rule));
         }
-        let mut all = job.definition.parameters.clone();
+        let mut all = job.definition.spec.parameters.clone();
         all.extend(parameters.iter().map(|(name, value)| (name.clone(), value.clone())));
         check_parameters(&all).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
         let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);

@@ -64,7 +64,7 @@ impl GroupShard {
             Err(_) => self.calendars.known.remove(name),
         };
         for (id, job) in &mut self.jobs {
-            if job.definition.calendar().is_none_or(|used| used.name != *name) {
+            if job.definition.spec.calendar.as_ref().is_none_or(|used| used.name != *name) {
                 continue;
             }
             job.schedule = self.calendars.timetable(&job.definition);

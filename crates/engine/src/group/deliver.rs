@@ -191,8 +191,9 @@ impl GroupShard {
     fn next_fire(&self, definition: &JobDefinition, now: Timestamp) -> Option<Fire> {
         let known = self.jobs.get(&definition.id).filter(|known| known.enabled);
         let timetable = self.calendars.timetable(definition);
-        let same = known
-            .filter(|known| known.definition.schedule == definition.schedule && known.schedule == timetable);
+        let same = known.filter(|known| {
+            known.definition.spec.schedule == definition.spec.schedule && known.schedule == timetable
+        });
         if let Some(pending) = same.and_then(|known| known.next) {
             return Some(pending);
         }

@@ -255,17 +255,17 @@ impl GroupShard {
         facts: &Facts<'_>,
         own: &Parameters,
     ) -> (Vec<Event>, Vec<ExternalDependencyId>) {
-        let Some(data) = &definition.data else { return Default::default() };
-        if data.inputs.is_empty() && data.third_party.is_empty() {
+        let spec = &definition.spec;
+        if spec.inputs.is_empty() && spec.third_party.is_empty() {
             return Default::default();
         }
         let zone = self.zone_of(definition);
-        let paths = data.inputs.iter().map(|input| ExternalDependency::Path {
-            path: resolve_path(&input.path, definition, own, facts, &zone).into(),
-            mark: input.mark.as_deref().map(Arc::from),
+        let paths = spec.inputs.iter().map(|input| ExternalDependency::Path {
+            path: resolve_path(input.path(), definition, own, facts, &zone).into(),
+            mark: input.mark().map(Arc::from),
         });
-        let reports = data.third_party.iter().map(|code| ExternalDependency::ThirdParty {
-            code: Arc::clone(code),
+        let reports = spec.third_party.iter().map(|code| ExternalDependency::ThirdParty {
+            code: code.as_str().into(),
             logical_time: facts.logical_time,
         });
         self.external_dependencies.wanted_by(self.id, paths.chain(reports).collect())
@@ -278,15 +278,15 @@ impl GroupShard {
         facts: &Facts<'_>,
         own: &Parameters,
     ) -> Vec<DataPath> {
-        let written = definition.data.as_ref().map_or(&[][..], |data| &data.outputs);
+        let written = &definition.spec.outputs;
         if written.is_empty() {
             return Vec::new();
         }
         let zone = self.zone_of(definition);
         let mut outputs: Vec<DataPath> = Vec::with_capacity(written.len());
         for output in written {
-            let path = resolve_path(&output.path, definition, own, facts, &zone);
-            let output = DataPath { path, mark: output.mark.clone() };
+            let path = resolve_path(output.path(), definition, own, facts, &zone);
+            let output = DataPath { path, ..DataPath::from(output) };
             if !outputs.contains(&output) {
                 outputs.push(output);
             }

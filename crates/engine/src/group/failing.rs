@@ -103,7 +103,7 @@ impl GroupShard {
 
 /// ALM-3: the upper half of priorities by SMS and mail, the lower by mail.
 fn severity(definition: &JobDefinition) -> Severity {
-    if u8::from(definition.priority) < 5 { Severity::Important } else { Severity::Notice }
+    if u8::from(definition.spec.priority) < 5 { Severity::Important } else { Severity::Notice }
 }
 
 fn alarm(kind: AlarmKind, severity: Severity, job: Option<JobId>, message: String) -> Event {

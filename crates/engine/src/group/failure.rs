@@ -79,7 +79,7 @@ impl GroupShard {
     /// Whether a batch that runs on failure only has none to run for. Somebody who lets it run without a parent lets it
     /// run without a failure, too.
     pub(crate) fn lacks_a_failure(&self, batch: &Batch) -> bool {
-        batch.definition.run_if == RunIf::Failure
+        batch.definition.spec.run_if == RunIf::Failure
             && !batch.has_waivers()
             && !self.parents_of(batch).any(|(parent, time)| self.stand_of(parent, time) == Stand::Failed)
     }
@@ -98,14 +98,14 @@ impl GroupShard {
         if !matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }) {
             return None;
         }
-        if batch.definition.run_if == RunIf::Failure {
+        if batch.definition.spec.run_if == RunIf::Failure {
             let idle = [Stand::Satisfied, Stand::Skipped];
             let is_met = |(parent, time)| idle.contains(&self.stand_of(parent, time));
             let is_idle = !batch.has_waivers() && batch.unmet() == 0 && self.parents_of(batch).all(is_met);
             let message = "it runs only on failure, and none of its parents failed".to_owned();
             return is_idle.then_some((BatchResult::Skipped, message));
         }
-        let result = match batch.definition.on_parent_failure {
+        let result = match batch.definition.spec.on_parent_failure {
             OnParentFailure::Wait | OnParentFailure::Run => return None,
             OnParentFailure::Fail => BatchResult::Failed,
             OnParentFailure::Skip => BatchResult::Skipped,
@@ -218,15 +218,15 @@ pub(crate) fn counts(definition: &JobDefinition, parent: &Parent, stand: Stand) 
     match stand {
         Stand::Open => false,
         Stand::Satisfied => true,
-        Stand::Failed => definition.waits_for_ends() && parent.job != definition.id,
+        Stand::Failed => definition.spec.waits_for_ends() && parent.job != definition.id,
         // Of `any`, one has to succeed.
         Stand::Skipped => parent.mapping != Mapping::Any,
     }
 }
 
 fn has_rule(definition: &JobDefinition) -> bool {
-    definition.run_if == RunIf::Failure
-        || matches!(definition.on_parent_failure, OnParentFailure::Fail | OnParentFailure::Skip)
+    definition.spec.run_if == RunIf::Failure
+        || matches!(definition.spec.on_parent_failure, OnParentFailure::Fail | OnParentFailure::Skip)
 }
 
 fn of_others(batch: &Batch) -> impl Iterator<Item = &WaitsFor> {

@@ -154,7 +154,7 @@ pub(super) fn demand(definition: &JobDefinition) -> Demand<'_> {
 
 /// The text, where the job has one.
 fn final_command(definition: &JobDefinition) -> Option<&str> {
-    definition.execution.as_ref()?.final_command.as_deref()
+    definition.spec.final_command.as_deref()
 }
 
 impl GroupShard {
@@ -340,7 +340,7 @@ impl GroupShard {
             Phase::Assigned { .. } => Some(WorkMessage::Assigned {
                 worker: held.worker.clone(),
                 token,
-                job_type: held.of.definition.job_type.clone(),
+                job_type: held.of.definition.spec.job_type.clone(),
                 checks: Vec::new(),
             }),
             Phase::Granted { .. } => self.granted_final(token),

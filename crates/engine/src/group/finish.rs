@@ -51,7 +51,7 @@ impl GroupShard {
                 self.batch_end(id, BatchResult::Success, None, message)
             }
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut
-                if attempt <= batch.definition.retries + u32::from(planted!(RetryCountOff))
+                if attempt <= batch.definition.spec.retries + u32::from(planted!(RetryCountOff))
                     && meaning != Meaning::NoRetry =>
             {
                 let pause = pause(&batch.definition, id, attempt);

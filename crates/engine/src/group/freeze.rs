@@ -87,7 +87,7 @@ impl GroupShard {
         definition: &JobDefinition,
         logical_time: Timestamp,
     ) -> Option<Timestamp> {
-        let minutes = SignedDuration::from_millis(i64::try_from(definition.earliest_start_ms?).ok()?);
+        let minutes = SignedDuration::from_mins(definition.spec.earliest_start_minutes?.into());
         let fire =
             self.grid_of(definition).and_then(|grid| grid.schedule().next_after(logical_time.previous()));
         let base = fire.filter(|fire| fire.logical_time == logical_time).map_or(logical_time, |fire| fire.at);

@@ -56,7 +56,7 @@ impl GroupShard {
             Some(job) if job.definition.version == definition.version => job.schedule.clone(),
             // The calendar of an earlier one may be forgotten; then days say nothing.
             _ => self.calendars.timetable(definition).or_else(|| {
-                let schedule = crate::schedule::grid_from_spec(definition.schedule.as_ref()?).ok()?;
+                let schedule = crate::schedule::grid_from_spec(&definition.spec.schedule_spec()?).ok()?;
                 Some(Arc::new(schedule.into()))
             }),
         }
@@ -140,7 +140,7 @@ impl GroupShard {
             dependencies,
             counted_parents,
             external_dependencies,
-            quality_gate: job.definition.has_quality_gate(),
+            quality_gate: job.definition.spec.quality_gate,
             earliest_start: self.earliest_start(&job.definition, logical_time),
             parameters,
             next,
@@ -346,15 +346,15 @@ fn skip_missed(job: &Job, schedule: &Timetable, next: Fire, now: Timestamp) -> O
     if next.at < cutoff {
         return Some(skip(job, schedule, next, cutoff, SkipReason::TooOld));
     }
-    if let Some(most) = job.definition.firing.as_ref().and_then(|firing| firing.max_lateness_ms) {
-        let most = SignedDuration::from_millis(i64::try_from(most).unwrap_or(i64::MAX));
-        let latest = now.saturating_sub(most).unwrap_or(Timestamp::MIN);
+    let missed_runs = job.definition.spec.missed_runs;
+    if let Some(most) = missed_runs.max_lateness_s() {
+        let latest = now.saturating_sub(SignedDuration::from_secs(most.into())).unwrap_or(Timestamp::MIN);
         if next.at < latest {
             return Some(skip(job, schedule, next, latest, SkipReason::TooLate));
         }
     }
     let missed = now.saturating_sub(MISSED_AFTER).unwrap_or(Timestamp::MIN);
-    match job.definition.missed_runs {
+    match missed_runs.policy() {
         MissedRuns::All if job.catching_up => None,
         MissedRuns::All => {
             let due = schedule.following(next, now).take(MAX_SKIP).count() + 1;

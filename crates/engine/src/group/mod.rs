@@ -411,7 +411,7 @@ impl GroupShard {
             Phase::Assigned { token, worker, .. } => vec![WorkMessage::Assigned {
                 worker: worker.clone(),
                 token: *token,
-                job_type: batch.definition.job_type.clone(),
+                job_type: batch.definition.spec.job_type.clone(),
                 checks: self.checks_of(batch),
             }],
             Phase::Granted(grant) => {

@@ -120,7 +120,7 @@ impl GroupShard {
         now: Timestamp,
     ) -> Event {
         let next = moved.next.filter(|_| enabled);
-        let follows_days = enabled && definition.calendar().is_some();
+        let follows_days = enabled && definition.spec.calendar.is_some();
         let next = if follows_days { self.on_its_days(definition, next, now) } else { next };
         let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
         Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, moved })

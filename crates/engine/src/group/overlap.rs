@@ -21,7 +21,7 @@ pub(crate) enum Before {
 
 impl GroupShard {
     pub(crate) fn before_batch(&self, job: &Job, fire: Fire) -> Before {
-        match job.definition.overlap() {
+        match job.definition.spec.overlap {
             Overlap::Queue | Overlap::Allow => Before::Batch(Vec::new()),
             Overlap::Skip if scheduled(job).next().is_some() => Before::Nothing,
             Overlap::Skip => Before::Batch(Vec::new()),

@@ -183,8 +183,8 @@ impl GroupShard {
             batch: id,
             number: batch.gate()?.number,
             job: definition.id,
-            job_name: definition.name.clone(),
-            group: definition.group.clone(),
+            job_name: definition.spec.name.clone(),
+            group: definition.spec.group.clone(),
             logical_time: batch.logical_time,
             run: batch.run,
         })

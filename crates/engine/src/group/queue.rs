@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidemill_model::{BatchId, JobDefinition, JobType, PoolUse, Priority, Timestamp, WorkerLabel};
+use tidemill_model::{BatchId, JobDefinition, JobSpec, JobType, PoolUse, Priority, Timestamp, WorkerLabel};
 
 use super::turns::{Came, Turns};
 
@@ -49,16 +49,15 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub(crate) fn of(definition: &JobDefinition) -> Self {
-        let on_worker = !definition.job_type.is_anchor();
-        let host = definition.host.as_deref().filter(|_| on_worker);
-        let label = definition.execution.as_ref().and_then(|execution| execution.worker_label.clone());
-        let label = label.filter(|_| on_worker);
+        let on_worker = !definition.spec.job_type.is_anchor();
+        let host = definition.spec.host.as_deref().filter(|_| on_worker);
+        let label = definition.spec.worker_label.clone().filter(|_| on_worker);
         Self {
-            job_type: definition.job_type.clone(),
+            job_type: definition.spec.job_type.clone(),
             host: host.map(Arc::from),
-            memory_mb: definition.memory_mb.unwrap_or(0),
+            memory_mb: definition.spec.memory_mb.unwrap_or(0),
             label,
-            pools: (!definition.pools.is_empty()).then(|| definition.pools.as_slice().into()),
+            pools: (!definition.spec.pools.is_empty()).then(|| definition.spec.pools.as_slice().into()),
         }
     }
 
@@ -83,12 +82,12 @@ impl Queue {
             Some(of_type) => of_type,
             None => self.turns.entry(lane.job_type.clone()).or_default(),
         };
-        let turns = of_type.entry(definition.priority).or_default();
-        let Came { name, turn, is_moved } = turns.comes(&definition.owner);
+        let turns = of_type.entry(definition.spec.priority).or_default();
+        let Came { name, turn, is_moved } = turns.comes(&definition.spec.owner);
         if is_moved {
             self.move_on(definition, turn);
         }
-        let class = self.lanes.entry(lane).or_default().entry(definition.priority).or_default();
+        let class = self.lanes.entry(lane).or_default().entry(definition.spec.priority).or_default();
         if class.insert(name, turn, key) {
             self.len += 1;
         } else {
@@ -100,13 +99,13 @@ impl Queue {
     pub(crate) fn remove(&mut self, definition: &JobDefinition, key: ReadyKey) -> bool {
         let lane = Lane::of(definition);
         let Some(classes) = self.lanes.get_mut(&lane) else { return false };
-        let Some(class) = classes.get_mut(&definition.priority) else { return false };
-        if !class.remove(&definition.owner, key) {
+        let Some(class) = classes.get_mut(&definition.spec.priority) else { return false };
+        if !class.remove(&definition.spec.owner, key) {
             return false;
         }
         self.len -= 1;
         if class.is_empty() {
-            classes.remove(&definition.priority);
+            classes.remove(&definition.spec.priority);
         }
         if classes.is_empty() {
             self.lanes.remove(&lane);
@@ -117,7 +116,7 @@ impl Queue {
 
     /// One batch of its owner is not ready any more. Turns are kept while something is.
     fn goes(&mut self, definition: &JobDefinition) {
-        let JobDefinition { job_type, priority, owner, .. } = definition;
+        let JobSpec { job_type, priority, owner, .. } = &definition.spec;
         let Some(of_type) = self.turns.get_mut(job_type) else { return };
         if let Some(turns) = of_type.get_mut(priority) {
             turns.goes(owner);
@@ -140,7 +139,7 @@ impl Queue {
     }
 
     fn serve(&mut self, definition: &JobDefinition) {
-        let JobDefinition { job_type, priority, owner, .. } = definition;
+        let JobSpec { job_type, priority, owner, .. } = &definition.spec;
         let turns = self.turns.get_mut(job_type).and_then(|of_type| of_type.get_mut(priority));
         if let Some(turn) = turns.and_then(|turns| turns.served(owner)) {
             self.move_on(definition, turn);
@@ -149,7 +148,7 @@ impl Queue {
 
     /// The owner's turn moves on, in every class where something of it is ready.
     fn move_on(&mut self, definition: &JobDefinition, turn: u64) {
-        let JobDefinition { job_type, priority, owner, .. } = definition;
+        let JobSpec { job_type, priority, owner, .. } = &definition.spec;
         for (_, classes) in self
             .lanes
             .range_mut(Lane::first(job_type.clone())..)
@@ -301,11 +300,11 @@ mod tests {
 
     fn definition(owner: &str, more: &[(&str, serde_json::Value)]) -> JobDefinition {
         let mut value = serde_json::json!({
-            "id": 4096, "version": 1, "group": "g", "group_id": 1, "name": "a", "type": "noop", "program": "none",
-            "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 0, "owner": owner,
+            "id": 4096, "version": 1, "group_id": 1,
+            "spec": {"group": "g", "name": "a", "type": "noop", "owner": owner},
         });
         for (field, content) in more {
-            value[*field] = content.clone();
+            value["spec"][*field] = content.clone();
         }
         serde_json::from_value(value).unwrap()
     }
@@ -320,7 +319,7 @@ mod tests {
 
     /// The owner whose turn it is in all classes that share turns with the first, and its next batch: started.
     fn start_next(queue: &mut Queue, known: &[&JobDefinition]) -> Option<i64> {
-        let classes = queue.sharing(&known[0].job_type, known[0].priority);
+        let classes = queue.sharing(&known[0].spec.job_type, known[0].spec.priority);
         let (_, next) = classes.filter_map(|(_, class)| class.next_turn()).min()?;
         assert!(known.iter().any(|definition| queue.start(definition, next)));
         Some(next.batch.0)

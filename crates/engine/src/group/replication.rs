@@ -21,7 +21,7 @@ impl GroupShard {
                 let known = self.jobs.get(&definition.id).filter(|job| job.enabled == *enabled);
                 let same = known.is_some_and(|job| {
                     job.definition.parents == definition.parents
-                        && job.definition.schedule == definition.schedule
+                        && job.definition.spec.schedule == definition.spec.schedule
                 });
                 self.job_replicated(now, definition, *enabled, *next);
                 match before {

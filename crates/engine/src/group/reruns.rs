@@ -127,7 +127,7 @@ impl GroupShard {
             dependencies,
             counted_parents,
             external_dependencies,
-            quality_gate: definition.has_quality_gate(),
+            quality_gate: definition.spec.quality_gate,
             parameters,
             next: None,
             calendar: self.calendar_of(definition),
@@ -167,7 +167,7 @@ fn gives_parameters_to_another_account(
 }
 
 fn run_as(definition: &JobDefinition) -> Option<&Account> {
-    definition.execution.as_ref()?.run_as.as_ref()
+    definition.spec.run_as.as_ref()
 }
 
 fn reported_run(id: JobId, job: &Job, time: Timestamp) -> Option<ReportedRun> {

@@ -19,7 +19,7 @@ pub(crate) enum Meaning {
 }
 
 pub(crate) fn meaning(definition: &JobDefinition, outcome: &AttemptOutcome) -> Meaning {
-    let codes = definition.exit_codes.as_ref().filter(|_| outcome.result == AttemptResult::Failed);
+    let codes = definition.spec.exit_codes.as_ref().filter(|_| outcome.result == AttemptResult::Failed);
     match codes.zip(outcome.exit_code) {
         Some((codes, code)) if codes.means_skip(code) => Meaning::Skip,
         Some((codes, code)) if codes.forbids_retry(code) => Meaning::NoRetry,
@@ -29,9 +29,9 @@ pub(crate) fn meaning(definition: &JobDefinition, outcome: &AttemptOutcome) -> M
 
 /// The pause after attempt number `ended`.
 pub(crate) fn pause(definition: &JobDefinition, batch: BatchId, ended: u32) -> SignedDuration {
-    let interval = u128::from(definition.retry_interval_ms);
-    let Some(backoff) = &definition.retry_backoff else { return milliseconds(interval) };
-    let (factor, most) = (u128::from(backoff.factor_percent), u128::from(backoff.max_interval_ms));
+    let interval = u128::from(definition.spec.retry_interval_s) * 1_000;
+    let Some(backoff) = &definition.spec.retry_backoff else { return milliseconds(interval) };
+    let (factor, most) = (u128::from(backoff.factor.percent()), u128::from(backoff.max_interval_s) * 1_000);
     // In hundred-thousandths, so that rounding does not hold a small factor up; what is at the maximum stays.
     let fine = 1_000;
     let mut grown = interval * fine;

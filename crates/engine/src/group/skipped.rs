@@ -48,7 +48,7 @@ impl Job {
             return Some(Timestamp::MAX);
         }
         if !self.enabled {
-            let skipped = self.skipped_before_off.filter(|_| self.definition.schedule.is_some());
+            let skipped = self.skipped_before_off.filter(|_| self.definition.spec.schedule.is_some());
             return Some(skipped.unwrap_or(Timestamp::MIN));
         }
         self.schedule.as_ref()?;
@@ -57,7 +57,7 @@ impl Job {
 
     /// Whether batches of it are made without anybody's asking.
     fn is_generated(&self) -> bool {
-        !self.submitted && (self.definition.schedule.is_some() || self.is_dependency_triggered())
+        !self.submitted && (self.definition.spec.schedule.is_some() || self.is_dependency_triggered())
     }
 
     /// Whether a removed job makes no batch for the time, for a shard that asks.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Answer, BatchId, Event, JobDefinition, JobEvent, JobId, Mapping, MissedRuns, OnParentFailure, Origin,
-    Parent, Rejection, RunIf, Submission, Timestamp,
+    Answer, BatchId, Event, JobDefinition, JobEvent, JobId, JobSpec, Mapping, Origin, Parent, Rejection,
+    Submission, Timestamp, bounds,
 };
 
 use super::GroupShard;
@@ -14,8 +14,6 @@ use crate::catalogue::{check_program, check_values};
 use crate::decision::Decision;
 
 const MAX_PARENTS: usize = 1_000;
-const MAX_RETRIES: u64 = 100;
-const MAX_RETRY_INTERVAL_MS: u64 = 7 * 86_400_000;
 
 impl GroupShard {
     /// API-1 without cron: runs at once, or as soon as the newest batches of its parents have succeeded. A parent
@@ -31,8 +29,8 @@ impl GroupShard {
             return Err(Rejection::unknown("job", unknown));
         }
         let bounds = [
-            ("retries", u64::from(submission.retries), MAX_RETRIES),
-            ("retry_interval_ms", submission.retry_interval_ms, MAX_RETRY_INTERVAL_MS),
+            ("retries", submission.retries, bounds::RETRIES),
+            ("retry_interval_s", submission.retry_interval_s, bounds::RETRY_INTERVAL_S),
         ];
         for (field, value, most) in bounds {
             if value > most {
@@ -40,38 +38,22 @@ impl GroupShard {
             }
         }
         let parents = submission.parents.iter().map(|job| Parent { job: *job, mapping: Mapping::Latest });
+        let spec = JobSpec {
+            owner: submission.owner.clone(),
+            app_name: submission.app_name.clone(),
+            parameters: submission.parameters.clone(),
+            priority: submission.priority,
+            retries: submission.retries,
+            retry_interval_s: submission.retry_interval_s,
+            ..JobSpec::new(&submission.group, &submission.name, &submission.job_type)
+        };
         let definition = JobDefinition {
             id: JobId::mint(self.jobs_minted + 1, self.id),
             version: 1,
-            group: submission.group.clone(),
             group_id: group.id,
-            name: submission.name.clone(),
-            owner: submission.owner.clone(),
-            app_name: submission.app_name.clone(),
-            job_type: submission.job_type.clone(),
-            program: submission.program.clone(),
-            parameters: submission.parameters.clone(),
-            business_type: String::new(),
-            comment: String::new(),
-            priority: submission.priority,
-            schedule: None,
             parents: parents.collect(),
-            on_parent_failure: OnParentFailure::Wait,
-            run_if: RunIf::Success,
-            max_concurrent: 1,
-            retries: submission.retries,
-            retry_interval_ms: submission.retry_interval_ms,
-            retry_backoff: None,
-            exit_codes: None,
-            earliest_start_ms: None,
-            host: None,
-            missed_runs: MissedRuns::All,
-            firing: None,
-            timeouts: None,
-            data: None,
-            memory_mb: None,
-            execution: None,
-            pools: Vec::new(),
+            run_as_by: None,
+            spec: spec.running(submission.program.clone()),
         };
         check_program(&definition)
             .and_then(|()| check_values(&definition, &[]))

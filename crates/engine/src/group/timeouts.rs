@@ -17,8 +17,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use tidemill_model::{
-    Actor, AlarmEvent, BatchEvent, BatchId, BatchResult, Event, JobDefinition, JobId, Severity, TimeOfDay,
-    TimeoutKind, Timeouts, Timestamp,
+    Actor, AlarmEvent, BatchEvent, BatchId, BatchResult, Event, JobDefinition, JobId, JobSpec, Severity,
+    TimeOfDay, TimeoutKind, Timestamp,
 };
 
 use super::batch::{Batch, Phase};
@@ -51,15 +51,14 @@ pub(crate) struct Deadlines {
 
 impl Deadlines {
     /// Those of a batch with this base time.
-    fn of(timeouts: &Timeouts, base: Timestamp, zone: &TimeZone) -> Self {
-        let after = |ms: u64| {
-            let timeout = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
-            base.saturating_add(timeout).unwrap_or(Timestamp::MAX)
+    fn of(spec: &JobSpec, base: Timestamp, zone: &TimeZone) -> Self {
+        let after = |seconds: u32| {
+            base.saturating_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
         };
         Self {
-            dependency: timeouts.dependency_ms.map(after),
-            output: timeouts.output_ms.map(after),
-            by_time: timeouts.successful_by.and_then(|time| next_local(zone, base, time)),
+            dependency: spec.dependency_timeout_s.map(after),
+            output: spec.output_timeout_s.map(after),
+            by_time: spec.not_successful_by.and_then(|time| next_local(zone, base, time)),
         }
     }
 
@@ -107,8 +106,7 @@ impl GroupShard {
     /// From its generation on.
     pub(crate) fn watch(&mut self, id: BatchId, base: Timestamp) {
         let Some(definition) = self.batches.get(&id).map(|batch| &batch.definition) else { return };
-        let Some(timeouts) = &definition.timeouts else { return };
-        let deadlines = Deadlines::of(timeouts, base, self.zone_of(definition).time_zone());
+        let deadlines = Deadlines::of(&definition.spec, base, self.zone_of(definition).time_zone());
         if deadlines == Deadlines::default() {
             return;
         }
@@ -197,7 +195,7 @@ impl GroupShard {
         };
         let message = told(id, (&batch.definition, batch.logical_time), &stands(batch), (kind, deadline));
         let mut events = marked(id, batch.definition.id, (kind, deadline), message.clone());
-        if batch.definition.timeouts.as_ref().is_some_and(|timeouts| timeouts.cancel) {
+        if batch.definition.spec.cancel_on_timeout {
             let owner = Actor { app: "owner".into(), user: None };
             let killed = self.kill_batch(id, &owner, &message).map(|decision| decision.ruling);
             if let Ok(Ruling::Accepted { events: killed, .. }) = killed {

@@ -62,7 +62,7 @@ impl Unplaced {
 
 /// What decides which workers may have it: it takes a slot, and neither memory nor pools.
 fn lane(definition: &JobDefinition) -> (Lane, Priority) {
-    (Lane { memory_mb: 0, pools: None, ..Lane::of(definition) }, definition.priority)
+    (Lane { memory_mb: 0, pools: None, ..Lane::of(definition) }, definition.spec.priority)
 }
 
 impl GroupShard {

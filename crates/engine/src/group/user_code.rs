@@ -13,8 +13,8 @@ use crate::decision::Decision;
 /// Codes that one attempt can report.
 const MAX_CODES: u8 = 100;
 
-fn check_of(batch: &Batch) -> Option<&SuccessCheck> {
-    batch.definition.execution.as_ref().map(|execution| &execution.success_check)
+fn ends_by_code(batch: &Batch) -> bool {
+    batch.definition.spec.success_check == SuccessCheck::UserCode
 }
 
 impl GroupShard {
@@ -24,7 +24,7 @@ impl GroupShard {
         let id = *self.tokens.get(&token).ok_or_else(|| stale("it has ended, or was never issued"))?;
         let batch = self.batches.get(&id).ok_or_else(|| stale("its batch has ended"))?;
         let grant = batch.grant().ok_or_else(|| stale("its start was never granted"))?;
-        if check_of(batch) != Some(&SuccessCheck::UserCode) {
+        if !ends_by_code(batch) {
             let rule = "has no effect: the job's success_check is not user_code";
             return Err(Rejection::field("code", code, rule));
         }
@@ -53,7 +53,7 @@ impl GroupShard {
 
     /// How an attempt that ended by itself did, where its job goes by the code.
     pub(crate) fn judge_by_code(&self, batch: &Batch, outcome: &mut AttemptOutcome) {
-        let by_code = check_of(batch) == Some(&SuccessCheck::UserCode);
+        let by_code = ends_by_code(batch);
         let Some(grant) = batch.grant().filter(|_| by_code) else { return };
         match outcome.result {
             AttemptResult::Success | AttemptResult::Failed if grant.zero => {

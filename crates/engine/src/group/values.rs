@@ -11,7 +11,6 @@ use super::GroupShard;
 use super::batch::Batch;
 use super::failure::Stand;
 use super::kept_texts::Kept;
-use crate::schedule::templates;
 
 type Values = BTreeMap<String, String>;
 
@@ -30,15 +29,13 @@ impl GroupShard {
     pub(crate) fn values_for(&self, batch: &Batch) -> Result<BTreeMap<String, String>, String> {
         let mut values = BTreeMap::new();
         let definition = &batch.definition;
-        let program = templates(&definition.program).into_iter();
-        let execution = definition.execution.iter().flat_map(|execution| execution.templates());
-        let program = program.chain(execution).map(|(_, text)| text);
+        let written = definition.spec.templates().map(|(_, text)| text);
         // A parameter of the batch's own stands in the place of the job's.
         let own = batch.parameters.as_deref();
-        let declared = definition.parameters.iter();
+        let declared = definition.spec.parameters.iter();
         let declared = declared.filter(|(name, _)| own.is_none_or(|own| !own.contains_key(*name)));
         let parameters = declared.chain(own.into_iter().flatten()).map(|(_, text)| text.as_str());
-        let texts = program.chain(parameters);
+        let texts = written.chain(parameters);
         for text in texts.filter(|text| text.contains("${values.")) {
             let template = Template::parse(text).map_err(|error| error.to_string())?;
             for (parent, key) in template.value_names() {
@@ -54,7 +51,7 @@ impl GroupShard {
         let fault = |what: String| format!("${{values.{parent}.{key}}}: {what}");
         let full = match parent.contains('/') {
             true => parent.to_owned(),
-            false => format!("{}/{parent}", batch.definition.group),
+            false => format!("{}/{parent}", batch.definition.spec.group),
         };
         let is_named = |parent: &JobId| self.name_of(*parent) == full;
         // A batch keeps its definition, which may be older than its parent's name.

@@ -237,11 +237,11 @@ impl GroupShard {
                 // Said already; which of the others holds is seen when it is enabled.
                 return None;
             }
-            let message = format!("concurrency limit {} reached", job.definition.max_concurrent);
+            let message = format!("concurrency limit {} reached", job.definition.spec.max_concurrent);
             return Some(self.condition("concurrency", message, batch));
         }
         let lane = Lane::of(definition);
-        let offers = |worker: &Worker| worker.slots.contains_key(&definition.job_type);
+        let offers = |worker: &Worker| worker.slots.contains_key(&definition.spec.job_type);
         let mut of_type: Vec<_> = self.workers.iter().filter(|(_, worker)| offers(worker)).collect();
         // Since the last one went, if the batch was ready before.
         let since = |workers: &[(&WorkerId, &Worker)], when: fn(Turned) -> Option<Timestamp>| {
@@ -254,7 +254,7 @@ impl GroupShard {
                 of_type.iter().copied().filter(|(_, worker)| worker.labels.contains(label)).collect();
             of_type.retain(|(_, worker)| worker.labels.contains(label) && !worker.lost && !worker.expired);
             if of_type.is_empty() {
-                let kind = &definition.job_type;
+                let kind = &definition.spec.job_type;
                 let message = format!("no worker of the group that takes {kind} has label {label}");
                 let since = since(&labelled, gone);
                 return Some(Condition { since, ..self.condition("worker_label", message, batch) });
@@ -264,7 +264,7 @@ impl GroupShard {
             && !of_type.iter().any(|(_, worker)| worker.host == host.as_ref() && worker.takes_work())
         {
             let message =
-                format!("it is pinned to host {host}, where no worker takes {}", definition.job_type);
+                format!("it is pinned to host {host}, where no worker takes {}", definition.spec.job_type);
             let here = of_type.iter().filter(|(_, worker)| worker.host == host.as_ref());
             if let Some(why) = self.why_overloaded(batch, here.map(|(_, worker)| *worker)) {
                 return Some(why);
@@ -275,7 +275,7 @@ impl GroupShard {
             return Some(Condition { since, ..self.condition("pinned_host", message, batch) });
         }
         if of_type.is_empty() || of_type.iter().all(|(_, worker)| worker.lost || worker.expired) {
-            let message = format!("no worker of the group takes jobs of type {}", definition.job_type);
+            let message = format!("no worker of the group takes jobs of type {}", definition.spec.job_type);
             let since = since(&of_type, gone);
             return Some(Condition { since, ..self.condition("no_worker", message, batch) });
         }
@@ -294,7 +294,7 @@ impl GroupShard {
             return Some(Condition { since, ..self.condition(kind, message, batch) });
         }
         let has_room = self.workers.fitting(Demand::of(definition)).next().is_some();
-        let is_kept_by_pools = has_room && !definition.pools.is_empty();
+        let is_kept_by_pools = has_room && !definition.spec.pools.is_empty();
         (!is_kept_by_pools).then(|| self.why_no_worker_fits(batch, &of_type))
     }
 
@@ -323,7 +323,7 @@ impl GroupShard {
     /// BYD-4: a ready batch that its pools keep, and who has what it waits for.
     fn why_pools(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
         let Phase::Ready { key } = batch.phase else { return None };
-        let uses = &batch.definition.pools;
+        let uses = &batch.definition.spec.pools;
         let parked = self.jobs.get(&batch.definition.id).is_some_and(|job| job.limit.is_parked(key));
         if uses.is_empty() || parked {
             return None;
@@ -440,7 +440,7 @@ impl GroupShard {
     }
 
     pub(crate) fn name_of(&self, job: JobId) -> String {
-        let name = |definition: &JobDefinition| format!("{}/{}", definition.group, definition.name);
+        let name = |definition: &JobDefinition| format!("{}/{}", definition.spec.group, definition.spec.name);
         let here = self.jobs.get(&job).map(|job| name(&job.definition));
         let name = here.or_else(|| self.foreign.get(job).map(|job| job.name.clone()));
         let name = name.or_else(|| self.deleted_parents.get(&job).map(|deleted| deleted.name.clone()));

@@ -124,11 +124,11 @@ pub(crate) struct Demand<'a> {
 impl<'a> Demand<'a> {
     pub(crate) fn of(definition: &'a JobDefinition) -> Self {
         Self {
-            job_type: &definition.job_type,
-            host: definition.host.as_deref(),
-            memory_mb: definition.memory_mb.unwrap_or(0),
-            priority: definition.priority,
-            label: definition.execution.as_ref().and_then(|execution| execution.worker_label.as_ref()),
+            job_type: &definition.spec.job_type,
+            host: definition.spec.host.as_deref(),
+            memory_mb: definition.spec.memory_mb.unwrap_or(0),
+            priority: definition.spec.priority,
+            label: definition.spec.worker_label.as_ref(),
         }
     }
 

@@ -577,7 +577,7 @@ fn deletions_that_wait_for_answers_are_bounded() {
 fn a_deletion_that_grew_too_large_while_it_waited_is_refused() {
     let mut world = World::new();
     let ids = world.define(vec![job("gone", json!({})), job("stays", json!({}))]);
-    let jobs = |more: serde_json::Value| (0..330).map(|n| job(&format!("j{n}"), more.clone())).collect();
+    let jobs = |more: serde_json::Value| (0..390).map(|n| job(&format!("j{n}"), more.clone())).collect();
     world.define(jobs(json!({"schedule": {"cron": "0 5 * * * *", "zone": "UTC"}})));
     let every_field = json!({
         "schedule": {"cron": "0 0 * * * *", "zone": "Europe/Berlin"}, "parameters": {"a": "${yyyyMMddHH}"},

@@ -416,7 +416,7 @@ fn fires_of(world: &World, name: &str) -> Vec<Fire> {
         for recorded in serde_json::from_slice::<tidemill_model::Envelope>(body).unwrap().events {
             let next = match recorded.event {
                 Event::Replication(ReplicationEvent::JobReplicated { definition, next, .. })
-                    if definition.name.as_str() == name =>
+                    if definition.spec.name.as_str() == name =>
                 {
                     next
                 }

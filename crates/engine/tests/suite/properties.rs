@@ -91,7 +91,7 @@ impl Model {
         match event {
             Event::Replication(ReplicationEvent::JobReplicated { definition, .. })
             | Event::Job(JobEvent::Submitted { definition }) => {
-                self.limits.insert(definition.id, definition.max_concurrent);
+                self.limits.insert(definition.id, definition.spec.max_concurrent);
                 self.definitions.insert((definition.id, definition.version), definition.clone());
             }
             Event::Replication(ReplicationEvent::JobDropped { job, .. }) => {
@@ -108,10 +108,10 @@ impl Model {
                 assert!(!other, "two runs of {job} {logical_time} live at once");
                 let live = Live {
                     job: *job,
-                    kind: definition.job_type.clone(),
+                    kind: definition.spec.job_type.clone(),
                     time: *logical_time,
                     attempts: 0,
-                    retries: definition.retries,
+                    retries: definition.spec.retries,
                     stage: Stage::Waiting,
                 };
                 assert!(self.live.insert(*batch, live).is_none());

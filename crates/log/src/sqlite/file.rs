@@ -13,7 +13,7 @@ use super::{SqliteConfig, is_durable};
 use crate::{Error, Genesis, Head, LogId, Topic, clock};
 
 /// Of the file; a later one brings its own migration.
-pub(crate) const FORMAT_VERSION: i64 = 2;
+pub(crate) const FORMAT_VERSION: i64 = 3;
 const PAGE_BYTES: u64 = 4096;
 
 /// Name of the table of a partition.

@@ -203,15 +203,15 @@ fn other_partition_count_is_refused() {
     drop(open(directory.path()).unwrap());
     let config = SqliteConfig { partitions: 2, ..SqliteConfig::new(directory.path()) };
     let error = SqliteLog::open(&config, Box::new(|_| {})).err();
-    assert!(matches!(error, Some(Error::PartitionCount { found: 1, wanted: 2, .. })), "{error:?}");
+    assert!(matches!(error, Some(Error::PartitionCount { found: 2, wanted: 3, .. })), "{error:?}");
 }
 
 #[test]
 fn older_format_is_refused_by_name_and_left_untouched() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()).unwrap());
-    // That of before names and events had their present ones.
-    by_hand(directory.path(), "PRAGMA user_version = 1");
+    // That of before events belonged to aggregates, and definitions held what was written.
+    by_hand(directory.path(), "PRAGMA user_version = 2");
     let files = || {
         let files = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().path());
         let contents = files.filter(|file| file.is_file() && !file.ends_with("lock"));

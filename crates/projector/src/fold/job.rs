@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidemill_model::{
-    Fire, JobDefinition, JobEvent, Mapping, MissedRuns, Period, ScheduleEvent, ScheduleRule, SkipReason,
-};
+use tidemill_model::{Fire, JobDefinition, JobEvent, Mapping, ScheduleEvent, SkipReason};
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, SkippedRunsRow};
 
 use super::sources::is_copy;
@@ -203,42 +201,18 @@ fn skip_word(reason: SkipReason) -> &'static str {
 }
 
 fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
-    let rule = definition.schedule.as_ref().map(|schedule| &schedule.rule);
-    let (period, cron) = match rule {
-        None => (None, None),
-        Some(ScheduleRule::Period(period)) => (Some(period_word(*period).into()), None),
-        Some(ScheduleRule::Cron(cron)) => (None, Some(cron.as_str().into())),
-    };
+    let spec = &definition.spec;
     JobRow {
         id: definition.id.0,
         version: i64::from(definition.version),
-        group_name: definition.group.as_str().into(),
+        group_name: spec.group.as_str().into(),
         group_id: i64::from(definition.group_id.0),
-        name: definition.name.as_str().into(),
+        name: spec.name.as_str().into(),
         unnamed: false,
         submitted: false,
-        owner: definition.owner.as_str().into(),
-        app_name: definition.app_name.as_str().into(),
-        job_type: definition.job_type.as_str().into(),
-        program: json(&definition.program),
-        parameters: json(&definition.parameters),
-        priority: i64::from(u8::from(definition.priority)),
-        period,
-        cron,
-        time_zone: definition.schedule.as_ref().map(|schedule| schedule.zone.as_str().into()),
+        owner: spec.owner.as_str().into(),
+        job_type: spec.job_type.as_str().into(),
         parent_count: parent_count(definition),
-        max_concurrent: i64::from(definition.max_concurrent),
-        retries: i64::from(definition.retries),
-        retry_interval_ms: number(definition.retry_interval_ms),
-        pinned_host: definition.host.as_deref().map(Into::into),
-        missed_runs: match definition.missed_runs {
-            MissedRuns::All => "all",
-            MissedRuns::Latest => "latest",
-            MissedRuns::None => "none",
-        }
-        .into(),
-        business_type: definition.business_type.as_str().into(),
-        comment: definition.comment.as_str().into(),
         definition: json(definition),
         enabled,
         defined_at: at.now,
@@ -247,14 +221,5 @@ fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
         disabled_at: None,
         disabled_by: None,
         deleted_at: None,
-    }
-}
-
-fn period_word(period: Period) -> &'static str {
-    match period {
-        Period::Hour => "hour",
-        Period::Day => "day",
-        Period::Week => "week",
-        Period::Month => "month",
     }
 }

@@ -47,16 +47,18 @@ fn settings() -> Value {
 
 fn definition(id: i64, version: u32) -> Value {
     json!({
-        "id": id, "version": version, "group": "demo", "group_id": 1, "name": "load", "owner": "ann",
-        "app_name": "etl", "type": "shell",
-        "program": {"path": {"path": "/opt/load", "class": "Main", "arguments": ["-v"]}},
-        "parameters": {"day": "${yyyyMMdd-1d}"}, "business_type": "finance", "comment": "loads the day",
-        "priority": 3, "schedule": {"period": "hour", "zone": "Europe/Berlin"},
+        "id": id, "version": version, "group_id": 1,
         "parents": [
             {"job": 8192, "mapping": "same"}, {"job": 12288, "mapping": {"offset": 2}},
             {"job": 16384, "mapping": "all"},
         ],
-        "max_concurrent": 2, "retries": 3, "retry_interval_ms": 60_000, "host": "node-7", "missed_runs": "latest",
+        "spec": {
+            "group": "demo", "name": "load", "owner": "ann", "app_name": "etl", "type": "shell",
+            "program": "/opt/load", "class": "Main", "arguments": ["-v"],
+            "parameters": {"day": "${yyyyMMdd-1d}"}, "comment": "loads the day",
+            "priority": 3, "schedule": {"period": "hour", "zone": "Europe/Berlin"},
+            "max_concurrent": 2, "retries": 3, "host": "node-7", "missed_runs": "latest",
+        },
     })
 }
 

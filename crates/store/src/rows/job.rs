@@ -25,39 +25,11 @@ row! {
         submitted: bool = Bool,
         /// Who answers for it.
         owner: Arc<str> = Text,
-        /// Application that submitted it.
-        app_name: Arc<str> = Text,
         /// What kind of program it is: `shell`, `python`, `noop`, …
         job_type: Arc<str> = Name(32),
-        /// What to run, as JSON.
-        program: Arc<str> = Json,
-        /// Parameters of every batch, as JSON.
-        parameters: Arc<str> = Json,
-        /// 0 (highest) to 9.
-        priority: i64 = Int,
-        /// `hour`, `day`, `week` or `month`.
-        period: Option<Arc<str>> = Name(16),
-        /// Quartz cron expression.
-        cron: Option<Arc<str>> = Text,
-        /// IANA zone in which the schedule is read.
-        time_zone: Option<Arc<str>> = Text,
         /// How many parents it names.
         parent_count: i64 = Int,
-        /// Batches assigned or running at once.
-        max_concurrent: i64 = Int,
-        /// Further attempts after a failed one.
-        retries: i64 = Int,
-        /// From the end of one attempt to the next, milliseconds.
-        retry_interval_ms: i64 = Int,
-        /// Runs only on the worker of this host.
-        pinned_host: Option<Arc<str>> = Text,
-        /// What happens to missed base times: `all` (at most 7 days back and 1,000 batches), `latest` (only the newest), or `none` (one that passed more than 60 seconds ago is skipped).
-        missed_runs: Arc<str> = Name(16),
-        /// Free classification.
-        business_type: Arc<str> = Text,
-        /// Free text.
-        comment: Arc<str> = Text,
-        /// The whole definition, as JSON.
+        /// The whole definition, as JSON. The view has a column for each field that the job was written with.
         definition: Arc<str> = Json,
         /// 1: it generates batches.
         enabled: bool = Bool,
@@ -84,7 +56,7 @@ row! {
         job_id: i64 = Int,
         /// Counts the accepted changes, from 1.
         version: i64 = Int,
-        /// The whole definition, as JSON.
+        /// The whole definition, as JSON. The view has a column for each field that the job was written with.
         definition: Arc<str> = Json,
         /// When it was accepted.
         defined_at: i64 = Time,

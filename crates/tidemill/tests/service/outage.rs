@@ -131,7 +131,8 @@ fn journal(data: &Path) -> [Times; 3] {
 fn follow(times: &mut [Times; 3], event: &Event, epoch: u64) {
     match event {
         Event::Job(JobEvent::Defined { definition, .. }) => {
-            let index = ["all", "latest", "none"].iter().position(|name| *name == definition.name.as_str());
+            let index =
+                ["all", "latest", "none"].iter().position(|name| *name == definition.spec.name.as_str());
             times[index.unwrap()].id = Some(definition.id);
         }
         Event::Batch(BatchEvent::Generated { job, logical_time, .. }) => {

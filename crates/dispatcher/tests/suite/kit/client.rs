@@ -112,6 +112,6 @@ pub fn submission(name: &str) -> Command {
         priority: Priority::DEFAULT,
         parents: Vec::new(),
         retries: 0,
-        retry_interval_ms: 0,
+        retry_interval_s: 0,
     })))
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use tidemill_calendar::{Template, Timetable};
 use tidemill_model::{
-    BatchId, Cascade, DataPath, JobDefinition, JobId, PlannedJob, Rejection, RerunScope, RerunSpec, Timestamp,
+    BatchId, Cascade, JobDefinition, JobId, PathSpec, PlannedJob, Rejection, RerunScope, RerunSpec, Timestamp,
 };
 
 use super::super::graph::Overlay;
@@ -140,17 +140,17 @@ enum Side {
     Outputs,
 }
 
-fn paths_of(definition: &JobDefinition, side: Side) -> &[DataPath] {
-    definition.data.as_ref().map_or(&[], |data| match side {
-        Side::Inputs => &data.inputs,
-        Side::Outputs => &data.outputs,
-    })
+fn paths_of(definition: &JobDefinition, side: Side) -> &[PathSpec] {
+    match side {
+        Side::Inputs => &definition.spec.inputs,
+        Side::Outputs => &definition.spec.outputs,
+    }
 }
 
 /// The paths of a job for a logical time, as far as they are known without a batch.
 fn resolved(
     definition: &JobDefinition,
-    paths: &[DataPath],
+    paths: &[PathSpec],
     grid: Option<&Timetable>,
     logical_time: Timestamp,
 ) -> Vec<String> {
@@ -161,7 +161,7 @@ fn resolved(
     let format = time_format(definition).unwrap_or_default();
     let own = BTreeMap::new();
     let facts = Facts::of_batch(BatchId(0), 0, logical_time, format.as_ref());
-    paths.iter().map(|path| resolve_path(&path.path, definition, &own, &facts, &zone)).collect()
+    paths.iter().map(|path| resolve_path(path.path(), definition, &own, &facts, &zone)).collect()
 }
 
 /// A path with its numbers left out: what a template becomes at two logical times differs in these alone.
@@ -180,10 +180,11 @@ fn shape(path: &str) -> String {
 /// How far from its logical time the times in its paths can lie.
 fn span(definition: &JobDefinition, side: Side) -> SignedDuration {
     let parse = |text: &str| Template::parse(text).ok();
-    let parameters: Vec<Template> = definition.parameters.values().filter_map(|value| parse(value)).collect();
+    let parameters: Vec<Template> =
+        definition.spec.parameters.values().filter_map(|value| parse(value)).collect();
     let of_path =
-        |path: &DataPath| {
-            let path = parse(&path.path);
+        |path: &PathSpec| {
+            let path = parse(path.path());
             Template::span(path.iter().chain(
                 path.iter().filter(|path| path.param_names().next().is_some()).flat_map(|_| &parameters),
             ))

@@ -118,7 +118,7 @@ impl Rerun {
         let parent = self.jobs[failed.job].definition.id;
         self.spec.definition == RerunDefinition::Today
             && next.job != failed.job
-            && definition.has_failure_rule()
+            && definition.spec.has_failure_rule()
             && definition.parents.iter().any(|known| known.job == parent)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tidemill_calendar::Timetable;
 use tidemill_model::{
     Actor, Answer, Cascade, ColdStartOf, Event, GroupName, JobId, Mapping, Period, PlannedJob, Rejection,
-    RerunDefinition, RerunEvent, RerunId, RerunScope, RerunSpec, ScheduleRule, ShardId, Timestamp, bounds,
+    RerunDefinition, RerunEvent, RerunId, RerunScope, RerunSpec, ShardId, Timestamp, bounds,
 };
 
 use super::super::graph::Overlay;
@@ -49,7 +49,7 @@ impl Catalogue {
         jobs.iter().try_for_each(|id| self.check_stays(*id))?;
         let rerun = RerunId::mint(self.reruns.minted + 1, ShardId::CATALOGUE);
         let groups: BTreeSet<GroupName> =
-            jobs.iter().filter_map(|id| Some(self.jobs.get(id)?.definition.group.clone())).collect();
+            jobs.iter().filter_map(|id| Some(self.jobs.get(id)?.definition.spec.group.clone())).collect();
         let event = Event::Rerun(RerunEvent::Requested {
             rerun,
             spec: Arc::new(spec.clone()),
@@ -125,7 +125,7 @@ impl Catalogue {
                 if !self.groups.contains_key(group) {
                     return Err(Rejection::unknown("group", group));
                 }
-                Ok(self.of_period(*period, |job| job.definition.group == *group))
+                Ok(self.of_period(*period, |job| job.definition.spec.group == *group))
             }
             RerunScope::ColdStart { of: ColdStartOf::All, period } => Ok(self.of_period(*period, |_| true)),
         }
@@ -214,7 +214,7 @@ impl Catalogue {
                 parents.filter_map(|parent| Some((*places.get(&parent.job)?, parent.mapping))).collect();
             Some(PlanJob {
                 definition: Arc::clone(&known.definition),
-                shard: self.groups.get(&known.definition.group).map(|group| group.shard),
+                shard: self.groups.get(&known.definition.spec.group).map(|group| group.shard),
                 grid: overlay.grid(planned.job),
                 is_named: named.contains(&planned.job),
                 enabled: known.enabled,
@@ -314,8 +314,7 @@ pub(super) fn too_many_batches() -> Rejection {
 }
 
 fn has_period(job: &Job, period: Period) -> bool {
-    let schedule = job.definition.schedule.as_ref();
-    schedule.is_some_and(|schedule| schedule.rule == ScheduleRule::Period(period))
+    job.definition.spec.schedule.as_ref().is_some_and(|schedule| schedule.period == Some(period))
 }
 
 fn check_named(field: &str, count: usize) -> Result<(), Rejection> {

@@ -403,7 +403,7 @@ impl World {
             priority: tidemill_model::Priority::DEFAULT,
             parents: parents.to_vec(),
             retries: 0,
-            retry_interval_ms: 60_000,
+            retry_interval_s: 60,
         }
     }
 
@@ -505,7 +505,7 @@ impl World {
                 if let Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Submitted { definition }) =
                     recorded.event
                 {
-                    names.insert(definition.id, definition.name.to_string());
+                    names.insert(definition.id, definition.spec.name.to_string());
                 }
             }
         }

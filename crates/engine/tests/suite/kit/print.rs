@@ -30,7 +30,7 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Catalogue(CatalogueEvent::KeyRevoked { app }) => format!("key revoked {app}"),
         Event::Job(JobEvent::Defined { definition, enabled, .. }) => {
             let off = if *enabled { "" } else { ", disabled" };
-            format!("job defined {} v{}{off}", definition.name, definition.version)
+            format!("job defined {} v{}{off}", definition.spec.name, definition.version)
         }
         Event::Job(JobEvent::Enabled { job }) => format!("job enabled {}", name(job)),
         Event::Job(JobEvent::Disabled { job }) => format!("job disabled {}", name(job)),
@@ -45,7 +45,7 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         }
         Event::Replication(ReplicationEvent::JobReplicated { definition, next, .. }) => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
-            format!("job received {} v{}, next {next}", definition.name, definition.version)
+            format!("job received {} v{}, next {next}", definition.spec.name, definition.version)
         }
         Event::Replication(ReplicationEvent::JobSwitchReplicated { job, enabled, next }) => {
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
@@ -186,7 +186,7 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Replication(ReplicationEvent::ParentTimesReceived { parent, times }) => {
             format!("heard {} has {} times", name(parent), times.len())
         }
-        Event::Job(JobEvent::Submitted { definition }) => format!("job submitted {}", definition.name),
+        Event::Job(JobEvent::Submitted { definition }) => format!("job submitted {}", definition.spec.name),
         Event::Batch(BatchEvent::Generated {
             batch,
             job,

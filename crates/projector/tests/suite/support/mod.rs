@@ -103,9 +103,8 @@ pub(crate) fn time(ms: i64) -> String {
 
 pub(crate) fn definition(id: i64, name: &str, parents: Value) -> Value {
     json!({
-        "id": id, "version": 1, "group": "demo", "group_id": 1, "name": name, "owner": "ann", "type": "noop",
-        "program": "none", "priority": 5, "parents": parents, "max_concurrent": 1, "retries": 1,
-        "retry_interval_ms": 60_000,
+        "id": id, "version": 1, "group_id": 1, "parents": parents,
+        "spec": {"group": "demo", "name": name, "owner": "ann", "type": "noop", "retries": 1},
     })
 }
 

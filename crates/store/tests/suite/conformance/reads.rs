@@ -128,8 +128,8 @@ pub(crate) fn waiting_batches_say_for_what(bench: &impl Bench) {
     let jobs = [
         JobRow { enabled: false, ..job(100) },
         job(101),
-        JobRow { pinned_host: Some("there".into()), ..job(102) },
-        JobRow { definition: r#"{"pools":[{"name":"licences"}]}"#.into(), ..job(103) },
+        JobRow { definition: r#"{"spec":{"host":"there"}}"#.into(), ..job(102) },
+        JobRow { definition: r#"{"spec":{"pools":[{"name":"licences"}]}}"#.into(), ..job(103) },
         job(104),
     ];
     let of =
@@ -209,7 +209,7 @@ pub(crate) fn views_show_readable_times<B: Bench>(bench: &B) {
     ];
     write(bench, generation, vec![upserts(&rows), upserts(&[job_row(7, "load")])]);
     let types = |id, owner: &str, enabled, deleted_at| JobRow {
-        business_type: "DAP".into(),
+        definition: r#"{"spec":{"business_type":"DAP"}}"#.into(),
         owner: owner.into(),
         enabled,
         deleted_at,

@@ -64,7 +64,7 @@ impl History {
         match event {
             Event::Job(JobEvent::Defined { definition, .. }) => {
                 self.jobs.insert(definition.full_name(), definition.id);
-                if definition.job_type.as_str() == "anchor" {
+                if definition.spec.job_type.as_str() == "anchor" {
                     self.anchors.insert(definition.id);
                 }
             }
