@@ -177,6 +177,7 @@ schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill -- schemas write
 	$(CARGO) run --locked -p tidemill-projector --example schemas
 	$(CARGO) run --locked -p tidemill-store --example tables_reference
+	$(CARGO) run --locked -p tidemill-model --example job_fields_reference
 	$(CARGO) run --locked -p tidemill-checker --example checker_reference
 	UPDATE_EXPECT=1 $(CARGO) test --locked -p tidemill-api --test suite every_call
 	UPDATE_REQUIREMENTS=1 $(CARGO) test --locked -p tidemill --test repository requirements

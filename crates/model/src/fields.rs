@@ -1,5 +1,7 @@
 //! The fields of a job, as its schema has them: what is derived of every field is derived from here.
 
+mod reference;
+
 use std::sync::LazyLock;
 
 use schemars::generate::SchemaSettings;
@@ -29,6 +31,11 @@ impl SpecField {
         }
     }
 
+    /// What can be written there; each is valid in a job that has what it says something about.
+    pub fn examples(&self) -> &[Value] {
+        self.schema["examples"].as_array().map_or(&[], Vec::as_slice)
+    }
+
     /// Whether its value is a text.
     pub fn is_text(&self) -> bool {
         self.has_type("string")
@@ -40,7 +47,7 @@ impl SpecField {
     }
 
     /// Whether its value is true or false.
-    pub fn is_truth(&self) -> bool {
+    pub fn is_boolean(&self) -> bool {
         self.has_type("boolean")
     }
 }
@@ -67,12 +74,18 @@ impl JobSpec {
         &FIELDS
     }
 
-    /// A field as text, if it is a text, a number or a truth value and is set.
+    /// The page of all fields, as Markdown.
+    #[must_use]
+    pub fn reference() -> String {
+        reference::reference()
+    }
+
+    /// A field as text, if it is a text, a number or a boolean and is set.
     pub fn text_of(&self, field: &str) -> Option<String> {
         match serde_json::to_value(self).ok()?.get(field)? {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
-            Value::Bool(truth) => Some(truth.to_string()),
+            Value::Bool(value) => Some(value.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => None,
         }
     }
@@ -82,13 +95,22 @@ impl JobSpec {
 mod tests {
     use super::*;
 
-    /// JOB-1: every field of a job says what it is for.
+    /// JOB-1: every field of a job says what it is for, and has an example.
     #[test]
     fn every_field_is_described() {
-        let silent = JobSpec::fields().iter().filter(|field| field.description.is_empty());
+        let is_silent = |field: &&SpecField| field.description.is_empty() || field.examples().is_empty();
+        let silent = JobSpec::fields().iter().filter(is_silent);
         assert_eq!(silent.map(|field| field.name.as_str()).collect::<Vec<_>>(), [""; 0]);
         let of = |name: &str| JobSpec::fields().iter().find(|field| field.name == name).unwrap();
-        assert!(of("owner").is_text() && of("retries").is_whole_number() && of("enabled").is_truth());
+        assert!(of("owner").is_text() && of("retries").is_whole_number() && of("enabled").is_boolean());
         assert!(of("name").is_required && of("priority").is_whole_number() && !of("priority").is_required);
+    }
+
+    #[test]
+    fn page_on_the_fields_is_current() {
+        let page =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/job-fields.md");
+        let committed = std::fs::read_to_string(&page).unwrap_or_default();
+        assert!(committed == JobSpec::reference(), "{} is stale: run `make schemas`", page.display());
     }
 }

@@ -93,182 +93,231 @@ fn default_priority() -> Priority {
 #[serde(deny_unknown_fields)]
 pub struct JobSpec {
     /// Its name, unique in its group.
+    #[schemars(extend("examples" = ["daily-report"]))]
     pub name: JobName,
     /// The group it belongs to, whose workers run it.
+    #[schemars(extend("examples" = ["default"]))]
     pub group: GroupName,
     /// The name of the job of the same group that this one has been until now: it is renamed, and keeps its id, its
     /// history and its run numbers. Has no effect once that is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["report"]))]
     pub previous_name: Option<JobName>,
     /// Who answers for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = bounds::TEXT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
+    #[schemars(extend("default" = "", "examples" = ["ann"]))]
     pub owner: String,
     /// Application that defines it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = bounds::TEXT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
+    #[schemars(extend("default" = "", "examples" = ["billing"]))]
     pub app_name: String,
     /// What kind of program it is.
     #[serde(rename = "type")]
+    #[schemars(extend("examples" = ["shell"]))]
     pub job_type: JobType,
     /// Script text; either this or `program`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
+    #[schemars(extend("examples" = ["report --day ${yyyy-MM-dd} --city \"$TIDEMILL_PARAM_CITY\""]))]
     pub command: Option<String>,
     /// Path of a program on the worker; either this or `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
+    #[schemars(extend("examples" = ["/opt/report/run.py"]))]
     pub program: Option<String>,
     /// Main class of the program; only beside `program`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
+    #[schemars(extend("examples" = ["org.example.Report"]))]
     pub class: Option<String>,
     /// Arguments of the program or of the command, whose first is `$1` in a shell script.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(inner(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN)))]
+    #[schemars(extend("default" = [], "examples" = [["--day", "${yyyy-MM-dd}"]]))]
     pub arguments: Vec<String>,
     /// Parameters of every batch.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = bounds::PARAMETERS, "propertyNames" = bounds::parameter_name()))]
+    #[schemars(extend("default" = {}, "examples" = [{"city": "Trier"}]))]
     pub parameters: BTreeMap<String, String>,
     /// Free classification.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = bounds::TEXT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
+    #[schemars(extend("default" = "", "examples" = ["finance"]))]
     pub business_type: String,
     /// Free text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = bounds::TEXT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
+    #[schemars(extend("default" = "", "examples" = ["read by the controllers at 07:00"]))]
     pub comment: String,
     /// 0 (highest) to 9; default 5.
     #[serde(default = "default_priority")]
+    #[schemars(extend("examples" = [2]))]
     pub priority: Priority,
     /// When; absent: after its parents, or only by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"period": "day", "zone": "Europe/Berlin"}]))]
     pub schedule: Option<ScheduleInput>,
     /// After what.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::parent_list::names")]
     #[schemars(with = "Vec<crate::parent_list::ParentSpecsElement>")]
+    #[schemars(extend("default" = [], "examples" = [["hourly-load", {"job": "other/rates", "mapping": "latest"}]]))]
     pub parents: Vec<ParentSpec>,
     /// Also after the own previous batch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false, "examples" = [true]))]
     pub depends_on_past: bool,
     /// What becomes of a batch when a parent failed for good: wait (default), fail, skip or run.
     #[serde(default, skip_serializing_if = "OnParentFailure::is_default")]
+    #[schemars(extend("default" = "wait", "examples" = ["skip"]))]
     pub on_parent_failure: OnParentFailure,
     /// When a batch runs, once its parents have ended: on success (default) or on failure.
     #[serde(default, skip_serializing_if = "RunIf::is_default")]
+    #[schemars(extend("default" = "success", "examples" = ["failure"]))]
     pub run_if: RunIf,
     /// Batches assigned or running at once; default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = bounds::CONCURRENT))]
+    #[schemars(extend("examples" = [3]))]
     pub max_concurrent: u32,
     /// Further attempts after a failed one; default 0.
     #[serde(default)]
     #[schemars(range(max = bounds::RETRIES))]
+    #[schemars(extend("examples" = [2]))]
     pub retries: u32,
     /// Seconds from the end of an attempt to the next; default 60.
     #[serde(default = "minute")]
     #[schemars(range(max = bounds::RETRY_INTERVAL_S))]
+    #[schemars(extend("examples" = [120]))]
     pub retry_interval_s: u32,
     /// How the pause between attempts grows; absent: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"factor": 2, "max_interval_s": 1800, "jitter": true}]))]
     pub retry_backoff: Option<Backoff>,
     /// Exit codes that mean more than *failed*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"no_retry": [64], "skip": [75]}]))]
     pub exit_codes: Option<ExitCodes>,
     /// Runs only on the worker of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = bounds::SHORT_BYTES), regex(pattern = bounds::HOST_PATTERN))]
+    #[schemars(extend("examples" = ["gpu-1"]))]
     pub host: Option<String>,
     /// Minutes from the base time of a batch's period before which it is not assigned; default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = bounds::EARLIEST_START_MINUTES))]
+    #[schemars(extend("examples" = [90]))]
     pub earliest_start_minutes: Option<u32>,
     /// Memory of a worker that each batch has for itself while it is assigned or runs, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::MEMORY_MB))]
+    #[schemars(extend("examples" = [2048]))]
     pub memory_mb: Option<u32>,
     /// Runs only on workers of its group that have this label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["gpu"]))]
     pub worker_label: Option<WorkerLabel>,
     /// The account that attempts run as, which the group has to allow the owner; absent: the worker's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["etl"]))]
     pub run_as: Option<Account>,
     /// How `TIDEMILL_LOGICAL_TIME` and `${logical_time}` are written, such as `yyyyMMddHH`; default RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = bounds::TIME_FORMAT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
+    #[schemars(extend("examples" = ["yyyyMMddHH"]))]
     pub logical_time_format: Option<String>,
     /// When an attempt has succeeded: `exit_code` (default), `{output_path: path}`, or `user_code`.
     #[serde(default, skip_serializing_if = "SuccessCheck::is_exit_code")]
+    #[schemars(extend("default" = "exit_code", "examples" = [{"output_path": "/data/report/${yyyyMMdd}"}]))]
     pub success_check: SuccessCheck,
     /// Script text that runs once a batch has ended for good, with its result in the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
+    #[schemars(extend("examples" = ["rm -rf /scratch/report-$TIDEMILL_BATCH"]))]
     pub final_command: Option<String>,
     /// Seconds that an attempt usually runs; people are told of one that runs more than twice that long, and
     /// longer than ten minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
+    #[schemars(extend("examples" = [600]))]
     pub expected_duration_s: Option<u32>,
     /// Pools, at most 8, of which each batch takes slots while it is assigned or runs: names, or `{name, weight}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = bounds::POOL_USES))]
+    #[schemars(extend("default" = [], "examples" = [["licences", {"name": "warehouse", "weight": 2}]]))]
     pub pools: Vec<PoolUse>,
     /// What to do about base times missed in an outage; default all. With a bound: `{policy: all,
     /// max_lateness_s: 3600}`.
     #[serde(default)]
+    #[schemars(extend("examples" = [{"policy": "all", "max_lateness_s": 3600}]))]
     pub missed_runs: MissedRunsInput,
     // ---- how its schedule is followed
     /// What happens to a fire while an earlier scheduled batch is unfinished; default queue.
     #[serde(default, skip_serializing_if = "Overlap::is_default")]
+    #[schemars(extend("default" = "queue", "examples" = ["skip"]))]
     pub overlap: Overlap,
     /// Nothing is due before this instant, RFC 3339 with its offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["2026-01-01T00:00:00Z"]))]
     pub valid_from: Option<Timestamp>,
     /// Nothing is due at this instant or after it, RFC 3339 with its offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["2027-01-01T00:00:00Z"]))]
     pub valid_until: Option<Timestamp>,
     /// The days of a calendar on which it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"name": "de", "on": "holidays", "shift": "next"}]))]
     pub calendar: Option<CalendarUse>,
     /// Seconds from a batch's base time after which, if it still waits, it is marked and people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
+    #[schemars(extend("examples" = [3600]))]
     pub dependency_timeout_s: Option<u32>,
     /// Seconds from a batch's base time after which, unless it has succeeded, it is marked and people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
+    #[schemars(extend("examples" = [7200]))]
     pub output_timeout_s: Option<u32>,
     /// Time of day, `HH:MM:SS` in the job's zone: at the first one after a batch's base time, unless the batch
     /// has succeeded, it is marked and people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["07:00:00"]))]
     pub not_successful_by: Option<TimeOfDay>,
     /// Seconds that an attempt may run; one that runs longer is ended, TERM first, and counts as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
+    #[schemars(extend("examples" = [1800]))]
     pub execution_timeout_s: Option<u32>,
     /// End a batch that still waits or is not successful at one of its times; else it may still succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false, "examples" = [true]))]
     pub cancel_on_timeout: bool,
     // ---- external dependencies waited for
     /// Paths that must exist before a batch runs, at most 64: texts, or `{path, mark}` with the name of a file
     /// in it, as `_SUCCESS`. Templates are resolved for the batch when it is generated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_NEEDS))]
+    #[schemars(extend("default" = [], "examples" = [["/data/load/${yyyyMMdd}", {"path": "hdfs://lake/rates/${yyyyMMdd}", "mark": "_SUCCESS"}]]))]
     pub inputs: Vec<PathSpec>,
     /// Paths that it makes, at most 64, written alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_NEEDS))]
+    #[schemars(extend("default" = [], "examples" = [["/data/report/${yyyyMMdd}"]]))]
     pub outputs: Vec<PathSpec>,
     /// Codes, at most 64, each of which a third party must have reported ready for the batch's logical time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_NEEDS), inner(length(min = 1, max = MAX_CODE_BYTES), regex(pattern = bounds::VISIBLE_PATTERN)))]
+    #[schemars(extend("default" = [], "examples" = [["rates-ready"]]))]
     pub third_party: Vec<String>,
     /// Ask the quality service once all else is met, and run only if it allows it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false, "examples" = [true]))]
     pub quality_gate: bool,
     /// Whether it generates batches; default true.
     #[serde(default = "yes")]
+    #[schemars(extend("examples" = [false]))]
     pub enabled: bool,
 }
 

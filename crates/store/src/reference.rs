@@ -54,5 +54,15 @@ fn describe(page: &mut String, table: &Table) {
         let empty = if column.nullable { ", or empty" } else { "" };
         let _ = writeln!(page, "| `{}` | {kind}{empty} | {} |", column.name, column.doc.trim());
     }
+    for field in views::written(table) {
+        let kind = match () {
+            () if field.is_boolean() => "0 or 1",
+            () if field.is_whole_number() => "integer",
+            () if field.is_text() => "text",
+            () => "JSON text",
+        };
+        let meaning = field.description.replace('\n', " ");
+        let _ = writeln!(page, "| `{}` | {kind}, from the definition | {meaning} |", field.name);
+    }
     page.push('\n');
 }

@@ -134,7 +134,7 @@ fn of_definition(dialect: Dialect, field: &SpecField) -> String {
         Dialect::Mysql => {
             let text = format!("JSON_UNQUOTE(JSON_EXTRACT(definition, {path}))");
             match () {
-                () if field.is_truth() => format!("CAST({text} = 'true' AS SIGNED)"),
+                () if field.is_boolean() => format!("CAST({text} = 'true' AS SIGNED)"),
                 () if field.is_whole_number() => format!("CAST({text} AS SIGNED)"),
                 () => text,
             }
@@ -142,9 +142,10 @@ fn of_definition(dialect: Dialect, field: &SpecField) -> String {
     };
     match &field.schema["default"] {
         Value::String(text) => format!("COALESCE({found}, '{text}')"),
-        Value::Bool(truth) => format!("COALESCE({found}, {})", u8::from(*truth)),
+        Value::Bool(value) => format!("COALESCE({found}, {})", u8::from(*value)),
         Value::Number(number) => format!("COALESCE({found}, {number})"),
-        _ => found,
+        Value::Null => found,
+        value @ (Value::Array(_) | Value::Object(_)) => format!("COALESCE({found}, '{value}')"),
     }
 }
 

@@ -2,7 +2,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tidemill_model::{DataPath, JobDefinition, JobSpec, Mapping, Program, Timestamp};
 use tidemill_store::rows::JobRow;
@@ -41,10 +42,23 @@ pub(crate) struct JobView {
     pub(crate) deleted_at: Option<Timestamp>,
 }
 
-/// The fields of a job file, but the parents, which are told by their ids.
-#[derive(Debug, Serialize)]
-#[serde(transparent)]
+/// The fields of a job file, but the parents, which are shown by their ids. What was not written has its default, or is
+/// null.
+#[derive(Debug)]
 pub(crate) struct WrittenJob(JobSpec);
+
+const SHOWN_ELSEWHERE: [&str; 2] = ["parents", "previous_name"];
+
+impl Serialize for WrittenJob {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut written = serde_json::to_value(&self.0).map_err(S::Error::custom)?;
+        let shown = JobSpec::fields().iter().filter(|field| !SHOWN_ELSEWHERE.contains(&field.name.as_str()));
+        to.collect_map(shown.map(|field| {
+            let value = written[&field.name].take();
+            (&field.name, if value.is_null() { field.schema["default"].clone() } else { value })
+        }))
+    }
+}
 
 impl JsonSchema for WrittenJob {
     fn schema_name() -> Cow<'static, str> {
@@ -55,7 +69,7 @@ impl JsonSchema for WrittenJob {
         let mut schema = JobSpec::json_schema(generator);
         let object = schema.ensure_object();
         object.remove("additionalProperties");
-        for beside in ["parents", "previous_name"] {
+        for beside in SHOWN_ELSEWHERE {
             object.get_mut("properties").and_then(Value::as_object_mut).and_then(|all| all.remove(beside));
         }
         schema

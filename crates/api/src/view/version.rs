@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tidemill_model::{Mapping, Timestamp};
 use tidemill_store::rows::{JobRow, JobVersionRow};
 
@@ -41,8 +41,16 @@ pub(crate) struct JobVersionDetail {
 
 impl JobVersionDetail {
     pub(crate) fn of(row: &JobVersionRow) -> Self {
-        Self { version: JobVersionView::from(row), definition: json(&row.definition) }
+        Self { version: JobVersionView::from(row), definition: Value::Object(fields_of(row)) }
     }
+}
+
+/// What the job was written with, and beside it what the definition came to: parents by their ids, and numbers.
+fn fields_of(row: &JobVersionRow) -> Map<String, Value> {
+    let Value::Object(mut definition) = json(&row.definition) else { return Map::new() };
+    let Some(Value::Object(mut fields)) = definition.remove("spec") else { return definition };
+    fields.append(&mut definition);
+    fields
 }
 
 /// The only version of a job that was submitted to run once.
@@ -82,15 +90,11 @@ pub(crate) struct FieldChange {
 
 impl VersionDiff {
     pub(crate) fn of(from: &JobVersionRow, to: &JobVersionRow) -> Self {
-        let [old, new] = [from, to].map(|row| match json(&row.definition) {
-            Value::Object(fields) => fields,
-            _ => serde_json::Map::new(),
-        });
+        let [old, new] = [from, to].map(fields_of);
         let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         let differ = |name: &&String| name.as_str() != "version" && old.get(*name) != new.get(*name);
-        let value = |fields: &serde_json::Map<String, Value>, name: &String| {
-            fields.get(name).cloned().unwrap_or_default()
-        };
+        let value =
+            |fields: &Map<String, Value>, name: &String| fields.get(name).cloned().unwrap_or_default();
         let change = |name: &String| FieldChange {
             field: name.clone(),
             old: value(&old, name),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use tidemill_calendar::{Template, TimeFormat};
 use tidemill_model::{
-    FieldError, JobDefinition, JobSpec, MissedRuns, Overlap, Shift, SuccessCheck, bounds, parameter_variable,
+    FieldError, JobDefinition, JobSpec, MissedRuns, Overlap, Shift, SpecField, SuccessCheck, bounds,
+    parameter_variable,
 };
 
 use super::data::{check_external_dependencies, check_path_of_attempt};
@@ -84,17 +86,6 @@ fn check_schedule(spec: &JobSpec) -> Result<(), FieldError> {
 
 /// TMO-1, TMO-2: by when its batches should have got somewhere.
 fn check_timeouts(spec: &JobSpec) -> Result<(), FieldError> {
-    let given = [
-        ("dependency_timeout_s", spec.dependency_timeout_s),
-        ("output_timeout_s", spec.output_timeout_s),
-        ("execution_timeout_s", spec.execution_timeout_s),
-    ];
-    for (field, value) in given {
-        if let Some(value) = value.filter(|value| !(1..=bounds::TIMEOUT_S).contains(value)) {
-            let rule = format!("must be 1 to {}; leave it out for none", bounds::TIMEOUT_S);
-            return Err(FieldError::new(field, value, rule));
-        }
-    }
     let has_time = spec.dependency_timeout_s.is_some()
         || spec.output_timeout_s.is_some()
         || spec.not_successful_by.is_some();
@@ -201,23 +192,16 @@ fn check_overlap(spec: &JobSpec) -> Result<(), FieldError> {
 
 /// DSP-4: the memory that each batch has for itself.
 fn check_memory(spec: &JobSpec) -> Result<(), FieldError> {
-    let Some(memory_mb) = spec.memory_mb else { return Ok(()) };
-    if !(1..=bounds::MEMORY_MB).contains(&memory_mb) {
-        let rule = format!("must be 1 to {}; leave it out for none", bounds::MEMORY_MB);
-        return Err(FieldError::new("memory_mb", memory_mb, rule));
+    match spec.memory_mb.filter(|_| spec.job_type.is_anchor()) {
+        Some(memory_mb) => {
+            Err(FieldError::new("memory_mb", memory_mb, "an anchor runs on no worker; leave it out"))
+        }
+        None => Ok(()),
     }
-    if spec.job_type.is_anchor() {
-        return Err(FieldError::new("memory_mb", memory_mb, "an anchor runs on no worker; leave it out"));
-    }
-    Ok(())
 }
 
 /// JOB-1, JOB-8, DSP-2, EXE-4: how attempts are executed.
 fn check_execution(spec: &JobSpec) -> Result<(), FieldError> {
-    if let Some(value) = spec.expected_duration_s.filter(|value| !(1..=bounds::TIMEOUT_S).contains(value)) {
-        let rule = format!("must be 1 to {}; leave it out where it is not known", bounds::TIMEOUT_S);
-        return Err(FieldError::new("expected_duration_s", value, rule));
-    }
     if let Some(format) = &spec.logical_time_format {
         if format.len() > bounds::TIME_FORMAT_BYTES {
             let rule = format!("must be at most {} bytes", bounds::TIME_FORMAT_BYTES);
@@ -290,38 +274,11 @@ pub(super) fn check_failure_rule(definition: &JobDefinition) -> Result<(), Field
     Ok(())
 }
 
-/// Numbers and texts in their bounds.
+/// Numbers and texts in the bounds that their fields say, and no zero byte in any of them.
 fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
-    let numbers = [
-        ("max_concurrent", spec.max_concurrent, 1, bounds::CONCURRENT),
-        (
-            "earliest_start_minutes",
-            spec.earliest_start_minutes.unwrap_or(0),
-            0,
-            bounds::EARLIEST_START_MINUTES,
-        ),
-        ("retries", spec.retries, 0, bounds::RETRIES),
-        ("retry_interval_s", spec.retry_interval_s, 0, bounds::RETRY_INTERVAL_S),
-    ];
-    for (field, value, low, high) in numbers {
-        if value < low || value > high {
-            return Err(FieldError::new(field, value, format!("must be {low} to {high}")));
-        }
-    }
-    let texts = [
-        ("owner", &spec.owner),
-        ("app_name", &spec.app_name),
-        ("business_type", &spec.business_type),
-        ("comment", &spec.comment),
-    ];
-    for (field, text) in texts {
-        if text.len() > bounds::TEXT_BYTES {
-            return Err(FieldError::new(
-                field,
-                text,
-                format!("must be at most {} bytes", bounds::TEXT_BYTES),
-            ));
-        }
+    let written = serde_json::to_value(spec).expect("a job is plain data with string keys");
+    for field in JobSpec::fields() {
+        check_bound(field, &written[&field.name])?;
     }
     let unready = |c: char| c.is_control() || c.is_whitespace();
     if let Some(host) = spec
@@ -342,31 +299,48 @@ fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
     if let Some(class) = spec.class.as_ref().filter(|class| class.trim().is_empty()) {
         return Err(FieldError::new("class", class, "must not be empty; leave it out for none"));
     }
-    check_zero_bytes(spec)
+    Ok(())
+}
+
+fn check_bound(field: &SpecField, value: &Value) -> Result<(), FieldError> {
+    let limit = |key: &str| field.schema[key].as_u64();
+    let is_above = |number: u64, most: Option<u64>| most.is_some_and(|most| number > most);
+    match value {
+        Value::Number(number) => {
+            let (number, least) = (number.as_u64().unwrap_or_default(), limit("minimum").unwrap_or(0));
+            let most = limit("maximum");
+            if number < least || is_above(number, most) {
+                let most = most.map_or_else(String::new, |most| format!(" to {most}"));
+                let is_optional = field.schema["type"].is_array();
+                let hint = if is_optional { "; leave it out for none" } else { "" };
+                return Err(FieldError::new(&field.name, number, format!("must be {least}{most}{hint}")));
+            }
+            Ok(())
+        }
+        Value::String(text) if is_above(text.len() as u64, limit("maxLength")) => {
+            let rule = format!("must be at most {} bytes", limit("maxLength").unwrap_or_default());
+            Err(FieldError::new(&field.name, text, rule))
+        }
+        // They are named by the jobs that have those names.
+        _ if field.name == "parents" => Ok(()),
+        value => check_zero_bytes(&field.name, value),
+    }
 }
 
 /// No program, argument or environment of a process can hold one, and every text may get there by a template.
-fn check_zero_bytes(spec: &JobSpec) -> Result<(), FieldError> {
-    let output_path = match &spec.success_check {
-        SuccessCheck::OutputPath(path) => Some(path),
-        SuccessCheck::ExitCode | SuccessCheck::UserCode => None,
-    };
-    let texts = [
-        ("command", spec.command.as_ref()),
-        ("program", spec.program.as_ref()),
-        ("class", spec.class.as_ref()),
-        ("final_command", spec.final_command.as_ref()),
-        ("logical_time_format", spec.logical_time_format.as_ref()),
-        ("success_check.output_path", output_path),
-        ("owner", Some(&spec.owner)),
-        ("app_name", Some(&spec.app_name)),
-        ("business_type", Some(&spec.business_type)),
-        ("comment", Some(&spec.comment)),
-    ];
-    let texts = texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?)));
-    let arguments =
-        spec.arguments.iter().enumerate().map(|(at, argument)| (format!("arguments[{at}]"), argument));
-    texts.chain(arguments).try_for_each(|(field, text)| without_zero_byte(&field, text))
+fn check_zero_bytes(field: &str, value: &Value) -> Result<(), FieldError> {
+    match value {
+        Value::String(text) => without_zero_byte(field, text),
+        Value::Array(values) => {
+            let mut values = values.iter().enumerate();
+            values.try_for_each(|(at, value)| check_zero_bytes(&format!("{field}[{at}]"), value))
+        }
+        Value::Object(values) => {
+            let mut values = values.iter();
+            values.try_for_each(|(name, value)| check_zero_bytes(&format!("{field}.{name}"), value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
 }
 
 fn without_zero_byte(field: &str, text: &str) -> Result<(), FieldError> {

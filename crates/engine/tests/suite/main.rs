@@ -13,6 +13,7 @@ mod depth;
 mod execution;
 mod external_dependencies;
 mod fairness;
+mod fields;
 mod firing;
 mod foreign;
 mod freeze;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const SENTINELS: &[(&str, &[&str], usize)] = &[
     ("an event", &["BatchEvent::StartDue", "\"start_due\"", "kind = \"start.due\""], 7),
     ("a command", &["BatchCommand::KillJob", "    KillJob {"], 4),
-    ("a job field", &["business_type"], 3),
+    ("a job field", &["business_type"], 2),
 ];
 
 fn sources() -> Vec<PathBuf> {

@@ -196,7 +196,10 @@ fn the_feed_opens_at_a_time() {
         said.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     };
     let names = |events: &[Value]| -> Vec<String> {
-        events.iter().map(|event| event["data"]["definition"]["name"].as_str().unwrap().to_owned()).collect()
+        events
+            .iter()
+            .map(|event| event["data"]["definition"]["spec"]["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(names(&tail("start", "job.defined", "2")), ["before", "after"]);
     let later = tail(&since.to_string(), "job.", "1");

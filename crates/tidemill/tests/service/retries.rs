@@ -67,7 +67,7 @@ fn pauses_between_real_attempts_grow() {
     let exported = text(&server.run(&["job", "export", "--group", "default"]).stdout);
     let changes = server.apply(&exported)["changes"].clone();
     assert!(changes.as_array().unwrap().iter().all(|change| change["change"] == "unchanged"), "{changes}");
-    assert_eq!(server.json(&["job", "show", "default/a"])["retry_backoff"]["factor_percent"], 250);
+    assert_eq!(server.json(&["job", "show", "default/a"])["retry_backoff"]["factor"], 2.5);
 }
 
 /// BYD-20: a job's values are recorded with its attempt, and are in the templates of its children; a file that is no

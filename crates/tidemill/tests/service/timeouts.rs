@@ -185,7 +185,7 @@ fn timeouts_are_exported_as_written() {
     let again = server.apply(&exported);
     let changes = again["changes"].as_array().unwrap();
     assert!(changes.iter().all(|change| change["change"] == "unchanged"), "{changes:?}");
-    assert_eq!(server.json(&["job", "show", "default/slow"])["timeouts"]["output_ms"], 1000);
+    assert_eq!(server.json(&["job", "show", "default/slow"])["output_timeout_s"], 1);
 }
 
 /// TMO-5: an attempt that runs longer than allowed is ended, says so, and counts as failed: another one follows.
