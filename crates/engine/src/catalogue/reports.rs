@@ -15,7 +15,7 @@ use tidemill_model::{
 
 use super::Catalogue;
 use crate::decision::Decision;
-use crate::group::external_dependencies::KEPT_FOR;
+use crate::group::external::external_dependencies::KEPT_FOR;
 
 /// Reports kept.
 const MAX_KEPT: usize = 100_000;

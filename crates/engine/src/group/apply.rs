@@ -9,17 +9,17 @@ use tidemill_model::{
     ShardMessage, Timestamp, Token, WorkerEvent, WorkerId,
 };
 
-use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
-use super::blocked::Blocker;
-use super::counted::COUNTED;
-use super::external_dependencies::Needs;
-use super::history::Newest;
-use super::job::Job;
-use super::lease::Told;
-use super::queue::ReadyKey;
-use super::settle::SettleCause;
-use super::worker::{Demand, Slots, Worker};
-use super::workers::MAX_WORKERS;
+use super::batches::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
+use super::dependencies::blocked::Blocker;
+use super::dependencies::counted::COUNTED;
+use super::external::external_dependencies::Needs;
+use super::jobs::history::Newest;
+use super::jobs::job::Job;
+use super::placement::queue::ReadyKey;
+use super::workers::lease::Told;
+use super::workers::registration::MAX_WORKERS;
+use super::workers::settle::SettleCause;
+use super::workers::worker::{Demand, Slots, Worker};
 use super::{GroupShard, Timer, Trigger};
 
 /// How long a batch that all workers gave back is offered to none.

@@ -6,8 +6,8 @@ use tidemill_model::{
 };
 
 use super::GroupShard;
-use super::by_hand::{ByHand, Rerun};
-use super::mark::Marking;
+use super::batches::mark::Marking;
+use super::generation::by_hand::{ByHand, Rerun};
 use crate::decision::Decision;
 
 impl GroupShard {

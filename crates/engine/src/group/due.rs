@@ -6,10 +6,10 @@ use tidemill_model::{
     ReturnReason, Timestamp, WorkerId,
 };
 
-use super::batch::{Phase, Waiter, WaitsFor};
-use super::counted::{COUNTED, at_same_time};
-use super::failure::{Stand, counts};
-use super::queue::Lane;
+use super::batches::batch::{Phase, Waiter, WaitsFor};
+use super::dependencies::counted::{COUNTED, at_same_time};
+use super::dependencies::failure::{Stand, counts};
+use super::placement::queue::Lane;
 use super::{GroupShard, Timer};
 
 /// What to decide next; found cheaply, decided separately so that a panic can be laid at its door.

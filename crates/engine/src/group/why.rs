@@ -6,11 +6,11 @@ use tidemill_model::{
 };
 
 use super::GroupShard;
-use super::batch::{Batch, PauseAfter, Phase, WaitsFor};
-use super::failure::Stand;
-use super::pools::Shut;
-use super::queue::Lane;
-use super::worker::{Demand, Turned, Worker};
+use super::batches::batch::{Batch, PauseAfter, Phase, WaitsFor};
+use super::dependencies::failure::Stand;
+use super::placement::pools::Shut;
+use super::placement::queue::Lane;
+use super::workers::worker::{Demand, Turned, Worker};
 
 /// Unmet times of one dependency that are listed one by one.
 const LISTED_TIMES: usize = 50;
@@ -230,7 +230,7 @@ impl GroupShard {
         }
     }
 
-    fn why_not_placed(&self, batch: &Batch, key: super::queue::ReadyKey) -> Option<Condition> {
+    fn why_not_placed(&self, batch: &Batch, key: super::placement::queue::ReadyKey) -> Option<Condition> {
         let definition = &batch.definition;
         if let Some(job) = self.jobs.get(&definition.id).filter(|job| job.limit.is_parked(key)) {
             if job.is_off() && batch.origin.waits_while_disabled() {

@@ -1,0 +1,153 @@
+//! BYD-16: a person says how a batch ended.
+//!
+//! ```text
+//!  waits, is assigned   BatchResultOverridden, BatchFinished(result)
+//!  runs                 BatchResultOverridden, KillRequested … AttemptFinished, BatchFinished(result)
+//!  has finished         BatchResultOverridden: the result of this run from now on, which its children hear of
+//! ```
+
+use std::collections::BTreeMap;
+
+use tidemill_model::{
+    Actor, Answer, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, JobId, OverriddenResult, Rejection,
+    Timestamp, bounds,
+};
+
+use crate::decision::Decision;
+use crate::group::GroupShard;
+
+/// Running batches that end as somebody said.
+pub(crate) type Marks = BTreeMap<BatchId, Mark>;
+
+/// What somebody said of a batch that runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mark {
+    result: BatchResult,
+    by: Actor,
+    reason: String,
+}
+
+/// What is to be marked, and how.
+pub(crate) struct Marking<'a> {
+    pub(crate) batch: BatchId,
+    pub(crate) job: JobId,
+    pub(crate) logical_time: Timestamp,
+    pub(crate) result: OverriddenResult,
+    pub(crate) by: &'a Actor,
+    pub(crate) reason: &'a str,
+    /// Which run of its logical time it is, if whoever asks knows that.
+    pub(crate) run: Option<u32>,
+}
+
+/// How a finished batch stands that is the newest run of its logical time.
+struct Ended {
+    result: BatchResult,
+    /// The number of the run, where the history has evicted it.
+    run: Option<u32>,
+}
+
+impl GroupShard {
+    pub(crate) fn override_batch_result(&self, marking: &Marking<'_>) -> Result<Decision, Rejection> {
+        let reason = marking.reason.trim();
+        if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
+            let rule = format!("must be 1 to {} characters: say why", bounds::REASON_CHARS);
+            return Err(Rejection::field("reason", reason, rule));
+        }
+        let (id, result, by) = (marking.batch, BatchResult::from(marking.result), marking.by.clone());
+        let marked = |job, logical_time, run| {
+            Event::Batch(BatchEvent::ResultOverridden {
+                batch: id,
+                job,
+                logical_time,
+                result: marking.result,
+                by: by.clone(),
+                reason: reason.to_owned(),
+                run,
+            })
+        };
+        let Some(batch) = self.batches.get(&id) else {
+            let ended = self.ended(marking)?;
+            let changes = ended.result != result;
+            let events = changes.then(|| marked(marking.job, marking.logical_time, ended.run));
+            return Ok(Decision::answered(events.into_iter().collect(), Answer::Done));
+        };
+        let mut events = vec![marked(batch.definition.id, batch.logical_time, None)];
+        match batch.grant() {
+            Some(grant) if grant.kill.is_some() => {}
+            Some(grant) => {
+                let (token, reason) = (grant.token, format!("marked {}: {reason}", result.as_str()));
+                events.push(Event::Attempt(AttemptEvent::KillRequested { batch: id, token, by, reason }));
+            }
+            None => {
+                let message = reason.to_owned();
+                events.push(self.batch_end(id, result, Some(by), message));
+            }
+        }
+        Ok(Decision::answered(events, Answer::Done))
+    }
+
+    /// How a finished batch ended, if it is the newest run of its logical time.
+    fn ended(&self, marking: &Marking<'_>) -> Result<Ended, Rejection> {
+        let Marking { batch, job, logical_time, run, .. } = *marking;
+        let unknown = || Rejection::unknown("batch", batch);
+        let newest = self.defined_job(job)?.newest_run(logical_time).ok_or_else(unknown)?;
+        let result = newest.result.ok_or_else(unknown);
+        let number = newest.number;
+        let older = |named: String| {
+            let rule = format!(
+                "is not the newest run of its logical time, which decides; mark {named} (run {number})"
+            );
+            Err(Rejection::field("batch", batch, rule))
+        };
+        match (newest.batch, run) {
+            (Some(known), _) if known == batch => Ok(Ended { result: result?, run: None }),
+            (Some(_), None) if self.finished.get(&batch).is_none() && number == 0 => Err(unknown()),
+            (Some(known), _) => older(format!("batch {known}")),
+            (None, _) if planted!(MarkRefused) => Err(Rejection::field("batch", batch, "is too old")),
+            (None, Some(run)) if run == number => Ok(Ended { result: result?, run: Some(run) }),
+            (None, Some(run)) if run < number => older("the newest batch".to_owned()),
+            (None, Some(_)) => Err(unknown()),
+            (None, None) => {
+                let rule = "ended so long ago that its shard knows its run only by number, and the request does \
+                            not give that; repeat it";
+                Err(Rejection::field("batch", batch, rule))
+            }
+        }
+    }
+
+    /// How a killed batch ends: as it was marked, else killed.
+    pub(crate) fn killed_or_marked(&self, id: BatchId, by: Actor) -> Event {
+        match self.marks.get(&id).cloned() {
+            Some(Mark { result, by, reason }) => self.batch_end(id, result, Some(by), reason),
+            None => {
+                let message = "killed on request".to_owned();
+                self.batch_end(id, BatchResult::Killed, Some(by), message)
+            }
+        }
+    }
+
+    pub(crate) fn batch_result_overridden(&mut self, event: &BatchEvent) {
+        let BatchEvent::ResultOverridden { batch, job, logical_time, result, by, reason, run } = event else {
+            return;
+        };
+        let result = BatchResult::from(*result);
+        if self.batches.contains_key(batch) {
+            self.marks.insert(*batch, Mark { result, by: by.clone(), reason: reason.clone() });
+            return;
+        }
+        let Some(known) = self.jobs.get_mut(job) else { return };
+        let (time, evicted) = (*logical_time, &mut known.evicted);
+        match known.history.get_mut(time) {
+            Some(newest) if newest.batch == *batch => newest.result = Some(result),
+            None if evicted.holds(time) && *run == Some(evicted.run(time)) => {
+                evicted.set_result(time, result)
+            }
+            Some(_) | None => return,
+        }
+        self.finished.insert(*batch, result);
+        if result.satisfies() {
+            self.forget_late(*job, *logical_time);
+        }
+        self.newest_changed(*job, *logical_time);
+    }
+}

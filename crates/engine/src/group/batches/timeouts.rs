@@ -1,0 +1,308 @@
+//! TMO-1, TMO-2, TMO-4: batches that have not got somewhere in time. Each is marked once per kind, people are
+//! told, and it goes on, unless its job says that it is to be ended.
+//!
+//! ```text
+//!  base time ───────► dependency timeout: waits, and was never started?
+//!  base time ───────────────────► output timeout: not successful?
+//!  base time ──► next HH:MM:SS of the job's zone: not successful?
+//! ```
+//!
+//! *Invariant:* a deadline that has neither been marked nor become pointless stands among the timers, so none is
+//! missed however long nobody owned the shard. The dependency's stands there only while the batch waits: an
+//! assigned batch that is given back after it is marked at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use jiff::tz::TimeZone;
+use tidemill_model::{
+    Actor, AlarmEvent, BatchEvent, BatchId, BatchResult, Event, JobDefinition, JobId, JobSpec, Severity,
+    TimeOfDay, TimeoutKind, Timestamp,
+};
+
+use crate::decision::Ruling;
+use crate::group::batches::batch::{Batch, Phase};
+use crate::group::{GroupShard, Timer};
+
+/// Batches that ended without success, and are to be marked for that at a time ahead. A newer run of the logical
+/// time has times of its own, and takes its place.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Late {
+    batches: BTreeMap<BatchId, LateBatch>,
+    by_time: BTreeMap<(JobId, Timestamp), BatchId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct LateBatch {
+    definition: Arc<JobDefinition>,
+    logical_time: Timestamp,
+    result: BatchResult,
+    deadlines: Deadlines,
+}
+
+/// What is left to be watched of a batch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Deadlines {
+    dependency: Option<Timestamp>,
+    output: Option<Timestamp>,
+    by_time: Option<Timestamp>,
+}
+
+impl Deadlines {
+    /// Those of a batch with this base time.
+    fn of(spec: &JobSpec, base: Timestamp, zone: &TimeZone) -> Self {
+        let after = |seconds: u32| {
+            base.saturating_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
+        };
+        Self {
+            dependency: spec.dependency_timeout_s.map(after),
+            output: spec.output_timeout_s.map(after),
+            by_time: spec.not_successful_by.and_then(|time| next_local(zone, base, time)),
+        }
+    }
+
+    fn get(&self, kind: TimeoutKind) -> Option<Timestamp> {
+        match kind {
+            TimeoutKind::Dependency => self.dependency,
+            TimeoutKind::Output => self.output,
+            TimeoutKind::ByTime => self.by_time,
+        }
+    }
+
+    /// An attempt of it may start: the wait is over.
+    pub(crate) fn started(&mut self) {
+        self.dependency = None;
+    }
+
+    fn clear(&mut self, kind: TimeoutKind) {
+        match kind {
+            TimeoutKind::Dependency => self.dependency = None,
+            TimeoutKind::Output => self.output = None,
+            TimeoutKind::ByTime => self.by_time = None,
+        }
+    }
+}
+
+const KINDS: [TimeoutKind; 3] = [TimeoutKind::Dependency, TimeoutKind::Output, TimeoutKind::ByTime];
+
+/// The first instant after `after` at which the zone's clock shows `time`; where a gap leaves that out, what
+/// comes right after it.
+fn next_local(zone: &TimeZone, after: Timestamp, time: TimeOfDay) -> Option<Timestamp> {
+    let mut date = zone.to_datetime(after.jiff()).date();
+    // A day may have none after the base time, and the next one a zone that skips a day.
+    for _ in 0..3 {
+        let local = zone.to_ambiguous_timestamp(date.to_datetime(time.civil()));
+        let at = Timestamp::from(local.compatible().ok()?);
+        if at > after {
+            return Some(at);
+        }
+        date = date.tomorrow().ok()?;
+    }
+    None
+}
+
+impl GroupShard {
+    /// From its generation on.
+    pub(crate) fn watch(&mut self, id: BatchId, base: Timestamp) {
+        let Some(definition) = self.batches.get(&id).map(|batch| &batch.definition) else { return };
+        let deadlines = Deadlines::of(&definition.spec, base, self.zone_of(definition).time_zone());
+        if deadlines == Deadlines::default() {
+            return;
+        }
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.deadlines = Some(Box::new(deadlines));
+        }
+        self.each_deadline(id, &KINDS, |timers, entry| timers.insert(entry));
+    }
+
+    /// A worker has it: it does not wait.
+    pub(crate) fn watch_assigned(&mut self, id: BatchId) {
+        self.each_deadline(id, &KINDS[..1], |timers, entry| timers.remove(&entry));
+    }
+
+    /// It waits again, and was never started.
+    pub(crate) fn watch_returned(&mut self, id: BatchId) {
+        self.each_deadline(id, &KINDS[..1], |timers, entry| timers.insert(entry));
+    }
+
+    /// A batch ends. It waits for nothing any more; without success it is still late when its time comes.
+    pub(crate) fn unwatch(&mut self, id: BatchId, result: BatchResult) {
+        self.each_deadline(id, &KINDS, |timers, entry| timers.remove(&entry));
+        let Some(batch) = self.batches.get(&id).filter(|_| !result.satisfies()) else { return };
+        let Some(deadlines) = &batch.deadlines else { return };
+        if self.jobs.get(&batch.definition.id).is_none_or(|job| job.removed) {
+            return;
+        }
+        let deadlines = Deadlines { dependency: None, ..Deadlines::clone(deadlines) };
+        if deadlines == Deadlines::default() {
+            return;
+        }
+        for kind in KINDS {
+            self.timers.extend(deadlines.get(kind).map(|at| (at, Timer::Deadline(id, kind))));
+        }
+        let (definition, logical_time) = (Arc::clone(&batch.definition), batch.logical_time);
+        self.late.by_time.insert((definition.id, logical_time), id);
+        self.late.batches.insert(id, LateBatch { definition, logical_time, result, deadlines });
+    }
+
+    /// Another run of the logical time takes the place of one that ended without success.
+    pub(crate) fn forget_late(&mut self, job: JobId, logical_time: Timestamp) {
+        let Some(id) = self.late.by_time.remove(&(job, logical_time)) else { return };
+        let Some(late) = self.late.batches.remove(&id) else { return };
+        for kind in KINDS {
+            if let Some(at) = late.deadlines.get(kind) {
+                self.timers.remove(&(at, Timer::Deadline(id, kind)));
+            }
+        }
+    }
+
+    /// Whether an ended batch of the job has a time ahead by which its logical time should succeed.
+    pub(crate) fn has_late(&self, job: JobId) -> bool {
+        self.late.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).next().is_some()
+    }
+
+    /// Nobody expects anything of a job that is gone.
+    pub(crate) fn forget_late_of(&mut self, job: JobId) {
+        let of_job = (job, Timestamp::MIN)..=(job, Timestamp::MAX);
+        let times: Vec<Timestamp> = self.late.by_time.range(of_job).map(|((_, time), _)| *time).collect();
+        for time in times {
+            self.forget_late(job, time);
+        }
+    }
+
+    fn each_deadline(
+        &mut self,
+        id: BatchId,
+        kinds: &[TimeoutKind],
+        then: impl Fn(&mut BTreeSet<(Timestamp, Timer)>, (Timestamp, Timer)) -> bool,
+    ) {
+        let Some(deadlines) = self.batches.get(&id).and_then(|batch| batch.deadlines.as_deref()) else {
+            return;
+        };
+        for kind in kinds {
+            if let Some(at) = deadlines.get(*kind) {
+                then(&mut self.timers, (at, Timer::Deadline(id, *kind)));
+            }
+        }
+    }
+
+    /// What a deadline that has passed asks for.
+    pub(crate) fn deadline_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
+        let Some(batch) = self.batches.get(&id) else { return self.late_passed(id, kind) };
+        let Some(deadline) = batch.deadlines.as_deref().and_then(|deadlines| deadlines.get(kind)) else {
+            return Vec::new();
+        };
+        let message = told(id, (&batch.definition, batch.logical_time), &stands(batch), (kind, deadline));
+        let mut events = marked(id, batch.definition.id, (kind, deadline), message.clone());
+        if batch.definition.spec.cancel_on_timeout {
+            let owner = Actor { app: "owner".into(), user: None };
+            let killed = self.kill_batch(id, &owner, &message).map(|decision| decision.ruling);
+            if let Ok(Ruling::Accepted { events: killed, .. }) = killed {
+                events.extend(killed);
+            }
+        }
+        events
+    }
+
+    fn late_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
+        let Some(late) = self.late.batches.get(&id) else { return Vec::new() };
+        let Some(deadline) = late.deadlines.get(kind) else { return Vec::new() };
+        let stands = format!("has ended, {}", late.result.as_str());
+        let message = told(id, (&late.definition, late.logical_time), &stands, (kind, deadline));
+        marked(id, late.definition.id, (kind, deadline), message)
+    }
+
+    pub(crate) fn timeout_reached(&mut self, id: BatchId, kind: TimeoutKind) {
+        let live = self.batches.get_mut(&id).and_then(|batch| batch.deadlines.as_deref_mut());
+        let late = self.late.batches.get_mut(&id).map(|late| &mut late.deadlines);
+        let Some(deadlines) = live.or(late) else { return };
+        if let Some(at) = deadlines.get(kind) {
+            deadlines.clear(kind);
+            self.timers.remove(&(at, Timer::Deadline(id, kind)));
+        }
+        let spent = |late: &&LateBatch| late.deadlines == Deadlines::default();
+        if let Some(late) = self.late.batches.get(&id).filter(spent) {
+            let key = (late.definition.id, late.logical_time);
+            self.forget_late(key.0, key.1);
+        }
+    }
+}
+
+fn marked(
+    id: BatchId,
+    job: JobId,
+    (kind, deadline): (TimeoutKind, Timestamp),
+    message: String,
+) -> Vec<Event> {
+    let alarm = Event::Alarm(AlarmEvent::Raised {
+        kind: kind.into(),
+        severity: Severity::Important,
+        job: Some(job),
+        batch: Some(id),
+        worker: None,
+        message,
+    });
+    vec![Event::Batch(BatchEvent::TimeoutReached { batch: id, kind, deadline }), alarm]
+}
+
+fn stands(batch: &Batch) -> String {
+    match &batch.phase {
+        Phase::Waiting if !batch.may_run() => {
+            let external_dependencies =
+                batch.external_dependencies().iter().filter(|need| need.is_unmet()).count();
+            match batch.unmet() as usize + external_dependencies {
+                0 => "waits for the quality service".to_owned(),
+                unmet => format!("waits for {unmet} of its dependencies"),
+            }
+        }
+        Phase::Waiting | Phase::Ready { .. } => "waits for a worker".to_owned(),
+        Phase::Pausing { .. } => "waits for its next attempt".to_owned(),
+        Phase::Assigned { worker, .. } => format!("is assigned to {worker}"),
+        Phase::Granted(grant) => format!("runs on {}", grant.worker),
+    }
+}
+
+fn told(
+    id: BatchId,
+    (definition, logical_time): (&JobDefinition, Timestamp),
+    stands: &str,
+    (kind, deadline): (TimeoutKind, Timestamp),
+) -> String {
+    let what = format!("batch {id} of {} for {logical_time}", definition.full_name());
+    let name = match kind {
+        TimeoutKind::Dependency => "dependency timeout",
+        TimeoutKind::Output => "output timeout",
+        TimeoutKind::ByTime => "not successful in time",
+    };
+    format!("{name}: {what} {stands}, and had time until {deadline}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(zone: &str, after: &str, time: &str) -> String {
+        let zone = tidemill_calendar::Zone::try_from(zone).unwrap();
+        let time = TimeOfDay::try_from(time).unwrap();
+        next_local(zone.time_zone(), after.parse().unwrap(), time).unwrap().to_string()
+    }
+
+    /// TMO-2: the first such time of day after the base time, on the clock of the job's zone.
+    #[test]
+    fn time_of_day_is_the_first_one_after_the_base_time() {
+        let table = [
+            ("UTC", "2026-03-02T00:01:00Z", "07:00:00", "2026-03-02T07:00:00.000Z"),
+            ("UTC", "2026-03-02T07:00:00Z", "07:00:00", "2026-03-03T07:00:00.000Z"),
+            ("UTC", "2026-02-28T23:00:00Z", "07:00:00", "2026-03-01T07:00:00.000Z"),
+            ("Asia/Shanghai", "2026-03-01T16:01:00Z", "07:00:00", "2026-03-01T23:00:00.000Z"),
+            // Clocks go forward at 02:00 and back at 03:00.
+            ("Europe/Berlin", "2026-03-28T23:01:00Z", "02:30:00", "2026-03-29T01:30:00.000Z"),
+            ("Europe/Berlin", "2026-10-24T22:01:00Z", "02:30:00", "2026-10-25T00:30:00.000Z"),
+            ("Europe/Berlin", "2026-10-25T00:31:00Z", "02:30:00", "2026-10-26T01:30:00.000Z"),
+        ];
+        for (zone, after, time, expected) in table {
+            assert_eq!(next(zone, after, time), expected, "{zone} {after} {time}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Parents that a batch waits for and does not list. A job may have 20,000 parents; where many of them are of its own
+//! group and waited for at the batch's own logical time (mapping `same`), neither `batch.generated` nor the batch here
+//! lists them: the definition does, and here they are counted.
+//!
+//! What a batch was told of each of them is one bit, which `batch.generated`, `dependency.satisfied` and
+//! `dependency.revoked` set; how a parent stands is looked up where it stands, so that whatever makes it stand otherwise is
+//! heard of by [`GroupShard::newest_changed`], as for listed parents.
+//!
+//! *Invariant:* [`GroupShard::counted`] holds the unfinished batches that count parents, by logical time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tidemill_model::{
+    BatchId, CountedParents, JobDefinition, JobId, Mapping, Parent, Timestamp, WaivedParent,
+};
+
+use crate::group::GroupShard;
+use crate::group::batches::batch::{Batch, Waiter};
+use crate::group::dependencies::failure::{Stand, counts};
+use crate::group::jobs::job::Job;
+
+/// Stands in a [`Waiter`] for the number of a listed dependency.
+pub(crate) const COUNTED: u16 = u16::MAX;
+/// Counted parents that a person lets a batch run without are listed up to this number.
+const LISTED_WAIVERS: usize = 64;
+
+/// The counted parents of one batch.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Counted {
+    /// All parents with mapping `same` of its definition, in order of id.
+    same: Arc<[JobId]>,
+    /// Those among them that the batch lists, in order of id.
+    listed: Box<[JobId]>,
+    /// Those that the batch was told to be met, bit by bit in the order of `same`.
+    told_met: Box<[u64]>,
+    /// A person lets it run without any of them.
+    is_waived: bool,
+    /// Told to be unmet, and not waived.
+    unmet: u32,
+    /// Those that failed, or are blocked by a failed parent themselves.
+    lost: BTreeSet<JobId>,
+}
+
+impl Counted {
+    fn new(same: Arc<[JobId]>, mut listed: Box<[JobId]>) -> Self {
+        listed.sort_unstable();
+        let told_met = vec![0; same.len().div_ceil(64)].into();
+        Self { same, listed, told_met, is_waived: false, unmet: 0, lost: BTreeSet::new() }
+    }
+
+    pub(crate) fn contains(&self, parent: JobId) -> bool {
+        self.same.binary_search(&parent).is_ok() && !self.is_listed(parent)
+    }
+
+    fn is_listed(&self, parent: JobId) -> bool {
+        self.listed.binary_search(&parent).is_ok()
+    }
+
+    pub(crate) fn parents(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.same.iter().copied().filter(|parent| !self.is_listed(*parent))
+    }
+
+    pub(crate) fn unmet(&self) -> u32 {
+        self.unmet
+    }
+
+    pub(crate) fn is_waived(&self) -> bool {
+        self.is_waived
+    }
+
+    /// Those that failed, or are blocked by a failed parent themselves: few, where there are many parents.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.lost.iter().copied()
+    }
+
+    pub(crate) fn is_lost(&self, parent: JobId) -> bool {
+        self.lost.contains(&parent)
+    }
+
+    /// Whether the batch was told that this one is met.
+    pub(crate) fn is_told_met(&self, parent: JobId) -> bool {
+        let at = self.same.binary_search(&parent);
+        at.is_ok_and(|at| self.told_met[at / 64] & (1 << (at % 64)) != 0)
+    }
+
+    /// How many would be unmet if it were told that `parent` is met, or not.
+    pub(crate) fn unmet_after(&self, parent: JobId, met: bool, is_waived: bool) -> u32 {
+        match (is_waived || self.is_told_met(parent) == met, met) {
+            (true, _) => self.unmet,
+            (false, true) => self.unmet.saturating_sub(1),
+            (false, false) => self.unmet + 1,
+        }
+    }
+
+    fn tell(&mut self, parent: JobId, met: bool, is_waived: bool) {
+        self.unmet = self.unmet_after(parent, met, is_waived);
+        if let Ok(at) = self.same.binary_search(&parent) {
+            let bit = 1 << (at % 64);
+            let word = &mut self.told_met[at / 64];
+            *word = if met { *word | bit } else { *word & !bit };
+        }
+    }
+}
+
+/// Parents with mapping `same`, the own past left out, in order of id.
+pub(crate) fn same_parents(definition: &JobDefinition) -> Arc<[JobId]> {
+    let is_same = |parent: &&Parent| parent.mapping == Mapping::Same && parent.job != definition.id;
+    let mut same: Vec<JobId> = definition.parents.iter().filter(is_same).map(|parent| parent.job).collect();
+    same.sort_unstable();
+    same.dedup();
+    same.into()
+}
+
+/// As a definition names a parent that is counted.
+pub(crate) fn at_same_time(job: JobId) -> Parent {
+    Parent { job, mapping: Mapping::Same }
+}
+
+impl Batch {
+    fn counts_parent(&self, parent: JobId) -> bool {
+        self.counted.as_ref().is_some_and(|counted| counted.contains(parent))
+    }
+
+    fn is_told_met(&self, parent: JobId) -> bool {
+        self.counted.as_ref().is_some_and(|counted| counted.is_told_met(parent))
+    }
+
+    /// Whether a person lets it run without this parent, of those that it counts.
+    pub(crate) fn waives_counted(&self, parent: JobId) -> bool {
+        let waiver = WaivedParent { job: parent, logical_time: Some(self.logical_time) };
+        self.counted.as_ref().is_some_and(|counted| counted.is_waived) || self.waived().contains(&waiver)
+    }
+}
+
+impl GroupShard {
+    /// Whether batches of the definition count those of their parents that [`GroupShard::is_countable`] tells.
+    pub(crate) fn counts_parents(&self, job: &Job, definition: &JobDefinition) -> bool {
+        let are_many = !job.submitted && definition.parents.len() > self.listed_parents;
+        let countable = || definition.parents.iter().filter(|parent| self.is_countable(definition, parent));
+        are_many && countable().count() > self.listed_parents
+    }
+
+    pub(crate) fn is_countable(&self, definition: &JobDefinition, parent: &Parent) -> bool {
+        parent.mapping == Mapping::Same && parent.job != definition.id && self.jobs.contains_key(&parent.job)
+    }
+
+    /// What a new batch counts: all that its definition names and it does not list.
+    pub(crate) fn counted_parents(
+        &self,
+        definition: &JobDefinition,
+        time: Timestamp,
+        said: Option<&CountedParents>,
+        listed: impl Iterator<Item = JobId>,
+    ) -> Option<Box<Counted>> {
+        said?;
+        let known = self.jobs.get(&definition.id).filter(|job| job.definition.version == definition.version);
+        let known = known.and_then(|job| job.same_parents.as_ref()).map(Arc::clone);
+        let same = known.unwrap_or_else(|| same_parents(definition));
+        let listed = listed.filter(|parent| same.binary_search(parent).is_ok()).collect();
+        let mut counted = Counted::new(same, listed);
+        let parents: Vec<JobId> = counted.parents().collect();
+        counted.unmet = u32::try_from(parents.len()).unwrap_or(u32::MAX);
+        for parent in parents {
+            let stand = self.stand_of(parent, time);
+            if counts(definition, &at_same_time(parent), stand) {
+                counted.tell(parent, true, false);
+            }
+            if self.is_lost(parent, time) {
+                counted.lost.insert(parent);
+            }
+        }
+        Some(Box::new(counted))
+    }
+
+    fn is_lost(&self, parent: JobId, time: Timestamp) -> bool {
+        self.stand_of(parent, time) == Stand::Failed || self.is_blocked(parent, time)
+    }
+
+    /// A parent's time may stand otherwise than before: the batches that count it note whether it is lost.
+    pub(crate) fn note_lost(&mut self, parent: JobId, time: Timestamp) {
+        if !self.counted.contains_key(&time) {
+            return;
+        }
+        let is_lost = self.is_lost(parent, time);
+        for id in self.counting(parent, time) {
+            let counted = self.batches.get_mut(&id).and_then(|batch| batch.counted.as_mut());
+            let Some(counted) = counted else { continue };
+            if is_lost {
+                counted.lost.insert(parent);
+            } else {
+                counted.lost.remove(&parent);
+            }
+        }
+    }
+
+    /// The unfinished batches that count this parent's time, in order of id.
+    pub(crate) fn counting(&self, parent: JobId, time: Timestamp) -> Vec<BatchId> {
+        let batches = self.counted.get(&time).into_iter().flatten().copied();
+        let counts = |id: &BatchId| self.batches.get(id).is_some_and(|batch| batch.counts_parent(parent));
+        batches.filter(counts).collect()
+    }
+
+    /// Logical times of this parent, from one on and before another, that some batch counts.
+    pub(crate) fn counted_times(
+        &self,
+        parent: JobId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> impl Iterator<Item = Timestamp> + '_ {
+        let counts =
+            move |id: &BatchId| self.batches.get(id).is_some_and(|batch| batch.counts_parent(parent));
+        let times = self.counted.range(from..to);
+        times.filter(move |(_, batches)| batches.iter().any(counts)).map(|(time, _)| *time)
+    }
+
+    /// Whether some batch counts this parent.
+    pub(crate) fn is_counted(&self, parent: JobId) -> bool {
+        // An ad-hoc job has no children.
+        if self.counted.is_empty() || self.jobs.get(&parent).is_some_and(|job| job.submitted) {
+            return false;
+        }
+        let mut batches = self.counted.values().flatten().filter_map(|id| self.batches.get(id));
+        batches.any(|batch| batch.counts_parent(parent))
+    }
+
+    /// The first batch that counts the parent's time, behind `after`, and was not told how it stands.
+    pub(crate) fn next_counting(
+        &self,
+        parent: JobId,
+        time: Timestamp,
+        after: Option<Waiter>,
+    ) -> Option<Waiter> {
+        let batches = self.counted.get(&time)?;
+        let first = after.map_or(BatchId(i64::MIN), |(id, _)| id);
+        let stand = self.stand_of(parent, time);
+        let mut behind = batches
+            .range(first..)
+            .map(|id| (*id, COUNTED))
+            .filter(|waiter| after.is_none_or(|after| *waiter > after));
+        behind.find(|waiter| {
+            let batch = self.batches.get(&waiter.0).filter(|batch| batch.counts_parent(parent));
+            let is_met = |batch: &Batch| counts(&batch.definition, &at_same_time(parent), stand);
+            batch.is_some_and(|batch| batch.is_told_met(parent) != is_met(batch))
+        })
+    }
+
+    /// A batch is told of a parent's time; whether it counts it.
+    pub(crate) fn counted_changed(&mut self, id: BatchId, parent: JobId, time: Timestamp, met: bool) -> bool {
+        let Some(batch) = self.batches.get(&id) else { return false };
+        if batch.logical_time != time || !batch.counts_parent(parent) {
+            return false;
+        }
+        let is_waived = batch.waives_counted(parent);
+        if let Some(counted) = self.batches.get_mut(&id).and_then(|batch| batch.counted.as_mut()) {
+            counted.tell(parent, met, is_waived);
+        }
+        true
+    }
+
+    /// The counted parents that keep a batch back, in order of id.
+    pub(crate) fn unmet_counted(batch: &Batch) -> impl Iterator<Item = JobId> + '_ {
+        let counted = batch.counted.iter().filter(|counted| counted.unmet > 0);
+        counted.flat_map(move |counted| {
+            counted
+                .parents()
+                .filter(move |parent| !counted.is_told_met(*parent) && !batch.waives_counted(*parent))
+        })
+    }
+
+    /// The counted parents that keep a batch back: each, or all of them at once where they are many.
+    pub(crate) fn waivable_counted(batch: &Batch, wanted: Option<JobId>) -> (Vec<WaivedParent>, bool) {
+        let unmet = batch.counted.as_ref().map_or(0, |counted| counted.unmet) as usize;
+        if wanted.is_none() && unmet > LISTED_WAIVERS {
+            return (Vec::new(), true);
+        }
+        let is_wanted = |parent: &JobId| wanted.is_none_or(|wanted| wanted == *parent);
+        let waiver = |job| WaivedParent { job, logical_time: Some(batch.logical_time) };
+        (Self::unmet_counted(batch).filter(is_wanted).map(waiver).collect(), false)
+    }
+
+    /// A person lets a batch run without these; they are not among its waivers yet.
+    pub(crate) fn waive_counted(&mut self, id: BatchId, parents: &[WaivedParent], all: bool) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let is_unmet = |waiver: &&WaivedParent| {
+            waiver.logical_time == Some(batch.logical_time)
+                && batch.counts_parent(waiver.job)
+                && !batch.waives_counted(waiver.job)
+                && !batch.is_told_met(waiver.job)
+        };
+        let unmet = u32::try_from(parents.iter().filter(is_unmet).count()).unwrap_or(u32::MAX);
+        let counted = self.batches.get_mut(&id).and_then(|batch| batch.counted.as_mut());
+        let Some(counted) = counted else { return };
+        counted.unmet = if all { 0 } else { counted.unmet.saturating_sub(unmet) };
+        counted.is_waived |= all;
+    }
+
+    /// An unfinished batch that counts parents is there.
+    pub(crate) fn join_counted(&mut self, id: BatchId, time: Timestamp) {
+        self.counted.entry(time).or_default().insert(id);
+    }
+
+    /// A batch that counted parents has ended; who was still to be told of them need not be any more.
+    pub(crate) fn leave_counted(&mut self, id: BatchId, batch: &Batch) {
+        let (Some(counted), time) = (&batch.counted, batch.logical_time) else { return };
+        if let Some(batches) = self.counted.get_mut(&time) {
+            batches.remove(&id);
+            if batches.is_empty() {
+                self.counted.remove(&time);
+            }
+        }
+        let is_concerned = |(parent, at): &&(JobId, Timestamp)| *at == time && counted.contains(*parent);
+        let untold: Vec<JobId> =
+            self.changed.keys().filter(is_concerned).map(|(parent, _)| *parent).collect();
+        for parent in untold {
+            self.newest_changed(parent, time);
+        }
+    }
+}

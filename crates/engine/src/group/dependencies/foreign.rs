@@ -1,0 +1,411 @@
+//! Parents in other groups, from the side of their children (DEP-3, GEN-9). The other side is `followers`.
+//!
+//! ```text
+//!  catalogue ─ Parents ─► this shard ─ Follow, Watch, Unwatch ─► the parent's shard
+//!                                    ◄─ Stands, Generated, Known ─
+//! ```
+//!
+//! The catalogue tells where a parent runs and on which grid. From the first child on this shard *follows* the
+//! parent, and *watches* each of its logical times from the first batch that waits for it to the last one. What it
+//! hears of a time counts as a local parent's newest run does: waiters are told one by one, a ready or assigned
+//! batch goes back to waiting, a running one runs on.
+//!
+//! *Invariant:* for each parent and each time the state holds what is wanted and what was said. They differ only
+//! while the outbox to that shard is full, so a shard that nobody owns makes this one no larger than what waits.
+//!
+//! What may cross what:
+//! - *The child comes before its parent's definition*: only where both are new and the child was staged first. Its
+//!   batch waits for its own logical time, as for a local parent that is not known, and watches it once the parent
+//!   is known.
+//! - *A rerun of the parent while a batch here is ready or assigned*: it hears `Stands` without success and waits
+//!   again. Started between the two, it runs on: what it read was right when it was read.
+//! - *A time that was let go of and is watched again*: answers to the first watch may still be on their way. They are
+//!   in order, so the answer to the second is the last.
+//! - *A message twice*: the numbered outbox lets each in once. What is said of a time that nobody waits for any more
+//!   changes nothing.
+//! - *The parent is deleted*: only after its children were, or point elsewhere. Its shard keeps what it knows of the
+//!   parent until this one follows it no more, and this one follows it as long as a batch waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tidemill_calendar::{Days, Timetable};
+use tidemill_model::{
+    Dependency, ForeignParent, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp,
+};
+
+use crate::group::jobs::former::FormerNames;
+use crate::group::{GroupShard, Trigger};
+
+/// Logical times of one message.
+const MAX_TIMES: usize = 500;
+/// Newest logical times that are kept of a parent.
+const KNOWN_TIMES: usize = 64;
+
+/// What the shard knows of other groups.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Foreign {
+    parents: BTreeMap<JobId, ForeignJob>,
+    /// Times that batches wait for, or waited for and the parent's shard does not know it yet.
+    times: BTreeMap<(JobId, Timestamp), Watched>,
+    unsaid: BTreeMap<ShardId, Unsaid>,
+}
+
+/// A parent in another group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ForeignJob {
+    /// As `group/name`.
+    pub(crate) name: String,
+    pub(crate) former_names: FormerNames,
+    shard: ShardId,
+    /// What gives it its logical times.
+    pub(crate) schedule: Option<Arc<Timetable>>,
+    pub(crate) children: BTreeSet<JobId>,
+    /// Its first child here is on its way.
+    expected: bool,
+    /// What its shard was told that this one wants to hear.
+    said: Subscription,
+    /// Its newest logical times, as far as this shard was told.
+    known: BTreeSet<Timestamp>,
+}
+
+impl ForeignJob {
+    /// The newest logical time that is not after `time`, of those this shard was told.
+    pub(crate) fn newest_upto(&self, time: Timestamp) -> Option<Timestamp> {
+        self.known.range(..=time).next_back().copied()
+    }
+
+    pub(crate) fn join(&mut self, child: JobId) {
+        self.expected = false;
+        self.children.insert(child);
+    }
+
+    fn note(&mut self, times: &[Timestamp]) {
+        self.known.extend(times);
+        while self.known.len() > KNOWN_TIMES {
+            self.known.pop_first();
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Watched {
+    /// Some batch waits for it.
+    wanted: bool,
+    /// The parent's shard was told so.
+    said: bool,
+    /// What it answered last.
+    standing: Option<Standing>,
+}
+
+/// What another shard should hear, if it still holds when there is room for it.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Unsaid {
+    follow: BTreeSet<JobId>,
+    watch: BTreeSet<(JobId, Timestamp)>,
+}
+
+impl Unsaid {
+    fn forget(&mut self, job: JobId) {
+        self.follow.remove(&job);
+        self.watch.retain(|(of, _)| *of != job);
+    }
+}
+
+impl Foreign {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parents.is_empty()
+    }
+
+    pub(crate) fn get(&self, parent: JobId) -> Option<&ForeignJob> {
+        self.parents.get(&parent)
+    }
+
+    pub(crate) fn get_mut(&mut self, parent: JobId) -> Option<&mut ForeignJob> {
+        self.parents.get_mut(&parent)
+    }
+
+    /// How a time stands, as its shard last said.
+    pub(crate) fn standing(&self, parent: JobId, time: Timestamp) -> Option<&Standing> {
+        self.times.get(&(parent, time))?.standing.as_ref()
+    }
+
+    /// Whether the shard is still to be told what this one wants to hear of its jobs.
+    pub(crate) fn is_behind(&self, to: ShardId) -> bool {
+        self.unsaid.get(&to).is_some_and(|unsaid| !unsaid.follow.is_empty())
+    }
+
+    /// The parent is a job of this shard from now on: its children here.
+    pub(crate) fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
+        self.times.retain(|(job, _), _| *job != parent);
+        for unsaid in self.unsaid.values_mut() {
+            unsaid.forget(parent);
+        }
+        self.unsaid.retain(|_, unsaid| *unsaid != Unsaid::default());
+        self.parents.remove(&parent).map(|parent| parent.children).unwrap_or_default()
+    }
+
+    /// The parent is a job of another shard from now on, which has to hear what this one wants of it. Where it was
+    /// before, and what was wanted there: whether to follow it, and its times.
+    fn went_to(&mut self, parent: JobId, shard: ShardId) -> Option<(ShardId, bool, Vec<Timestamp>)> {
+        let known = self.parents.get_mut(&parent).filter(|known| known.shard != shard)?;
+        let old = std::mem::replace(&mut known.shard, shard);
+        let was_followed = std::mem::replace(&mut known.said, Subscription::Nothing) != Subscription::Nothing;
+        if let Some(unsaid) = self.unsaid.get_mut(&old) {
+            unsaid.forget(parent);
+        }
+        let of_it = (parent, Timestamp::MIN)..=(parent, Timestamp::MAX);
+        let said =
+            self.times.range(of_it.clone()).filter(|(_, watched)| watched.said).map(|((_, time), _)| *time);
+        let said = said.collect();
+        self.times.retain(|(job, _), watched| *job != parent || watched.wanted);
+        let unsaid = self.unsaid.entry(shard).or_default();
+        for (key, watched) in self.times.range_mut(of_it) {
+            watched.said = false;
+            unsaid.watch.insert(*key);
+        }
+        Some((old, was_followed, said))
+    }
+
+    fn shard_of(&self, parent: JobId) -> Option<ShardId> {
+        self.parents.get(&parent).map(|parent| parent.shard)
+    }
+
+    /// Whether some batch waits for a time of it.
+    fn is_awaited(&self, parent: JobId) -> bool {
+        self.times.range((parent, Timestamp::MIN)..=(parent, Timestamp::MAX)).any(|(_, it)| it.wanted)
+    }
+}
+
+impl GroupShard {
+    /// The jobs that name `parent`, wherever it runs.
+    pub(crate) fn children_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
+        let local = self.jobs.get(&parent).map(|job| &job.children);
+        local.or_else(|| self.foreign.get(parent).map(|parent| &parent.children))
+    }
+
+    pub(crate) fn parents_replicated(&mut self, parents: &[ForeignParent]) {
+        for told in parents {
+            self.parent_went(told.job, told.shard);
+            let is_known = self.foreign.get(told.job).is_some() || self.orphans.contains_key(&told.job);
+            if told.moved && !is_known && !self.waits_for_any_of(told.job) {
+                continue;
+            }
+            let spec = told.schedule.as_ref();
+            let schedule = spec.and_then(|spec| self.calendars.timetable_of(spec, told.firing.as_ref()));
+            if let Some(known) = self.foreign.get_mut(told.job) {
+                known.former_names.note(&known.name, &told.name);
+                (known.name, known.schedule) = (told.name.clone(), schedule);
+            } else {
+                let new = ForeignJob {
+                    name: told.name.clone(),
+                    former_names: FormerNames::default(),
+                    shard: told.shard,
+                    schedule,
+                    children: self.orphans.remove(&told.job).unwrap_or_default(),
+                    expected: false,
+                    said: Subscription::Nothing,
+                    known: BTreeSet::new(),
+                };
+                self.foreign.parents.insert(told.job, new);
+                let waited_for = self.waiters.range((told.job, Timestamp::MIN)..=(told.job, Timestamp::MAX));
+                let times: Vec<Timestamp> = waited_for.map(|((_, time), _)| *time).collect();
+                for time in times {
+                    self.wait_for_foreign(told.job, time);
+                }
+            }
+            if let Some(known) = self.foreign.get_mut(told.job) {
+                known.expected = known.children.is_empty() && !told.moved;
+            }
+            self.follow_foreign(told.job);
+            self.say(told.shard);
+        }
+    }
+
+    /// JOB-9: its old shard is told that nothing of here asks there any more, its new one what this one wants.
+    pub(crate) fn parent_went(&mut self, parent: JobId, shard: ShardId) {
+        let Some((old, was_followed, said)) = self.foreign.went_to(parent, shard) else { return };
+        for times in said.chunks(MAX_TIMES) {
+            self.mailbox.send(old, ShardMessage::Unwatch { job: parent, times: times.to_vec() });
+        }
+        if was_followed {
+            self.mailbox.send(old, ShardMessage::Subscription { job: parent, what: Subscription::Nothing });
+        }
+    }
+
+    /// A calendar that parents in other groups may keep to has changed.
+    pub(crate) fn foreign_calendar(&mut self, days: &Arc<Days>) {
+        for parent in self.foreign.parents.values_mut() {
+            let renewed = parent.schedule.as_ref().and_then(|timetable| timetable.renewed(days));
+            if let Some(renewed) = renewed {
+                parent.schedule = Some(Arc::new(renewed));
+            }
+        }
+    }
+
+    /// After the parent's children or waiters changed: its shard is to hear what this one wants of it.
+    pub(crate) fn follow_foreign(&mut self, parent: JobId) {
+        let Some(known) = self.foreign.get(parent) else { return };
+        let shard = known.shard;
+        if self.wants_of(parent) == known.said {
+            if known.said == Subscription::Nothing {
+                self.foreign.parents.remove(&parent);
+            }
+            return;
+        }
+        self.foreign.unsaid.entry(shard).or_default().follow.insert(parent);
+        self.say(shard);
+    }
+
+    fn wants_of(&self, parent: JobId) -> Subscription {
+        let Some(known) = self.foreign.get(parent) else { return Subscription::Nothing };
+        let mut children = known.children.iter().filter_map(|child| self.jobs.get(child));
+        let is_triggering = children.clone().any(|child| !child.removed && child.is_dependency_triggered());
+        if is_triggering || known.schedule.is_none() && children.next().is_some() {
+            Subscription::Generations
+        } else if known.expected || !known.children.is_empty() || self.foreign.is_awaited(parent) {
+            Subscription::Standings
+        } else {
+            Subscription::Nothing
+        }
+    }
+
+    /// A batch waits for the time.
+    pub(crate) fn wait_for_foreign(&mut self, parent: JobId, time: Timestamp) {
+        let Some(shard) = self.foreign.shard_of(parent) else { return };
+        let watched = self.foreign.times.entry((parent, time)).or_default();
+        watched.wanted = true;
+        if !watched.said {
+            self.foreign.unsaid.entry(shard).or_default().watch.insert((parent, time));
+        }
+    }
+
+    /// No batch waits for the time any more.
+    pub(crate) fn let_go_of_foreign(&mut self, parent: JobId, time: Timestamp) {
+        let Some(shard) = self.foreign.shard_of(parent) else { return };
+        let Some(watched) = self.foreign.times.get_mut(&(parent, time)) else { return };
+        watched.wanted = false;
+        let unsaid = self.foreign.unsaid.entry(shard).or_default();
+        if watched.said {
+            unsaid.watch.insert((parent, time));
+        } else {
+            unsaid.watch.remove(&(parent, time));
+            self.foreign.times.remove(&(parent, time));
+        }
+    }
+
+    /// Says what there is to say about the parents of a batch that came or went.
+    pub(crate) fn say_of<'a>(&mut self, dependencies: impl IntoIterator<Item = &'a Dependency>) {
+        if self.foreign.is_empty() {
+            return;
+        }
+        let parents = dependencies.into_iter().map(|dependency| dependency.parent);
+        let foreign: Vec<JobId> = parents.filter(|parent| self.foreign.get(*parent).is_some()).collect();
+        for parent in foreign {
+            if let Some(shard) = self.foreign.shard_of(parent) {
+                self.say(shard);
+            }
+            let is_childless = self.foreign.get(parent).is_some_and(|parent| parent.children.is_empty());
+            if is_childless {
+                self.follow_foreign(parent);
+            }
+        }
+    }
+
+    /// Says what is left to say to another shard, as far as there is room.
+    pub(crate) fn say(&mut self, to: ShardId) {
+        let Some(mut unsaid) = self.foreign.unsaid.remove(&to) else { return };
+        while self.mailbox.room(to) > 0 {
+            if let Some(job) = unsaid.follow.pop_first() {
+                self.say_follow(to, job);
+            } else if let Some((job, time)) = unsaid.watch.first().copied() {
+                self.say_watch(to, job, time, &mut unsaid.watch);
+            } else {
+                return;
+            }
+        }
+        if unsaid != Unsaid::default() {
+            self.foreign.unsaid.insert(to, unsaid);
+        }
+    }
+
+    fn say_follow(&mut self, to: ShardId, job: JobId) {
+        let what = self.wants_of(job);
+        let Some(known) = self.foreign.get_mut(job) else { return };
+        if std::mem::replace(&mut known.said, what) != what {
+            self.mailbox.send(to, ShardMessage::Subscription { job, what });
+        }
+        if what == Subscription::Nothing {
+            self.foreign.parents.remove(&job);
+        }
+    }
+
+    /// One message about the job, from `first` on, of those times with which the same is to be done.
+    fn say_watch(
+        &mut self,
+        to: ShardId,
+        job: JobId,
+        first: Timestamp,
+        open: &mut BTreeSet<(JobId, Timestamp)>,
+    ) {
+        let wanted = self.foreign.times.get(&(job, first)).is_some_and(|watched| watched.wanted);
+        let mut times = Vec::new();
+        while times.len() < MAX_TIMES
+            && let Some(key @ (of, time)) = open.first().copied()
+            && of == job
+        {
+            let Some(watched) = self.foreign.times.get_mut(&key) else {
+                open.remove(&key);
+                continue;
+            };
+            if watched.wanted != wanted {
+                break;
+            }
+            open.remove(&key);
+            if watched.said != wanted {
+                watched.said = wanted;
+                times.push(time);
+            }
+            if !wanted {
+                self.foreign.times.remove(&key);
+            }
+        }
+        if times.is_empty() {
+            return;
+        }
+        let message =
+            if wanted { ShardMessage::Watch { job, times } } else { ShardMessage::Unwatch { job, times } };
+        self.mailbox.send(to, message);
+    }
+
+    /// Whether the shard can say how a job stands: it runs the job, as far as this one was told.
+    pub(crate) fn may_tell_of(&self, parent: JobId, from: ShardId) -> bool {
+        self.foreign.shard_of(parent).is_none_or(|shard| shard == from)
+    }
+
+    pub(crate) fn parent_status_updated(&mut self, parent: JobId, standings: &[Standing]) {
+        for standing in standings {
+            let time = standing.logical_time;
+            if let Some(watched) = self.foreign.times.get_mut(&(parent, time)) {
+                watched.standing = Some(standing.clone());
+                self.newest_changed(parent, time);
+            }
+        }
+    }
+
+    pub(crate) fn parent_generations_received(&mut self, parent: JobId, times: &[Timestamp]) {
+        self.parent_times_received(parent, times);
+        for time in times {
+            let trigger = Trigger { parent, logical_time: *time, after: None, base: None };
+            if self.next_child(&trigger).is_some() {
+                self.triggers.push_back(trigger);
+            }
+        }
+    }
+
+    pub(crate) fn parent_times_received(&mut self, parent: JobId, times: &[Timestamp]) {
+        if let Some(known) = self.foreign.get_mut(parent) {
+            known.note(times);
+        }
+    }
+}

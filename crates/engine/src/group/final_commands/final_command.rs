@@ -1,0 +1,462 @@
+//! JOB-8: the final command of a batch that has ended for good.
+//!
+//! ```text
+//!  BatchFinished ──► due ──► FinalCommandAssigned ──► FinalCommandGranted ──► FinalCommandFinished
+//!                     └─────────────┴── not run: its worker is gone, or does not ask ──► ▲ and an alarm
+//! ```
+//! It goes to the worker of the batch's last attempt, with a token of its own and the handshake of an attempt, and is
+//! granted once: so it runs at most once, and where it did not, that is on record. That of a batch that never had an
+//! attempt goes to the first worker that may run the job and has a free slot, within the time in which a worker has to
+//! start. Its `BatchFinished` says that it is due: batches that ended so on record before had none.
+//!
+//! *Invariant:* what is due is assigned before anything else is placed, so a final command takes over the slot of the
+//! attempt whose end ended the batch.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use tidemill_model::{
+    Actor, AlarmEvent, AlarmKind, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Ending,
+    Event, FinalCommandEvent, FinalResult, Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity,
+    StartRequest, Timestamp, Token, WorkMessage, WorkerId,
+};
+
+use crate::decision::Decision;
+use crate::group::batches::batch::Batch;
+use crate::group::placement::unplaced::Unplaced;
+use crate::group::workers::report::GRANTED_TO_ANOTHER;
+use crate::group::workers::worker::Demand;
+use crate::group::{GroupShard, Timer};
+use crate::schedule::{FinalCommands, final_spec};
+
+/// Final commands that have not ended.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Finals {
+    /// Of batches that have just ended, and the worker of each one's last attempt.
+    due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
+    /// Of batches that ended without an attempt.
+    pub(in crate::group) unplaced: Unplaced,
+    held: BTreeMap<Token, Box<Held>>,
+    /// The workers of the last attempts of unfinished batches.
+    last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
+}
+
+/// The last attempt that ended.
+#[derive(Debug, Clone, PartialEq)]
+struct Last {
+    worker: WorkerId,
+    exit_code: Option<i32>,
+    values: Option<Arc<BTreeMap<String, String>>>,
+}
+
+/// A batch that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::group) struct Ended {
+    pub(in crate::group) definition: Arc<JobDefinition>,
+    logical_time: Timestamp,
+    run: u32,
+    parameters: Option<Arc<BTreeMap<String, String>>>,
+    /// What parents had passed on when its last attempt began (BYD-20).
+    values: Option<Arc<BTreeMap<String, String>>>,
+    ending: Ending,
+}
+
+/// A final command that a worker has.
+#[derive(Debug, Clone, PartialEq)]
+struct Held {
+    batch: BatchId,
+    of: Ended,
+    worker: WorkerId,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    Assigned { start_by: Timestamp },
+    Granted { incarnation: Incarnation, nonce: Nonce },
+}
+
+impl Finals {
+    /// Whose turn it is.
+    pub(crate) fn next_due(&self) -> Option<BatchId> {
+        self.due.keys().next().copied()
+    }
+
+    /// Whether a final command of the job has not ended.
+    pub(crate) fn has_of(&self, job: tidemill_model::JobId) -> bool {
+        let due = self.due.values().map(|(_, ended)| ended.as_ref());
+        let mut of = due.chain(self.held.values().map(|held| &held.of)).chain(self.unplaced.all());
+        of.any(|ended| ended.definition.id == job)
+    }
+
+    /// The attempt that the batch has has ended.
+    pub(crate) fn note(&mut self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome) {
+        if final_command(&batch.definition).is_some()
+            && let Some((_, worker)) = batch.holder()
+        {
+            let values = batch.grant().and_then(|grant| grant.values.clone());
+            self.last.insert(id, Last { worker: worker.clone(), exit_code: outcome.exit_code, values });
+        }
+    }
+
+    /// A batch has ended for good; one without an attempt `is_called`, if its end says so, and then a worker must have room
+    /// for it until `until`. Gives whether it waits for that.
+    fn batch_finished(
+        &mut self,
+        id: BatchId,
+        batch: &Batch,
+        (result, is_called): (BatchResult, bool),
+        until: Timestamp,
+    ) -> bool {
+        let last = self.last.remove(&id);
+        if final_command(&batch.definition).is_none() || (last.is_none() && !is_called) {
+            return false;
+        }
+        let (worker, values, exit_code) =
+            last.map_or((None, None, None), |last| (Some(last.worker), last.values, last.exit_code));
+        let ended = Box::new(Ended {
+            definition: Arc::clone(&batch.definition),
+            logical_time: batch.logical_time,
+            run: batch.run,
+            parameters: batch.parameters.clone(),
+            values,
+            ending: Ending { result, attempts: batch.attempts, exit_code },
+        });
+        let is_unplaced = worker.is_none();
+        match worker {
+            Some(worker) => {
+                self.due.insert(id, (worker, ended));
+            }
+            None => self.unplaced.insert(id, until, ended),
+        }
+        is_unplaced
+    }
+
+    /// The slot that the token holds.
+    pub(crate) fn demand(&self, token: Token) -> Option<Demand<'_>> {
+        self.held.get(&token).map(|held| demand(&held.of.definition))
+    }
+
+    pub(crate) fn is_granted(&self, token: Token) -> bool {
+        self.held.get(&token).is_some_and(|held| matches!(held.phase, Phase::Granted { .. }))
+    }
+
+    pub(crate) fn holds(&self, token: Token) -> bool {
+        self.held.contains_key(&token)
+    }
+}
+
+/// It takes the slot of an attempt, and none of its memory.
+pub(in crate::group) fn demand(definition: &JobDefinition) -> Demand<'_> {
+    Demand { memory_mb: 0, ..Demand::of(definition) }
+}
+
+/// The text, where the job has one.
+fn final_command(definition: &JobDefinition) -> Option<&str> {
+    definition.spec.final_command.as_deref()
+}
+
+impl GroupShard {
+    pub(in crate::group) fn apply_final_command(&mut self, event: &FinalCommandEvent) {
+        match event {
+            FinalCommandEvent::Assigned { batch, worker, token, start_by, .. } => {
+                self.final_assigned(*batch, worker, (*token, *start_by));
+            }
+            FinalCommandEvent::Granted { token, incarnation, nonce, .. } => {
+                self.final_granted(*token, incarnation, nonce);
+            }
+            FinalCommandEvent::Finished { batch, token, .. } => self.final_has_ended(*batch, *token),
+            FinalCommandEvent::NotRun { batch, .. } => {
+                self.final_placed(*batch);
+            }
+        }
+    }
+
+    /// What a batch that has just ended asks for.
+    pub(crate) fn final_commands(&self, id: BatchId, now: Timestamp) -> Vec<Event> {
+        let Some((worker, ended)) = self.finals.due.get(&id) else { return Vec::new() };
+        if self.workers.get(worker).is_none_or(|worker| worker.lost || worker.expired) {
+            let why = "the worker of the last attempt is gone";
+            return told(id, ended, (None, worker), (FinalResult::NotRun, None, why.to_owned()));
+        }
+        vec![self.assigned_final(id, ended, worker, now)]
+    }
+
+    pub(in crate::group) fn assigned_final(
+        &self,
+        id: BatchId,
+        ended: &Ended,
+        worker: &WorkerId,
+        now: Timestamp,
+    ) -> Event {
+        Event::FinalCommand(FinalCommandEvent::Assigned {
+            batch: id,
+            job: ended.definition.id,
+            token: Token::mint(self.tokens_minted + 1, self.id),
+            worker: worker.clone(),
+            start_by: self.within_start_timeout(now),
+        })
+    }
+
+    fn within_start_timeout(&self, now: Timestamp) -> Timestamp {
+        let limit = SignedDuration::from_millis(self.start_timeout_ms() as i64);
+        now.saturating_add(limit).unwrap_or(Timestamp::MAX)
+    }
+
+    /// How a batch ends. Where it had no attempt and has a final command, that is due.
+    pub(crate) fn batch_end(
+        &self,
+        id: BatchId,
+        result: BatchResult,
+        by: Option<Actor>,
+        message: String,
+    ) -> Event {
+        let is_due = |batch: &Batch| {
+            batch.attempts == 0 && batch.grant().is_none() && final_command(&batch.definition).is_some()
+        };
+        let final_command = self.batches.get(&id).is_some_and(is_due);
+        Event::Batch(BatchEvent::Finished { batch: id, result, by, message, final_command })
+    }
+
+    /// Folds the end of a batch.
+    pub(crate) fn final_called(
+        &mut self,
+        id: BatchId,
+        batch: &Batch,
+        end: (BatchResult, bool),
+        now: Timestamp,
+    ) {
+        let until = self.within_start_timeout(now);
+        if self.finals.batch_finished(id, batch, end, until) {
+            self.timers.insert((until, Timer::Final(id)));
+        }
+    }
+
+    /// The end of one that a worker has; nothing if none has it.
+    pub(crate) fn final_ended(&self, token: Token, result: FinalResult, why: &str) -> Vec<Event> {
+        let Some(held) = self.finals.held.get(&token) else { return Vec::new() };
+        told(held.batch, &held.of, (Some(token), &held.worker), (result, None, why.to_owned()))
+    }
+
+    /// What becomes of one whose worker was lost, came back, or is dead.
+    pub(crate) fn final_settled(&self, token: Token) -> Vec<Event> {
+        match self.finals.is_granted(token) {
+            true => {
+                self.final_ended(token, FinalResult::Lost, "its worker fell silent and the lease is over")
+            }
+            false => self.final_ended(token, FinalResult::NotRun, "its worker was lost before it started"),
+        }
+    }
+
+    pub(crate) fn request_final(&self, request: &StartRequest) -> Option<Decision> {
+        let StartRequest { token, worker, incarnation, nonce } = request;
+        let held = self.finals.held.get(token)?;
+        let refused = |reason: &str| {
+            Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
+                .telling(worker, WorkMessage::Refused { token: *token, reason: reason.to_owned() })
+        };
+        let known = self.workers.get(worker);
+        let lives =
+            known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired);
+        if held.worker != *worker
+            || !lives
+            || nonce.as_str().len() > crate::group::workers::report::MAX_NONCE_BYTES
+        {
+            return Some(refused("this life of the worker does not have it"));
+        }
+        Some(match &held.phase {
+            Phase::Assigned { .. } if self.is_of_earlier_life(worker, *token) => {
+                refused("an earlier life of the worker had it; it is taken back")
+            }
+            Phase::Assigned { .. } => match self.final_spec(*token, held) {
+                Ok(_) => Decision::events(vec![Event::FinalCommand(FinalCommandEvent::Granted {
+                    batch: held.batch,
+                    token: *token,
+                    worker: worker.clone(),
+                    incarnation: incarnation.clone(),
+                    nonce: nonce.clone(),
+                })]),
+                Err(why) => Decision::events(self.final_ended(*token, FinalResult::NotRun, &why)),
+            },
+            Phase::Granted { incarnation: life, nonce: asked } if life == incarnation && asked == nonce => {
+                let again = self.granted_final(*token);
+                again
+                    .into_iter()
+                    .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
+            }
+            Phase::Granted { .. } => refused(GRANTED_TO_ANOTHER),
+        })
+    }
+
+    /// A worker gives it back, which is its right until it was granted, and after that while nothing of it runs.
+    pub(crate) fn reject_final(
+        &self,
+        token: Token,
+        (worker, nonce): (&WorkerId, Option<&Nonce>),
+        reason: &str,
+    ) -> Option<Decision> {
+        let held = self.finals.held.get(&token).filter(|held| held.worker == *worker)?;
+        if let Phase::Granted { nonce: asked, .. } = &held.phase
+            && nonce != Some(asked)
+        {
+            let reason = GRANTED_TO_ANOTHER.to_owned();
+            return Some(Rejection::StaleToken { token: token.0, reason }.into());
+        }
+        let why: String = reason.chars().take(500).collect();
+        Some(Decision::events(told(
+            held.batch,
+            &held.of,
+            (Some(token), &held.worker),
+            (FinalResult::NotRun, None, why),
+        )))
+    }
+
+    pub(crate) fn final_finished(
+        &self,
+        token: Token,
+        worker: &WorkerId,
+        outcome: &AttemptOutcome,
+    ) -> Option<Decision> {
+        let held = self.finals.held.get(&token).filter(|held| held.worker == *worker)?;
+        let result = match (&held.phase, outcome.result) {
+            (Phase::Assigned { .. }, _) => FinalResult::NotRun,
+            (Phase::Granted { .. }, AttemptResult::Success) => FinalResult::Success,
+            (Phase::Granted { .. }, AttemptResult::Failed | AttemptResult::Killed) => FinalResult::Failed,
+            (Phase::Granted { .. }, AttemptResult::TimedOut) => FinalResult::TimedOut,
+            (Phase::Granted { .. }, AttemptResult::Lost) => FinalResult::Lost,
+        };
+        let said: String = outcome.message.chars().take(500).collect();
+        let message = match (outcome.exit_code, outcome.signal) {
+            (Some(code), _) if code != 0 && said.is_empty() => format!("exit code {code}"),
+            (None, Some(signal)) if said.is_empty() => format!("signal {signal}"),
+            _ => said,
+        };
+        let end = (result, outcome.exit_code, message);
+        Some(Decision::events(told(held.batch, &held.of, (Some(token), &held.worker), end)))
+    }
+
+    /// What its worker must hear of it.
+    pub(crate) fn outstanding_final(&self, token: Token) -> Option<WorkMessage> {
+        let held = self.finals.held.get(&token)?;
+        match held.phase {
+            Phase::Assigned { .. } => Some(WorkMessage::Assigned {
+                worker: held.worker.clone(),
+                token,
+                job_type: held.of.definition.spec.job_type.clone(),
+                checks: Vec::new(),
+            }),
+            Phase::Granted { .. } => self.granted_final(token),
+        }
+    }
+
+    /// The order to start it.
+    pub(crate) fn granted_final(&self, token: Token) -> Option<WorkMessage> {
+        let held = self.finals.held.get(&token)?;
+        let Phase::Granted { incarnation, nonce } = &held.phase else { return None };
+        let spec = Box::new(self.final_spec(token, held).ok()?);
+        Some(WorkMessage::Granted { incarnation: incarnation.clone(), nonce: nonce.clone(), spec })
+    }
+
+    fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
+        let Ended { definition, logical_time, run, parameters, values, ending } = &held.of;
+        let none = BTreeMap::new();
+        let of = FinalCommands {
+            batch: held.batch,
+            logical_time: *logical_time,
+            run: *run,
+            parameters: parameters.as_deref(),
+            values: values.as_deref().unwrap_or(&none),
+            ending: ending.clone(),
+        };
+        final_spec(definition, token, &of, &self.zone_of(definition))
+    }
+
+    pub(crate) fn final_assigned(
+        &mut self,
+        batch: BatchId,
+        worker: &WorkerId,
+        (token, start_by): (Token, Timestamp),
+    ) {
+        self.tokens_minted += 1;
+        let due = self.finals.due.remove(&batch).map(|(_, ended)| ended);
+        let Some(ended) = due.or_else(|| self.final_placed(batch)) else { return };
+        self.workers.count(worker, &demand(&ended.definition), token, true);
+        self.timers.insert((start_by, Timer::StartBy(token)));
+        let (worker, phase) = (worker.clone(), Phase::Assigned { start_by });
+        let held = Held { batch, of: *ended, worker, phase };
+        self.finals.held.insert(token, Box::new(held));
+    }
+
+    /// It waits for a worker no longer.
+    pub(in crate::group) fn final_placed(&mut self, batch: BatchId) -> Option<Box<Ended>> {
+        let (until, ended) = self.finals.unplaced.remove(batch)?;
+        self.timers.remove(&(until, Timer::Final(batch)));
+        Some(ended)
+    }
+
+    pub(crate) fn final_granted(&mut self, token: Token, incarnation: &Incarnation, nonce: &Nonce) {
+        let Some(held) = self.finals.held.get_mut(&token) else { return };
+        let granted = Phase::Granted { incarnation: incarnation.clone(), nonce: nonce.clone() };
+        if let Phase::Assigned { start_by } = std::mem::replace(&mut held.phase, granted) {
+            self.timers.remove(&(start_by, Timer::StartBy(token)));
+        }
+    }
+
+    pub(crate) fn final_has_ended(&mut self, batch: BatchId, token: Option<Token>) {
+        self.finals.due.remove(&batch);
+        let Some(token) = token else { return };
+        let Some(held) = self.finals.held.remove(&token) else { return };
+        if let Phase::Assigned { start_by } = held.phase {
+            self.timers.remove(&(start_by, Timer::StartBy(token)));
+        }
+        self.workers.count(&held.worker, &demand(&held.of.definition), token, false);
+        if !self.unsettled.is_empty() {
+            self.go_on_settling(&held.worker);
+        }
+    }
+}
+
+/// The end of a final command; people are told unless it succeeded.
+fn told(
+    batch: BatchId,
+    ended: &Ended,
+    (token, worker): (Option<Token>, &WorkerId),
+    (result, exit_code, message): (FinalResult, Option<i32>, String),
+) -> Vec<Event> {
+    let alarm =
+        (result != FinalResult::Success).then(|| alarm(batch, ended, Some(worker), (result, &message)));
+    let (job, worker) = (ended.definition.id, worker.clone());
+    let end = Event::FinalCommand(FinalCommandEvent::Finished {
+        batch,
+        job,
+        token,
+        worker,
+        result,
+        exit_code,
+        message,
+    });
+    std::iter::once(end).chain(alarm).collect()
+}
+
+pub(in crate::group) fn alarm(
+    batch: BatchId,
+    ended: &Ended,
+    worker: Option<&WorkerId>,
+    (result, message): (FinalResult, &str),
+) -> Event {
+    Event::Alarm(AlarmEvent::Raised {
+        kind: AlarmKind::FinalCommandFailed,
+        severity: Severity::Important,
+        job: Some(ended.definition.id),
+        batch: Some(batch),
+        worker: worker.cloned(),
+        message: format!(
+            "the final command of batch {batch} of {} for {} ended as {}: {message}; the batch stays {}",
+            ended.definition.full_name(),
+            ended.logical_time,
+            result.as_str(),
+            ended.ending.result.as_str()
+        ),
+    })
+}

@@ -1,0 +1,188 @@
+//! What people do to one job or batch: run, rerun, kill.
+
+use std::collections::BTreeMap;
+
+use tidemill_model::{
+    Actor, Answer, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch,
+    Rejection, Timestamp,
+};
+
+use crate::catalogue::check_parameters;
+use crate::decision::Decision;
+use crate::group::GroupShard;
+use crate::group::jobs::history::Newest;
+use crate::group::jobs::job::{Job, NewestRun};
+use crate::group::jobs::kept_texts::{Kept, Texts};
+
+const MAX_PARAMETERS_BYTES: usize = 64 * 1024;
+
+/// A run by hand, as it was asked for.
+pub(crate) struct ByHand<'a> {
+    /// Absent: the current period's.
+    pub(crate) logical_time: Option<Timestamp>,
+    pub(crate) parameters: &'a BTreeMap<String, String>,
+    /// Beside unfinished batches of the job.
+    pub(crate) concurrent: bool,
+}
+
+/// Who asked for another run.
+struct Wanted {
+    origin: Origin,
+    /// As the event records it.
+    concurrent: Option<bool>,
+}
+
+/// Which batch is to be run again, and what whoever asks knows of it.
+pub(crate) struct Rerun<'a> {
+    pub(crate) batch: BatchId,
+    pub(crate) job: JobId,
+    pub(crate) logical_time: Timestamp,
+    pub(crate) recorded: Option<&'a RecordedBatch>,
+}
+
+impl Rerun<'_> {
+    /// GEN-10: the parameters that the batch had, though it is an older run than the newest, or those of the newest
+    /// are not kept.
+    fn parameters(&self, newest: &NewestRun<'_>) -> Result<Texts, Rejection> {
+        match (self.recorded, newest.parameters) {
+            (Some(recorded), _) if recorded.run > newest.number => {
+                Err(Rejection::unknown("batch", self.batch))
+            }
+            (Some(recorded), _) if recorded.run < newest.number => Ok(recorded.parameters.clone()),
+            (_, Kept::Nothing) => Ok(Texts::new()),
+            (_, Kept::These(parameters)) => Ok(Texts::clone(parameters)),
+            (Some(recorded), Kept::Dropped) => Ok(recorded.parameters.clone()),
+            (None, Kept::Dropped) => {
+                let rule = "ended so long ago that its shard does not keep its parameters, and the request does \
+                            not give them; repeat it";
+                Err(Rejection::field("batch", self.batch, rule))
+            }
+        }
+    }
+}
+
+impl GroupShard {
+    /// GEN-5: one batch for the current period, unless one of the job is unfinished; with `concurrent`, unless one for
+    /// the same logical time is. DSP-1: of a disabled job, too.
+    pub(crate) fn run_job(
+        &self,
+        id: JobId,
+        by_hand: &ByHand<'_>,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let ByHand { logical_time, parameters, concurrent } = *by_hand;
+        let job = self.defined_job(id)?;
+        let size: usize = parameters.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if size > MAX_PARAMETERS_BYTES {
+            let rule = format!("all parameters together must be at most {MAX_PARAMETERS_BYTES} bytes");
+            return Err(Rejection::field("parameters", format!("{size} bytes"), rule));
+        }
+        let mut all = job.definition.spec.parameters.clone();
+        all.extend(parameters.iter().map(|(name, value)| (name.clone(), value.clone())));
+        check_parameters(&all).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let current = || self.grid(job).and_then(|grid| grid.schedule().period_start(now)).unwrap_or(millis);
+        let time = logical_time.unwrap_or_else(current);
+        if !concurrent {
+            check_alone(job, time)?;
+        }
+        let wanted = Wanted { origin: Origin::Manual, concurrent: Some(concurrent) };
+        self.another_run(job, time, wanted, parameters.clone(), now)
+    }
+
+    /// The same logical time again, with the parameters that the batch had and today's definition.
+    pub(crate) fn rerun_batch(&self, rerun: &Rerun<'_>, now: Timestamp) -> Result<Decision, Rejection> {
+        let Rerun { batch, job, logical_time: time, .. } = *rerun;
+        if let Some(live) = self.batches.get(&batch) {
+            return Err(unfinished(job, batch, live.logical_time));
+        }
+        let job = self.defined_job(job)?;
+        let newest = job.newest_run(time).ok_or_else(|| Rejection::unknown("batch", batch))?;
+        let wanted = Wanted { origin: Origin::Rerun, concurrent: None };
+        self.another_run(job, time, wanted, rerun.parameters(&newest)?, now)
+    }
+
+    fn another_run(
+        &self,
+        job: &Job,
+        time: Timestamp,
+        wanted: Wanted,
+        parameters: BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        // What is unfinished never leaves the history.
+        if let Some(newest) = job.history.get(time).filter(|newest| newest.result.is_none()) {
+            return Err(unfinished(job.definition.id, newest.batch, time));
+        }
+        let run = job.next_run(time);
+        let batch = self.next_batch_id();
+        let mut events = self.evict_history(job, now);
+        let mut generated = self.generated(job, time, run, wanted.origin, parameters, None);
+        if let Some(Event::Batch(BatchEvent::Generated { concurrent, .. })) = generated.last_mut() {
+            *concurrent = wanted.concurrent;
+        }
+        events.extend(generated);
+        Ok(Decision::answered(events, Answer::Generated { batch, disabled: !job.enabled }))
+    }
+
+    /// A job that still has its definition.
+    pub(crate) fn defined_job(&self, id: JobId) -> Result<&Job, Rejection> {
+        let job = self.jobs.get(&id).map(Box::as_ref).filter(|job| !job.removed);
+        job.ok_or_else(|| match self.was_submitted(id) {
+            true => {
+                let rule = format!(
+                    "was submitted to run once, and its definition is no longer kept: {} others \
+                     have ended since, or it was deleted; submit it again",
+                    self.remembered_submissions
+                );
+                Rejection::field("job", id, rule)
+            }
+            false => Rejection::unknown("job", id),
+        })
+    }
+
+    /// Whether this is the id of an ad-hoc job, which may be forgotten (ADR 6).
+    fn was_submitted(&self, id: JobId) -> bool {
+        id.shard() == self.id && id.0 > 0 && id <= JobId::mint(self.jobs_minted, self.id)
+    }
+
+    /// EXE-5: a waiting or assigned batch is cancelled at once, a running one is ended by its worker.
+    pub(crate) fn kill_batch(&self, id: BatchId, by: &Actor, reason: &str) -> Result<Decision, Rejection> {
+        let batch = self.unfinished(id)?;
+        let reason: String = reason.chars().take(500).collect();
+        let event = match batch.grant() {
+            Some(grant) if grant.kill.is_some() => return Ok(Decision::nothing()),
+            Some(grant) => Event::Attempt(AttemptEvent::KillRequested {
+                batch: id,
+                token: grant.token,
+                by: by.clone(),
+                reason,
+            }),
+            None => self.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),
+        };
+        Ok(Decision::events(vec![event]))
+    }
+
+    /// The job call's kill: the newest unfinished batch of the job; if there is none, its newest batch tells so.
+    pub(crate) fn kill_job(&self, id: JobId, by: &Actor) -> Result<Decision, Rejection> {
+        let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
+        let newest = job.unfinished().last().or_else(|| job.history.last());
+        let (_, newest) = newest.ok_or_else(|| Rejection::unknown("batch of job", id))?;
+        self.kill_batch(newest.batch, by, "")
+    }
+}
+
+/// GEN-5: nothing else of the job is unfinished. What is unfinished for `time` itself is refused whatever was asked.
+fn check_alone(job: &Job, time: Timestamp) -> Result<(), Rejection> {
+    let is_unfinished = |(other, newest): &(Timestamp, &Newest)| newest.result.is_none() && *other != time;
+    let Some((other, newest)) = job.history.iter().rev().find(is_unfinished) else { return Ok(()) };
+    Err(Rejection::JobUnfinished {
+        job: job.definition.id.0,
+        batch: newest.batch.0,
+        logical_time: other.to_string(),
+    })
+}
+
+fn unfinished(job: JobId, batch: BatchId, time: Timestamp) -> Rejection {
+    Rejection::BatchUnfinished { job: job.0, batch: batch.0, logical_time: time.to_string() }
+}

@@ -1,0 +1,401 @@
+//! Making batches: by schedule, by a parent's generation, with their dependencies resolved.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use tidemill_calendar::{Timetable, Zone};
+use tidemill_model::{
+    BatchEvent, BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns,
+    Origin, Parent, PartitionEvent, ScheduleEvent, SkipReason, Timestamp,
+};
+
+use crate::catalogue::MAX_DECLARED_TIMES;
+use crate::group::dependencies::failure::counts;
+use crate::group::dependencies::foreign::ForeignJob;
+use crate::group::generation::overlap::Before;
+use crate::group::jobs::job::Job;
+use crate::group::{GroupShard, Trigger};
+use crate::schedule::{Facts, required_times};
+
+/// Base times further back than this are skipped, not generated.
+const MAX_CATCH_UP: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Of those within it, at most this many, the newest.
+const MAX_CATCH_UP_BATCHES: usize = 1_000;
+/// A base time this old counts as missed for the policy that skips all missed ones; `MissedRuns::None` tells it
+/// to people.
+const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
+/// Fires that one skip event covers at most, so that one decision stays short.
+const MAX_SKIP: usize = 10_000;
+/// Logical times of parents that one batch can wait for.
+const MAX_TIMES: usize = 3 * MAX_DECLARED_TIMES / 2;
+
+/// A parent, as this shard knows it.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    Here(&'a Job),
+    Elsewhere(&'a ForeignJob),
+}
+
+impl GroupShard {
+    /// The zone in which the times of a definition's batches are written.
+    pub(crate) fn zone_of(&self, definition: &JobDefinition) -> Zone {
+        self.grid_of(definition).map_or_else(crate::schedule::utc, |grid| grid.zone().clone())
+    }
+
+    /// What the batches of a definition follow, which may be an earlier one of its job: its schedule, or that of the
+    /// nearest ancestor that has one today.
+    pub(crate) fn grid_of(&self, definition: &JobDefinition) -> Option<Arc<Timetable>> {
+        self.schedule_of(definition).or_else(|| self.grid_above(definition))
+    }
+
+    /// The schedule of a definition, which may be an earlier one of its job.
+    fn schedule_of(&self, definition: &JobDefinition) -> Option<Arc<Timetable>> {
+        match self.jobs.get(&definition.id) {
+            Some(job) if job.definition.version == definition.version => job.schedule.clone(),
+            // The calendar of an earlier one may be forgotten; then days say nothing.
+            _ => self.calendars.timetable(definition).or_else(|| {
+                let schedule = crate::schedule::grid_from_spec(&definition.spec.schedule_spec()?).ok()?;
+                Some(Arc::new(schedule.into()))
+            }),
+        }
+    }
+
+    /// The version of the calendar that a definition follows.
+    pub(crate) fn calendar_of(&self, definition: &JobDefinition) -> Option<u32> {
+        self.schedule_of(definition)?.calendar_version()
+    }
+
+    /// The job's own schedule, or that of its nearest ancestor that has one.
+    pub(crate) fn grid(&self, job: &Job) -> Option<Arc<Timetable>> {
+        job.schedule.clone().or_else(|| self.grid_above(&job.definition))
+    }
+
+    fn grid_above(&self, definition: &JobDefinition) -> Option<Arc<Timetable>> {
+        let mut definition = definition;
+        for _ in 0..self.jobs.len() {
+            match definition.other_parents().find_map(|parent| self.known(parent))? {
+                Known::Here(parent) => match &parent.schedule {
+                    Some(schedule) => return Some(Arc::clone(schedule)),
+                    None => definition = &parent.definition,
+                },
+                Known::Elsewhere(parent) => return parent.schedule.clone(),
+            }
+        }
+        None
+    }
+
+    /// What a due schedule asks for: one batch, or a skip.
+    pub(crate) fn fire(&self, id: JobId, now: Timestamp) -> Vec<Event> {
+        let Some(job) = self.jobs.get(&id) else { return Vec::new() };
+        let (Some(next), Some(schedule)) = (job.next, &job.schedule) else { return Vec::new() };
+        if !job.enabled {
+            return Vec::new();
+        }
+        if let Some(skip) = left_out(job, schedule, next).or_else(|| skip_missed(job, schedule, next, now)) {
+            return vec![skip];
+        }
+        if job.has_batch_for(next.logical_time) && !planted!(TimerFiredAgainAfterTakeover) {
+            // Two runs of one logical time must never live at once, and the newer one decides.
+            return vec![skip(job, schedule, next, next.at, SkipReason::RunByHand)];
+        }
+        let mut events = match self.before_batch(job, next) {
+            Before::Batch(events) => events,
+            Before::More(events) => return events,
+            Before::Nothing => {
+                return vec![skip(job, schedule, next, now.next(), SkipReason::Overlap)];
+            }
+        };
+        let after = schedule.next(next);
+        let after = if planted!(FireLost) { after.and_then(|lost| schedule.next(lost)) } else { after };
+        events.extend(self.evict_history(job, now));
+        events.extend(self.generated(job, next.logical_time, 0, Origin::Schedule, BTreeMap::new(), after));
+        events
+    }
+
+    /// One batch of `job`, with what it waits for resolved at this moment; before it, what nobody waited for yet.
+    pub(crate) fn generated(
+        &self,
+        job: &Job,
+        logical_time: Timestamp,
+        run: u32,
+        origin: Origin,
+        parameters: BTreeMap<String, String>,
+        next: Option<Fire>,
+    ) -> Vec<Event> {
+        let (dependencies, counted_parents) = self.waits_for(job, &job.definition, logical_time);
+        let format = crate::schedule::time_format(&job.definition).unwrap_or_default();
+        let facts = Facts::of_batch(self.next_batch_id(), run, logical_time, format.as_ref());
+        let (mut events, external_dependencies) =
+            self.external_dependencies_of(&job.definition, &facts, &parameters);
+        let outputs = self.outputs_of(&job.definition, &facts, &parameters);
+        events.push(Event::Batch(BatchEvent::Generated {
+            batch: self.next_batch_id(),
+            job: job.definition.id,
+            version: job.definition.version,
+            logical_time,
+            run,
+            origin,
+            dependencies,
+            counted_parents,
+            external_dependencies,
+            quality_gate: job.definition.spec.quality_gate,
+            earliest_start: self.earliest_start(&job.definition, logical_time),
+            parameters,
+            next,
+            calendar: self.calendar_of(&job.definition),
+            base: None,
+            rerun: None,
+            concurrent: None,
+            outputs,
+        }));
+        events
+    }
+
+    /// What a batch of the job would wait for, by one of its definitions: what it lists, and what it counts.
+    pub(crate) fn waits_for(
+        &self,
+        job: &Job,
+        definition: &JobDefinition,
+        logical_time: Timestamp,
+    ) -> (Vec<Dependency>, Option<CountedParents>) {
+        let are_counted = self.counts_parents(job, definition);
+        let mut counted = CountedParents { parents: 0, unmet: 0 };
+        let mut dependencies = Vec::new();
+        for parent in &definition.parents {
+            let dependency = self.resolve(job, definition, parent, logical_time);
+            if are_counted && self.is_countable(definition, parent) {
+                counted.parents += 1;
+                counted.unmet += u32::from(!dependency.is_satisfied(dependency.met.len()));
+            } else {
+                dependencies.push(dependency);
+            }
+        }
+        bound_times(&mut dependencies);
+        (dependencies, are_counted.then_some(counted))
+    }
+
+    pub(crate) fn next_batch_id(&self) -> BatchId {
+        BatchId::mint(self.batches_minted + 1, self.id)
+    }
+
+    fn resolve(
+        &self,
+        job: &Job,
+        definition: &JobDefinition,
+        parent: &Parent,
+        logical_time: Timestamp,
+    ) -> Dependency {
+        if job.submitted {
+            return self.resolve_newest(parent, logical_time);
+        }
+        let own_past = parent.job == job.definition.id;
+        let known = if own_past { Some(Known::Here(job)) } else { self.known(parent.job) };
+        let mut times = match known {
+            Some(known) => self.times_of(definition, &known, parent.mapping, logical_time),
+            None => vec![logical_time],
+        };
+        if parent.mapping == Mapping::Latest {
+            self.go_back(parent.job, &mut times);
+        }
+        if own_past {
+            // The first batch has no previous one to wait for.
+            times.retain(|time| job.has_batch_for(*time));
+        }
+        let met = |time: &&Timestamp| match known {
+            Some(Known::Here(known)) if own_past => counts(definition, parent, known.stand(**time)),
+            Some(Known::Here(_) | Known::Elsewhere(_)) => self.is_met_for(definition, parent, **time),
+            None => false,
+        };
+        let met = times.iter().filter(met).copied().collect();
+        Dependency { parent: parent.job, mapping: parent.mapping, times, met }
+    }
+
+    /// API-1: an ad-hoc job waits for the newest batch that each of its parents has, whatever its logical time.
+    /// For a parent that has none yet it waits for the first one: no times, any of which is enough.
+    fn resolve_newest(&self, parent: &Parent, logical_time: Timestamp) -> Dependency {
+        let Parent { job: id, mapping } = *parent;
+        let Some(known) = self.jobs.get(&id) else {
+            return Dependency { parent: id, mapping, times: vec![logical_time], met: Vec::new() };
+        };
+        let newest = known.history.last().map(|(time, _)| time);
+        let Some(time) = known.newest_upto(logical_time).or(newest) else {
+            return Dependency { parent: id, mapping: Mapping::Any, times: Vec::new(), met: Vec::new() };
+        };
+        let met = if known.has_succeeded(time) { vec![time] } else { Vec::new() };
+        Dependency { parent: id, mapping, times: vec![time], met }
+    }
+
+    /// What this shard knows of a parent.
+    fn known(&self, parent: JobId) -> Option<Known<'_>> {
+        let here = self.jobs.get(&parent).map(|job| Known::Here(job));
+        here.or_else(|| self.foreign.get(parent).map(Known::Elsewhere))
+    }
+
+    fn times_of(
+        &self,
+        definition: &JobDefinition,
+        parent: &Known<'_>,
+        mapping: Mapping,
+        time: Timestamp,
+    ) -> Vec<Timestamp> {
+        if mapping == Mapping::Same {
+            return vec![time];
+        }
+        let (grid, newest) = match parent {
+            Known::Here(parent) => (self.grid(parent), parent.newest_upto(time)),
+            Known::Elsewhere(parent) => (parent.schedule.clone(), parent.newest_upto(time)),
+        };
+        let newest_known = || newest.map(|time| vec![time]);
+        match (mapping, self.grid_of(definition), grid) {
+            (Mapping::Latest, None, _) | (Mapping::Latest, _, None) => newest_known().unwrap_or_default(),
+            (_, Some(own), Some(parents)) => {
+                required_times(&own, &parents, mapping, time).unwrap_or_else(|_| vec![time])
+            }
+            (_, _, _) => vec![time],
+        }
+    }
+
+    /// Which child a trigger generates next: the first behind `after` that has no batch for the time yet.
+    pub(crate) fn next_child(&self, trigger: &Trigger) -> Option<JobId> {
+        let children = self.children_of(trigger.parent)?;
+        let behind = trigger.after.map_or(Bound::Unbounded, Bound::Excluded);
+        children.range((behind, Bound::Unbounded)).copied().find(|child| {
+            self.jobs.get(child).is_some_and(|child| {
+                child.enabled && child.is_dependency_triggered() && !child.has_batch_for(trigger.logical_time)
+            })
+        })
+    }
+
+    /// What the oldest trigger asks for.
+    pub(crate) fn triggered(&self, now: Timestamp) -> Option<Vec<Event>> {
+        let trigger = self.triggers.front()?;
+        let child = self.jobs.get(&self.next_child(trigger)?)?;
+        let run = child.next_run(trigger.logical_time);
+        let mut events = self.evict_history(child, now);
+        let mut generated =
+            self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None);
+        if let Some(Event::Batch(BatchEvent::Generated { base, .. })) = generated.last_mut() {
+            *base = trigger.base;
+        }
+        events.extend(generated);
+        Some(events)
+    }
+
+    /// Before another logical time is added: lets go of the oldest ended ones that no mapping reaches.
+    pub(crate) fn evict_history(&self, job: &Job, now: Timestamp) -> Vec<Event> {
+        if job.history.len() < 2 * self.spare_history {
+            return Vec::new();
+        }
+        let keep = self.history_reach(job) + self.spare_history;
+        if job.history.len() < 2 * keep {
+            return Vec::new();
+        }
+        let surplus = job.history.len() - keep;
+        let oldest = job.history.iter().take(surplus);
+        let ended = oldest.take_while(|(time, newest)| *time <= now && newest.result.is_some());
+        let upto = ended.map(|(time, _)| time).last();
+        upto.map(|upto| Event::Partition(PartitionEvent::HistoryEvicted { job: job.definition.id, upto }))
+            .into_iter()
+            .collect()
+    }
+
+    /// How many logical times back the widest mapping of any child reaches.
+    fn history_reach(&self, job: &Job) -> usize {
+        let Some((newest, _)) = job.history.last() else { return 0 };
+        let own = job.definition.id;
+        let reach = |child: &Job, mapping: Mapping| match mapping {
+            Mapping::Same | Mapping::Latest => 1,
+            Mapping::Offset(n) => usize::from(n) + 1,
+            Mapping::All | Mapping::Any => {
+                2 * self.times_of(&child.definition, &Known::Here(job), mapping, newest).len() + 1
+            }
+        };
+        let children = job.children.iter().filter_map(|id| self.jobs.get(id).map(Box::as_ref)).chain([job]);
+        let of_child = |child: &Job| {
+            // Found at once among very many parents, each of which asks.
+            if child.counts(own) {
+                return Some(1);
+            }
+            let parents = child.definition.parents.iter().filter(|parent| parent.job == own);
+            parents.map(|parent| reach(child, parent.mapping)).max()
+        };
+        children.filter_map(of_child).max().unwrap_or(1)
+    }
+}
+
+/// The last resort against a batch that would not fit into an envelope: `apply` refuses what comes near.
+/// Of a dependency with too many times the newest stay.
+fn bound_times(dependencies: &mut [Dependency]) {
+    let mut room = MAX_TIMES;
+    for dependency in dependencies {
+        let surplus = dependency.times.len().saturating_sub(room);
+        dependency.times.drain(..surplus);
+        let times = &dependency.times;
+        if surplus > 0 {
+            dependency.met.retain(|met| times.contains(met));
+        }
+        room -= times.len();
+    }
+}
+
+/// GEN-3, GEN-9: what the policy leaves out of the fires that are due by now, oldest first.
+fn skip_missed(job: &Job, schedule: &Timetable, next: Fire, now: Timestamp) -> Option<Event> {
+    let cutoff = now.saturating_sub(MAX_CATCH_UP).unwrap_or(Timestamp::MIN);
+    if next.at < cutoff {
+        return Some(skip(job, schedule, next, cutoff, SkipReason::TooOld));
+    }
+    let missed_runs = job.definition.spec.missed_runs;
+    if let Some(most) = missed_runs.max_lateness_s() {
+        let latest = now.saturating_sub(SignedDuration::from_secs(most.into())).unwrap_or(Timestamp::MIN);
+        if next.at < latest {
+            return Some(skip(job, schedule, next, latest, SkipReason::TooLate));
+        }
+    }
+    let missed = now.saturating_sub(MISSED_AFTER).unwrap_or(Timestamp::MIN);
+    match missed_runs.policy() {
+        MissedRuns::All if job.catching_up => None,
+        MissedRuns::All => {
+            let due = schedule.following(next, now).take(MAX_SKIP).count() + 1;
+            let surplus = due.saturating_sub(MAX_CATCH_UP_BATCHES);
+            let first_kept = schedule.following(next, now).nth(surplus.checked_sub(1)?)?;
+            Some(skip(job, schedule, next, first_kept.at, SkipReason::TooMany))
+        }
+        MissedRuns::Latest => {
+            let newest = schedule.following(next, now).take(MAX_SKIP).last()?;
+            Some(skip(job, schedule, next, newest.at, SkipReason::Policy))
+        }
+        MissedRuns::None if next.at < missed => Some(skip(job, schedule, next, missed, SkipReason::Policy)),
+        MissedRuns::None => None,
+    }
+}
+
+/// BYD-2: what a calendar left out since the last logical time that was dealt with; once, when the next fire is due.
+fn left_out(job: &Job, timetable: &Timetable, next: Fire) -> Option<Event> {
+    let mut times = timetable.left_out(job.passed?, next.logical_time).take(MAX_SKIP);
+    let from = times.next()?;
+    let (count, to) = times.fold((1, from), |(count, _), time| (count + 1, time));
+    let (job, reason) = (job.definition.id, SkipReason::Calendar);
+    Some(Event::Schedule(ScheduleEvent::Skipped { job, from, to, count, reason, next: Some(next) }))
+}
+
+/// One skip of the fires from `next` until before `until`, `next` included in any case.
+fn skip(job: &Job, schedule: &Timetable, next: Fire, until: Timestamp, reason: SkipReason) -> Event {
+    let mut last = next;
+    let mut count = 1;
+    let mut following = schedule.next(next);
+    while let Some(passed) = following.filter(|fire| fire.at < until && count < MAX_SKIP as u64) {
+        last = passed;
+        count += 1;
+        following = schedule.next(passed);
+    }
+    Event::Schedule(ScheduleEvent::Skipped {
+        job: job.definition.id,
+        from: next.logical_time,
+        to: last.logical_time,
+        count,
+        reason,
+        next: following,
+    })
+}

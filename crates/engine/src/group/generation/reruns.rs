@@ -1,0 +1,183 @@
+//! What the catalogue asks of a group for a rerun or a cold start: what there is, and to start and end batches.
+
+use std::sync::Arc;
+
+use tidemill_model::{
+    Account, Actor, BatchEvent, Event, JobDefinition, JobId, Origin, ReportedRun, RerunDefinition,
+    RerunEvent, RerunOnly, RerunPlace, RunOutcome, RunSkip, RunsQuery, ShardId, ShardMessage, StartRun,
+    Timestamp,
+};
+
+use crate::decision::Ruling;
+use crate::group::GroupShard;
+use crate::group::jobs::job::{Job, NewestRun};
+use crate::group::jobs::kept_texts::Kept;
+use crate::schedule::Facts;
+
+impl GroupShard {
+    pub(in crate::group) fn apply_rerun(&mut self, event: &RerunEvent) {
+        match event {
+            RerunEvent::RunsReported { rerun, part, runs } => {
+                let (rerun, part, runs) = (*rerun, *part, runs.clone());
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRuns { rerun, part, runs });
+            }
+            RerunEvent::RunSkipped { place, reason, .. } => {
+                let end = RunOutcome::Skipped(*reason);
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRunFinished { place: *place, end });
+            }
+            // What the catalogue decides.
+            RerunEvent::Requested { .. }
+            | RerunEvent::RunsQueried { .. }
+            | RerunEvent::RunsReceived { .. }
+            | RerunEvent::JobsSkipped { .. }
+            | RerunEvent::BatchesPlanned { .. }
+            | RerunEvent::Planned { .. }
+            | RerunEvent::Approved { .. }
+            | RerunEvent::RunsRequested { .. }
+            | RerunEvent::RunFinished { .. }
+            | RerunEvent::RunsBlocked { .. }
+            | RerunEvent::Paused { .. }
+            | RerunEvent::Resumed { .. }
+            | RerunEvent::Cancelled { .. }
+            | RerunEvent::Finished { .. } => {}
+        }
+    }
+
+    /// The newest runs of these logical times, as far as there ever was one.
+    pub(crate) fn runs_of(&self, asked: &[RunsQuery]) -> Vec<ReportedRun> {
+        let of_job = |asked: &RunsQuery| {
+            let job = self.jobs.get(&asked.job);
+            let told = |time: &Timestamp| job.and_then(|job| reported_run(asked.job, job, *time));
+            asked.times.iter().filter_map(told).collect::<Vec<_>>()
+        };
+        asked.iter().flat_map(of_job).collect()
+    }
+
+    /// GEN-6, GEN-8: one more run, unless one is unfinished; two runs of one logical time never live at once.
+    pub(crate) fn start_run(&self, start: &StartRun, now: Timestamp) -> Vec<Event> {
+        match self.startable(start) {
+            Ok(job) => {
+                // What was recorded must still be there when it is used.
+                let is_recorded = start.definition == RerunDefinition::Recorded;
+                let mut events = if is_recorded { Vec::new() } else { self.evict_history(job, now) };
+                events.extend(self.rerun_generated(job, start));
+                events
+            }
+            Err(reason) => {
+                let StartRun { place, job, logical_time, .. } = *start;
+                vec![Event::Rerun(RerunEvent::RunSkipped { place, job, logical_time, reason })]
+            }
+        }
+    }
+
+    fn startable(&self, start: &StartRun) -> Result<&Job, RunSkip> {
+        let time = start.logical_time;
+        let job = self.defined_job(start.job).map_err(|_| RunSkip::UnknownJob)?;
+        if !job.enabled && start.cold_start {
+            return Err(RunSkip::Disabled);
+        }
+        if let Some(newest) = job.history.get(time).filter(|newest| newest.result.is_none()) {
+            return Err(RunSkip::Unfinished { batch: newest.batch });
+        }
+        let is_wanted = match start.only {
+            RerunOnly::All => true,
+            RerunOnly::Missing => !job.has_batch_for(time),
+            RerunOnly::Failed => job.has_batch_for(time) && !job.has_succeeded(time),
+        };
+        if !is_wanted {
+            return Err(RunSkip::NotWanted);
+        }
+        let Some(newest) = job.newest_run(time) else { return Ok(job) };
+        if start.definition == RerunDefinition::Recorded && newest.definition.is_none() {
+            return Err(RunSkip::UnknownDefinition);
+        }
+        if newest.parameters == Kept::Dropped {
+            return Err(RunSkip::UnknownParameters);
+        }
+        if gives_parameters_to_another_account(job, &newest, start.definition) && !planted!(OtherAccount) {
+            return Err(RunSkip::OtherAccount);
+        }
+        Ok(job)
+    }
+
+    fn rerun_generated(&self, job: &Job, start: &StartRun) -> Vec<Event> {
+        let time = start.logical_time;
+        let newest = job.newest_run(time);
+        let definition = match start.definition {
+            RerunDefinition::Recorded => {
+                newest.and_then(|newest| newest.definition).unwrap_or(&job.definition)
+            }
+            RerunDefinition::Today => &job.definition,
+        };
+        let parameters = newest.and_then(|newest| newest.parameters.texts()).cloned().unwrap_or_default();
+        let (batch, run) = (self.next_batch_id(), job.next_run(time));
+        let format = crate::schedule::time_format(definition).unwrap_or_default();
+        let facts = Facts::of_batch(batch, run, time, format.as_ref());
+        let (mut events, external_dependencies) =
+            self.external_dependencies_of(definition, &facts, &parameters);
+        let outputs = self.outputs_of(definition, &facts, &parameters);
+        let (dependencies, counted_parents) = self.waits_for(job, definition, time);
+        events.push(Event::Batch(BatchEvent::Generated {
+            batch,
+            job: start.job,
+            version: definition.version,
+            logical_time: time,
+            run,
+            origin: if start.cold_start { Origin::ColdStart } else { Origin::Rerun },
+            dependencies,
+            counted_parents,
+            external_dependencies,
+            quality_gate: definition.spec.quality_gate,
+            parameters,
+            next: None,
+            calendar: self.calendar_of(definition),
+            earliest_start: self.earliest_start(definition, time),
+            base: None,
+            rerun: Some(start.place),
+            concurrent: None,
+            outputs,
+        }));
+        events
+    }
+
+    /// What of a cancelled rerun still runs here is ended.
+    pub(crate) fn kill_run(&self, place: RerunPlace, by: &Actor) -> Vec<Event> {
+        let Some((batch, _)) = self.reruns.iter().find(|(_, of)| **of == place) else { return Vec::new() };
+        match self.kill_batch(*batch, by, "its rerun was cancelled").map(|decision| decision.ruling) {
+            Ok(Ruling::Accepted { events, .. }) => events,
+            Ok(Ruling::Refused(_)) | Err(_) => Vec::new(),
+        }
+    }
+}
+
+/// DSP-2: parameters decide a part of what a program does. Whoever gave them had the account that the job ran as then, and
+/// no other.
+fn gives_parameters_to_another_account(
+    job: &Job,
+    newest: &NewestRun<'_>,
+    definition: RerunDefinition,
+) -> bool {
+    let before = newest.definition.map(Arc::as_ref);
+    let account = match definition {
+        RerunDefinition::Today => run_as(&job.definition),
+        RerunDefinition::Recorded => before.and_then(run_as),
+    };
+    let has_parameters = newest.parameters.texts().is_some_and(|texts| !texts.is_empty());
+    account.is_some() && has_parameters && before.and_then(run_as) != account
+}
+
+fn run_as(definition: &JobDefinition) -> Option<&Account> {
+    definition.spec.run_as.as_ref()
+}
+
+fn reported_run(id: JobId, job: &Job, time: Timestamp) -> Option<ReportedRun> {
+    let newest = job.newest_run(time)?;
+    Some(ReportedRun {
+        job: id,
+        logical_time: time,
+        run: newest.number,
+        batch: newest.batch,
+        result: newest.result,
+        version: newest.definition.map(|definition| definition.version),
+    })
+}

@@ -1,0 +1,218 @@
+//! Workers come, fall silent, come back, and stop taking work.
+
+use ed25519_dalek::{Signature, VerifyingKey};
+use tidemill_model::{
+    Event, GroupSettings, Heartbeat, Incarnation, Registration, Rejection, Timestamp, Token, WorkMessage,
+    WorkerEvent, WorkerId,
+};
+
+use crate::decision::Decision;
+use crate::group::workers::fitness;
+use crate::group::workers::lease::Lease;
+use crate::group::workers::settle::SettleCause;
+use crate::group::{Group, GroupShard};
+
+pub(in crate::group) const MAX_WORKERS: usize = 10_000;
+const MAX_TYPES: usize = 64;
+const MAX_SLOTS: u32 = 100_000;
+const MAX_LABELS: usize = 64;
+
+impl GroupShard {
+    pub(in crate::group) fn apply_worker(&mut self, now: Timestamp, event: &WorkerEvent) {
+        match event {
+            WorkerEvent::Registered { .. } => self.worker_registered(now, event),
+            WorkerEvent::Measured { worker, measure, overloaded } => {
+                self.worker_measured(now, worker, (*measure, *overloaded));
+            }
+            WorkerEvent::Lost { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.lost = true);
+                self.unsettle(worker, SettleCause::Lost);
+            }
+            WorkerEvent::Recovered { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.lost = false);
+                self.keep_what_was_lost(worker);
+            }
+            WorkerEvent::LeaseExpired { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.expired = true);
+                self.unsettle(worker, SettleCause::Expired);
+            }
+            WorkerEvent::Drained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
+            WorkerEvent::Resumed { worker } => {
+                self.workers.turn(now, worker, |worker| worker.drained = false)
+            }
+            WorkerEvent::Unready { worker, reason, .. } => {
+                self.workers.turn(now, worker, |worker| worker.unready = Some(reason.as_str().into()));
+            }
+            WorkerEvent::Ready { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.unready = None)
+            }
+        }
+    }
+
+    /// EXE-11: only with the group's key.
+    pub(crate) fn register_worker(&self, registration: &Registration) -> Result<Decision, Rejection> {
+        let group = self.group.as_ref().ok_or_else(|| Rejection::unknown("group", &registration.group))?;
+        check_registration(group, registration)?;
+        let known = self.workers.get(&registration.worker);
+        if known.is_none() && self.workers.iter().filter(|(_, worker)| !worker.expired).count() >= MAX_WORKERS
+        {
+            let what = format!("group {}: its number of workers", group.name);
+            return Err(Rejection::LimitReached { what, limit: MAX_WORKERS as u64 });
+        }
+        if known.is_some_and(|known| known.incarnation == registration.incarnation && known.expired) {
+            return Err(bad(registration, "the lease of this life is over; start as a new one"));
+        }
+        Ok(Decision::events(vec![Event::Worker(WorkerEvent::Registered {
+            worker: registration.worker.clone(),
+            incarnation: registration.incarnation.clone(),
+            host: registration.host.clone(),
+            address: registration.address.clone(),
+            slots: registration.slots.clone(),
+            labels: registration.labels.clone(),
+            settings: Some(GroupSettings { accounts: None, ..group.settings.clone() }),
+            reserved: registration.reserved.clone(),
+        })]))
+    }
+
+    /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
+    /// is told to register.
+    pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
+        let Heartbeat { worker, incarnation, number: _, measure, unready: _ } = heartbeat;
+        match self.workers.get(worker) {
+            Some(known) if known.incarnation == *incarnation && !known.expired => {
+                let found = || {
+                    let (worker, incarnation) = (worker.clone(), incarnation.clone());
+                    Event::Worker(WorkerEvent::Recovered { worker, incarnation })
+                };
+                let measured = measure.and_then(|measure| self.measured(worker, measure, now));
+                let turned = fitness::heard(known, heartbeat);
+                Decision::events(known.lost.then(found).into_iter().chain(measured).chain(turned).collect())
+            }
+            Some(_) | None => Decision::nothing()
+                .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
+        }
+    }
+
+    /// The answer to a registration: everything outstanding for the worker.
+    pub(crate) fn registered_message(&self, worker: &WorkerId) -> Option<WorkMessage> {
+        let known = self.workers.get(worker)?;
+        Some(WorkMessage::Registered {
+            incarnation: known.incarnation.clone(),
+            shard: self.id,
+            settings: known.told.settings.clone(),
+            granted: self.granted_to(worker).collect(),
+        })
+    }
+
+    pub(crate) fn declare_lost(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
+        let known = self.workers.get(worker);
+        if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost) {
+            return Decision::nothing();
+        }
+        let (worker, incarnation) = (worker.clone(), incarnation.clone());
+        Decision::events(vec![Event::Worker(WorkerEvent::Lost { worker, incarnation })])
+    }
+
+    /// EXE-8: the lease of a lost worker is over, so nothing of it runs any more, unless it was told to hold.
+    pub(crate) fn expire_lease(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
+        let known = self.workers.get(worker);
+        let lost =
+            |w: &crate::group::workers::worker::Worker| w.incarnation == *incarnation && w.lost && !w.expired;
+        if !known.is_some_and(|known| lost(known) && self.lease_of(known) != Lease::Holds) {
+            return Decision::nothing();
+        }
+        let (worker, incarnation) = (worker.clone(), incarnation.clone());
+        Decision::events(vec![Event::Worker(WorkerEvent::LeaseExpired { worker, incarnation })])
+    }
+
+    pub(crate) fn drain_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
+        let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
+        let event = Event::Worker(WorkerEvent::Drained { worker: worker.clone() });
+        Ok(Decision::events(if known.drained { Vec::new() } else { vec![event] }))
+    }
+
+    pub(crate) fn resume_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
+        let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
+        let event = Event::Worker(WorkerEvent::Resumed { worker: worker.clone() });
+        Ok(Decision::events(if known.drained { vec![event] } else { Vec::new() }))
+    }
+
+    fn granted_to(&self, worker: &WorkerId) -> impl Iterator<Item = Token> + '_ {
+        let tokens = self.workers.get(worker).into_iter().flat_map(|worker| worker.tokens.iter());
+        let is_granted = |token: Token| match self.tokens.get(&token) {
+            Some(id) => self.batches.get(id).is_some_and(|batch| batch.grant().is_some()),
+            None => self.finals.is_granted(token),
+        };
+        tokens.copied().filter(move |token| is_granted(*token))
+    }
+}
+
+fn bad(registration: &Registration, reason: &str) -> Rejection {
+    Rejection::BadRegistration { worker: registration.worker.to_string(), reason: reason.to_owned() }
+}
+
+fn check_registration(group: &Group, registration: &Registration) -> Result<(), Rejection> {
+    if registration.group != group.name {
+        return Err(bad(registration, &format!("this shard works for group {}", group.name)));
+    }
+    if registration.slots.is_empty() || registration.slots.len() > MAX_TYPES {
+        return Err(bad(registration, "it must offer 1 to 64 job types"));
+    }
+    if registration.slots.values().any(|slots| *slots == 0 || *slots > MAX_SLOTS) {
+        return Err(bad(registration, "slots of a type must be 1 to 100000"));
+    }
+    for (job_type, reserved) in &registration.reserved {
+        let slots = registration.slots.get(job_type).copied().unwrap_or(0);
+        if reserved.slots == 0 || reserved.slots > slots {
+            let rule = format!(
+                "it reserves {} of its {slots} slots for {job_type}; 1 to all can be",
+                reserved.slots
+            );
+            return Err(bad(registration, &rule));
+        }
+    }
+    if registration.labels.len() > MAX_LABELS {
+        return Err(bad(registration, "it can have at most 64 labels"));
+    }
+    let too_long = |text: &str| text.is_empty() || text.len() > 255;
+    let texts = [
+        registration.worker.as_str(),
+        registration.incarnation.as_str(),
+        &registration.host,
+        &registration.address,
+    ];
+    if texts.into_iter().any(too_long) {
+        return Err(bad(registration, "worker, incarnation, host and address must be 1 to 255 bytes"));
+    }
+    let text =
+        Registration::signed_text(&registration.group, &registration.worker, &registration.incarnation);
+    let signed = key(&group.worker_key)
+        .zip(signature(&registration.signature))
+        .is_some_and(|(key, signature)| key.verify_strict(text.as_bytes(), &signature).is_ok());
+    if signed { Ok(()) } else { Err(bad(registration, "its signature is not by the group's key")) }
+}
+
+fn key(hex: &str) -> Option<VerifyingKey> {
+    VerifyingKey::from_bytes(&bytes::<32>(hex)?).ok()
+}
+
+fn signature(hex: &str) -> Option<Signature> {
+    Some(Signature::from_bytes(&bytes::<64>(hex)?))
+}
+
+/// Whether a text is a group's public key.
+pub(crate) fn is_public_key(hex: &str) -> bool {
+    // Of a weak one, as 64 zeros, signatures can be made without the private half.
+    key(hex).is_some_and(|key| !key.is_weak())
+}
+
+fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    if hex.len() != 2 * N || !hex.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).ok()?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,129 @@
+//! What becomes of the tokens of a worker that was lost, came back as another process, or whose lease is
+//! over. A worker may hold more of them than one decision may end, so this goes on in steps, in order of
+//! token.
+
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, BatchEvent, BatchId, Event, ReturnReason, Timestamp, Token, WorkerId,
+};
+
+use crate::group::GroupShard;
+use crate::group::batches::batch::Phase;
+
+/// Tokens that one decision settles.
+const STEP: usize = 64;
+
+/// A worker whose tokens are to be settled.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Unsettled {
+    pub(crate) because: SettleCause,
+    /// The next token to look at.
+    pub(crate) from: Token,
+    /// The last token that is concerned; later ones were assigned afterwards.
+    pub(crate) upto: Token,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SettleCause {
+    /// What it has not started goes to others; what runs, runs on.
+    Lost,
+    /// As lost, though it is there again.
+    Restarted,
+    /// Nothing of it runs any more.
+    Expired,
+}
+
+impl GroupShard {
+    /// The next step for a worker that [`GroupShard::unsettled`] names.
+    pub(crate) fn settle(&self, worker: &WorkerId, now: Timestamp) -> Vec<Event> {
+        let Some(unsettled) = self.unsettled.get(worker) else { return Vec::new() };
+        let concerned = self.concerned(worker, unsettled).take(STEP);
+        let settled = concerned.flat_map(|(token, batch)| match batch {
+            Some(batch) => self.settle_token(worker, unsettled, token, batch, now),
+            None => self.final_settled(token),
+        });
+        settled.collect()
+    }
+
+    fn settle_token(
+        &self,
+        worker: &WorkerId,
+        unsettled: &Unsettled,
+        token: Token,
+        batch: BatchId,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        let granted = self.batches.get(&batch).is_some_and(|batch| batch.grant().is_some());
+        if granted {
+            let message = "its worker fell silent and the lease is over".to_owned();
+            let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
+            return self.end_attempt(batch, token, outcome, None, now);
+        }
+        let reason = match unsettled.because {
+            SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
+            SettleCause::Restarted => ReturnReason::WorkerRestarted,
+        };
+        vec![Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker: worker.clone(), reason })]
+    }
+
+    /// The tokens that must not stay with the worker, and their batches; none: a final command's.
+    fn concerned<'a>(
+        &'a self,
+        worker: &WorkerId,
+        unsettled: &'a Unsettled,
+    ) -> impl Iterator<Item = (Token, Option<BatchId>)> + 'a {
+        let tokens = self.workers.get(worker).map(|worker| &worker.tokens);
+        let range = (unsettled.from <= unsettled.upto).then_some(unsettled.from..=unsettled.upto);
+        let tokens = tokens.zip(range).into_iter().flat_map(|(tokens, range)| tokens.range(range));
+        tokens.filter_map(|token| {
+            let Some(id) = self.tokens.get(token) else {
+                let runs_on = self.finals.is_granted(*token) && unsettled.because != SettleCause::Expired;
+                return (self.finals.holds(*token) && !runs_on).then_some((*token, None));
+            };
+            let concerned = match self.batches.get(id)?.phase {
+                Phase::Assigned { .. } => true,
+                Phase::Granted(_) => unsettled.because == SettleCause::Expired,
+                Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => false,
+            };
+            concerned.then_some((*token, Some(*id)))
+        })
+    }
+
+    /// Whether the token was assigned to a life of the worker that has ended, and is still to be taken back.
+    pub(crate) fn is_of_earlier_life(&self, worker: &WorkerId, token: Token) -> bool {
+        let ended = self.unsettled.get(worker).filter(|unsettled| unsettled.because != SettleCause::Lost);
+        ended.is_some_and(|unsettled| (unsettled.from..=unsettled.upto).contains(&token))
+    }
+
+    /// From now on the worker's tokens are to be settled, all that there are.
+    pub(crate) fn unsettle(&mut self, worker: &WorkerId, because: SettleCause) {
+        let Some(known) = self.workers.get(worker) else { return };
+        let (Some(from), Some(upto)) = (known.tokens.first().copied(), known.tokens.last().copied()) else {
+            self.unsettled.remove(worker);
+            return;
+        };
+        self.unsettled.insert(worker.clone(), Unsettled { because, from, upto });
+        self.go_on_settling(worker);
+    }
+
+    /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
+    pub(crate) fn keep_what_was_lost(&mut self, worker: &WorkerId) {
+        let lost = |unsettled: &Unsettled| {
+            unsettled.because == SettleCause::Lost || planted!(RepeatSavesEarlierLife)
+        };
+        if self.unsettled.get(worker).is_some_and(lost) {
+            self.unsettled.remove(worker);
+        }
+    }
+
+    /// A token of the worker was settled, by us or by itself: goes on to the next, if there is one.
+    pub(crate) fn go_on_settling(&mut self, worker: &WorkerId) {
+        let Some(unsettled) = self.unsettled.get(worker) else { return };
+        let next = self.concerned(worker, unsettled).next();
+        match (next, self.unsettled.get_mut(worker)) {
+            (Some((token, _)), Some(unsettled)) => unsettled.from = token,
+            (_, _) => {
+                self.unsettled.remove(worker);
+            }
+        }
+    }
+}
