@@ -1,0 +1,191 @@
+//! Assignments and attempts of a batch.
+
+use crate::group::batches::batch::{Grant, PauseAfter, Phase};
+use crate::group::workers::worker::Demand;
+use crate::group::{GroupShard, Timer};
+use jiff::SignedDuration;
+use std::sync::Arc;
+use tidemill_model::{
+    AttemptEvent, AttemptOutcome, BatchId, Incarnation, Nonce, ReturnReason, Timestamp, Token, WorkerId,
+};
+
+/// How long a batch that all workers gave back is offered to none.
+const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
+impl GroupShard {
+    pub(in crate::group) fn apply_attempt(&mut self, now: Timestamp, event: &AttemptEvent) {
+        match event {
+            AttemptEvent::StartGranted { batch, token, worker, incarnation, nonce } => {
+                self.start_granted(now, *batch, *token, worker, incarnation, nonce);
+            }
+            AttemptEvent::Started { batch, .. } => {
+                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
+                    grant.started = true;
+                }
+            }
+            AttemptEvent::UserCodeReported { batch, code, .. } => self.user_code_reported(*batch, *code),
+            AttemptEvent::Finished { batch, token, attempt, outcome, .. } => {
+                self.attempt_finished(now, *batch, *token, *attempt, outcome);
+            }
+            AttemptEvent::KillRequested { batch, by, .. } => {
+                self.cancelling.remove(batch);
+                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
+                    grant.kill = Some(by.clone());
+                }
+            }
+        }
+    }
+
+    pub(in crate::group) fn batch_assigned(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        token: Token,
+        worker: &WorkerId,
+        start_by: Timestamp,
+    ) {
+        self.tokens_minted += 1;
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let definition = Arc::clone(&batch.definition);
+        let before =
+            std::mem::replace(&mut batch.phase, Phase::Assigned { token, worker: worker.clone(), start_by });
+        batch.since = now;
+        if let Some(job) = self.jobs.get_mut(&definition.id) {
+            job.limit.active += 1;
+        }
+        if let Phase::Ready { key } = before {
+            let was_queued = self.queue.start(&definition, key);
+            self.left_queue(&definition, key, was_queued);
+        }
+        self.tokens.insert(token, id);
+        self.workers.count(worker, &Demand::of(&definition), token, true);
+        self.pools.take(token, id, &definition.spec.pools, now);
+        self.timers.insert((start_by, Timer::StartBy(token)));
+        self.watch_assigned(id);
+    }
+
+    /// The token is nobody's any more: its slot and its place in the limit are free.
+    pub(in crate::group) fn release(&mut self, token: Token) {
+        let Some(id) = self.tokens.remove(&token) else { return };
+        planted!(LateFinishAccepted => tidemill_planted::note(token.0, id.0));
+        self.unwatch_duration(id);
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let definition = Arc::clone(&batch.definition);
+        let phase = std::mem::replace(&mut batch.phase, Phase::Waiting);
+        let worker = match phase {
+            Phase::Assigned { worker, start_by, .. } => {
+                self.timers.remove(&(start_by, Timer::StartBy(token)));
+                worker
+            }
+            Phase::Granted(grant) => grant.worker,
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => return,
+        };
+        self.workers.count(&worker, &Demand::of(&definition), token, false);
+        self.pools.give_back(token);
+        if !self.unsettled.is_empty() {
+            self.go_on_settling(&worker);
+        }
+        if let Some(job) = self.jobs.get_mut(&definition.id) {
+            job.limit.active = job.limit.active.saturating_sub(1);
+        }
+        self.promote(definition.id);
+    }
+
+    /// Another worker gets it. If one gives it back that had it before, all have had it: it pauses, so that
+    /// unwilling workers do not pass it round for ever.
+    pub(in crate::group) fn assignment_returned(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        worker: &WorkerId,
+        reason: &ReturnReason,
+    ) {
+        self.watch_returned(id);
+        self.returned(now, id, worker, reason);
+        self.reconsider(id);
+    }
+
+    fn returned(&mut self, now: Timestamp, id: BatchId, worker: &WorkerId, reason: &ReturnReason) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        batch.phase = Phase::Waiting;
+        batch.since = now;
+        if !batch.may_run() {
+            return self.make_ready(now, id);
+        }
+        let again = batch.excluded.contains(worker);
+        if !again {
+            batch.excluded.push(worker.clone());
+        }
+        if again && matches!(reason, ReturnReason::Rejected(_)) {
+            let until = now.saturating_add(REJECTION_PAUSE).unwrap_or(Timestamp::MAX);
+            batch.phase = Phase::Pausing { until, after: PauseAfter::Rejection };
+            self.timers.insert((until, Timer::Retry(id)));
+        } else {
+            self.make_ready(now, id);
+        }
+    }
+
+    fn start_granted(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        token: Token,
+        worker: &WorkerId,
+        incarnation: &Incarnation,
+        nonce: &Nonce,
+    ) {
+        let values = self.batches.get(&id).and_then(|batch| self.values_for(batch).ok());
+        let values = values.filter(|values| !values.is_empty()).map(Arc::new);
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if let Phase::Assigned { start_by, .. } = batch.phase {
+            self.timers.remove(&(start_by, Timer::StartBy(token)));
+        }
+        batch.since = now;
+        if let Some(deadlines) = &mut batch.deadlines {
+            deadlines.started();
+        }
+        batch.phase = Phase::Granted(Grant {
+            token,
+            worker: worker.clone(),
+            incarnation: incarnation.clone(),
+            nonce: nonce.clone(),
+            started: false,
+            zero: false,
+            codes: 0,
+            code: None,
+            kill: None,
+            values,
+        });
+        self.watch_duration(id);
+    }
+
+    /// The slot is free again; what follows (retry or result) is the next event's to say.
+    fn attempt_finished(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        token: Token,
+        attempt: u32,
+        outcome: &AttemptOutcome,
+    ) {
+        if let Some(batch) = self.batches.get(&id) {
+            self.finals.note(id, batch, outcome);
+        }
+        self.values_passed(id, outcome);
+        self.release(token);
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.attempts = attempt;
+            batch.since = now;
+        }
+    }
+
+    pub(in crate::group) fn retry_due(&mut self, now: Timestamp, id: BatchId) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if let Phase::Pausing { until, .. } = batch.phase {
+            self.timers.remove(&(until, Timer::Retry(id)));
+            batch.phase = Phase::Waiting;
+            batch.since = now;
+        }
+        self.make_ready(now, id);
+    }
+}

@@ -1,0 +1,81 @@
+//! What the end of a batch does to the state.
+
+use crate::group::batches::batch::Phase;
+use crate::group::{GroupShard, Timer};
+use tidemill_model::{BatchId, BatchResult, JobId, RunOutcome, ShardId, ShardMessage, Timestamp};
+
+impl GroupShard {
+    pub(in crate::group) fn batch_finished(&mut self, now: Timestamp, id: BatchId, end: (BatchResult, bool)) {
+        let (result, _) = end;
+        self.cancelling.remove(&id);
+        self.marks.remove(&id);
+        self.concluding.remove(&id);
+        self.blocked.forget(id);
+        self.forget_early(id);
+        let Some(batch) = self.batches.get(&id) else { return };
+        if let Some((token, _)) = batch.holder() {
+            self.release(token);
+        }
+        self.unwatch(id, result);
+        self.settle_gate(id);
+        let Some(batch) = self.batches.remove(&id) else { return };
+        match batch.phase {
+            Phase::Ready { key } => self.unqueue(&batch.definition, key),
+            Phase::Pausing { until, .. } => {
+                self.timers.remove(&(until, Timer::Retry(id)));
+            }
+            Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
+        }
+        self.leave_external_dependencies(id, &batch);
+        for (index, dependency) in batch.dependencies.iter().enumerate() {
+            let parent = dependency.declared.parent;
+            if let Some(waiters) = self.first_waiters.get_mut(&parent).filter(|_| dependency.is_open()) {
+                waiters.remove(&(id, index as u16));
+                if waiters.is_empty() {
+                    self.first_waiters.remove(&parent);
+                }
+            }
+            for time in &dependency.declared.times {
+                let key = (parent, *time);
+                if let Some(waiters) = self.waiters.get_mut(&key) {
+                    waiters.remove(&(id, index as u16));
+                    if waiters.is_empty() {
+                        self.waiters.remove(&key);
+                        self.let_go_of_foreign(key.0, key.1);
+                    }
+                }
+                if self.changed.contains_key(&key) {
+                    self.newest_changed(key.0, key.1);
+                }
+            }
+        }
+        self.leave_counted(id, &batch);
+        self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));
+        self.final_called(id, &batch, end, now);
+        self.finished.insert(id, result);
+        if let Some(place) = self.reruns.remove(&id) {
+            let end = RunOutcome::Finished { batch: id, result };
+            self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRunFinished { place, end });
+        }
+        let Some(job) = self.jobs.get_mut(&batch.definition.id) else { return };
+        if let Some(newest) = job.history.get_mut(batch.logical_time)
+            && newest.batch == id
+        {
+            newest.result = Some(result);
+        }
+        if job.submitted {
+            self.submissions.push_back(batch.definition.id);
+        }
+        let id = batch.definition.id;
+        self.newest_changed(id, batch.logical_time);
+        let counted: Vec<JobId> = batch.counted.iter().flat_map(|counted| counted.parents()).collect();
+        let listed = batch.dependencies.iter().map(|d| d.declared.parent);
+        for parent in [id].into_iter().chain(listed).chain(counted) {
+            if self.jobs.get(&parent).is_some_and(|job| job.removed) {
+                self.forget_removed(parent);
+            }
+            self.forget_deleted_parent(parent);
+        }
+        self.forget_submissions(now);
+    }
+}

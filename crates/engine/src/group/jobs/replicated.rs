@@ -1,0 +1,136 @@
+//! A definition comes, changes and goes, as the catalogue decided.
+
+use crate::group::jobs::job::Job;
+use crate::group::{GroupShard, Timer};
+use std::sync::Arc;
+use tidemill_model::{JobDefinition, JobId, Timestamp};
+
+impl GroupShard {
+    pub(in crate::group) fn job_replicated(
+        &mut self,
+        now: Timestamp,
+        definition: &Arc<JobDefinition>,
+        enabled: bool,
+        next: Option<tidemill_model::Fire>,
+    ) {
+        let id = definition.id;
+        let mut job = Job::new(Arc::clone(definition), enabled, false);
+        let mut before: Vec<JobId> = Vec::new();
+        let mut old_definition = None;
+        job.schedule = self.calendars.timetable(definition);
+        job.pass(now);
+        self.calendars.settled(id);
+        if let Some(old) = self.jobs.remove(&id) {
+            before.extend(old.parents());
+            self.leave_parents(&old);
+            old_definition = Some(Arc::clone(&old.definition));
+            let old = *old;
+            job.skipped_before_off = old.skips_when_off();
+            job.former_names = old.former_names;
+            job.former_names.note(&old.definition.full_name(), &definition.full_name());
+            job.next = old.next;
+            job.failed = old.failed;
+            if let Some(passed) = old.passed.filter(|_| old.next == next) {
+                job.pass(passed);
+            }
+            job.catching_up = old.catching_up;
+            job.children = old.children;
+            job.history = old.history;
+            job.evicted = old.evicted;
+            job.limit = old.limit;
+            job.disabled_since = old.disabled_since;
+        } else {
+            job.children = self.orphans.remove(&id).unwrap_or_default();
+        }
+        job.switch(enabled, now);
+        self.jobs.insert(id, Box::new(job));
+        let parents: Vec<JobId> = self.jobs[&id].parents().collect();
+        for parent in parents {
+            if let Some(parent) = self.jobs.get_mut(&parent) {
+                parent.children.insert(id);
+            } else if let Some(parent) = self.foreign.get_mut(parent) {
+                parent.join(id);
+            } else {
+                self.orphans.entry(parent).or_default().insert(id);
+            }
+            self.names_deleted(id, parent);
+            before.push(parent);
+        }
+        for parent in before {
+            self.follow_foreign(parent);
+        }
+        if let Some(old) = old_definition {
+            self.adopted(id, &old);
+        }
+        self.set_next(id, next);
+        self.prune_triggers();
+        self.demote(id);
+        self.promote(id);
+    }
+
+    pub(crate) fn job_dropped(&mut self, now: Timestamp, id: JobId) {
+        // What it skipped until now goes by the fire that was to come.
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.switch(false, now);
+            job.removed = true;
+        }
+        self.set_next(id, None);
+        self.calendars.settled(id);
+        self.forget_late_of(id);
+        let parents: Vec<JobId> = self.jobs.get(&id).into_iter().flat_map(|job| job.parents()).collect();
+        self.promote(id);
+        self.forget_removed(id);
+        for parent in parents {
+            self.follow_foreign(parent);
+        }
+        self.prune_triggers();
+    }
+
+    /// A removed job leaves the state when nothing unfinished is of it or waits for it.
+    pub(crate) fn forget_removed(&mut self, id: JobId) {
+        let removed = self.jobs.get(&id).is_some_and(|job| job.removed && !self.is_needed(id, job));
+        if let Some(job) = removed.then(|| self.jobs.remove(&id)).flatten() {
+            self.leave_parents(&job);
+            for parent in job.parents() {
+                self.follow_foreign(parent);
+            }
+            if !job.children.is_empty() {
+                self.orphans.insert(id, job.children);
+            }
+            self.adopted(id, &job.definition);
+        }
+    }
+
+    pub(in crate::group) fn is_needed(&self, id: JobId, job: &Job) -> bool {
+        self.is_waited_for(id) || job.unfinished().next().is_some() || job.removed && job.is_named
+    }
+
+    fn leave_parents(&mut self, job: &Job) {
+        let id = job.definition.id;
+        for parent in job.parents() {
+            if let Some(parent) = self.jobs.get_mut(&parent) {
+                parent.children.remove(&id);
+            } else if let Some(parent) = self.foreign.get_mut(parent) {
+                parent.children.remove(&id);
+            } else if let Some(orphans) = self.orphans.get_mut(&parent) {
+                orphans.remove(&id);
+                if orphans.is_empty() {
+                    self.orphans.remove(&parent);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn set_next(&mut self, id: JobId, next: Option<tidemill_model::Fire>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if let Some(old) = job.fires_at() {
+            self.timers.remove(&(old, Timer::Fire(id)));
+        }
+        job.failed = None;
+        job.next = next;
+        if let Some(next) = next {
+            self.suspended.remove(&Timer::Fire(id).entity());
+            self.timers.insert((next.at, Timer::Fire(id)));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Jobs that were submitted to run once, and how long they are remembered.
+
+use crate::group::GroupShard;
+use crate::group::jobs::job::Job;
+use std::sync::Arc;
+use tidemill_model::{JobDefinition, JobEvent, Timestamp};
+
+impl GroupShard {
+    pub(in crate::group) fn apply_job(&mut self, event: &JobEvent) {
+        match event {
+            JobEvent::Submitted { definition } => self.job_submitted(definition),
+            // What the catalogue decides.
+            JobEvent::Defined { .. }
+            | JobEvent::Enabled { .. }
+            | JobEvent::Disabled { .. }
+            | JobEvent::Deleted { .. }
+            | JobEvent::ParentDeleted { .. }
+            | JobEvent::MoveRequested { .. }
+            | JobEvent::Moved { .. }
+            | JobEvent::MoveRejected { .. }
+            | JobEvent::Cancelled { .. } => {}
+        }
+    }
+
+    fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {
+        self.jobs_minted += 1;
+        self.jobs.insert(definition.id, Box::new(Job::new(Arc::clone(definition), true, true)));
+    }
+
+    /// Ad-hoc jobs leave the state in the order in which they ended, once there are too many.
+    pub(in crate::group) fn forget_submissions(&mut self, now: Timestamp) {
+        while self.submissions.len() > self.remembered_submissions {
+            let Some(oldest) = self.submissions.pop_front() else { return };
+            if self.jobs.get(&oldest).is_some_and(|job| self.is_needed(oldest, job)) {
+                self.submissions.push_back(oldest);
+                return;
+            }
+            self.job_dropped(now, oldest);
+        }
+    }
+}
