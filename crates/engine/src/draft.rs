@@ -16,7 +16,7 @@ use tidemill_model::{
 use crate::decision::{Decision, Ruling};
 use crate::deferred::puts_off;
 use crate::effect::Effect;
-use crate::group::{self, GroupShard, Task, Timer};
+use crate::group::{self, Chore, GroupShard, Timer};
 use crate::partition::{Due, Partition};
 use crate::weight;
 
@@ -323,31 +323,31 @@ fn dead_letters(offset: u64, reason: &str) -> Decision {
 /// stops the partition.
 fn failed(
     group: &GroupShard,
-    task: &Task,
+    task: &Chore,
     now: Timestamp,
     panic: Box<dyn std::any::Any + Send>,
 ) -> Vec<Event> {
     match task {
-        Task::Timer(_, Timer::Fire(job)) => group.generation_failed(*job, &panic_text(panic.as_ref()), now),
-        Task::Timer(_, timer) => {
+        Chore::Timer(_, Timer::Fire(job)) => group.generation_failed(*job, &panic_text(panic.as_ref()), now),
+        Chore::Timer(_, timer) => {
             let reason = panic_text(panic.as_ref());
             vec![Event::Partition(PartitionEvent::TimerSuspended { entity: timer.entity(), reason })]
         }
-        Task::Tell(..)
-        | Task::Settle(_)
-        | Task::Cancel(_)
-        | Task::Reschedule(_)
-        | Task::Conclude(_)
-        | Task::Block(_)
-        | Task::Trigger
-        | Task::ForgetExternalDependencies
-        | Task::AskQuality(_)
-        | Task::FinalCommands(_)
-        | Task::PlaceFinalCommands(..)
-        | Task::Anchor(_)
-        | Task::Place(..)
-        | Task::OpenRate(_)
-        | Task::Report(_) => resume_unwind(panic),
+        Chore::Tell(..)
+        | Chore::Settle(_)
+        | Chore::Cancel(_)
+        | Chore::Reschedule(_)
+        | Chore::Conclude(_)
+        | Chore::Block(_)
+        | Chore::Trigger
+        | Chore::ForgetExternalDependencies
+        | Chore::AskQuality(_)
+        | Chore::FinalCommands(_)
+        | Chore::PlaceFinalCommands(..)
+        | Chore::Anchor(_)
+        | Chore::Place(..)
+        | Chore::OpenRate(_)
+        | Chore::Report(_) => resume_unwind(panic),
     }
 }
 
@@ -379,7 +379,8 @@ mod tests {
                 Event::Partition(PartitionEvent::CommandDeadLettered { offset: 0, reason: String::new() });
             partition.apply_event(at(0), &Recorded { shard, event });
             let timers = [(at(1), asks_nothing), (at(2), panics), (at(3), fine), (at(50), panics)];
-            partition.group_mut(shard).unwrap().timers.extend(timers);
+            let shard = partition.group_mut(shard).unwrap();
+            timers.into_iter().for_each(|(at, timer)| shard.timers.set(at, timer));
             partition
         };
         let mut partition = planted();
@@ -398,8 +399,7 @@ mod tests {
             .collect();
         assert_eq!(told, [("token/7", true), ("planted", true)]);
         assert_eq!(envelope.causes.len(), 1);
-        let left: Vec<Timer> =
-            partition.group(shard).unwrap().timers.iter().map(|(_, timer)| *timer).collect();
+        let left: Vec<Timer> = partition.group(shard).unwrap().timers.all().collect();
         assert_eq!(left, [fine], "every timer of a suspended entity is gone, and no other");
         let mut folded = planted();
         folded.apply(&envelope);

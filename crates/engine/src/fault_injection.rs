@@ -2,7 +2,7 @@
 
 use tidemill_model::{CatalogueEvent, Event, JobName, Token};
 
-use crate::group::{GroupShard, Task, Timer};
+use crate::group::{Chore, GroupShard, Timer};
 
 /// How a state differs from an ordinary one. Only for tests: whoever folds a journal must be rigged as its
 /// owner was.
@@ -30,8 +30,8 @@ pub struct FaultInjection {
 impl FaultInjection {
     /// # Panics
     /// Where the rig says so.
-    pub(crate) fn decides(&self, group: &GroupShard, task: &Task) {
-        let Task::Timer(_, Timer::Fire(job)) = task else { return };
+    pub(crate) fn decides(&self, group: &GroupShard, task: &Chore) {
+        let Chore::Timer(_, Timer::Fire(job)) = task else { return };
         let Some(of) = group.jobs.get(job).map(|job| &job.definition.spec.name) else { return };
         assert!(self.panicking_schedule.as_ref() != Some(of), "planted in a timer");
         let prefix = self.panicking_schedules.as_ref();

@@ -13,7 +13,7 @@ use crate::decision::Decision;
 use crate::deferred::{self, Decided};
 use crate::effect::{Effect, outstanding_of};
 use crate::fault_injection::FaultInjection;
-use crate::group::{GroupShard, Task, says_state};
+use crate::group::{self, GroupShard, says_state};
 use crate::outbox::Mailbox;
 
 /// One shard's state.
@@ -59,7 +59,7 @@ impl Shard {
 /// What some shard asks for by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Due {
-    Group(Task),
+    Group(group::Chore),
     Catalogue(Chore),
 }
 

@@ -38,8 +38,7 @@ impl GroupShard {
                 self.tell_shard(*to);
             }
             PartitionEvent::TimerSuspended { entity, .. } => {
-                self.suspended.insert(entity.clone());
-                self.timers.retain(|(_, timer)| timer.entity() != *entity);
+                self.timers.suspend(entity);
             }
             // What concerns no shard.
             PartitionEvent::CommandDeadLettered { .. }

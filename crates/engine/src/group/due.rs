@@ -14,7 +14,7 @@ use super::{GroupShard, Timer};
 
 /// What to decide next; found cheaply, decided separately so that a panic can be laid at its door.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Task {
+pub(crate) enum Chore {
     Settle(WorkerId),
     Cancel(BatchId),
     Tell(JobId, Timestamp, Waiter),
@@ -43,81 +43,81 @@ pub(crate) enum Task {
 
 impl GroupShard {
     /// The next chore to decide; timers only those due by `horizon`.
-    pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<Task> {
+    pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<Chore> {
         if let Some(worker) = self.unsettled.keys().next() {
-            return Some(Task::Settle(worker.clone()));
+            return Some(Chore::Settle(worker.clone()));
         }
         if let Some(batch) = self.cancelling.keys().next() {
-            return Some(Task::Cancel(*batch));
+            return Some(Chore::Cancel(*batch));
         }
         if let Some(((job, time), after)) = self.changed.first_key_value()
             && let Some(waiter) = self.next_untold(*job, *time, *after)
         {
-            return Some(Task::Tell(*job, *time, waiter));
+            return Some(Chore::Tell(*job, *time, waiter));
         }
         if let Some(job) = self.calendars.next_moved() {
-            return Some(Task::Reschedule(job));
+            return Some(Chore::Reschedule(job));
         }
         if let Some(batch) = self.next_concluding() {
-            return Some(Task::Conclude(batch));
+            return Some(Chore::Conclude(batch));
         }
         if let Some(batch) = self.next_block() {
-            return Some(Task::Block(batch));
+            return Some(Chore::Block(batch));
         }
         if !self.triggers.is_empty() {
-            return Some(Task::Trigger);
+            return Some(Chore::Trigger);
         }
         if self.external_dependencies.has_surplus(horizon) {
-            return Some(Task::ForgetExternalDependencies);
+            return Some(Chore::ForgetExternalDependencies);
         }
         if let Some(batch) = self.quality.next_due() {
-            return Some(Task::AskQuality(batch));
+            return Some(Chore::AskQuality(batch));
         }
         if let Some((at, timer)) = self.timers.first()
-            && *at <= horizon
+            && at <= horizon
         {
-            return Some(Task::Timer(*at, *timer));
+            return Some(Chore::Timer(at, timer));
         }
         if let Some(batch) = self.finals.next_due() {
-            return Some(Task::FinalCommands(batch));
+            return Some(Chore::FinalCommands(batch));
         }
         if let Some((batch, worker)) = self.next_unplaced_final() {
-            return Some(Task::PlaceFinalCommands(batch, worker));
+            return Some(Chore::PlaceFinalCommands(batch, worker));
         }
         if let Some((_, pool)) = self.next_opening().filter(|(at, _)| *at <= horizon) {
-            return Some(Task::OpenRate(pool));
+            return Some(Chore::OpenRate(pool));
         }
         if let Some(anchor) = self.ready_anchor() {
-            return Some(Task::Anchor(anchor));
+            return Some(Chore::Anchor(anchor));
         }
-        let place = self.find_placement().map(|(batch, worker)| Task::Place(batch, worker));
-        place.or_else(|| self.permit_report().map(|report| Task::Report(Box::new(report))))
+        let place = self.find_placement().map(|(batch, worker)| Chore::Place(batch, worker));
+        place.or_else(|| self.permit_report().map(|report| Chore::Report(Box::new(report))))
     }
 
     /// When the next timer is due.
     pub(crate) fn next_timer(&self) -> Option<Timestamp> {
         let opening = self.next_opening().map(|(at, _)| at);
-        self.timers.first().map(|(at, _)| *at).into_iter().chain(opening).min()
+        self.timers.first().map(|(at, _)| at).into_iter().chain(opening).min()
     }
 
-    pub(crate) fn decide_task(&self, task: &Task, now: Timestamp) -> Vec<Event> {
+    pub(crate) fn decide_task(&self, task: &Chore, now: Timestamp) -> Vec<Event> {
         match task {
-            Task::Settle(worker) => self.settle(worker, now),
-            Task::Cancel(batch) => self.cancel(*batch),
-            Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
-            Task::Reschedule(job) => self.schedule_rescheduled(*job, now),
-            Task::Conclude(batch) => self.conclude(*batch),
-            Task::Block(batch) => self.turn_blocked(*batch, now),
-            Task::Trigger => self.triggered(now).unwrap_or_default(),
-            Task::ForgetExternalDependencies => self.external_dependencies.forget(now),
-            Task::AskQuality(batch) => self.ask_quality(*batch, now),
-            Task::Timer(_, timer) => self.timer(*timer, now),
-            Task::Anchor(batch) => vec![self.batch_end(*batch, BatchResult::Success, None, String::new())],
-            Task::FinalCommands(batch) => self.final_commands(*batch, now),
-            Task::PlaceFinalCommands(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
-            Task::OpenRate(name) => vec![Event::Permit(PermitEvent::RateLimitReset { name: name.clone() })],
-            Task::Report(report) => vec![Event::clone(report)],
-            Task::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
+            Chore::Settle(worker) => self.settle(worker, now),
+            Chore::Cancel(batch) => self.cancel(*batch),
+            Chore::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
+            Chore::Reschedule(job) => self.schedule_rescheduled(*job, now),
+            Chore::Conclude(batch) => self.conclude(*batch),
+            Chore::Block(batch) => self.turn_blocked(*batch, now),
+            Chore::Trigger => self.triggered(now).unwrap_or_default(),
+            Chore::ForgetExternalDependencies => self.external_dependencies.forget(now),
+            Chore::AskQuality(batch) => self.ask_quality(*batch, now),
+            Chore::Timer(_, timer) => self.timer(*timer, now),
+            Chore::Anchor(batch) => vec![self.batch_end(*batch, BatchResult::Success, None, String::new())],
+            Chore::FinalCommands(batch) => self.final_commands(*batch, now),
+            Chore::PlaceFinalCommands(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
+            Chore::OpenRate(name) => vec![Event::Permit(PermitEvent::RateLimitReset { name: name.clone() })],
+            Chore::Report(report) => vec![Event::clone(report)],
+            Chore::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
         }
     }
 
@@ -129,7 +129,7 @@ impl GroupShard {
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             Timer::Quality(batch) => self.ask_quality(batch, now),
             Timer::BigTask(batch) => self.runs_too_long(batch),
-            Timer::Grant(grant) => self.grant_expired(grant),
+            Timer::PullLease(grant) => self.grant_expired(grant),
             Timer::Purge => vec![self.purge(now)],
             Timer::Final(batch) => self.final_not_placed(batch),
             #[cfg(test)]

@@ -22,6 +22,7 @@ mod jobs;
 mod messages;
 mod placement;
 mod pull;
+pub(in crate::group) mod timers;
 mod why;
 mod workers;
 
@@ -29,8 +30,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, BatchResult, GrantId, GroupId, GroupName, GroupSettings, Incarnation, JobId,
-    LISTED_PARENTS, OnSilence, RerunPlace, RunSpec, ShardId, TimeoutKind, Timestamp, Token, WorkMessage,
+    Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId,
+    LISTED_PARENTS, OnSilence, RerunPlace, RunSpec, ShardId, Timestamp, Token, WorkMessage,
     WorkerId,
 };
 
@@ -42,7 +43,7 @@ use self::dependencies::blocked::Blocked;
 use self::dependencies::deleted_parents::DeletedParents;
 use self::dependencies::followers::Followers;
 use self::dependencies::foreign::Foreign;
-pub(crate) use self::due::Task;
+pub(crate) use self::due::Chore;
 use self::external::external_dependencies::ExternalDependencies;
 use self::external::quality::Quality;
 use self::final_commands::final_command::Finals;
@@ -54,6 +55,8 @@ use self::placement::pools::Pools;
 use self::placement::queue::Queue;
 use self::pull::Pull;
 pub(crate) use self::pull::{is_by_state, says_state};
+pub(crate) use self::timers::Timer;
+use self::timers::Timers;
 use self::workers::lease::Lease;
 pub(crate) use self::workers::registration::is_public_key;
 use self::workers::settle::Unsettled;
@@ -107,9 +110,7 @@ pub struct GroupShard {
     pub(crate) unsettled: BTreeMap<WorkerId, Unsettled>,
     /// Batches that are to be ended, for their jobs were deleted, and who wants it.
     pub(crate) cancelling: BTreeMap<BatchId, Actor>,
-    pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
-    /// Timers that could not be decided; nothing fires for these until a person acts.
-    pub(crate) suspended: BTreeSet<String>,
+    pub(crate) timers: Timers,
     /// Unfinished batches of reruns and cold starts.
     pub(crate) reruns: BTreeMap<BatchId, RerunPlace>,
     /// Batches that ended without success and have a time ahead.
@@ -159,52 +160,6 @@ pub(crate) struct Trigger {
     pub(crate) logical_time: Timestamp,
     /// The last child that has been dealt with.
     pub(crate) after: Option<JobId>,
-}
-
-/// What is to be decided at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Timer {
-    Fire(JobId),
-    Retry(BatchId),
-    StartBy(Token),
-    /// The earliest start of a batch.
-    Start(BatchId),
-    /// A batch should have got somewhere.
-    Deadline(BatchId, TimeoutKind),
-    /// The quality service has not answered.
-    Quality(BatchId),
-    /// An attempt runs far longer than usual.
-    BigTask(BatchId),
-    /// The lease of a grant of a pull task ends.
-    Grant(GrantId),
-    /// No worker has had room for the final command of a batch that had no attempt.
-    Final(BatchId),
-    /// Old pull tasks are to be forgotten.
-    Purge,
-    /// Cannot be decided.
-    #[cfg(test)]
-    Planted,
-}
-
-impl Timer {
-    pub(crate) fn entity(self) -> String {
-        match self {
-            Timer::Fire(job) => format!("job/{job}"),
-            Timer::Start(batch)
-            | Timer::Retry(batch)
-            | Timer::Deadline(batch, _)
-            | Timer::Quality(batch)
-            | Timer::BigTask(batch)
-            | Timer::Final(batch) => {
-                format!("batch/{batch}")
-            }
-            Timer::StartBy(token) => format!("token/{token}"),
-            Timer::Grant(grant) => format!("grant/{grant}"),
-            Timer::Purge => "purge of pull tasks".to_owned(),
-            #[cfg(test)]
-            Timer::Planted => "planted".to_owned(),
-        }
-    }
 }
 
 /// The newest entries of something that would grow without end.
@@ -281,8 +236,7 @@ impl GroupShard {
             workers: Workers::default(),
             unsettled: BTreeMap::new(),
             cancelling: BTreeMap::new(),
-            timers: BTreeSet::new(),
-            suspended: BTreeSet::new(),
+            timers: Timers::default(),
             reruns: BTreeMap::new(),
             late: Late::default(),
             concluding: BTreeSet::new(),

@@ -35,7 +35,7 @@ impl GroupShard {
                 if let Some(known) = self.batches.get_mut(batch) {
                     known.phase = Phase::Pausing { until: *at, after: PauseAfter::Attempt };
                     known.since = now;
-                    self.timers.insert((*at, Timer::Retry(*batch)));
+                    self.timers.set(*at, Timer::Retry(*batch));
                 }
                 self.reconsider(*batch);
             }

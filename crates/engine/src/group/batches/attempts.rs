@@ -60,7 +60,7 @@ impl GroupShard {
         self.tokens.insert(token, id);
         self.workers.count(worker, &Demand::of(&definition), token, true);
         self.pools.take(token, id, &definition.spec.pools, now);
-        self.timers.insert((start_by, Timer::StartBy(token)));
+        self.timers.set(start_by, Timer::StartBy(token));
         self.watch_assigned(id);
     }
 
@@ -74,7 +74,7 @@ impl GroupShard {
         let phase = std::mem::replace(&mut batch.phase, Phase::Waiting);
         let worker = match phase {
             Phase::Assigned { worker, start_by, .. } => {
-                self.timers.remove(&(start_by, Timer::StartBy(token)));
+                self.timers.cancel(start_by, Timer::StartBy(token));
                 worker
             }
             Phase::Granted(grant) => grant.worker,
@@ -119,7 +119,7 @@ impl GroupShard {
         if again && matches!(reason, ReturnReason::Rejected(_)) {
             let until = now.saturating_add(REJECTION_PAUSE).unwrap_or(Timestamp::MAX);
             batch.phase = Phase::Pausing { until, after: PauseAfter::Rejection };
-            self.timers.insert((until, Timer::Retry(id)));
+            self.timers.set(until, Timer::Retry(id));
         } else {
             self.make_ready(now, id);
         }
@@ -138,7 +138,7 @@ impl GroupShard {
         let values = values.filter(|values| !values.is_empty()).map(Arc::new);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         if let Phase::Assigned { start_by, .. } = batch.phase {
-            self.timers.remove(&(start_by, Timer::StartBy(token)));
+            self.timers.cancel(start_by, Timer::StartBy(token));
         }
         batch.since = now;
         if let Some(deadlines) = &mut batch.deadlines {
@@ -182,7 +182,7 @@ impl GroupShard {
     pub(in crate::group) fn retry_due(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         if let Phase::Pausing { until, .. } = batch.phase {
-            self.timers.remove(&(until, Timer::Retry(id)));
+            self.timers.cancel(until, Timer::Retry(id));
             batch.phase = Phase::Waiting;
             batch.since = now;
         }

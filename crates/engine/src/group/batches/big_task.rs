@@ -29,7 +29,7 @@ impl GroupShard {
     /// From its grant on.
     pub(crate) fn watch_duration(&mut self, id: BatchId) {
         let at = self.batches.get(&id).and_then(|batch| too_long_at(&batch.definition, batch.since));
-        self.timers.extend(at.map(|at| (at, Timer::BigTask(id))));
+        self.timers.set(at, Timer::BigTask(id));
     }
 
     /// Its attempt is over, or people have been told.
@@ -37,7 +37,7 @@ impl GroupShard {
         let granted = |batch: &&Batch| matches!(batch.phase, Phase::Granted(_));
         let batch = self.batches.get(&id).filter(granted);
         if let Some(at) = batch.and_then(|batch| too_long_at(&batch.definition, batch.since)) {
-            self.timers.remove(&(at, Timer::BigTask(id)));
+            self.timers.cancel(at, Timer::BigTask(id));
         }
     }
 

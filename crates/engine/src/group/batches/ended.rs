@@ -22,7 +22,7 @@ impl GroupShard {
         match batch.phase {
             Phase::Ready { key } => self.unqueue(&batch.definition, key),
             Phase::Pausing { until, .. } => {
-                self.timers.remove(&(until, Timer::Retry(id)));
+                self.timers.cancel(until, Timer::Retry(id));
             }
             Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
         }

@@ -11,7 +11,7 @@
 //! missed however long nobody owned the shard. The dependency's stands there only while the batch waits: an
 //! assigned batch that is given back after it is marked at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -23,6 +23,7 @@ use tidemill_model::{
 
 use crate::decision::Ruling;
 use crate::group::batches::batch::{Batch, Phase};
+use crate::group::timers::Timers;
 use crate::group::{GroupShard, Timer};
 
 /// Batches that ended without success, and are to be marked for that at a time ahead. A newer run of the logical
@@ -113,22 +114,22 @@ impl GroupShard {
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.deadlines = Some(Box::new(deadlines));
         }
-        self.each_deadline(id, &KINDS, |timers, entry| timers.insert(entry));
+        self.each_deadline(id, &KINDS, Timers::set);
     }
 
     /// A worker has it: it does not wait.
     pub(crate) fn watch_assigned(&mut self, id: BatchId) {
-        self.each_deadline(id, &KINDS[..1], |timers, entry| timers.remove(&entry));
+        self.each_deadline(id, &KINDS[..1], Timers::cancel);
     }
 
     /// It waits again, and was never started.
     pub(crate) fn watch_returned(&mut self, id: BatchId) {
-        self.each_deadline(id, &KINDS[..1], |timers, entry| timers.insert(entry));
+        self.each_deadline(id, &KINDS[..1], Timers::set);
     }
 
     /// A batch ends. It waits for nothing any more; without success it is still late when its time comes.
     pub(crate) fn unwatch(&mut self, id: BatchId, result: BatchResult) {
-        self.each_deadline(id, &KINDS, |timers, entry| timers.remove(&entry));
+        self.each_deadline(id, &KINDS, Timers::cancel);
         let Some(batch) = self.batches.get(&id).filter(|_| !result.satisfies()) else { return };
         let Some(deadlines) = &batch.deadlines else { return };
         if self.jobs.get(&batch.definition.id).is_none_or(|job| job.removed) {
@@ -139,7 +140,7 @@ impl GroupShard {
             return;
         }
         for kind in KINDS {
-            self.timers.extend(deadlines.get(kind).map(|at| (at, Timer::Deadline(id, kind))));
+            self.timers.set(deadlines.get(kind), Timer::Deadline(id, kind));
         }
         let (definition, logical_time) = (Arc::clone(&batch.definition), batch.logical_time);
         self.late.by_time.insert((definition.id, logical_time), id);
@@ -152,7 +153,7 @@ impl GroupShard {
         let Some(late) = self.late.batches.remove(&id) else { return };
         for kind in KINDS {
             if let Some(at) = late.deadlines.get(kind) {
-                self.timers.remove(&(at, Timer::Deadline(id, kind)));
+                self.timers.cancel(at, Timer::Deadline(id, kind));
             }
         }
     }
@@ -175,14 +176,14 @@ impl GroupShard {
         &mut self,
         id: BatchId,
         kinds: &[TimeoutKind],
-        then: impl Fn(&mut BTreeSet<(Timestamp, Timer)>, (Timestamp, Timer)) -> bool,
+        then: impl Fn(&mut Timers, Timestamp, Timer),
     ) {
         let Some(deadlines) = self.batches.get(&id).and_then(|batch| batch.deadlines.as_deref()) else {
             return;
         };
         for kind in kinds {
             if let Some(at) = deadlines.get(*kind) {
-                then(&mut self.timers, (at, Timer::Deadline(id, *kind)));
+                then(&mut self.timers, at, Timer::Deadline(id, *kind));
             }
         }
     }
@@ -219,7 +220,7 @@ impl GroupShard {
         let Some(deadlines) = live.or(late) else { return };
         if let Some(at) = deadlines.get(kind) {
             deadlines.clear(kind);
-            self.timers.remove(&(at, Timer::Deadline(id, kind)));
+            self.timers.cancel(at, Timer::Deadline(id, kind));
         }
         let spent = |late: &&LateBatch| late.deadlines == Deadlines::default();
         if let Some(late) = self.late.batches.get(&id).filter(spent) {

@@ -228,7 +228,7 @@ impl GroupShard {
         self.quality.due.remove(&id);
         self.quality.open.insert(id);
         self.stop_asking(id);
-        self.timers.insert((again_at, Timer::Quality(id)));
+        self.timers.set(again_at, Timer::Quality(id));
         if let Some(gate) = self.gate_mut(id) {
             gate.number = number;
             gate.taken_by = None;
@@ -265,7 +265,7 @@ impl GroupShard {
 
     fn stop_asking(&mut self, id: BatchId) {
         if let Some(at) = self.gate_mut(id).and_then(|gate| gate.again_at.take()) {
-            self.timers.remove(&(at, Timer::Quality(id)));
+            self.timers.cancel(at, Timer::Quality(id));
         }
     }
 

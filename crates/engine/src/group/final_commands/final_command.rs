@@ -229,7 +229,7 @@ impl GroupShard {
     ) {
         let until = self.within_start_timeout(now);
         if self.finals.batch_finished(id, batch, end, until) {
-            self.timers.insert((until, Timer::Final(id)));
+            self.timers.set(until, Timer::Final(id));
         }
     }
 
@@ -382,7 +382,7 @@ impl GroupShard {
         let due = self.finals.due.remove(&batch).map(|(_, ended)| ended);
         let Some(ended) = due.or_else(|| self.final_placed(batch)) else { return };
         self.workers.count(worker, &demand(&ended.definition), token, true);
-        self.timers.insert((start_by, Timer::StartBy(token)));
+        self.timers.set(start_by, Timer::StartBy(token));
         let (worker, phase) = (worker.clone(), Phase::Assigned { start_by });
         let held = Held { batch, of: *ended, worker, phase };
         self.finals.held.insert(token, Box::new(held));
@@ -391,7 +391,7 @@ impl GroupShard {
     /// It waits for a worker no longer.
     pub(in crate::group) fn final_placed(&mut self, batch: BatchId) -> Option<Box<Ended>> {
         let (until, ended) = self.finals.unplaced.remove(batch)?;
-        self.timers.remove(&(until, Timer::Final(batch)));
+        self.timers.cancel(until, Timer::Final(batch));
         Some(ended)
     }
 
@@ -399,7 +399,7 @@ impl GroupShard {
         let Some(held) = self.finals.held.get_mut(&token) else { return };
         let granted = Phase::Granted { incarnation: incarnation.clone(), nonce: nonce.clone() };
         if let Phase::Assigned { start_by } = std::mem::replace(&mut held.phase, granted) {
-            self.timers.remove(&(start_by, Timer::StartBy(token)));
+            self.timers.cancel(start_by, Timer::StartBy(token));
         }
     }
 
@@ -408,7 +408,7 @@ impl GroupShard {
         let Some(token) = token else { return };
         let Some(held) = self.finals.held.remove(&token) else { return };
         if let Phase::Assigned { start_by } = held.phase {
-            self.timers.remove(&(start_by, Timer::StartBy(token)));
+            self.timers.cancel(start_by, Timer::StartBy(token));
         }
         self.workers.count(&held.worker, &demand(&held.of.definition), token, false);
         if !self.unsettled.is_empty() {

@@ -94,10 +94,10 @@ impl GroupShard {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let timer = Timer::Fire(id);
         if let Some(at) = job.fires_at() {
-            self.timers.remove(&(at, timer));
+            self.timers.cancel(at, timer);
         }
         job.failed = Some(Failed { failures, retry_at });
-        self.timers.extend(retry_at.map(|at| (at, timer)));
+        self.timers.set(retry_at, timer);
     }
 }
 

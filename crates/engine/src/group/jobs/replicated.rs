@@ -124,13 +124,13 @@ impl GroupShard {
     pub(crate) fn set_next(&mut self, id: JobId, next: Option<tidemill_model::Fire>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if let Some(old) = job.fires_at() {
-            self.timers.remove(&(old, Timer::Fire(id)));
+            self.timers.cancel(old, Timer::Fire(id));
         }
         job.failed = None;
         job.next = next;
         if let Some(next) = next {
-            self.suspended.remove(&Timer::Fire(id).entity());
-            self.timers.insert((next.at, Timer::Fire(id)));
+            self.timers.resume(Timer::Fire(id));
+            self.timers.set(next.at, Timer::Fire(id));
         }
     }
 }

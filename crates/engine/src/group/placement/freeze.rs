@@ -98,7 +98,7 @@ impl GroupShard {
     pub(crate) fn hold_until(&mut self, id: BatchId, earliest: Option<Timestamp>, now: Timestamp) {
         if let Some(earliest) = earliest.filter(|earliest| *earliest > now) {
             self.early.insert(id, earliest);
-            self.timers.insert((earliest, Timer::Start(id)));
+            self.timers.set(earliest, Timer::Start(id));
         }
     }
 
@@ -109,7 +109,7 @@ impl GroupShard {
 
     pub(crate) fn forget_early(&mut self, id: BatchId) {
         if let Some(earliest) = self.early.remove(&id) {
-            self.timers.remove(&(earliest, Timer::Start(id)));
+            self.timers.cancel(earliest, Timer::Start(id));
         }
     }
 

@@ -162,7 +162,7 @@ impl GroupShard {
             tidemill_planted::note(-grant.0, live.start.as_second());
         });
         if let Some(at) = live.expires_at {
-            self.timers.remove(&(at, Timer::Grant(grant)));
+            self.timers.cancel(at, Timer::PullLease(grant));
         }
         if let Some(task) = self.pull.tasks.get_mut(&live.task) {
             task.count(live.start, |ledger| {

@@ -88,7 +88,7 @@ impl GroupShard {
         };
         self.pull.settle(*id);
         self.pull.holders.insert(*grant, user.clone());
-        self.timers.extend(expires_at.map(|at| (at, Timer::Grant(*grant))));
+        self.timers.set(*expires_at, Timer::PullLease(*grant));
         self.pull.users.entry(user.clone()).or_default().get_or_insert_default().live = Some(live);
     }
 }

@@ -56,13 +56,12 @@ impl GroupShard {
             let rested_at = purge.last_at.map(|at| at.saturating_add(PAUSE).unwrap_or(Timestamp::MAX));
             old_at.max(rested_at.unwrap_or(Timestamp::MIN))
         });
-        let is_suspended = self.suspended.contains(&Timer::Purge.entity());
-        let timer = timer.filter(|_| !is_suspended);
+        let timer = timer.filter(|_| !self.timers.is_suspended(Timer::Purge));
         if timer != self.pull.purge.timer {
             if let Some(old) = self.pull.purge.timer {
-                self.timers.remove(&(old, Timer::Purge));
+                self.timers.cancel(old, Timer::Purge);
             }
-            self.timers.extend(timer.map(|at| (at, Timer::Purge)));
+            self.timers.set(timer, Timer::Purge);
             self.pull.purge.timer = timer;
         }
     }
