@@ -6,9 +6,7 @@ use tidemill_model::{
     ReturnReason, Timestamp, WorkerId,
 };
 
-use super::batches::batch::{Phase, Waiter, WaitsFor};
-use super::dependencies::counted::{COUNTED, at_same_time};
-use super::dependencies::failure::{Stand, counts};
+use super::batches::batch::Waiter;
 use super::placement::queue::Lane;
 use super::{GroupShard, Timer};
 
@@ -50,10 +48,10 @@ impl GroupShard {
         if let Some(batch) = self.cancelling.keys().next() {
             return Some(Chore::Cancel(*batch));
         }
-        if let Some(((job, time), after)) = self.changed.first_key_value()
-            && let Some(waiter) = self.next_untold(*job, *time, *after)
+        if let Some(((job, time), after)) = self.waiters.first_changed()
+            && let Some(waiter) = self.next_untold(job, time, after)
         {
-            return Some(Chore::Tell(*job, *time, waiter));
+            return Some(Chore::Tell(job, time, waiter));
         }
         if let Some(job) = self.calendars.next_moved() {
             return Some(Chore::Reschedule(job));
@@ -64,7 +62,7 @@ impl GroupShard {
         if let Some(batch) = self.next_block() {
             return Some(Chore::Block(batch));
         }
-        if !self.triggers.is_empty() {
+        if self.triggers.oldest().is_some() {
             return Some(Chore::Trigger);
         }
         if self.external_dependencies.has_surplus(horizon) {
@@ -158,67 +156,5 @@ impl GroupShard {
     fn ready_anchor(&self) -> Option<BatchId> {
         let anchor = JobType::try_from("anchor").expect("is a name");
         self.queue.first_of(&Lane::first(anchor)).map(|key| key.batch)
-    }
-
-    fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
-        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
-        let listed = batch.dependencies.get(usize::from(index)).map(WaitsFor::parent);
-        let declared = if index == COUNTED { Some(at_same_time(parent)) } else { listed };
-        let Some(declared) = declared else { return Vec::new() };
-        let stand = self.stand_of(parent, time);
-        let met = counts(&batch.definition, &declared, stand);
-        let unmet = batch.unmet_after(parent, time, met);
-        let logical_time = time;
-        if met {
-            let left_out = stand == Stand::Skipped;
-            return vec![Event::Batch(BatchEvent::DependencySatisfied {
-                batch: id,
-                parent,
-                logical_time,
-                unmet,
-                left_out,
-            })];
-        }
-        let mut events =
-            vec![Event::Batch(BatchEvent::DependencyRevoked { batch: id, parent, logical_time, unmet })];
-        if let Phase::Assigned { token, worker, .. } = &batch.phase
-            && unmet > 0
-        {
-            // Nothing of it runs yet, so it can still wait for the newest run.
-            let reason = ReturnReason::Rejected("a dependency was withdrawn".to_owned());
-            let (token, worker) = (*token, worker.clone());
-            events.push(Event::Batch(BatchEvent::AssignmentReturned { batch: id, token, worker, reason }));
-        }
-        events
-    }
-
-    /// The first waiter behind `after` that does not know yet how (parent, time) stands.
-    pub(crate) fn next_untold(
-        &self,
-        parent: JobId,
-        time: Timestamp,
-        after: Option<Waiter>,
-    ) -> Option<Waiter> {
-        let listing = self.next_listing(parent, time, after);
-        listing.into_iter().chain(self.next_counting(parent, time, after)).min()
-    }
-
-    fn next_listing(&self, parent: JobId, time: Timestamp, after: Option<Waiter>) -> Option<Waiter> {
-        let waiters = self.waiters.get(&(parent, time))?;
-        let stand = self.stand_of(parent, time);
-        let behind = match after {
-            Some(after) => std::ops::Bound::Excluded(after),
-            None => std::ops::Bound::Unbounded,
-        };
-        waiters.range((behind, std::ops::Bound::Unbounded)).copied().find(|(id, index)| {
-            let Some(batch) = self.batches.get(id) else { return false };
-            let dependency = batch.dependencies.get(usize::from(*index));
-            dependency
-                .and_then(|dependency| {
-                    let met = counts(&batch.definition, &dependency.parent(), stand);
-                    Some(dependency.met[dependency.position(time)?] != met)
-                })
-                .unwrap_or(false)
-        })
     }
 }

@@ -30,24 +30,25 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId,
-    LISTED_PARENTS, OnSilence, RerunPlace, RunSpec, ShardId, Timestamp, Token, WorkMessage,
-    WorkerId,
+    Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, LISTED_PARENTS,
+    OnSilence, RerunPlace, RunSpec, ShardId, Timestamp, Token, WorkMessage, WorkerId,
 };
 
 pub(crate) use self::batches::batch::Batch;
-use self::batches::batch::{Phase, Waiter};
+use self::batches::batch::Phase;
 use self::batches::mark::Marks;
 use self::batches::timeouts::Late;
 use self::dependencies::blocked::Blocked;
 use self::dependencies::deleted_parents::DeletedParents;
 use self::dependencies::followers::Followers;
 use self::dependencies::foreign::Foreign;
+use self::dependencies::waiters::Waiters;
 pub(crate) use self::due::Chore;
 use self::external::external_dependencies::ExternalDependencies;
 use self::external::quality::Quality;
 use self::final_commands::final_command::Finals;
 use self::generation::failing::Tick;
+use self::generation::triggers::Triggers;
 use self::jobs::calendars::Calendars;
 use self::jobs::job::Job;
 use self::placement::freeze::{Early, FreezeSet};
@@ -86,18 +87,14 @@ pub struct GroupShard {
     pub(crate) deleted_parents: DeletedParents,
     pub(crate) batches: FxHashMap<BatchId, Batch>,
     pub(crate) tokens: FxHashMap<Token, BatchId>,
-    /// (parent, logical time) → who waits for it.
-    pub(crate) waiters: BTreeMap<(JobId, Timestamp), BTreeSet<Waiter>>,
-    /// Jobs that never had a batch → ad-hoc jobs that wait for the first one.
-    pub(crate) first_waiters: BTreeMap<JobId, BTreeSet<Waiter>>,
+    /// Who waits for which logical time of a parent.
+    pub(crate) waiters: Waiters,
     /// Batches that count parents which they do not list, by logical time.
     pub(crate) counted: BTreeMap<Timestamp, BTreeSet<BatchId>>,
     /// Up to so many parents with mapping `same` a new batch lists.
     pub(crate) listed_parents: usize,
-    /// (parent, logical time) whose newest run changed, and the last waiter that has been told.
-    pub(crate) changed: BTreeMap<(JobId, Timestamp), Option<Waiter>>,
     /// Generated batches whose dependency-triggered children are still to be generated.
-    pub(crate) triggers: VecDeque<Trigger>,
+    pub(crate) triggers: Triggers,
     /// Parents in other groups.
     pub(crate) foreign: Foreign,
     /// Other groups that have children of this one's jobs.
@@ -150,16 +147,6 @@ pub(crate) struct Group {
     pub(crate) name: GroupName,
     pub(crate) worker_key: String,
     pub(crate) settings: GroupSettings,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Trigger {
-    /// When the schedule fired that began it; absent: a person or a plan did, or it comes from another group.
-    pub(crate) base: Option<Timestamp>,
-    pub(crate) parent: JobId,
-    pub(crate) logical_time: Timestamp,
-    /// The last child that has been dealt with.
-    pub(crate) after: Option<JobId>,
 }
 
 /// The newest entries of something that would grow without end.
@@ -223,12 +210,10 @@ impl GroupShard {
             deleted_parents: DeletedParents::new(),
             batches: FxHashMap::default(),
             tokens: FxHashMap::default(),
-            waiters: BTreeMap::new(),
-            first_waiters: BTreeMap::new(),
+            waiters: Waiters::default(),
             counted: BTreeMap::new(),
             listed_parents: LISTED_PARENTS,
-            changed: BTreeMap::new(),
-            triggers: VecDeque::new(),
+            triggers: Triggers::default(),
             foreign: Foreign::default(),
             followers: Followers::default(),
             queue: Queue::default(),

@@ -29,22 +29,16 @@ impl GroupShard {
         self.leave_external_dependencies(id, &batch);
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             let parent = dependency.declared.parent;
-            if let Some(waiters) = self.first_waiters.get_mut(&parent).filter(|_| dependency.is_open()) {
-                waiters.remove(&(id, index as u16));
-                if waiters.is_empty() {
-                    self.first_waiters.remove(&parent);
-                }
+            let waiter = (id, index as u16);
+            if dependency.is_open() {
+                self.waiters.leave_first(parent, waiter);
             }
             for time in &dependency.declared.times {
                 let key = (parent, *time);
-                if let Some(waiters) = self.waiters.get_mut(&key) {
-                    waiters.remove(&(id, index as u16));
-                    if waiters.is_empty() {
-                        self.waiters.remove(&key);
-                        self.let_go_of_foreign(key.0, key.1);
-                    }
+                if self.waiters.leave(key, waiter) {
+                    self.let_go_of_foreign(key.0, key.1);
                 }
-                if self.changed.contains_key(&key) {
+                if self.waiters.is_changed(key) {
                     self.newest_changed(key.0, key.1);
                 }
             }

@@ -185,8 +185,7 @@ impl GroupShard {
         if !may_block && self.blocked == Blocked::default() {
             return;
         }
-        let waiters = self.waiters.get(&(parent, time)).into_iter().flatten();
-        let mut waiters: Vec<BatchId> = waiters.map(|(id, _)| *id).collect();
+        let mut waiters: Vec<BatchId> = self.waiters.batches_at((parent, time)).collect();
         waiters.extend(self.counting(parent, time));
         for id in waiters {
             self.look_for_block_by(id, may_block);

@@ -311,7 +311,7 @@ impl GroupShard {
         }
         let is_concerned = |(parent, at): &&(JobId, Timestamp)| *at == time && counted.contains(*parent);
         let untold: Vec<JobId> =
-            self.changed.keys().filter(is_concerned).map(|(parent, _)| *parent).collect();
+            self.waiters.changed().filter(is_concerned).map(|(parent, _)| *parent).collect();
         for parent in untold {
             self.newest_changed(parent, time);
         }

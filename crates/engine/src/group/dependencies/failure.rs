@@ -201,7 +201,7 @@ impl GroupShard {
 
     /// The newest run of a parent's time is another one, or ended.
     pub(crate) fn reconsider_waiters(&mut self, parent: JobId, time: Timestamp) {
-        let listing = self.waiters.get(&(parent, time)).into_iter().flatten().map(|(id, _)| *id);
+        let listing = self.waiters.batches_at((parent, time));
         let ruled = |id: &BatchId| self.batches.get(id).is_some_and(|batch| has_rule(&batch.definition));
         let mut concerned: Vec<BatchId> = listing.filter(ruled).collect();
         concerned.extend(self.counting(parent, time).into_iter().filter(ruled));

@@ -34,8 +34,9 @@ use tidemill_model::{
     Dependency, ForeignParent, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp,
 };
 
+use crate::group::GroupShard;
+use crate::group::generation::triggers::Trigger;
 use crate::group::jobs::former::FormerNames;
-use crate::group::{GroupShard, Trigger};
 
 /// Logical times of one message.
 const MAX_TIMES: usize = 500;
@@ -208,8 +209,7 @@ impl GroupShard {
                     known: BTreeSet::new(),
                 };
                 self.foreign.parents.insert(told.job, new);
-                let waited_for = self.waiters.range((told.job, Timestamp::MIN)..=(told.job, Timestamp::MAX));
-                let times: Vec<Timestamp> = waited_for.map(|((_, time), _)| *time).collect();
+                let times: Vec<Timestamp> = self.waiters.times_of(told.job).collect();
                 for time in times {
                     self.wait_for_foreign(told.job, time);
                 }
@@ -397,9 +397,7 @@ impl GroupShard {
         self.parent_times_received(parent, times);
         for time in times {
             let trigger = Trigger { parent, logical_time: *time, after: None, base: None };
-            if self.next_child(&trigger).is_some() {
-                self.triggers.push_back(trigger);
-            }
+            self.trigger(trigger);
         }
     }
 

@@ -1,19 +1,120 @@
-//! Who waits for which logical time of a parent in this group.
+//! Who waits for which logical time of a parent in this group, and who has to hear that one stands otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use tidemill_model::{BatchEvent, BatchId, Event, JobId, ReturnReason, Timestamp};
 
 use crate::group::GroupShard;
-use crate::group::dependencies::counted::COUNTED;
-use tidemill_model::{BatchId, JobId, Timestamp};
+use crate::group::batches::batch::{Phase, Waiter, WaitsFor};
+use crate::group::dependencies::counted::{COUNTED, at_same_time};
+use crate::group::dependencies::failure::{Stand, counts};
+
+type Times = (JobId, Timestamp);
+
+/// Those that list the times they wait for; who counts parents stands in [`crate::group::dependencies::counted`].
+///
+/// *Invariant:* an unfinished batch stands here with exactly the times that its dependencies declare.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Waiters {
+    by_time: BTreeMap<Times, BTreeSet<Waiter>>,
+    /// Ad-hoc jobs that wait for the first batch of a job that never had one.
+    for_first: BTreeMap<JobId, BTreeSet<Waiter>>,
+    /// Times whose newest run changed, and the last waiter that has been told.
+    changed: BTreeMap<Times, Option<Waiter>>,
+}
+
+impl Waiters {
+    pub(crate) fn join(&mut self, time: Times, waiter: Waiter) {
+        self.by_time.entry(time).or_default().insert(waiter);
+    }
+
+    /// Whether nobody listed waits for the time any more, and this one did.
+    pub(crate) fn leave(&mut self, time: Times, waiter: Waiter) -> bool {
+        let Some(waiters) = self.by_time.get_mut(&time) else { return false };
+        waiters.remove(&waiter);
+        let is_last = waiters.is_empty();
+        if is_last {
+            self.by_time.remove(&time);
+        }
+        is_last
+    }
+
+    pub(crate) fn join_first(&mut self, parent: JobId, waiter: Waiter) {
+        self.for_first.entry(parent).or_default().insert(waiter);
+    }
+
+    pub(crate) fn leave_first(&mut self, parent: JobId, waiter: Waiter) {
+        let Some(waiters) = self.for_first.get_mut(&parent) else { return };
+        waiters.remove(&waiter);
+        if waiters.is_empty() {
+            self.for_first.remove(&parent);
+        }
+    }
+
+    /// The job has its first batch.
+    pub(crate) fn take_first(&mut self, parent: JobId) -> BTreeSet<Waiter> {
+        self.for_first.remove(&parent).unwrap_or_default()
+    }
+
+    pub(crate) fn await_first(&self, parent: JobId) -> bool {
+        self.for_first.contains_key(&parent)
+    }
+
+    pub(crate) fn await_time(&self, time: Times) -> bool {
+        self.by_time.contains_key(&time)
+    }
+
+    pub(crate) fn batches_at(&self, time: Times) -> impl Iterator<Item = BatchId> + '_ {
+        self.by_time.get(&time).into_iter().flatten().map(|(batch, _)| *batch)
+    }
+
+    /// In order, those behind `after`.
+    fn behind(&self, time: Times, after: Option<Waiter>) -> impl Iterator<Item = Waiter> + '_ {
+        let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let waiters = self.by_time.get(&time).into_iter();
+        waiters.flat_map(move |waiters| waiters.range((behind, Bound::Unbounded))).copied()
+    }
+
+    /// Times of the job from `from` to before `to` for which somebody waits.
+    pub(crate) fn times_between(
+        &self,
+        job: JobId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> impl Iterator<Item = Timestamp> + '_ {
+        self.by_time.range((job, from)..(job, to)).map(|((_, time), _)| *time)
+    }
+
+    /// All times of the job for which somebody waits.
+    pub(crate) fn times_of(&self, job: JobId) -> impl Iterator<Item = Timestamp> + '_ {
+        self.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).map(|((_, time), _)| *time)
+    }
+
+    /// The first time that stands otherwise, and the last waiter that has been told.
+    pub(crate) fn first_changed(&self) -> Option<(Times, Option<Waiter>)> {
+        self.changed.first_key_value().map(|(time, after)| (*time, *after))
+    }
+
+    pub(crate) fn is_changed(&self, time: Times) -> bool {
+        self.changed.contains_key(&time)
+    }
+
+    /// Parents of which a time stands otherwise.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = &Times> {
+        self.changed.keys()
+    }
+}
 
 impl GroupShard {
     /// Whether a batch waits for one of the job, here or in another group, or a job of another group names it.
     pub(crate) fn is_waited_for(&self, id: JobId) -> bool {
-        self.waits_for_any_of(id) || self.first_waiters.contains_key(&id) || self.followers.concern(id)
+        self.waits_for_any_of(id) || self.waiters.await_first(id) || self.followers.concern(id)
     }
 
     /// Whether a batch of this shard waits for a time of the job.
     pub(crate) fn waits_for_any_of(&self, id: JobId) -> bool {
-        let mut listed = self.waiters.range((id, Timestamp::MIN)..=(id, Timestamp::MAX));
-        listed.next().is_some() || self.is_counted(id)
+        self.waiters.times_of(id).next().is_some() || self.is_counted(id)
     }
 
     pub(in crate::group) fn dependency_changed(
@@ -49,10 +150,10 @@ impl GroupShard {
         let may_block = !met && self.may_block(parent, time);
         self.look_for_block_by(id, may_block);
         let key = (parent, time);
-        if let Some(last) = self.changed.get_mut(&key) {
+        if let Some(last) = self.waiters.changed.get_mut(&key) {
             *last = told;
             if self.next_untold(parent, time, told).is_none() {
-                self.changed.remove(&key);
+                self.waiters.changed.remove(&key);
             }
         }
     }
@@ -62,10 +163,68 @@ impl GroupShard {
         self.note_lost(job, time);
         self.tell_watchers(job, time);
         if self.next_untold(job, time, None).is_some() {
-            self.changed.insert((job, time), None);
+            self.waiters.changed.insert((job, time), None);
         } else {
-            self.changed.remove(&(job, time));
+            self.waiters.changed.remove(&(job, time));
         }
         self.reconsider_waiters(job, time);
+    }
+
+    /// A waiter hears how the time stands.
+    pub(in crate::group) fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
+        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
+        let listed = batch.dependencies.get(usize::from(index)).map(WaitsFor::parent);
+        let declared = if index == COUNTED { Some(at_same_time(parent)) } else { listed };
+        let Some(declared) = declared else { return Vec::new() };
+        let stand = self.stand_of(parent, time);
+        let met = counts(&batch.definition, &declared, stand);
+        let unmet = batch.unmet_after(parent, time, met);
+        let logical_time = time;
+        if met {
+            let left_out = stand == Stand::Skipped;
+            return vec![Event::Batch(BatchEvent::DependencySatisfied {
+                batch: id,
+                parent,
+                logical_time,
+                unmet,
+                left_out,
+            })];
+        }
+        let mut events =
+            vec![Event::Batch(BatchEvent::DependencyRevoked { batch: id, parent, logical_time, unmet })];
+        if let Phase::Assigned { token, worker, .. } = &batch.phase
+            && unmet > 0
+        {
+            // Nothing of it runs yet, so it can still wait for the newest run.
+            let reason = ReturnReason::Rejected("a dependency was withdrawn".to_owned());
+            let (token, worker) = (*token, worker.clone());
+            events.push(Event::Batch(BatchEvent::AssignmentReturned { batch: id, token, worker, reason }));
+        }
+        events
+    }
+
+    /// The first waiter behind `after` that does not know yet how (parent, time) stands.
+    pub(crate) fn next_untold(
+        &self,
+        parent: JobId,
+        time: Timestamp,
+        after: Option<Waiter>,
+    ) -> Option<Waiter> {
+        let listing = self.next_listing(parent, time, after);
+        listing.into_iter().chain(self.next_counting(parent, time, after)).min()
+    }
+
+    fn next_listing(&self, parent: JobId, time: Timestamp, after: Option<Waiter>) -> Option<Waiter> {
+        let stand = self.stand_of(parent, time);
+        self.waiters.behind((parent, time), after).find(|(id, index)| {
+            let Some(batch) = self.batches.get(id) else { return false };
+            let dependency = batch.dependencies.get(usize::from(*index));
+            dependency
+                .and_then(|dependency| {
+                    let met = counts(&batch.definition, &dependency.parent(), stand);
+                    Some(dependency.met[dependency.position(time)?] != met)
+                })
+                .unwrap_or(false)
+        })
     }
 }

@@ -12,11 +12,12 @@ use tidemill_model::{
 };
 
 use crate::catalogue::MAX_DECLARED_TIMES;
+use crate::group::GroupShard;
 use crate::group::dependencies::failure::counts;
 use crate::group::dependencies::foreign::ForeignJob;
 use crate::group::generation::overlap::Before;
+use crate::group::generation::triggers::Trigger;
 use crate::group::jobs::job::Job;
-use crate::group::{GroupShard, Trigger};
 use crate::schedule::{Facts, required_times};
 
 /// Base times further back than this are skipped, not generated.
@@ -270,7 +271,7 @@ impl GroupShard {
 
     /// What the oldest trigger asks for.
     pub(crate) fn triggered(&self, now: Timestamp) -> Option<Vec<Event>> {
-        let trigger = self.triggers.front()?;
+        let trigger = self.triggers.oldest()?;
         let child = self.jobs.get(&self.next_child(trigger)?)?;
         let run = child.next_run(trigger.logical_time);
         let mut events = self.evict_history(child, now);

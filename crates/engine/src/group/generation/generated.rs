@@ -1,9 +1,10 @@
 //! What a generated batch does to the state.
 
+use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Phase, WaitsFor};
 use crate::group::external::external_dependencies::Needs;
+use crate::group::generation::triggers::Trigger;
 use crate::group::jobs::history::Newest;
-use crate::group::{GroupShard, Trigger};
 use std::sync::Arc;
 use tidemill_model::{BatchEvent, JobId, Timestamp};
 
@@ -82,14 +83,13 @@ impl GroupShard {
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             for time in &dependency.declared.times {
                 let key = (dependency.declared.parent, *time);
-                self.waiters.entry(key).or_default().insert((*id, index as u16));
+                self.waiters.join(key, (*id, index as u16));
                 if !self.foreign.is_empty() {
                     self.wait_for_foreign(key.0, key.1);
                 }
             }
             if submitted && dependency.is_open() {
-                let waiters = self.first_waiters.entry(dependency.declared.parent).or_default();
-                waiters.insert((*id, index as u16));
+                self.waiters.join_first(dependency.declared.parent, (*id, index as u16));
             }
         }
         let triggered_by = match origin {
@@ -122,19 +122,17 @@ impl GroupShard {
         }
         self.tell_followers(*job_id, *logical_time);
         let trigger = Trigger { base: fired, parent: *job_id, logical_time: *logical_time, after: None };
-        if self.next_child(&trigger).is_some() {
-            self.triggers.push_back(trigger);
-        }
+        self.trigger(trigger);
     }
 
     /// Ad-hoc jobs that waited for any batch of `parent` wait for this one from now on.
     fn first_batch(&mut self, parent: JobId, time: Timestamp) {
-        for (id, index) in self.first_waiters.remove(&parent).unwrap_or_default() {
+        for (id, index) in self.waiters.take_first(parent) {
             let batch = self.batches.get_mut(&id);
             let dependency = batch.and_then(|batch| batch.dependencies.get_mut(usize::from(index)));
             if let Some(dependency) = dependency.filter(|dependency| dependency.is_open()) {
                 dependency.wait_for(time);
-                self.waiters.entry((parent, time)).or_default().insert((id, index));
+                self.waiters.join((parent, time), (id, index));
             }
         }
     }

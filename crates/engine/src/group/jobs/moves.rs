@@ -148,8 +148,7 @@ impl GroupShard {
             job.skipped_before_off = moved.skipped_before_off;
         }
         self.tell_of_taken(id);
-        let waited_for = self.waiters.range((id, Timestamp::MIN)..=(id, Timestamp::MAX));
-        for time in waited_for.map(|((_, time), _)| *time).collect::<Vec<_>>() {
+        for time in self.waiters.times_of(id).collect::<Vec<_>>() {
             self.newest_changed(id, time);
         }
         self.skips_moved(id, Timestamp::MIN, Timestamp::MAX);
