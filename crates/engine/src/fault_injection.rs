@@ -42,7 +42,7 @@ impl FaultInjection {
     /// Where the rig says so.
     pub(crate) fn derives(&self, group: &GroupShard, token: Token) {
         let Some(name) = &self.panicking_effect else { return };
-        let batch = group.tokens.get(&token).and_then(|batch| group.batches.get(batch));
+        let batch = group.batches.of_token(token).and_then(|batch| group.batches.get(&batch));
         assert!(batch.is_none_or(|batch| batch.definition.spec.name != *name), "planted in an effect");
     }
 

@@ -32,12 +32,13 @@ impl Shard {
         }
         let mut group = GroupShard::new(id);
         if let Some(times) = fault_injection.spare_history {
-            group.spare_history = times;
+            group.sizes.spare_history = times;
         }
         if let Some(jobs) = fault_injection.remembered_submissions {
-            group.remembered_submissions = jobs;
+            group.sizes.remembered_submissions = jobs;
         }
-        group.listed_parents = fault_injection.listed_parents.unwrap_or(group.listed_parents);
+        let listed = &mut group.sizes.listed_parents;
+        *listed = fault_injection.listed_parents.unwrap_or(*listed);
         Shard::Group(Box::new(group))
     }
 
@@ -137,7 +138,7 @@ impl Partition {
     #[cfg(feature = "planted")]
     pub(crate) fn take_number(&mut self, id: ShardId) {
         if let Some(Shard::Group(group)) = self.shards.get_mut(&id) {
-            group.jobs_minted += 1;
+            group.jobs.note_submitted();
         }
     }
 

@@ -194,7 +194,7 @@ pub struct JobSpec {
     pub retry_interval_s: u32,
     /// How the pause between attempts grows; absent: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("examples" = [{"factor": 2, "max_interval_s": 1800, "jitter": true}]))]
+    #[schemars(extend("examples" = [{"factor": 1.5, "max_interval_s": 1800, "jitter": true}]))]
     pub retry_backoff: Option<Backoff>,
     /// Exit codes that mean more than *failed*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -260,11 +260,11 @@ pub struct JobSpec {
     pub overlap: Overlap,
     /// Nothing is due before this instant, RFC 3339 with its offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("examples" = ["2026-01-01T00:00:00Z"]))]
+    #[schemars(extend("examples" = ["2026-01-01T00:00:00.000Z"]))]
     pub valid_from: Option<Timestamp>,
     /// Nothing is due at this instant or after it, RFC 3339 with its offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("examples" = ["2027-01-01T00:00:00Z"]))]
+    #[schemars(extend("examples" = ["2027-01-01T00:00:00.000Z"]))]
     pub valid_until: Option<Timestamp>,
     /// The days of a calendar on which it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -134,7 +134,7 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
             let name = &pool.name;
             warnings
                 .push(format!("jobs[{index}].pools[{at}]: whether there is a pool {name} is not known here"));
-            catalogue.suppose_pool(&name);
+            catalogue.suppose_pool(name);
         }
         if let Some(used) = &job.calendar {
             let name = &used.name;

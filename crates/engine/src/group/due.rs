@@ -42,18 +42,18 @@ pub(crate) enum Chore {
 impl GroupShard {
     /// The next chore to decide; timers only those due by `horizon`.
     pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<Chore> {
-        if let Some(worker) = self.unsettled.keys().next() {
+        if let Some(worker) = self.workers.next_unsettled() {
             return Some(Chore::Settle(worker.clone()));
         }
-        if let Some(batch) = self.cancelling.keys().next() {
-            return Some(Chore::Cancel(*batch));
+        if let Some(batch) = self.batches.next_cancelled() {
+            return Some(Chore::Cancel(batch));
         }
-        if let Some(((job, time), after)) = self.waiters.first_changed()
+        if let Some(((job, time), after)) = self.dependencies.waiters().first_changed()
             && let Some(waiter) = self.next_untold(job, time, after)
         {
             return Some(Chore::Tell(job, time, waiter));
         }
-        if let Some(job) = self.calendars.next_moved() {
+        if let Some(job) = self.jobs.calendars().next_moved() {
             return Some(Chore::Reschedule(job));
         }
         if let Some(batch) = self.next_concluding() {
@@ -62,13 +62,13 @@ impl GroupShard {
         if let Some(batch) = self.next_block() {
             return Some(Chore::Block(batch));
         }
-        if self.triggers.oldest().is_some() {
+        if self.generation.has_triggers() {
             return Some(Chore::Trigger);
         }
-        if self.external_dependencies.has_surplus(horizon) {
+        if self.external.dependencies().has_surplus(horizon) {
             return Some(Chore::ForgetExternalDependencies);
         }
-        if let Some(batch) = self.quality.next_due() {
+        if let Some(batch) = self.external.next_quality() {
             return Some(Chore::AskQuality(batch));
         }
         if let Some((at, timer)) = self.timers.first()
@@ -76,7 +76,7 @@ impl GroupShard {
         {
             return Some(Chore::Timer(at, timer));
         }
-        if let Some(batch) = self.finals.next_due() {
+        if let Some(batch) = self.final_commands.next_due() {
             return Some(Chore::FinalCommands(batch));
         }
         if let Some((batch, worker)) = self.next_unplaced_final() {
@@ -107,7 +107,7 @@ impl GroupShard {
             Chore::Conclude(batch) => self.conclude(*batch),
             Chore::Block(batch) => self.turn_blocked(*batch, now),
             Chore::Trigger => self.triggered(now).unwrap_or_default(),
-            Chore::ForgetExternalDependencies => self.external_dependencies.forget(now),
+            Chore::ForgetExternalDependencies => self.external.dependencies().forget(now),
             Chore::AskQuality(batch) => self.ask_quality(*batch, now),
             Chore::Timer(_, timer) => self.timer(*timer, now),
             Chore::Anchor(batch) => vec![self.batch_end(*batch, BatchResult::Success, None, String::new())],
@@ -133,18 +133,18 @@ impl GroupShard {
             #[cfg(test)]
             Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {
-                let Some(id) = self.tokens.get(&token) else {
+                let Some(id) = self.batches.of_token(token) else {
                     return self.final_ended(
                         token,
                         FinalResult::NotRun,
                         "its worker did not ask for it in time",
                     );
                 };
-                let Some((_, worker)) = self.batches.get(id).and_then(|batch| batch.holder()) else {
+                let Some((_, worker)) = self.batches.get(&id).and_then(|batch| batch.holder()) else {
                     return Vec::new();
                 };
                 vec![Event::Batch(BatchEvent::AssignmentReturned {
-                    batch: *id,
+                    batch: id,
                     token,
                     worker: worker.clone(),
                     reason: ReturnReason::NotStarted,
@@ -155,6 +155,6 @@ impl GroupShard {
 
     fn ready_anchor(&self) -> Option<BatchId> {
         let anchor = JobType::try_from("anchor").expect("is a name");
-        self.queue.first_of(&Lane::first(anchor)).map(|key| key.batch)
+        self.placement.queue().first_of(&Lane::first(anchor)).map(|key| key.batch)
     }
 }

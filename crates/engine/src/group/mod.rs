@@ -26,41 +26,30 @@ pub(in crate::group) mod timers;
 mod why;
 mod workers;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, LISTED_PARENTS,
-    OnSilence, RerunPlace, RunSpec, ShardId, Timestamp, Token, WorkMessage, WorkerId,
+    BatchId, GroupId, GroupName, GroupSettings, Incarnation, LISTED_PARENTS, OnSilence, RunSpec, ShardId,
+    Token, WorkMessage, WorkerId,
 };
 
+use self::batches::Batches;
 pub(crate) use self::batches::batch::Batch;
 use self::batches::batch::Phase;
-use self::batches::mark::Marks;
-use self::batches::timeouts::Late;
-use self::dependencies::blocked::Blocked;
-use self::dependencies::deleted_parents::DeletedParents;
-use self::dependencies::followers::Followers;
-use self::dependencies::foreign::Foreign;
-use self::dependencies::waiters::Waiters;
+use self::dependencies::Dependencies;
 pub(crate) use self::due::Chore;
-use self::external::external_dependencies::ExternalDependencies;
-use self::external::quality::Quality;
+use self::external::External;
 use self::final_commands::final_command::Finals;
-use self::generation::failing::Tick;
-use self::generation::triggers::Triggers;
-use self::jobs::calendars::Calendars;
-use self::jobs::job::Job;
-use self::placement::freeze::{Early, FreezeSet};
-use self::placement::pools::Pools;
-use self::placement::queue::Queue;
+use self::generation::Generation;
+use self::jobs::Jobs;
+use self::placement::Placement;
 use self::pull::Pull;
 pub(crate) use self::pull::{is_by_state, says_state};
 pub(crate) use self::timers::Timer;
 use self::timers::Timers;
 use self::workers::lease::Lease;
 pub(crate) use self::workers::registration::is_public_key;
-use self::workers::settle::Unsettled;
 use self::workers::worker::{Worker, Workers};
 use crate::outbox::Mailbox;
 
@@ -71,73 +60,35 @@ const SPARE_HISTORY: usize = 8;
 /// Finished ad-hoc jobs that can still be named as parents or run again.
 const REMEMBERED_SUBMISSIONS: usize = 16_384;
 
-/// The state of a group's shard.
+/// How much is kept of what has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GroupShard {
-    pub(crate) id: ShardId,
+pub(crate) struct Sizes {
     /// Logical times of a job kept in full beyond what its children's mappings reach.
     pub(crate) spare_history: usize,
     /// Ended ad-hoc jobs that can still be named as parents or run again.
     pub(crate) remembered_submissions: usize,
-    pub(crate) group: Option<Group>,
-    pub(crate) jobs: BTreeMap<JobId, Box<Job>>,
-    /// Jobs whose parent is not known here (yet, or any more), by that parent.
-    pub(crate) orphans: BTreeMap<JobId, BTreeSet<JobId>>,
-    /// Deleted jobs that jobs of this shard name as parent, or named when they were deleted.
-    pub(crate) deleted_parents: DeletedParents,
-    pub(crate) batches: FxHashMap<BatchId, Batch>,
-    pub(crate) tokens: FxHashMap<Token, BatchId>,
-    /// Who waits for which logical time of a parent.
-    pub(crate) waiters: Waiters,
-    /// Batches that count parents which they do not list, by logical time.
-    pub(crate) counted: BTreeMap<Timestamp, BTreeSet<BatchId>>,
     /// Up to so many parents with mapping `same` a new batch lists.
     pub(crate) listed_parents: usize,
-    /// Generated batches whose dependency-triggered children are still to be generated.
-    pub(crate) triggers: Triggers,
-    /// Parents in other groups.
-    pub(crate) foreign: Foreign,
-    /// Other groups that have children of this one's jobs.
-    pub(crate) followers: Followers,
-    pub(crate) queue: Queue,
-    /// What batches of several jobs share.
-    pub(crate) pools: Pools,
-    pub(crate) workers: Workers,
-    /// Workers with tokens that are to be taken from them.
-    pub(crate) unsettled: BTreeMap<WorkerId, Unsettled>,
-    /// Batches that are to be ended, for their jobs were deleted, and who wants it.
-    pub(crate) cancelling: BTreeMap<BatchId, Actor>,
-    pub(crate) timers: Timers,
-    /// Unfinished batches of reruns and cold starts.
-    pub(crate) reruns: BTreeMap<BatchId, RerunPlace>,
-    /// Batches that ended without success and have a time ahead.
-    pub(crate) late: Late,
-    /// Batches that are to be ended for their parents.
-    pub(crate) concluding: BTreeSet<BatchId>,
-    /// Batches that a failed parent blocks.
-    pub(crate) blocked: Blocked,
-    /// What may not be assigned now.
-    pub(crate) frozen: FreezeSet,
-    /// Batches whose earliest start is ahead.
-    pub(crate) early: Early,
-    /// Batches that end as somebody said, once what runs of them has ended.
-    pub(crate) marks: Marks,
-    /// What batches wait for outside.
-    pub(crate) external_dependencies: ExternalDependencies,
-    /// What the quality service is to be asked.
-    pub(crate) quality: Quality,
+}
+
+/// The state of a group's shard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupShard {
+    pub(crate) id: ShardId,
+    pub(crate) sizes: Sizes,
+    pub(crate) group: Option<Group>,
+    pub(crate) jobs: Jobs,
+    generation: Generation,
+    pub(crate) batches: Batches,
+    dependencies: Dependencies,
+    external: External,
+    placement: Placement,
+    workers: Workers,
+    final_commands: Finals,
     /// Tasks that clients pull, and who does.
-    pub(crate) pull: Pull,
-    pub(crate) calendars: Calendars,
-    /// Jobs whose fires failed lately.
-    pub(crate) failing: Tick,
-    pub(crate) finals: Finals,
-    pub(crate) finished: Remembered<BatchId, BatchResult>,
-    pub(crate) submissions: VecDeque<JobId>,
+    pull: Pull,
+    pub(crate) timers: Timers,
     pub(crate) mailbox: Mailbox,
-    pub(crate) jobs_minted: u64,
-    pub(crate) batches_minted: u64,
-    pub(crate) tokens_minted: u64,
 }
 
 /// What the catalogue said of the group.
@@ -163,10 +114,6 @@ impl<K: std::hash::Hash + Eq, V> Default for Remembered<K, V> {
 }
 
 impl<K: std::hash::Hash + Eq + Copy, V> Remembered<K, V> {
-    fn new() -> Self {
-        Self::default()
-    }
-
     pub(crate) fn insert(&mut self, key: K, value: V) {
         if self.by_key.insert(key, value).is_none() {
             self.order.push_back(key);
@@ -202,45 +149,23 @@ impl GroupShard {
     pub fn new(id: ShardId) -> Self {
         Self {
             id,
-            spare_history: SPARE_HISTORY,
-            remembered_submissions: REMEMBERED_SUBMISSIONS,
+            sizes: Sizes {
+                spare_history: SPARE_HISTORY,
+                remembered_submissions: REMEMBERED_SUBMISSIONS,
+                listed_parents: LISTED_PARENTS,
+            },
             group: None,
-            jobs: BTreeMap::new(),
-            orphans: BTreeMap::new(),
-            deleted_parents: DeletedParents::new(),
-            batches: FxHashMap::default(),
-            tokens: FxHashMap::default(),
-            waiters: Waiters::default(),
-            counted: BTreeMap::new(),
-            listed_parents: LISTED_PARENTS,
-            triggers: Triggers::default(),
-            foreign: Foreign::default(),
-            followers: Followers::default(),
-            queue: Queue::default(),
-            pools: Pools::default(),
+            jobs: Jobs::default(),
+            generation: Generation::default(),
+            batches: Batches::default(),
+            dependencies: Dependencies::default(),
+            external: External::default(),
+            placement: Placement::default(),
             workers: Workers::default(),
-            unsettled: BTreeMap::new(),
-            cancelling: BTreeMap::new(),
-            timers: Timers::default(),
-            reruns: BTreeMap::new(),
-            late: Late::default(),
-            concluding: BTreeSet::new(),
-            blocked: Blocked::default(),
-            frozen: FreezeSet::default(),
-            early: Early::new(),
-            marks: Marks::default(),
-            external_dependencies: ExternalDependencies::default(),
-            quality: Quality::default(),
+            final_commands: Finals::default(),
             pull: Pull::default(),
-            calendars: Calendars::default(),
-            failing: Tick::default(),
-            finals: Finals::default(),
-            finished: Remembered::new(),
-            submissions: VecDeque::new(),
+            timers: Timers::default(),
             mailbox: Mailbox::default(),
-            jobs_minted: 0,
-            batches_minted: 0,
-            tokens_minted: 0,
         }
     }
 
@@ -291,7 +216,7 @@ impl GroupShard {
 
     /// Ready batches that wait for a slot.
     pub fn queued_batches(&self) -> usize {
-        self.queue.len()
+        self.placement.queue().len()
     }
 
     /// The tokens that a worker holds, in order.
@@ -301,7 +226,7 @@ impl GroupShard {
 
     /// What the holder of a token must hear so that nothing outstanding is lost.
     pub(crate) fn outstanding_of_token(&self, token: Token) -> Vec<WorkMessage> {
-        let Some(batch) = self.tokens.get(&token).and_then(|id| self.batches.get(id)) else {
+        let Some(batch) = self.batches.of_token(token).and_then(|id| self.batches.get(&id)) else {
             return self.outstanding_final(token).into_iter().collect();
         };
         match &batch.phase {
@@ -324,7 +249,7 @@ impl GroupShard {
 
     /// The order to start a granted token, with everything the worker needs.
     pub(crate) fn granted_message(&self, token: Token) -> Option<WorkMessage> {
-        let id = *self.tokens.get(&token)?;
+        let id = self.batches.of_token(token)?;
         let batch = self.batches.get(&id)?;
         let grant = batch.grant()?;
         let spec = self.run_spec(id, batch, token).ok()?;

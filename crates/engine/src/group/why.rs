@@ -49,7 +49,7 @@ impl GroupShard {
 
     fn why(&self, id: BatchId) -> Option<Why> {
         let Some(batch) = self.batches.get(&id) else {
-            let result = *self.finished.get(&id)?;
+            let result = self.batches.result_of(id)?;
             let state = BatchState::Finished;
             let (conditions, left_out) = (Vec::new(), Vec::new());
             return Some(Why { batch: id, state, result: Some(result), conditions, left_out, blocked: None });
@@ -153,7 +153,7 @@ impl GroupShard {
 
     /// By what the shard of the other group said last.
     fn how_foreign_stands(&self, parent: JobId, time: tidemill_model::Timestamp) -> String {
-        let Some(standing) = self.foreign.standing(parent, time) else {
+        let Some(standing) = self.dependencies.foreign().standing(parent, time) else {
             return "its group has not answered yet".to_owned();
         };
         let Some(run) = standing.run else {
@@ -171,7 +171,7 @@ impl GroupShard {
     }
 
     pub(crate) fn how_parent_stands(&self, parent: JobId, time: tidemill_model::Timestamp) -> String {
-        if self.foreign.get(parent).is_some() {
+        if self.dependencies.foreign().get(parent).is_some() {
             return self.how_foreign_stands(parent, time);
         }
         let job = self.jobs.get(&parent);
@@ -328,7 +328,7 @@ impl GroupShard {
         if uses.is_empty() || parked {
             return None;
         }
-        match self.pools.admit(uses) {
+        match self.placement.pools().admit(uses) {
             Ok(()) => {
                 let is_passed = self.workers.fitting(Demand::of(&batch.definition)).next().is_some();
                 let names: Vec<&str> = uses.iter().map(|of| of.name.as_str()).collect();
@@ -366,7 +366,7 @@ impl GroupShard {
 
     /// Batches of this group that have slots of a pool, for people.
     fn who_holds(&self, name: &PoolName, except: BatchId) -> String {
-        let holders = self.pools.holders(name);
+        let holders = self.placement.pools().holders(name);
         let others: Vec<String> = holders
             .iter()
             .filter(|(batch, _)| *batch != except)
@@ -390,7 +390,8 @@ impl GroupShard {
             let job = self.batches.get(&batch).map(|known| known.definition.id);
             PoolHolder { group: group.name.clone(), batch: Some(batch), job, slots: u64::from(weight) }
         };
-        let mut holders: Vec<PoolHolder> = self.pools.holders(name).into_iter().map(holder).collect();
+        let mut holders: Vec<PoolHolder> =
+            self.placement.pools().holders(name).into_iter().map(holder).collect();
         holders.sort_by_key(|holder| std::cmp::Reverse(holder.slots));
         holders.truncate(MAX_HOLDERS);
         LiveAnswer::Pool { holders }
@@ -442,15 +443,15 @@ impl GroupShard {
     pub(crate) fn name_of(&self, job: JobId) -> String {
         let name = |definition: &JobDefinition| format!("{}/{}", definition.spec.group, definition.spec.name);
         let here = self.jobs.get(&job).map(|job| name(&job.definition));
-        let name = here.or_else(|| self.foreign.get(job).map(|job| job.name.clone()));
-        let name = name.or_else(|| self.deleted_parents.get(&job).map(|deleted| deleted.name.clone()));
+        let name = here.or_else(|| self.dependencies.foreign().get(job).map(|job| job.name.clone()));
+        let name = name.or_else(|| self.dependencies.deleted_name(job));
         name.unwrap_or_else(|| format!("job {job}"))
     }
 
     /// Whether the job had that full name before, and so where an older definition names it.
     pub(crate) fn was_named(&self, job: JobId, name: &str) -> bool {
         let here = self.jobs.get(&job).map(|job| &job.former_names);
-        let names = here.or_else(|| self.foreign.get(job).map(|job| &job.former_names));
+        let names = here.or_else(|| self.dependencies.foreign().get(job).map(|job| &job.former_names));
         names.is_some_and(|names| names.had(name))
     }
 }

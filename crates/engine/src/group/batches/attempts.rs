@@ -28,7 +28,7 @@ impl GroupShard {
                 self.attempt_finished(now, *batch, *token, *attempt, outcome);
             }
             AttemptEvent::KillRequested { batch, by, .. } => {
-                self.cancelling.remove(batch);
+                self.batches.cancelling.remove(batch);
                 if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
                     grant.kill = Some(by.clone());
                 }
@@ -44,7 +44,7 @@ impl GroupShard {
         worker: &WorkerId,
         start_by: Timestamp,
     ) {
-        self.tokens_minted += 1;
+        self.batches.note_token();
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let definition = Arc::clone(&batch.definition);
         let before =
@@ -54,19 +54,19 @@ impl GroupShard {
             job.limit.active += 1;
         }
         if let Phase::Ready { key } = before {
-            let was_queued = self.queue.start(&definition, key);
+            let was_queued = self.placement.start(&definition, key);
             self.left_queue(&definition, key, was_queued);
         }
-        self.tokens.insert(token, id);
+        self.batches.hold(token, id);
         self.workers.count(worker, &Demand::of(&definition), token, true);
-        self.pools.take(token, id, &definition.spec.pools, now);
+        self.placement.pools_mut().take(token, id, &definition.spec.pools, now);
         self.timers.set(start_by, Timer::StartBy(token));
         self.watch_assigned(id);
     }
 
     /// The token is nobody's any more: its slot and its place in the limit are free.
     pub(in crate::group) fn release(&mut self, token: Token) {
-        let Some(id) = self.tokens.remove(&token) else { return };
+        let Some(id) = self.batches.let_go(token) else { return };
         planted!(LateFinishAccepted => tidemill_planted::note(token.0, id.0));
         self.unwatch_duration(id);
         let Some(batch) = self.batches.get_mut(&id) else { return };
@@ -81,8 +81,8 @@ impl GroupShard {
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => return,
         };
         self.workers.count(&worker, &Demand::of(&definition), token, false);
-        self.pools.give_back(token);
-        if !self.unsettled.is_empty() {
+        self.placement.pools_mut().give_back(token);
+        if self.workers.next_unsettled().is_some() {
             self.go_on_settling(&worker);
         }
         if let Some(job) = self.jobs.get_mut(&definition.id) {
@@ -169,7 +169,7 @@ impl GroupShard {
         outcome: &AttemptOutcome,
     ) {
         if let Some(batch) = self.batches.get(&id) {
-            self.finals.note(id, batch, outcome);
+            self.final_commands.note(id, batch, outcome);
         }
         self.values_passed(id, outcome);
         self.release(token);

@@ -37,14 +37,14 @@ impl GroupShard {
             let known = self.batches.get(&batch);
             let is_left = known.is_some_and(|known| known.grant().is_none_or(|grant| grant.kill.is_none()));
             if is_left {
-                self.cancelling.insert(batch, by.clone());
+                self.batches.cancelling.insert(batch, by.clone());
             }
         }
     }
 
     /// The next of them.
     pub(crate) fn cancel(&self, batch: BatchId) -> Vec<Event> {
-        let Some(by) = self.cancelling.get(&batch) else { return Vec::new() };
+        let Some(by) = self.batches.cancelling.get(&batch) else { return Vec::new() };
         let killed = self.kill_batch(batch, by, "its job was deleted");
         match killed.map(|decision| decision.ruling) {
             Ok(crate::decision::Ruling::Accepted { events, .. }) => events,

@@ -7,10 +7,9 @@ use tidemill_model::{BatchId, BatchResult, JobId, RunOutcome, ShardId, ShardMess
 impl GroupShard {
     pub(in crate::group) fn batch_finished(&mut self, now: Timestamp, id: BatchId, end: (BatchResult, bool)) {
         let (result, _) = end;
-        self.cancelling.remove(&id);
-        self.marks.remove(&id);
-        self.concluding.remove(&id);
-        self.blocked.forget(id);
+        self.batches.cancelling.remove(&id);
+        self.batches.marks.remove(&id);
+        self.dependencies.forget(id);
         self.forget_early(id);
         let Some(batch) = self.batches.get(&id) else { return };
         if let Some((token, _)) = batch.holder() {
@@ -18,7 +17,7 @@ impl GroupShard {
         }
         self.unwatch(id, result);
         self.settle_gate(id);
-        let Some(batch) = self.batches.remove(&id) else { return };
+        let Some(batch) = self.batches.remove(id) else { return };
         match batch.phase {
             Phase::Ready { key } => self.unqueue(&batch.definition, key),
             Phase::Pausing { until, .. } => {
@@ -31,14 +30,14 @@ impl GroupShard {
             let parent = dependency.declared.parent;
             let waiter = (id, index as u16);
             if dependency.is_open() {
-                self.waiters.leave_first(parent, waiter);
+                self.dependencies.waiters_mut().leave_first(parent, waiter);
             }
             for time in &dependency.declared.times {
                 let key = (parent, *time);
-                if self.waiters.leave(key, waiter) {
+                if self.dependencies.waiters_mut().leave(key, waiter) {
                     self.let_go_of_foreign(key.0, key.1);
                 }
-                if self.waiters.is_changed(key) {
+                if self.dependencies.waiters().is_changed(key) {
                     self.newest_changed(key.0, key.1);
                 }
             }
@@ -46,8 +45,8 @@ impl GroupShard {
         self.leave_counted(id, &batch);
         self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));
         self.final_called(id, &batch, end, now);
-        self.finished.insert(id, result);
-        if let Some(place) = self.reruns.remove(&id) {
+        self.batches.note_ended(id, result);
+        if let Some(place) = self.batches.reruns.remove(&id) {
             let end = RunOutcome::Finished { batch: id, result };
             self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRunFinished { place, end });
         }
@@ -58,7 +57,7 @@ impl GroupShard {
             newest.result = Some(result);
         }
         if job.submitted {
-            self.submissions.push_back(batch.definition.id);
+            self.jobs.note_submission_ended(batch.definition.id);
         }
         let id = batch.definition.id;
         self.newest_changed(id, batch.logical_time);

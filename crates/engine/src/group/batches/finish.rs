@@ -71,7 +71,7 @@ impl GroupShard {
         if let Some(batch) = self.batches.get(&id) {
             return Ok(batch);
         }
-        Err(match self.finished.get(&id) {
+        Err(match self.batches.result_of(id) {
             Some(result) => {
                 Rejection::BatchAlreadyFinished { batch: id.0, result: result.as_str().to_owned() }
             }
@@ -85,7 +85,7 @@ impl GroupShard {
 
     /// Whether there ever was such a batch.
     fn is_minted(&self, id: BatchId) -> bool {
-        id.shard() == self.id && id.0 > 0 && id <= BatchId::mint(self.batches_minted, self.id)
+        id.shard() == self.id && id.0 > 0 && id < self.batches.next_id(self.id)
     }
 }
 

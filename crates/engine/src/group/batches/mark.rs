@@ -6,8 +6,6 @@
 //!  has finished         BatchResultOverridden: the result of this run from now on, which its children hear of
 //! ```
 
-use std::collections::BTreeMap;
-
 use tidemill_model::{
     Actor, Answer, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, JobId, OverriddenResult, Rejection,
     Timestamp, bounds,
@@ -15,9 +13,6 @@ use tidemill_model::{
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
-
-/// Running batches that end as somebody said.
-pub(crate) type Marks = BTreeMap<BatchId, Mark>;
 
 /// What somebody said of a batch that runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,7 +96,7 @@ impl GroupShard {
         };
         match (newest.batch, run) {
             (Some(known), _) if known == batch => Ok(Ended { result: result?, run: None }),
-            (Some(_), None) if self.finished.get(&batch).is_none() && number == 0 => Err(unknown()),
+            (Some(_), None) if self.batches.result_of(batch).is_none() && number == 0 => Err(unknown()),
             (Some(known), _) => older(format!("batch {known}")),
             (None, _) if planted!(MarkRefused) => Err(Rejection::field("batch", batch, "is too old")),
             (None, Some(run)) if run == number => Ok(Ended { result: result?, run: Some(run) }),
@@ -117,7 +112,7 @@ impl GroupShard {
 
     /// How a killed batch ends: as it was marked, else killed.
     pub(crate) fn killed_or_marked(&self, id: BatchId, by: Actor) -> Event {
-        match self.marks.get(&id).cloned() {
+        match self.batches.marks.get(&id).cloned() {
             Some(Mark { result, by, reason }) => self.batch_end(id, result, Some(by), reason),
             None => {
                 let message = "killed on request".to_owned();
@@ -131,8 +126,8 @@ impl GroupShard {
             return;
         };
         let result = BatchResult::from(*result);
-        if self.batches.contains_key(batch) {
-            self.marks.insert(*batch, Mark { result, by: by.clone(), reason: reason.clone() });
+        if self.batches.contains(*batch) {
+            self.batches.marks.insert(*batch, Mark { result, by: by.clone(), reason: reason.clone() });
             return;
         }
         let Some(known) = self.jobs.get_mut(job) else { return };
@@ -144,7 +139,7 @@ impl GroupShard {
             }
             Some(_) | None => return,
         }
-        self.finished.insert(*batch, result);
+        self.batches.note_ended(*batch, result);
         if result.satisfies() {
             self.forget_late(*job, *logical_time);
         }

@@ -1,4 +1,6 @@
-//! Unfinished batches, and what ends them.
+//! Unfinished batches: what phase each is in, who holds it, and what ends it.
+//!
+//! *Invariant:* a batch is in exactly one phase; a token names exactly one assigned or granted batch, or a final command.
 
 pub(in crate::group) mod apply;
 pub(in crate::group) mod attempts;
@@ -12,3 +14,125 @@ pub(in crate::group) mod retry;
 pub(in crate::group) mod timeouts;
 pub(in crate::group) mod user_code;
 pub(in crate::group) mod values;
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use tidemill_model::{Actor, BatchId, BatchResult, RerunPlace, ShardId, Token};
+
+use self::batch::Batch;
+use self::mark::Mark;
+use self::timeouts::Late;
+use super::Remembered;
+
+/// Unfinished batches, and what is remembered of others.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Batches {
+    by_id: FxHashMap<BatchId, Batch>,
+    by_token: FxHashMap<Token, BatchId>,
+    /// Those that are to be ended, for their jobs were deleted, and who wants it.
+    cancelling: BTreeMap<BatchId, Actor>,
+    /// Running ones that end as somebody said, once what runs of them has ended.
+    marks: BTreeMap<BatchId, Mark>,
+    /// Those of reruns and cold starts.
+    reruns: BTreeMap<BatchId, RerunPlace>,
+    /// Those that ended without success and have a time ahead.
+    late: Late,
+    /// How some of those that ended did.
+    ended: Remembered<BatchId, BatchResult>,
+    minted: u64,
+    tokens_minted: u64,
+}
+
+impl Batches {
+    pub(crate) fn get(&self, id: &BatchId) -> Option<&Batch> {
+        self.by_id.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: &BatchId) -> Option<&mut Batch> {
+        self.by_id.get_mut(id)
+    }
+
+    /// How many are unfinished.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Its number is taken by [`Batches::note_generated`].
+    pub(crate) fn insert(&mut self, id: BatchId, batch: Batch) {
+        self.by_id.insert(id, batch);
+    }
+
+    /// A batch was generated: the next one has another number.
+    pub(crate) fn note_generated(&mut self) {
+        self.minted += 1;
+    }
+
+    /// The number of the next batch of this shard.
+    pub(crate) fn next_id(&self, shard: ShardId) -> BatchId {
+        BatchId::mint(self.minted + 1, shard)
+    }
+
+    /// A token was given, to a batch or to a final command.
+    pub(crate) fn note_token(&mut self) {
+        self.tokens_minted += 1;
+    }
+
+    /// The next token of this shard.
+    pub(crate) fn next_token(&self, shard: ShardId) -> Token {
+        let minted = self.tokens_minted + 1;
+        let minted = if planted!(TokensEqual) { minted | 1 } else { minted };
+        Token::mint(minted, shard)
+    }
+
+    /// The batch that was assigned with this token and holds it still.
+    pub(crate) fn of_token(&self, token: Token) -> Option<BatchId> {
+        self.by_token.get(&token).copied()
+    }
+
+    /// How it ended, if that is remembered.
+    pub(crate) fn result_of(&self, id: BatchId) -> Option<BatchResult> {
+        self.ended.get(&id).copied()
+    }
+
+    /// It is a part of a rerun or a cold start.
+    pub(crate) fn note_rerun(&mut self, id: BatchId, place: RerunPlace) {
+        self.reruns.insert(id, place);
+    }
+
+    pub(crate) fn of_rerun(&self, place: RerunPlace) -> Option<BatchId> {
+        self.reruns.iter().find(|(_, of)| **of == place).map(|(id, _)| *id)
+    }
+
+    /// The next batch that is to be ended, for its job was deleted.
+    pub(crate) fn next_cancelled(&self) -> Option<BatchId> {
+        self.cancelling.keys().next().copied()
+    }
+
+    pub(crate) fn contains(&self, id: BatchId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// It has ended.
+    fn remove(&mut self, id: BatchId) -> Option<Batch> {
+        self.by_id.remove(&id)
+    }
+
+    fn note_ended(&mut self, id: BatchId, result: BatchResult) {
+        self.ended.insert(id, result);
+    }
+
+    fn hold(&mut self, token: Token, id: BatchId) {
+        self.by_token.insert(token, id);
+    }
+
+    /// The token is nobody's any more.
+    fn let_go(&mut self, token: Token) -> Option<BatchId> {
+        self.by_token.remove(&token)
+    }
+
+    /// In no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (BatchId, &Batch)> {
+        self.by_id.iter().map(|(id, batch)| (*id, batch))
+    }
+}

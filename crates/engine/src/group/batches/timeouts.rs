@@ -22,6 +22,7 @@ use tidemill_model::{
 };
 
 use crate::decision::Ruling;
+use crate::group::batches::Batches;
 use crate::group::batches::batch::{Batch, Phase};
 use crate::group::timers::Timers;
 use crate::group::{GroupShard, Timer};
@@ -143,14 +144,14 @@ impl GroupShard {
             self.timers.set(deadlines.get(kind), Timer::Deadline(id, kind));
         }
         let (definition, logical_time) = (Arc::clone(&batch.definition), batch.logical_time);
-        self.late.by_time.insert((definition.id, logical_time), id);
-        self.late.batches.insert(id, LateBatch { definition, logical_time, result, deadlines });
+        self.batches.late.by_time.insert((definition.id, logical_time), id);
+        self.batches.late.batches.insert(id, LateBatch { definition, logical_time, result, deadlines });
     }
 
     /// Another run of the logical time takes the place of one that ended without success.
     pub(crate) fn forget_late(&mut self, job: JobId, logical_time: Timestamp) {
-        let Some(id) = self.late.by_time.remove(&(job, logical_time)) else { return };
-        let Some(late) = self.late.batches.remove(&id) else { return };
+        let Some(id) = self.batches.late.by_time.remove(&(job, logical_time)) else { return };
+        let Some(late) = self.batches.late.batches.remove(&id) else { return };
         for kind in KINDS {
             if let Some(at) = late.deadlines.get(kind) {
                 self.timers.cancel(at, Timer::Deadline(id, kind));
@@ -160,13 +161,14 @@ impl GroupShard {
 
     /// Whether an ended batch of the job has a time ahead by which its logical time should succeed.
     pub(crate) fn has_late(&self, job: JobId) -> bool {
-        self.late.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).next().is_some()
+        self.batches.late.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).next().is_some()
     }
 
     /// Nobody expects anything of a job that is gone.
     pub(crate) fn forget_late_of(&mut self, job: JobId) {
         let of_job = (job, Timestamp::MIN)..=(job, Timestamp::MAX);
-        let times: Vec<Timestamp> = self.late.by_time.range(of_job).map(|((_, time), _)| *time).collect();
+        let times: Vec<Timestamp> =
+            self.batches.late.by_time.range(of_job).map(|((_, time), _)| *time).collect();
         for time in times {
             self.forget_late(job, time);
         }
@@ -207,7 +209,7 @@ impl GroupShard {
     }
 
     fn late_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
-        let Some(late) = self.late.batches.get(&id) else { return Vec::new() };
+        let Some(late) = self.batches.late.batches.get(&id) else { return Vec::new() };
         let Some(deadline) = late.deadlines.get(kind) else { return Vec::new() };
         let stands = format!("has ended, {}", late.result.as_str());
         let message = told(id, (&late.definition, late.logical_time), &stands, (kind, deadline));
@@ -215,15 +217,16 @@ impl GroupShard {
     }
 
     pub(crate) fn timeout_reached(&mut self, id: BatchId, kind: TimeoutKind) {
-        let live = self.batches.get_mut(&id).and_then(|batch| batch.deadlines.as_deref_mut());
-        let late = self.late.batches.get_mut(&id).map(|late| &mut late.deadlines);
+        let Batches { by_id, late, .. } = &mut self.batches;
+        let live = by_id.get_mut(&id).and_then(|batch| batch.deadlines.as_deref_mut());
+        let late = late.batches.get_mut(&id).map(|late| &mut late.deadlines);
         let Some(deadlines) = live.or(late) else { return };
         if let Some(at) = deadlines.get(kind) {
             deadlines.clear(kind);
             self.timers.cancel(at, Timer::Deadline(id, kind));
         }
         let spent = |late: &&LateBatch| late.deadlines == Deadlines::default();
-        if let Some(late) = self.late.batches.get(&id).filter(spent) {
+        if let Some(late) = self.batches.late.batches.get(&id).filter(spent) {
             let key = (late.definition.id, late.logical_time);
             self.forget_late(key.0, key.1);
         }

@@ -21,7 +21,7 @@ impl GroupShard {
     /// While the attempt runs; after its 0 nothing more is to be said.
     pub(crate) fn report_user_code(&self, token: Token, code: i32) -> Result<Decision, Rejection> {
         let stale = |reason: &str| Rejection::StaleToken { token: token.0, reason: reason.to_owned() };
-        let id = *self.tokens.get(&token).ok_or_else(|| stale("it has ended, or was never issued"))?;
+        let id = self.batches.of_token(token).ok_or_else(|| stale("it has ended, or was never issued"))?;
         let batch = self.batches.get(&id).ok_or_else(|| stale("its batch has ended"))?;
         let grant = batch.grant().ok_or_else(|| stale("its start was never granted"))?;
         if !ends_by_code(batch) {

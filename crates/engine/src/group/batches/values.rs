@@ -93,7 +93,7 @@ impl GroupShard {
             let (values, dropped) = (newest.values.texts(), newest.values == Kept::Dropped);
             return Some(PassedOn { run: newest.number, batch: newest.batch, values, dropped });
         }
-        let standing = self.foreign.standing(parent, time)?;
+        let standing = self.dependencies.foreign().standing(parent, time)?;
         let (values, dropped) = (Some(&standing.values), standing.values_dropped);
         Some(PassedOn { run: standing.run?, batch: standing.batch, values, dropped })
     }

@@ -57,9 +57,9 @@ impl GroupShard {
         match self.jobs.get(&parent) {
             Some(job) => {
                 let newest = job.newest_run(time).and_then(|newest| newest.batch);
-                newest.is_some_and(|batch| self.blocked.by_batch.contains_key(&batch))
+                newest.is_some_and(|batch| self.dependencies.blocked.by_batch.contains_key(&batch))
             }
-            None => self.foreign.standing(parent, time).is_some_and(|standing| standing.blocked),
+            None => self.dependencies.foreign.standing(parent, time).is_some_and(|standing| standing.blocked),
         }
     }
 
@@ -128,7 +128,7 @@ impl GroupShard {
     /// What is to be on record of a batch and is not; `None`: nothing.
     fn block_turn(&self, id: BatchId, now: Timestamp) -> Option<Event> {
         let batch = self.batches.get(&id)?;
-        let known = self.blocked.by_batch.get(&id);
+        let known = self.dependencies.blocked.by_batch.get(&id);
         let waiting = Some(batch).filter(|_| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }));
         if let (Some(batch), Some(known)) = (waiting, known)
             && self.still_blocks(batch, known)
@@ -148,7 +148,7 @@ impl GroupShard {
 
     /// The first batch whose record is not what the state says.
     pub(crate) fn next_block(&self) -> Option<BatchId> {
-        let mut turning = self.blocked.turning.iter().copied();
+        let mut turning = self.dependencies.blocked.turning.iter().copied();
         turning.find(|id| self.block_turn(*id, Timestamp::MIN).is_some())
     }
 
@@ -159,16 +159,16 @@ impl GroupShard {
     /// Looks again whether a batch is blocked.
     pub(crate) fn look_for_block(&mut self, id: BatchId) {
         if self.block_turn(id, Timestamp::MIN).is_some() {
-            self.blocked.turning.insert(id);
+            self.dependencies.blocked.turning.insert(id);
         } else {
-            self.blocked.turning.remove(&id);
+            self.dependencies.blocked.turning.remove(&id);
         }
     }
 
     /// A parent's time stands otherwise, or the batch heard of it. Most of what a batch hears neither blocks it nor
     /// unblocks it, and then it is not looked at.
     pub(crate) fn look_for_block_by(&mut self, id: BatchId, may_block: bool) {
-        let Blocked { by_batch, turning } = &self.blocked;
+        let Blocked { by_batch, turning } = &self.dependencies.blocked;
         if may_block || by_batch.contains_key(&id) || turning.contains(&id) {
             self.look_for_block(id);
         }
@@ -182,10 +182,10 @@ impl GroupShard {
     /// How a parent's time stands has changed: who waits for it may be blocked now, or no more.
     pub(crate) fn look_at_waiters(&mut self, parent: JobId, time: Timestamp) {
         let may_block = self.may_block(parent, time);
-        if !may_block && self.blocked == Blocked::default() {
+        if !may_block && self.dependencies.blocked == Blocked::default() {
             return;
         }
-        let mut waiters: Vec<BatchId> = self.waiters.batches_at((parent, time)).collect();
+        let mut waiters: Vec<BatchId> = self.dependencies.waiters.batches_at((parent, time)).collect();
         waiters.extend(self.counting(parent, time));
         for id in waiters {
             self.look_for_block_by(id, may_block);
@@ -195,8 +195,8 @@ impl GroupShard {
     /// Whoever waits for the batch is blocked with it, or is not any more.
     pub(in crate::group) fn blocker_changed(&mut self, id: BatchId, blocker: Option<Blocker>) {
         match blocker {
-            Some(blocker) => self.blocked.by_batch.insert(id, blocker),
-            None => self.blocked.by_batch.remove(&id),
+            Some(blocker) => self.dependencies.blocked.by_batch.insert(id, blocker),
+            None => self.dependencies.blocked.by_batch.remove(&id),
         };
         self.look_for_block(id);
         let Some(batch) = self.batches.get(&id) else { return };
@@ -208,13 +208,13 @@ impl GroupShard {
 
     /// That a batch is blocked, for people: by which parent, and by which ones that one is.
     pub(crate) fn why_blocked(&self, id: BatchId) -> Option<Condition> {
-        let blocker = self.blocked.by_batch.get(&id)?;
+        let blocker = self.dependencies.blocked.by_batch.get(&id)?;
         let mut message = "blocked by a failed parent: ".to_owned();
         let mut next = Some(*blocker);
         for _ in 0..NAMED {
             let Some(Blocker { parent, logical_time, .. }) = next else { break };
             let newest = self.jobs.get(&parent).and_then(|job| job.newest_run(logical_time)?.batch);
-            next = newest.and_then(|batch| self.blocked.by_batch.get(&batch)).copied();
+            next = newest.and_then(|batch| self.dependencies.blocked.by_batch.get(&batch)).copied();
             let name = self.name_of(parent);
             let stands = match next {
                 Some(_) => "it is blocked itself, by ".to_owned(),

@@ -6,9 +6,9 @@
 //! `dependency.revoked` set; how a parent stands is looked up where it stands, so that whatever makes it stand otherwise is
 //! heard of by [`GroupShard::newest_changed`], as for listed parents.
 //!
-//! *Invariant:* [`GroupShard::counted`] holds the unfinished batches that count parents, by logical time.
+//! *Invariant:* [`Counting`] holds the unfinished batches that count parents, by logical time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_model::{
@@ -24,6 +24,10 @@ use crate::group::jobs::job::Job;
 pub(crate) const COUNTED: u16 = u16::MAX;
 /// Counted parents that a person lets a batch run without are listed up to this number.
 const LISTED_WAIVERS: usize = 64;
+
+/// Batches that count parents which they do not list, by logical time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Counting(BTreeMap<Timestamp, BTreeSet<BatchId>>);
 
 /// The counted parents of one batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,13 +140,13 @@ impl Batch {
 impl GroupShard {
     /// Whether batches of the definition count those of their parents that [`GroupShard::is_countable`] tells.
     pub(crate) fn counts_parents(&self, job: &Job, definition: &JobDefinition) -> bool {
-        let are_many = !job.submitted && definition.parents.len() > self.listed_parents;
+        let are_many = !job.submitted && definition.parents.len() > self.sizes.listed_parents;
         let countable = || definition.parents.iter().filter(|parent| self.is_countable(definition, parent));
-        are_many && countable().count() > self.listed_parents
+        are_many && countable().count() > self.sizes.listed_parents
     }
 
     pub(crate) fn is_countable(&self, definition: &JobDefinition, parent: &Parent) -> bool {
-        parent.mapping == Mapping::Same && parent.job != definition.id && self.jobs.contains_key(&parent.job)
+        parent.mapping == Mapping::Same && parent.job != definition.id && self.jobs.contains(parent.job)
     }
 
     /// What a new batch counts: all that its definition names and it does not list.
@@ -179,7 +183,7 @@ impl GroupShard {
 
     /// A parent's time may stand otherwise than before: the batches that count it note whether it is lost.
     pub(crate) fn note_lost(&mut self, parent: JobId, time: Timestamp) {
-        if !self.counted.contains_key(&time) {
+        if !self.dependencies.counted.0.contains_key(&time) {
             return;
         }
         let is_lost = self.is_lost(parent, time);
@@ -196,7 +200,7 @@ impl GroupShard {
 
     /// The unfinished batches that count this parent's time, in order of id.
     pub(crate) fn counting(&self, parent: JobId, time: Timestamp) -> Vec<BatchId> {
-        let batches = self.counted.get(&time).into_iter().flatten().copied();
+        let batches = self.dependencies.counted.0.get(&time).into_iter().flatten().copied();
         let counts = |id: &BatchId| self.batches.get(id).is_some_and(|batch| batch.counts_parent(parent));
         batches.filter(counts).collect()
     }
@@ -210,17 +214,18 @@ impl GroupShard {
     ) -> impl Iterator<Item = Timestamp> + '_ {
         let counts =
             move |id: &BatchId| self.batches.get(id).is_some_and(|batch| batch.counts_parent(parent));
-        let times = self.counted.range(from..to);
+        let times = self.dependencies.counted.0.range(from..to);
         times.filter(move |(_, batches)| batches.iter().any(counts)).map(|(time, _)| *time)
     }
 
     /// Whether some batch counts this parent.
     pub(crate) fn is_counted(&self, parent: JobId) -> bool {
         // An ad-hoc job has no children.
-        if self.counted.is_empty() || self.jobs.get(&parent).is_some_and(|job| job.submitted) {
+        if self.dependencies.counted.0.is_empty() || self.jobs.get(&parent).is_some_and(|job| job.submitted) {
             return false;
         }
-        let mut batches = self.counted.values().flatten().filter_map(|id| self.batches.get(id));
+        let mut batches =
+            self.dependencies.counted.0.values().flatten().filter_map(|id| self.batches.get(id));
         batches.any(|batch| batch.counts_parent(parent))
     }
 
@@ -231,7 +236,7 @@ impl GroupShard {
         time: Timestamp,
         after: Option<Waiter>,
     ) -> Option<Waiter> {
-        let batches = self.counted.get(&time)?;
+        let batches = self.dependencies.counted.0.get(&time)?;
         let first = after.map_or(BatchId(i64::MIN), |(id, _)| id);
         let stand = self.stand_of(parent, time);
         let mut behind = batches
@@ -297,21 +302,21 @@ impl GroupShard {
 
     /// An unfinished batch that counts parents is there.
     pub(crate) fn join_counted(&mut self, id: BatchId, time: Timestamp) {
-        self.counted.entry(time).or_default().insert(id);
+        self.dependencies.counted.0.entry(time).or_default().insert(id);
     }
 
     /// A batch that counted parents has ended; who was still to be told of them need not be any more.
     pub(crate) fn leave_counted(&mut self, id: BatchId, batch: &Batch) {
         let (Some(counted), time) = (&batch.counted, batch.logical_time) else { return };
-        if let Some(batches) = self.counted.get_mut(&time) {
+        if let Some(batches) = self.dependencies.counted.0.get_mut(&time) {
             batches.remove(&id);
             if batches.is_empty() {
-                self.counted.remove(&time);
+                self.dependencies.counted.0.remove(&time);
             }
         }
         let is_concerned = |(parent, at): &&(JobId, Timestamp)| *at == time && counted.contains(*parent);
         let untold: Vec<JobId> =
-            self.waiters.changed().filter(is_concerned).map(|(parent, _)| *parent).collect();
+            self.dependencies.waiters.changed().filter(is_concerned).map(|(parent, _)| *parent).collect();
         for parent in untold {
             self.newest_changed(parent, time);
         }

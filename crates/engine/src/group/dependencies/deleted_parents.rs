@@ -51,7 +51,7 @@ impl GroupShard {
 
     /// The jobs of this shard that name the parent, whether it is known here or not.
     fn namers(&self, parent: JobId) -> BTreeSet<JobId> {
-        let known = self.children_of(parent).or_else(|| self.orphans.get(&parent));
+        let known = self.children_of(parent).or_else(|| self.jobs.orphans_of(parent));
         known.cloned().unwrap_or_default()
     }
 
@@ -65,14 +65,14 @@ impl GroupShard {
         let mut children = self.namers(parent);
         children.extend(coming);
         let deleted = DeletedParent { name: name.to_owned(), deleted_at, children };
-        self.deleted_parents.insert(parent, deleted);
+        self.dependencies.deleted_parents.insert(parent, deleted);
         self.note_named(parent);
         self.forget_deleted_parent(parent);
     }
 
     /// A definition names the parent: it came from another group, or stayed with it.
     pub(crate) fn names_deleted(&mut self, job: JobId, parent: JobId) {
-        if let Some(deleted) = self.deleted_parents.get_mut(&parent) {
+        if let Some(deleted) = self.dependencies.deleted_parents.get_mut(&parent) {
             deleted.children.insert(job);
             self.note_named(parent);
         }
@@ -80,12 +80,15 @@ impl GroupShard {
 
     /// A job has another definition, or is gone: what its old one named may be named no more.
     pub(crate) fn adopted(&mut self, job: JobId, old: &JobDefinition) {
-        if self.deleted_parents.is_empty() {
+        if self.dependencies.deleted_parents.is_empty() {
             return;
         }
         for parent in old.other_parents().collect::<Vec<_>>() {
             let is_named = self.jobs.get(&job).is_some_and(|job| job.parents().any(|named| named == parent));
-            let Some(deleted) = self.deleted_parents.get_mut(&parent).filter(|_| !is_named) else { continue };
+            let Some(deleted) = self.dependencies.deleted_parents.get_mut(&parent).filter(|_| !is_named)
+            else {
+                continue;
+            };
             if deleted.children.remove(&job) && deleted.children.is_empty() {
                 self.note_named(parent);
                 self.skips_moved(parent, Timestamp::MIN, Timestamp::MAX);
@@ -104,21 +107,21 @@ impl GroupShard {
 
     /// Whether a parent was deleted, and jobs of this shard name it.
     pub(crate) fn is_named_though_deleted(&self, parent: JobId) -> bool {
-        let deleted = self.deleted_parents.get(&parent);
+        let deleted = self.dependencies.deleted_parents.get(&parent);
         deleted.is_some_and(|deleted| !deleted.children.is_empty()) && !planted!(DeletedParentNotWaitedFor)
     }
 
     /// Whether a parent was deleted, and no job of this shard names it any more.
     pub(crate) fn is_adopted_from(&self, parent: JobId) -> bool {
-        let deleted = self.deleted_parents.get(&parent);
+        let deleted = self.dependencies.deleted_parents.get(&parent);
         deleted.is_some_and(|deleted| deleted.children.is_empty() || planted!(DeletedParentNotWaitedFor))
     }
 
     /// The record goes when no definition names the parent and no batch waits for it.
     pub(crate) fn forget_deleted_parent(&mut self, parent: JobId) {
         let is_done = |deleted: &DeletedParent| deleted.children.is_empty() && !self.waits_for_any_of(parent);
-        if self.deleted_parents.get(&parent).is_some_and(is_done) {
-            self.deleted_parents.remove(&parent);
+        if self.dependencies.deleted_parents.get(&parent).is_some_and(is_done) {
+            self.dependencies.deleted_parents.remove(&parent);
         }
     }
 
@@ -130,7 +133,7 @@ impl GroupShard {
         parent: JobId,
         time: Timestamp,
     ) -> Option<(Timestamp, String)> {
-        let DeletedParent { name, deleted_at, .. } = self.deleted_parents.get(&parent)?;
+        let DeletedParent { name, deleted_at, .. } = self.dependencies.deleted_parents.get(&parent)?;
         let (child, stands) = (batch.definition.full_name(), self.how_parent_stands(parent, time));
         let message = format!(
             "{waits}{name} of {time}, and that job was deleted at {deleted_at} ({stands}): give {child} other parents, or \

@@ -7,7 +7,7 @@
 //!  failed                     waits   it ends so     met      met, and it may run
 //! ```
 //!
-//! *Invariant:* the batches that are to be ended for their parents stand in [`GroupShard::concluding`]; whether one
+//! *Invariant:* the batches that are to be ended for their parents stand in [`Dependencies`](super::Dependencies); whether one
 //! does is looked at again whenever a parent's newest run, what it has heard of it, or its own phase changes.
 
 use tidemill_model::{
@@ -54,7 +54,7 @@ impl GroupShard {
 
     /// The same of a parent in another group, as its shard last said.
     fn stand_elsewhere(&self, parent: JobId, time: Timestamp) -> Stand {
-        match self.foreign.standing(parent, time) {
+        match self.dependencies.foreign.standing(parent, time) {
             Some(standing) if standing.succeeded => Stand::Satisfied,
             Some(standing) if standing.has_ended() => Stand::Failed,
             // Its shard may not know that jobs of this one name it, where these came later.
@@ -66,7 +66,9 @@ impl GroupShard {
             Some(standing) if standing.deleted && standing.run.is_none() && self.is_adopted_from(parent) => {
                 Stand::Skipped
             }
-            None if self.foreign.get(parent).is_none() && self.is_adopted_from(parent) => Stand::Skipped,
+            None if self.dependencies.foreign.get(parent).is_none() && self.is_adopted_from(parent) => {
+                Stand::Skipped
+            }
             Some(_) | None => Stand::Open,
         }
     }
@@ -161,7 +163,7 @@ impl GroupShard {
         let is_due = |id: &&BatchId| {
             self.batches.get(id).is_some_and(|batch| self.outcome_by_parents(batch).is_some())
         };
-        self.concluding.iter().find(is_due).copied()
+        self.dependencies.concluding.iter().find(is_due).copied()
     }
 
     pub(crate) fn conclude(&self, id: BatchId) -> Vec<Event> {
@@ -193,15 +195,15 @@ impl GroupShard {
         }
         let ends = self.batches.get(&id).is_some_and(|batch| self.outcome_by_parents(batch).is_some());
         if ends {
-            self.concluding.insert(id);
+            self.dependencies.concluding.insert(id);
         } else {
-            self.concluding.remove(&id);
+            self.dependencies.concluding.remove(&id);
         }
     }
 
     /// The newest run of a parent's time is another one, or ended.
     pub(crate) fn reconsider_waiters(&mut self, parent: JobId, time: Timestamp) {
-        let listing = self.waiters.batches_at((parent, time));
+        let listing = self.dependencies.waiters.batches_at((parent, time));
         let ruled = |id: &BatchId| self.batches.get(id).is_some_and(|batch| has_rule(&batch.definition));
         let mut concerned: Vec<BatchId> = listing.filter(ruled).collect();
         concerned.extend(self.counting(parent, time).into_iter().filter(ruled));

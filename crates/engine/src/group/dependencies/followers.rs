@@ -93,15 +93,15 @@ impl GroupShard {
     }
 
     pub(crate) fn parent_subscribed(&mut self, job: JobId, by: ShardId, what: Subscription) {
-        let follows = self.followers.follows.entry(job).or_default();
+        let follows = self.dependencies.followers.follows.entry(job).or_default();
         let before = follows.insert(by, what);
         if what == Subscription::Nothing {
             follows.remove(&by);
             if follows.is_empty() {
-                self.followers.follows.remove(&job);
+                self.dependencies.followers.follows.remove(&job);
             }
         }
-        let untold = self.followers.untold.entry(by).or_default();
+        let untold = self.dependencies.followers.untold.entry(by).or_default();
         if what == Subscription::Generations {
             if before != Some(Subscription::Generations) {
                 untold.known.insert(job);
@@ -116,21 +116,21 @@ impl GroupShard {
 
     pub(crate) fn parent_times_subscribed(&mut self, job: JobId, by: ShardId, times: &[Timestamp]) {
         for time in times {
-            self.followers.watches.entry((job, *time)).or_default().insert(by, None);
-            self.followers.untold.entry(by).or_default().standings.insert((job, *time));
+            self.dependencies.followers.watches.entry((job, *time)).or_default().insert(by, None);
+            self.dependencies.followers.untold.entry(by).or_default().standings.insert((job, *time));
         }
         self.tell_shard(by);
     }
 
     pub(crate) fn parent_times_unsubscribed(&mut self, job: JobId, by: ShardId, times: &[Timestamp]) {
         for time in times {
-            if let Some(watches) = self.followers.watches.get_mut(&(job, *time)) {
+            if let Some(watches) = self.dependencies.followers.watches.get_mut(&(job, *time)) {
                 watches.remove(&by);
                 if watches.is_empty() {
-                    self.followers.watches.remove(&(job, *time));
+                    self.dependencies.followers.watches.remove(&(job, *time));
                 }
             }
-            if let Some(untold) = self.followers.untold.get_mut(&by) {
+            if let Some(untold) = self.dependencies.followers.untold.get_mut(&by) {
                 untold.standings.remove(&(job, *time));
             }
         }
@@ -145,24 +145,25 @@ impl GroupShard {
 
     /// The newest run of (job, time) is another one, or ended: other shards that watch it are told.
     pub(crate) fn tell_watchers(&mut self, job: JobId, time: Timestamp) {
-        let Some(watches) = self.followers.watches.get(&(job, time)) else { return };
+        let Some(watches) = self.dependencies.followers.watches.get(&(job, time)) else { return };
         let shards: Vec<ShardId> = watches.keys().copied().collect();
         for shard in shards {
-            self.followers.untold.entry(shard).or_default().standings.insert((job, time));
+            self.dependencies.followers.untold.entry(shard).or_default().standings.insert((job, time));
             self.tell_shard(shard);
         }
     }
 
     /// The job has come from another group: who asked for it before is told what there is.
     pub(crate) fn tell_of_taken(&mut self, job: JobId) {
-        let follows = self.followers.follows.get(&job).into_iter().flatten();
+        let follows = self.dependencies.followers.follows.get(&job).into_iter().flatten();
         let follows =
             follows.filter(|(_, what)| **what == Subscription::Generations).map(|(shard, _)| *shard);
         for shard in follows.collect::<Vec<_>>() {
-            self.followers.untold.entry(shard).or_default().known.insert(job);
+            self.dependencies.followers.untold.entry(shard).or_default().known.insert(job);
             self.tell_shard(shard);
         }
-        let watched = self.followers.watches.range((job, Timestamp::MIN)..=(job, Timestamp::MAX));
+        let watched =
+            self.dependencies.followers.watches.range((job, Timestamp::MIN)..=(job, Timestamp::MAX));
         for time in watched.map(|((_, time), _)| *time).collect::<Vec<_>>() {
             self.tell_watchers(job, time);
         }
@@ -170,11 +171,11 @@ impl GroupShard {
 
     /// A batch of the job was generated: other shards that follow it are told.
     pub(crate) fn tell_followers(&mut self, job: JobId, time: Timestamp) {
-        let Some(follows) = self.followers.follows.get(&job) else { return };
+        let Some(follows) = self.dependencies.followers.follows.get(&job) else { return };
         let shards = follows.iter().filter(|(_, what)| **what == Subscription::Generations);
         let shards: Vec<ShardId> = shards.map(|(shard, _)| *shard).collect();
         for shard in shards {
-            let untold = self.followers.untold.entry(shard).or_default();
+            let untold = self.dependencies.followers.untold.entry(shard).or_default();
             let generations = untold.generations.entry(job).or_default();
             generations.times.push_back(time);
             if generations.times.len() > MAX_UNTOLD {
@@ -187,7 +188,7 @@ impl GroupShard {
 
     /// Tells another shard what is left to tell, as far as there is room.
     pub(crate) fn tell_shard(&mut self, to: ShardId) {
-        let Some(mut untold) = self.followers.untold.remove(&to) else { return };
+        let Some(mut untold) = self.dependencies.followers.untold.remove(&to) else { return };
         while self.mailbox.room(to) > 0 {
             let message = if let Some(job) = untold.known.pop_first() {
                 self.known_times(job)
@@ -203,7 +204,7 @@ impl GroupShard {
             }
         }
         if untold != Untold::default() {
-            self.followers.untold.insert(to, untold);
+            self.dependencies.followers.untold.insert(to, untold);
         }
     }
 
@@ -230,7 +231,8 @@ impl GroupShard {
         {
             open.remove(&key);
             let standing = self.standing(job, time, to);
-            let watch = self.followers.watches.get_mut(&key).and_then(|watches| watches.get_mut(&to));
+            let watch =
+                self.dependencies.followers.watches.get_mut(&key).and_then(|watches| watches.get_mut(&to));
             if let Some(said) = watch
                 && said.as_ref() != Some(&standing)
                 && !(said.is_some() && planted!(RerunNotToldToOtherGroups))

@@ -182,19 +182,21 @@ impl GroupShard {
     /// The jobs that name `parent`, wherever it runs.
     pub(crate) fn children_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
         let local = self.jobs.get(&parent).map(|job| &job.children);
-        local.or_else(|| self.foreign.get(parent).map(|parent| &parent.children))
+        local.or_else(|| self.dependencies.foreign.get(parent).map(|parent| &parent.children))
     }
 
     pub(crate) fn parents_replicated(&mut self, parents: &[ForeignParent]) {
         for told in parents {
             self.parent_went(told.job, told.shard);
-            let is_known = self.foreign.get(told.job).is_some() || self.orphans.contains_key(&told.job);
+            let is_known =
+                self.dependencies.foreign.get(told.job).is_some() || self.jobs.orphans_of(told.job).is_some();
             if told.moved && !is_known && !self.waits_for_any_of(told.job) {
                 continue;
             }
             let spec = told.schedule.as_ref();
-            let schedule = spec.and_then(|spec| self.calendars.timetable_of(spec, told.firing.as_ref()));
-            if let Some(known) = self.foreign.get_mut(told.job) {
+            let schedule =
+                spec.and_then(|spec| self.jobs.calendars().timetable_of(spec, told.firing.as_ref()));
+            if let Some(known) = self.dependencies.foreign.get_mut(told.job) {
                 known.former_names.note(&known.name, &told.name);
                 (known.name, known.schedule) = (told.name.clone(), schedule);
             } else {
@@ -203,18 +205,18 @@ impl GroupShard {
                     former_names: FormerNames::default(),
                     shard: told.shard,
                     schedule,
-                    children: self.orphans.remove(&told.job).unwrap_or_default(),
+                    children: self.jobs.take_orphans(told.job),
                     expected: false,
                     said: Subscription::Nothing,
                     known: BTreeSet::new(),
                 };
-                self.foreign.parents.insert(told.job, new);
-                let times: Vec<Timestamp> = self.waiters.times_of(told.job).collect();
+                self.dependencies.foreign.parents.insert(told.job, new);
+                let times: Vec<Timestamp> = self.dependencies.waiters.times_of(told.job).collect();
                 for time in times {
                     self.wait_for_foreign(told.job, time);
                 }
             }
-            if let Some(known) = self.foreign.get_mut(told.job) {
+            if let Some(known) = self.dependencies.foreign.get_mut(told.job) {
                 known.expected = known.children.is_empty() && !told.moved;
             }
             self.follow_foreign(told.job);
@@ -224,7 +226,9 @@ impl GroupShard {
 
     /// JOB-9: its old shard is told that nothing of here asks there any more, its new one what this one wants.
     pub(crate) fn parent_went(&mut self, parent: JobId, shard: ShardId) {
-        let Some((old, was_followed, said)) = self.foreign.went_to(parent, shard) else { return };
+        let Some((old, was_followed, said)) = self.dependencies.foreign.went_to(parent, shard) else {
+            return;
+        };
         for times in said.chunks(MAX_TIMES) {
             self.mailbox.send(old, ShardMessage::Unwatch { job: parent, times: times.to_vec() });
         }
@@ -235,7 +239,7 @@ impl GroupShard {
 
     /// A calendar that parents in other groups may keep to has changed.
     pub(crate) fn foreign_calendar(&mut self, days: &Arc<Days>) {
-        for parent in self.foreign.parents.values_mut() {
+        for parent in self.dependencies.foreign.parents.values_mut() {
             let renewed = parent.schedule.as_ref().and_then(|timetable| timetable.renewed(days));
             if let Some(renewed) = renewed {
                 parent.schedule = Some(Arc::new(renewed));
@@ -245,25 +249,26 @@ impl GroupShard {
 
     /// After the parent's children or waiters changed: its shard is to hear what this one wants of it.
     pub(crate) fn follow_foreign(&mut self, parent: JobId) {
-        let Some(known) = self.foreign.get(parent) else { return };
+        let Some(known) = self.dependencies.foreign.get(parent) else { return };
         let shard = known.shard;
         if self.wants_of(parent) == known.said {
             if known.said == Subscription::Nothing {
-                self.foreign.parents.remove(&parent);
+                self.dependencies.foreign.parents.remove(&parent);
             }
             return;
         }
-        self.foreign.unsaid.entry(shard).or_default().follow.insert(parent);
+        self.dependencies.foreign.unsaid.entry(shard).or_default().follow.insert(parent);
         self.say(shard);
     }
 
     fn wants_of(&self, parent: JobId) -> Subscription {
-        let Some(known) = self.foreign.get(parent) else { return Subscription::Nothing };
+        let Some(known) = self.dependencies.foreign.get(parent) else { return Subscription::Nothing };
         let mut children = known.children.iter().filter_map(|child| self.jobs.get(child));
         let is_triggering = children.clone().any(|child| !child.removed && child.is_dependency_triggered());
         if is_triggering || known.schedule.is_none() && children.next().is_some() {
             Subscription::Generations
-        } else if known.expected || !known.children.is_empty() || self.foreign.is_awaited(parent) {
+        } else if known.expected || !known.children.is_empty() || self.dependencies.foreign.is_awaited(parent)
+        {
             Subscription::Standings
         } else {
             Subscription::Nothing
@@ -272,40 +277,42 @@ impl GroupShard {
 
     /// A batch waits for the time.
     pub(crate) fn wait_for_foreign(&mut self, parent: JobId, time: Timestamp) {
-        let Some(shard) = self.foreign.shard_of(parent) else { return };
-        let watched = self.foreign.times.entry((parent, time)).or_default();
+        let Some(shard) = self.dependencies.foreign.shard_of(parent) else { return };
+        let watched = self.dependencies.foreign.times.entry((parent, time)).or_default();
         watched.wanted = true;
         if !watched.said {
-            self.foreign.unsaid.entry(shard).or_default().watch.insert((parent, time));
+            self.dependencies.foreign.unsaid.entry(shard).or_default().watch.insert((parent, time));
         }
     }
 
     /// No batch waits for the time any more.
     pub(crate) fn let_go_of_foreign(&mut self, parent: JobId, time: Timestamp) {
-        let Some(shard) = self.foreign.shard_of(parent) else { return };
-        let Some(watched) = self.foreign.times.get_mut(&(parent, time)) else { return };
+        let Some(shard) = self.dependencies.foreign.shard_of(parent) else { return };
+        let Some(watched) = self.dependencies.foreign.times.get_mut(&(parent, time)) else { return };
         watched.wanted = false;
-        let unsaid = self.foreign.unsaid.entry(shard).or_default();
+        let unsaid = self.dependencies.foreign.unsaid.entry(shard).or_default();
         if watched.said {
             unsaid.watch.insert((parent, time));
         } else {
             unsaid.watch.remove(&(parent, time));
-            self.foreign.times.remove(&(parent, time));
+            self.dependencies.foreign.times.remove(&(parent, time));
         }
     }
 
     /// Says what there is to say about the parents of a batch that came or went.
     pub(crate) fn say_of<'a>(&mut self, dependencies: impl IntoIterator<Item = &'a Dependency>) {
-        if self.foreign.is_empty() {
+        if self.dependencies.foreign.is_empty() {
             return;
         }
         let parents = dependencies.into_iter().map(|dependency| dependency.parent);
-        let foreign: Vec<JobId> = parents.filter(|parent| self.foreign.get(*parent).is_some()).collect();
+        let foreign: Vec<JobId> =
+            parents.filter(|parent| self.dependencies.foreign.get(*parent).is_some()).collect();
         for parent in foreign {
-            if let Some(shard) = self.foreign.shard_of(parent) {
+            if let Some(shard) = self.dependencies.foreign.shard_of(parent) {
                 self.say(shard);
             }
-            let is_childless = self.foreign.get(parent).is_some_and(|parent| parent.children.is_empty());
+            let is_childless =
+                self.dependencies.foreign.get(parent).is_some_and(|parent| parent.children.is_empty());
             if is_childless {
                 self.follow_foreign(parent);
             }
@@ -314,7 +321,7 @@ impl GroupShard {
 
     /// Says what is left to say to another shard, as far as there is room.
     pub(crate) fn say(&mut self, to: ShardId) {
-        let Some(mut unsaid) = self.foreign.unsaid.remove(&to) else { return };
+        let Some(mut unsaid) = self.dependencies.foreign.unsaid.remove(&to) else { return };
         while self.mailbox.room(to) > 0 {
             if let Some(job) = unsaid.follow.pop_first() {
                 self.say_follow(to, job);
@@ -325,18 +332,18 @@ impl GroupShard {
             }
         }
         if unsaid != Unsaid::default() {
-            self.foreign.unsaid.insert(to, unsaid);
+            self.dependencies.foreign.unsaid.insert(to, unsaid);
         }
     }
 
     fn say_follow(&mut self, to: ShardId, job: JobId) {
         let what = self.wants_of(job);
-        let Some(known) = self.foreign.get_mut(job) else { return };
+        let Some(known) = self.dependencies.foreign.get_mut(job) else { return };
         if std::mem::replace(&mut known.said, what) != what {
             self.mailbox.send(to, ShardMessage::Subscription { job, what });
         }
         if what == Subscription::Nothing {
-            self.foreign.parents.remove(&job);
+            self.dependencies.foreign.parents.remove(&job);
         }
     }
 
@@ -348,13 +355,13 @@ impl GroupShard {
         first: Timestamp,
         open: &mut BTreeSet<(JobId, Timestamp)>,
     ) {
-        let wanted = self.foreign.times.get(&(job, first)).is_some_and(|watched| watched.wanted);
+        let wanted = self.dependencies.foreign.times.get(&(job, first)).is_some_and(|watched| watched.wanted);
         let mut times = Vec::new();
         while times.len() < MAX_TIMES
             && let Some(key @ (of, time)) = open.first().copied()
             && of == job
         {
-            let Some(watched) = self.foreign.times.get_mut(&key) else {
+            let Some(watched) = self.dependencies.foreign.times.get_mut(&key) else {
                 open.remove(&key);
                 continue;
             };
@@ -367,7 +374,7 @@ impl GroupShard {
                 times.push(time);
             }
             if !wanted {
-                self.foreign.times.remove(&key);
+                self.dependencies.foreign.times.remove(&key);
             }
         }
         if times.is_empty() {
@@ -380,13 +387,13 @@ impl GroupShard {
 
     /// Whether the shard can say how a job stands: it runs the job, as far as this one was told.
     pub(crate) fn may_tell_of(&self, parent: JobId, from: ShardId) -> bool {
-        self.foreign.shard_of(parent).is_none_or(|shard| shard == from)
+        self.dependencies.foreign.shard_of(parent).is_none_or(|shard| shard == from)
     }
 
     pub(crate) fn parent_status_updated(&mut self, parent: JobId, standings: &[Standing]) {
         for standing in standings {
             let time = standing.logical_time;
-            if let Some(watched) = self.foreign.times.get_mut(&(parent, time)) {
+            if let Some(watched) = self.dependencies.foreign.times.get_mut(&(parent, time)) {
                 watched.standing = Some(standing.clone());
                 self.newest_changed(parent, time);
             }
@@ -402,7 +409,7 @@ impl GroupShard {
     }
 
     pub(crate) fn parent_times_received(&mut self, parent: JobId, times: &[Timestamp]) {
-        if let Some(known) = self.foreign.get_mut(parent) {
+        if let Some(known) = self.dependencies.foreign.get_mut(parent) {
             known.note(times);
         }
     }

@@ -109,12 +109,14 @@ impl Waiters {
 impl GroupShard {
     /// Whether a batch waits for one of the job, here or in another group, or a job of another group names it.
     pub(crate) fn is_waited_for(&self, id: JobId) -> bool {
-        self.waits_for_any_of(id) || self.waiters.await_first(id) || self.followers.concern(id)
+        self.waits_for_any_of(id)
+            || self.dependencies.waiters.await_first(id)
+            || self.dependencies.followers.concern(id)
     }
 
     /// Whether a batch of this shard waits for a time of the job.
     pub(crate) fn waits_for_any_of(&self, id: JobId) -> bool {
-        self.waiters.times_of(id).next().is_some() || self.is_counted(id)
+        self.dependencies.waiters.times_of(id).next().is_some() || self.is_counted(id)
     }
 
     pub(in crate::group) fn dependency_changed(
@@ -150,10 +152,10 @@ impl GroupShard {
         let may_block = !met && self.may_block(parent, time);
         self.look_for_block_by(id, may_block);
         let key = (parent, time);
-        if let Some(last) = self.waiters.changed.get_mut(&key) {
+        if let Some(last) = self.dependencies.waiters.changed.get_mut(&key) {
             *last = told;
             if self.next_untold(parent, time, told).is_none() {
-                self.waiters.changed.remove(&key);
+                self.dependencies.waiters.changed.remove(&key);
             }
         }
     }
@@ -163,9 +165,9 @@ impl GroupShard {
         self.note_lost(job, time);
         self.tell_watchers(job, time);
         if self.next_untold(job, time, None).is_some() {
-            self.waiters.changed.insert((job, time), None);
+            self.dependencies.waiters.changed.insert((job, time), None);
         } else {
-            self.waiters.changed.remove(&(job, time));
+            self.dependencies.waiters.changed.remove(&(job, time));
         }
         self.reconsider_waiters(job, time);
     }
@@ -216,7 +218,7 @@ impl GroupShard {
 
     fn next_listing(&self, parent: JobId, time: Timestamp, after: Option<Waiter>) -> Option<Waiter> {
         let stand = self.stand_of(parent, time);
-        self.waiters.behind((parent, time), after).find(|(id, index)| {
+        self.dependencies.waiters.behind((parent, time), after).find(|(id, index)| {
             let Some(batch) = self.batches.get(id) else { return false };
             let dependency = batch.dependencies.get(usize::from(*index));
             dependency

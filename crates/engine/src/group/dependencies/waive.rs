@@ -81,7 +81,7 @@ impl GroupShard {
         unmet
             .map(|need| need.external_dependency)
             .filter(|external_dependency| {
-                self.external_dependencies.what(*external_dependency).is_some_and(is_named)
+                self.external.dependencies().what(*external_dependency).is_some_and(is_named)
             })
             .collect()
     }

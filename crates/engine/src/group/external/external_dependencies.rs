@@ -268,7 +268,7 @@ impl GroupShard {
             code: code.as_str().into(),
             logical_time: facts.logical_time,
         });
-        self.external_dependencies.wanted_by(self.id, paths.chain(reports).collect())
+        self.external.external_dependencies.wanted_by(self.id, paths.chain(reports).collect())
     }
 
     /// GEN-1: the paths that a new batch makes, each once.
@@ -303,7 +303,7 @@ impl GroupShard {
         }
         let mut seen = BTreeSet::new();
         let news = answers.iter().filter(|answer| {
-            let known = self.external_dependencies.by_id.get(&answer.external_dependency);
+            let known = self.external.external_dependencies.by_id.get(&answer.external_dependency);
             let is_news = known.is_some_and(|known| {
                 let is_path = matches!(*known.what, ExternalDependency::Path { .. });
                 let is_current = known.generation == answer.generation;
@@ -313,6 +313,7 @@ impl GroupShard {
         });
         let satisfied = |answer: &PathAnswer| {
             let generation = self
+                .external
                 .external_dependencies
                 .by_id
                 .get(&answer.external_dependency)
@@ -326,7 +327,7 @@ impl GroupShard {
     }
 
     pub(crate) fn third_party_reported(&self, reports: &[ThirdPartyReport]) -> Vec<Event> {
-        self.external_dependencies.reported(self.id, reports)
+        self.external.external_dependencies.reported(self.id, reports)
     }
 
     /// DEP-6: what the worker did not find is gone for all that wait for it; the batch waits again.
@@ -350,7 +351,7 @@ impl GroupShard {
             .filter_map(|need| {
                 Some((
                     need.external_dependency,
-                    self.external_dependencies.by_id.get(&need.external_dependency)?,
+                    self.external.external_dependencies.by_id.get(&need.external_dependency)?,
                 ))
             })
             .filter(|(_, known)| matches!(*known.what, ExternalDependency::Path { .. }))
@@ -376,7 +377,7 @@ impl GroupShard {
             let mut paths = known.external_dependencies().iter().filter(|need| need.is_unmet());
             if !paths.any(|need| {
                 matches!(
-                    self.external_dependencies.what(need.external_dependency),
+                    self.external.external_dependencies.what(need.external_dependency),
                     Some(ExternalDependency::Path { .. })
                 )
             }) {
@@ -393,7 +394,7 @@ impl GroupShard {
     /// The paths that a worker looks at before it starts the batch.
     pub(crate) fn checks_of(&self, batch: &Batch) -> Vec<PathCheck> {
         let held = batch.external_dependencies().iter().filter(|need| !need.waived);
-        held.filter_map(|need| match self.external_dependencies.what(need.external_dependency)? {
+        held.filter_map(|need| match self.external.external_dependencies.what(need.external_dependency)? {
             ExternalDependency::Path { path, mark } => Some(PathCheck {
                 external_dependency: need.external_dependency,
                 path: Arc::clone(path),
@@ -412,7 +413,8 @@ impl GroupShard {
     ) -> LiveAnswer {
         let limit = (limit as usize).clamp(1, MAX_WANTED);
         let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut wanted = self.external_dependencies.wanted.range((behind, Bound::Unbounded)).peekable();
+        let mut wanted =
+            self.external.external_dependencies.wanted.range((behind, Bound::Unbounded)).peekable();
         let mut external_dependencies = Vec::new();
         while let Some(id) = wanted.peek().filter(|_| external_dependencies.len() < limit) {
             external_dependencies.extend(self.wanted_external_dependency(**id));
@@ -422,14 +424,15 @@ impl GroupShard {
     }
 
     fn wanted_external_dependency(&self, id: ExternalDependencyId) -> Option<WantedExternalDependency> {
-        let known = self.external_dependencies.by_id.get(&id)?;
+        let known = self.external.external_dependencies.by_id.get(&id)?;
         let ExternalDependency::Path { path, mark } = known.what.as_ref() else { return None };
         let is_last = |batch: &Batch| {
             let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet()).count();
             batch.phase == Phase::Waiting && batch.unmet() == 0 && unmet == 1
         };
         let urgent = known.waiters.iter().take(LOOKED_AT).filter_map(|id| self.batches.get(id)).any(is_last);
-        let (path, mark, nudge) = (Arc::clone(path), mark.clone(), self.external_dependencies.nudge(known));
+        let (path, mark, nudge) =
+            (Arc::clone(path), mark.clone(), self.external.external_dependencies.nudge(known));
         Some(WantedExternalDependency { id, generation: known.generation, path, mark, urgent, nudge })
     }
 
@@ -438,7 +441,7 @@ impl GroupShard {
         let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet());
         unmet
             .filter_map(|need| {
-                let known = self.external_dependencies.by_id.get(&need.external_dependency)?;
+                let known = self.external.external_dependencies.by_id.get(&need.external_dependency)?;
                 let (kind, message, logical_time) = match known.what.as_ref() {
                     what @ ExternalDependency::Path { .. } => ("path", format!("{what} is not there"), None),
                     what @ ExternalDependency::ThirdParty { logical_time, .. } => {
@@ -475,7 +478,7 @@ impl GroupShard {
                 self.external_dependency_changed(now, *external_dependency, *generation, false);
             }
             ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => {
-                self.external_dependencies.forgotten(external_dependencies)
+                self.external.external_dependencies.forgotten(external_dependencies)
             }
             ObservationEvent::ProbesRequested { batch, .. } => self.probes_requested(*batch),
         }
@@ -487,7 +490,7 @@ impl GroupShard {
         external_dependency: ExternalDependencyId,
         what: &ExternalDependency,
     ) {
-        let external_dependencies = &mut self.external_dependencies;
+        let external_dependencies = &mut self.external.external_dependencies;
         external_dependencies.minted += 1;
         let what = Arc::new(what.clone());
         external_dependencies.by_what.insert(Arc::clone(&what), external_dependency);
@@ -504,8 +507,10 @@ impl GroupShard {
         generation: u64,
         there: bool,
     ) {
-        let Some(known) = self.external_dependencies.by_id.get_mut(&external_dependency) else { return };
-        self.external_dependencies.kept.remove(&(known.since, external_dependency));
+        let Some(known) = self.external.external_dependencies.by_id.get_mut(&external_dependency) else {
+            return;
+        };
+        self.external.external_dependencies.kept.remove(&(known.since, external_dependency));
         known.satisfied = there;
         known.generation = generation;
         known.since = now;
@@ -513,19 +518,19 @@ impl GroupShard {
         let is_wanted =
             !there && !waiters.is_empty() && matches!(*known.what, ExternalDependency::Path { .. });
         if is_wanted {
-            self.external_dependencies.wanted.insert(external_dependency);
+            self.external.external_dependencies.wanted.insert(external_dependency);
         } else {
-            self.external_dependencies.wanted.remove(&external_dependency);
+            self.external.external_dependencies.wanted.remove(&external_dependency);
         }
         for id in &waiters {
             self.need_changed(now, *id, external_dependency, there);
         }
         let is_spare = waiters.is_empty();
-        if let Some(known) = self.external_dependencies.by_id.get_mut(&external_dependency) {
+        if let Some(known) = self.external.external_dependencies.by_id.get_mut(&external_dependency) {
             known.waiters = waiters;
         }
         if is_spare {
-            self.external_dependencies.rest(external_dependency);
+            self.external.external_dependencies.rest(external_dependency);
         }
     }
 
@@ -549,14 +554,15 @@ impl GroupShard {
     }
 
     fn probes_requested(&mut self, batch: Option<BatchId>) {
-        self.external_dependencies.nudges += 1;
-        let nudge = self.external_dependencies.nudges;
+        self.external.external_dependencies.nudges += 1;
+        let nudge = self.external.external_dependencies.nudges;
         let Some(id) = batch else {
-            self.external_dependencies.nudged_all = nudge;
+            self.external.external_dependencies.nudged_all = nudge;
             return;
         };
         for need in self.batches.get(&id).map(Batch::external_dependencies).unwrap_or_default() {
             if let Some(known) = self
+                .external
                 .external_dependencies
                 .by_id
                 .get_mut(&need.external_dependency)
@@ -575,14 +581,16 @@ impl GroupShard {
     ) -> Box<[Need]> {
         external_dependencies
             .iter()
-            .filter_map(|external_dependency| self.external_dependencies.join(id, *external_dependency))
+            .filter_map(|external_dependency| {
+                self.external.external_dependencies.join(id, *external_dependency)
+            })
             .collect()
     }
 
     /// The batch has ended, and waits for nothing.
     pub(crate) fn leave_external_dependencies(&mut self, id: BatchId, batch: &Batch) {
         for need in batch.external_dependencies() {
-            self.external_dependencies.leave(id, need.external_dependency);
+            self.external.external_dependencies.leave(id, need.external_dependency);
         }
     }
 }

@@ -2,3 +2,32 @@
 
 pub(crate) mod external_dependencies;
 pub(crate) mod quality;
+
+use tidemill_model::BatchId;
+
+use self::external_dependencies::ExternalDependencies;
+use self::quality::Quality;
+
+/// What is asked outside, once for all who wait for it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct External {
+    external_dependencies: ExternalDependencies,
+    /// What the quality service is to be asked.
+    quality: Quality,
+}
+
+impl External {
+    pub(crate) fn dependencies(&self) -> &ExternalDependencies {
+        &self.external_dependencies
+    }
+
+    /// The next batch about which the quality service is to be asked.
+    pub(crate) fn next_quality(&self) -> Option<BatchId> {
+        self.quality.next_due()
+    }
+
+    /// The quality service need not be asked about the batch.
+    pub(crate) fn quality_not_due(&mut self, id: BatchId) {
+        self.quality.not_due(id);
+    }
+}

@@ -104,7 +104,8 @@ impl GroupShard {
         by: &Incarnation,
     ) -> Result<Decision, Rejection> {
         let batch = self.unfinished(id)?;
-        let gate = batch.gate().filter(|gate| gate.number == number && self.quality.open.contains(&id));
+        let gate =
+            batch.gate().filter(|gate| gate.number == number && self.external.quality.open.contains(&id));
         if let Some(taken) = batch.gate().filter(|gate| gate.number == number && gate.taken_by.is_some()) {
             let what = format!("somebody who asks question {number} about batch {id}");
             return if taken.taken_by.as_ref() == Some(by) {
@@ -170,7 +171,7 @@ impl GroupShard {
     pub(crate) fn wanted_quality(&self, after: Option<BatchId>, limit: u32) -> LiveAnswer {
         let limit = (limit as usize).clamp(1, MAX_ASKS);
         let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut open = self.quality.open.range((behind, Bound::Unbounded));
+        let mut open = self.external.quality.open.range((behind, Bound::Unbounded));
         let asks: Vec<QualityQuestion> =
             open.by_ref().take(limit).filter_map(|id| self.quality_question(*id)).collect();
         LiveAnswer::WantedQuality { asks, more: open.next().is_some() }
@@ -214,7 +215,7 @@ impl GroupShard {
         let never_asked =
             |batch: &Batch| batch.gate().is_some_and(|gate| gate.number == 0 && gate.word.is_none());
         if self.batches.get(&id).is_some_and(never_asked) {
-            self.quality.due.insert(id);
+            self.external.quality.due.insert(id);
         }
     }
 
@@ -225,8 +226,8 @@ impl GroupShard {
         number: u32,
         again_at: Timestamp,
     ) {
-        self.quality.due.remove(&id);
-        self.quality.open.insert(id);
+        self.external.quality.due.remove(&id);
+        self.external.quality.open.insert(id);
         self.stop_asking(id);
         self.timers.set(again_at, Timer::Quality(id));
         if let Some(gate) = self.gate_mut(id) {
@@ -238,7 +239,7 @@ impl GroupShard {
     }
 
     pub(crate) fn quality_sent(&mut self, id: BatchId, by: &Incarnation) {
-        self.quality.open.remove(&id);
+        self.external.quality.open.remove(&id);
         if let Some(gate) = self.gate_mut(id) {
             gate.taken_by = Some(by.clone());
         }
@@ -258,8 +259,8 @@ impl GroupShard {
 
     /// Nothing is asked about the batch any more.
     pub(crate) fn settle_gate(&mut self, id: BatchId) {
-        self.quality.due.remove(&id);
-        self.quality.open.remove(&id);
+        self.external.quality.due.remove(&id);
+        self.external.quality.open.remove(&id);
         self.stop_asking(id);
     }
 

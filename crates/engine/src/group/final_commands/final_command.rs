@@ -175,7 +175,7 @@ impl GroupShard {
 
     /// What a batch that has just ended asks for.
     pub(crate) fn final_commands(&self, id: BatchId, now: Timestamp) -> Vec<Event> {
-        let Some((worker, ended)) = self.finals.due.get(&id) else { return Vec::new() };
+        let Some((worker, ended)) = self.final_commands.due.get(&id) else { return Vec::new() };
         if self.workers.get(worker).is_none_or(|worker| worker.lost || worker.expired) {
             let why = "the worker of the last attempt is gone";
             return told(id, ended, (None, worker), (FinalResult::NotRun, None, why.to_owned()));
@@ -193,7 +193,7 @@ impl GroupShard {
         Event::FinalCommand(FinalCommandEvent::Assigned {
             batch: id,
             job: ended.definition.id,
-            token: Token::mint(self.tokens_minted + 1, self.id),
+            token: self.batches.next_token(self.id),
             worker: worker.clone(),
             start_by: self.within_start_timeout(now),
         })
@@ -228,20 +228,20 @@ impl GroupShard {
         now: Timestamp,
     ) {
         let until = self.within_start_timeout(now);
-        if self.finals.batch_finished(id, batch, end, until) {
+        if self.final_commands.batch_finished(id, batch, end, until) {
             self.timers.set(until, Timer::Final(id));
         }
     }
 
     /// The end of one that a worker has; nothing if none has it.
     pub(crate) fn final_ended(&self, token: Token, result: FinalResult, why: &str) -> Vec<Event> {
-        let Some(held) = self.finals.held.get(&token) else { return Vec::new() };
+        let Some(held) = self.final_commands.held.get(&token) else { return Vec::new() };
         told(held.batch, &held.of, (Some(token), &held.worker), (result, None, why.to_owned()))
     }
 
     /// What becomes of one whose worker was lost, came back, or is dead.
     pub(crate) fn final_settled(&self, token: Token) -> Vec<Event> {
-        match self.finals.is_granted(token) {
+        match self.final_commands.is_granted(token) {
             true => {
                 self.final_ended(token, FinalResult::Lost, "its worker fell silent and the lease is over")
             }
@@ -251,7 +251,7 @@ impl GroupShard {
 
     pub(crate) fn request_final(&self, request: &StartRequest) -> Option<Decision> {
         let StartRequest { token, worker, incarnation, nonce } = request;
-        let held = self.finals.held.get(token)?;
+        let held = self.final_commands.held.get(token)?;
         let refused = |reason: &str| {
             Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
                 .telling(worker, WorkMessage::Refused { token: *token, reason: reason.to_owned() })
@@ -296,7 +296,7 @@ impl GroupShard {
         (worker, nonce): (&WorkerId, Option<&Nonce>),
         reason: &str,
     ) -> Option<Decision> {
-        let held = self.finals.held.get(&token).filter(|held| held.worker == *worker)?;
+        let held = self.final_commands.held.get(&token).filter(|held| held.worker == *worker)?;
         if let Phase::Granted { nonce: asked, .. } = &held.phase
             && nonce != Some(asked)
         {
@@ -318,7 +318,7 @@ impl GroupShard {
         worker: &WorkerId,
         outcome: &AttemptOutcome,
     ) -> Option<Decision> {
-        let held = self.finals.held.get(&token).filter(|held| held.worker == *worker)?;
+        let held = self.final_commands.held.get(&token).filter(|held| held.worker == *worker)?;
         let result = match (&held.phase, outcome.result) {
             (Phase::Assigned { .. }, _) => FinalResult::NotRun,
             (Phase::Granted { .. }, AttemptResult::Success) => FinalResult::Success,
@@ -338,7 +338,7 @@ impl GroupShard {
 
     /// What its worker must hear of it.
     pub(crate) fn outstanding_final(&self, token: Token) -> Option<WorkMessage> {
-        let held = self.finals.held.get(&token)?;
+        let held = self.final_commands.held.get(&token)?;
         match held.phase {
             Phase::Assigned { .. } => Some(WorkMessage::Assigned {
                 worker: held.worker.clone(),
@@ -352,7 +352,7 @@ impl GroupShard {
 
     /// The order to start it.
     pub(crate) fn granted_final(&self, token: Token) -> Option<WorkMessage> {
-        let held = self.finals.held.get(&token)?;
+        let held = self.final_commands.held.get(&token)?;
         let Phase::Granted { incarnation, nonce } = &held.phase else { return None };
         let spec = Box::new(self.final_spec(token, held).ok()?);
         Some(WorkMessage::Granted { incarnation: incarnation.clone(), nonce: nonce.clone(), spec })
@@ -378,25 +378,25 @@ impl GroupShard {
         worker: &WorkerId,
         (token, start_by): (Token, Timestamp),
     ) {
-        self.tokens_minted += 1;
-        let due = self.finals.due.remove(&batch).map(|(_, ended)| ended);
+        self.batches.note_token();
+        let due = self.final_commands.due.remove(&batch).map(|(_, ended)| ended);
         let Some(ended) = due.or_else(|| self.final_placed(batch)) else { return };
         self.workers.count(worker, &demand(&ended.definition), token, true);
         self.timers.set(start_by, Timer::StartBy(token));
         let (worker, phase) = (worker.clone(), Phase::Assigned { start_by });
         let held = Held { batch, of: *ended, worker, phase };
-        self.finals.held.insert(token, Box::new(held));
+        self.final_commands.held.insert(token, Box::new(held));
     }
 
     /// It waits for a worker no longer.
     pub(in crate::group) fn final_placed(&mut self, batch: BatchId) -> Option<Box<Ended>> {
-        let (until, ended) = self.finals.unplaced.remove(batch)?;
+        let (until, ended) = self.final_commands.unplaced.remove(batch)?;
         self.timers.cancel(until, Timer::Final(batch));
         Some(ended)
     }
 
     pub(crate) fn final_granted(&mut self, token: Token, incarnation: &Incarnation, nonce: &Nonce) {
-        let Some(held) = self.finals.held.get_mut(&token) else { return };
+        let Some(held) = self.final_commands.held.get_mut(&token) else { return };
         let granted = Phase::Granted { incarnation: incarnation.clone(), nonce: nonce.clone() };
         if let Phase::Assigned { start_by } = std::mem::replace(&mut held.phase, granted) {
             self.timers.cancel(start_by, Timer::StartBy(token));
@@ -404,14 +404,14 @@ impl GroupShard {
     }
 
     pub(crate) fn final_has_ended(&mut self, batch: BatchId, token: Option<Token>) {
-        self.finals.due.remove(&batch);
+        self.final_commands.due.remove(&batch);
         let Some(token) = token else { return };
-        let Some(held) = self.finals.held.remove(&token) else { return };
+        let Some(held) = self.final_commands.held.remove(&token) else { return };
         if let Phase::Assigned { start_by } = held.phase {
             self.timers.cancel(start_by, Timer::StartBy(token));
         }
         self.workers.count(&held.worker, &demand(&held.of.definition), token, false);
-        if !self.unsettled.is_empty() {
+        if self.workers.next_unsettled().is_some() {
             self.go_on_settling(&held.worker);
         }
     }

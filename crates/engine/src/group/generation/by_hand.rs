@@ -127,13 +127,13 @@ impl GroupShard {
 
     /// A job that still has its definition.
     pub(crate) fn defined_job(&self, id: JobId) -> Result<&Job, Rejection> {
-        let job = self.jobs.get(&id).map(Box::as_ref).filter(|job| !job.removed);
+        let job = self.jobs.get(&id).filter(|job| !job.removed);
         job.ok_or_else(|| match self.was_submitted(id) {
             true => {
                 let rule = format!(
                     "was submitted to run once, and its definition is no longer kept: {} others \
                      have ended since, or it was deleted; submit it again",
-                    self.remembered_submissions
+                    self.sizes.remembered_submissions
                 );
                 Rejection::field("job", id, rule)
             }
@@ -143,7 +143,7 @@ impl GroupShard {
 
     /// Whether this is the id of an ad-hoc job, which may be forgotten (ADR 6).
     fn was_submitted(&self, id: JobId) -> bool {
-        id.shard() == self.id && id.0 > 0 && id <= JobId::mint(self.jobs_minted, self.id)
+        id.shard() == self.id && id.0 > 0 && id < self.jobs.next_id(self.id)
     }
 
     /// EXE-5: a waiting or assigned batch is cancelled at once, a running one is ended by its worker.

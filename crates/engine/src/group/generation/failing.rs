@@ -71,7 +71,7 @@ impl GroupShard {
             let severity = severity(&job.definition);
             events.push(alarm(AlarmKind::GenerationFailed, severity, Some(id), message));
         }
-        if failures == 1 && self.failing.jobs_at(now) == MANY {
+        if failures == 1 && self.generation.failing.jobs_at(now) == MANY {
             let message = format!(
                 "generation of more than {MANY} jobs failed within a minute, last of {}",
                 job.definition.full_name()
@@ -89,7 +89,8 @@ impl GroupShard {
         retry_at: Option<Timestamp>,
     ) {
         if failures == 1 {
-            self.failing = Tick { number: number(now), jobs: self.failing.jobs_at(now) + 1 };
+            self.generation.failing =
+                Tick { number: number(now), jobs: self.generation.failing.jobs_at(now) + 1 };
         }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let timer = Timer::Fire(id);

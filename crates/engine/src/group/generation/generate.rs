@@ -56,7 +56,7 @@ impl GroupShard {
         match self.jobs.get(&definition.id) {
             Some(job) if job.definition.version == definition.version => job.schedule.clone(),
             // The calendar of an earlier one may be forgotten; then days say nothing.
-            _ => self.calendars.timetable(definition).or_else(|| {
+            _ => self.jobs.calendars().timetable(definition).or_else(|| {
                 let schedule = crate::schedule::grid_from_spec(&definition.spec.schedule_spec()?).ok()?;
                 Some(Arc::new(schedule.into()))
             }),
@@ -178,7 +178,7 @@ impl GroupShard {
     }
 
     pub(crate) fn next_batch_id(&self) -> BatchId {
-        BatchId::mint(self.batches_minted + 1, self.id)
+        self.batches.next_id(self.id)
     }
 
     fn resolve(
@@ -230,8 +230,8 @@ impl GroupShard {
 
     /// What this shard knows of a parent.
     fn known(&self, parent: JobId) -> Option<Known<'_>> {
-        let here = self.jobs.get(&parent).map(|job| Known::Here(job));
-        here.or_else(|| self.foreign.get(parent).map(Known::Elsewhere))
+        let here = self.jobs.get(&parent).map(Known::Here);
+        here.or_else(|| self.dependencies.foreign().get(parent).map(Known::Elsewhere))
     }
 
     fn times_of(
@@ -271,7 +271,7 @@ impl GroupShard {
 
     /// What the oldest trigger asks for.
     pub(crate) fn triggered(&self, now: Timestamp) -> Option<Vec<Event>> {
-        let trigger = self.triggers.oldest()?;
+        let trigger = self.generation.triggers.oldest()?;
         let child = self.jobs.get(&self.next_child(trigger)?)?;
         let run = child.next_run(trigger.logical_time);
         let mut events = self.evict_history(child, now);
@@ -286,10 +286,10 @@ impl GroupShard {
 
     /// Before another logical time is added: lets go of the oldest ended ones that no mapping reaches.
     pub(crate) fn evict_history(&self, job: &Job, now: Timestamp) -> Vec<Event> {
-        if job.history.len() < 2 * self.spare_history {
+        if job.history.len() < 2 * self.sizes.spare_history {
             return Vec::new();
         }
-        let keep = self.history_reach(job) + self.spare_history;
+        let keep = self.history_reach(job) + self.sizes.spare_history;
         if job.history.len() < 2 * keep {
             return Vec::new();
         }
@@ -313,7 +313,7 @@ impl GroupShard {
                 2 * self.times_of(&child.definition, &Known::Here(job), mapping, newest).len() + 1
             }
         };
-        let children = job.children.iter().filter_map(|id| self.jobs.get(id).map(Box::as_ref)).chain([job]);
+        let children = job.children.iter().filter_map(|id| self.jobs.get(id)).chain([job]);
         let of_child = |child: &Job| {
             // Found at once among very many parents, each of which asks.
             if child.counts(own) {

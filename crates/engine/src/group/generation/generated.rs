@@ -31,7 +31,7 @@ impl GroupShard {
         else {
             return;
         };
-        self.batches_minted += 1;
+        self.batches.note_generated();
         self.forget_late(*job_id, *logical_time);
         self.first_batch(*job_id, *logical_time);
         let Some(job) = self.jobs.get_mut(job_id) else { return };
@@ -83,13 +83,13 @@ impl GroupShard {
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             for time in &dependency.declared.times {
                 let key = (dependency.declared.parent, *time);
-                self.waiters.join(key, (*id, index as u16));
-                if !self.foreign.is_empty() {
+                self.dependencies.waiters_mut().join(key, (*id, index as u16));
+                if !self.dependencies.foreign().is_empty() {
                     self.wait_for_foreign(key.0, key.1);
                 }
             }
             if submitted && dependency.is_open() {
-                self.waiters.join_first(dependency.declared.parent, (*id, index as u16));
+                self.dependencies.waiters_mut().join_first(dependency.declared.parent, (*id, index as u16));
             }
         }
         let triggered_by = match origin {
@@ -117,7 +117,7 @@ impl GroupShard {
         self.advance_triggers(&triggered_by, *job_id, *logical_time);
         if let Some(place) = rerun {
             // Its plan says what is run after it, here and in other groups.
-            self.reruns.insert(*id, *place);
+            self.batches.note_rerun(*id, *place);
             return;
         }
         self.tell_followers(*job_id, *logical_time);
@@ -127,12 +127,12 @@ impl GroupShard {
 
     /// Ad-hoc jobs that waited for any batch of `parent` wait for this one from now on.
     fn first_batch(&mut self, parent: JobId, time: Timestamp) {
-        for (id, index) in self.waiters.take_first(parent) {
+        for (id, index) in self.dependencies.waiters_mut().take_first(parent) {
             let batch = self.batches.get_mut(&id);
             let dependency = batch.and_then(|batch| batch.dependencies.get_mut(usize::from(index)));
             if let Some(dependency) = dependency.filter(|dependency| dependency.is_open()) {
                 dependency.wait_for(time);
-                self.waiters.join((parent, time), (id, index));
+                self.dependencies.waiters_mut().join((parent, time), (id, index));
             }
         }
     }

@@ -142,8 +142,8 @@ impl GroupShard {
 
     /// What of a cancelled rerun still runs here is ended.
     pub(crate) fn kill_run(&self, place: RerunPlace, by: &Actor) -> Vec<Event> {
-        let Some((batch, _)) = self.reruns.iter().find(|(_, of)| **of == place) else { return Vec::new() };
-        match self.kill_batch(*batch, by, "its rerun was cancelled").map(|decision| decision.ruling) {
+        let Some(batch) = self.batches.of_rerun(place) else { return Vec::new() };
+        match self.kill_batch(batch, by, "its rerun was cancelled").map(|decision| decision.ruling) {
             Ok(Ruling::Accepted { events, .. }) => events,
             Ok(Ruling::Refused(_)) | Err(_) => Vec::new(),
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Answer, BatchId, Event, JobDefinition, JobEvent, JobId, JobSpec, Mapping, Origin, Parent, Rejection,
-    Submission, Timestamp, bounds,
+    Answer, Event, JobDefinition, JobEvent, JobSpec, Mapping, Origin, Parent, Rejection, Submission,
+    Timestamp, bounds,
 };
 
 use crate::catalogue::{check_program, check_values};
@@ -48,7 +48,7 @@ impl GroupShard {
             ..JobSpec::new(&submission.group, &submission.name, &submission.job_type)
         };
         let definition = JobDefinition {
-            id: JobId::mint(self.jobs_minted + 1, self.id),
+            id: self.jobs.next_id(self.id),
             version: 1,
             group_id: group.id,
             parents: parents.collect(),
@@ -62,7 +62,7 @@ impl GroupShard {
         let job = Job::new(Arc::clone(&definition), true, true);
         let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         let generated = self.generated(&job, time, 0, Origin::Submission, BTreeMap::new(), None);
-        let batch = Some(BatchId::mint(self.batches_minted + 1, self.id));
+        let batch = Some(self.batches.next_id(self.id));
         let answer = Answer::Submitted { job: definition.id, batch };
         let mut events = vec![Event::Job(JobEvent::Submitted { definition })];
         events.extend(generated);

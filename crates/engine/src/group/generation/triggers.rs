@@ -31,13 +31,13 @@ impl GroupShard {
     /// Nothing, where no child is to be generated.
     pub(in crate::group) fn trigger(&mut self, trigger: Trigger) {
         if self.next_child(&trigger).is_some() {
-            self.triggers.0.push_back(trigger);
+            self.generation.triggers.0.push_back(trigger);
         }
     }
 
     /// After `child` was generated for `time`: the triggers of its parents for that time go on behind it.
     pub(in crate::group) fn advance_triggers(&mut self, parents: &[JobId], child: JobId, time: Timestamp) {
-        if let Some(front) = self.triggers.0.front_mut()
+        if let Some(front) = self.generation.triggers.0.front_mut()
             && front.logical_time == time
             && parents.contains(&front.parent)
         {
@@ -47,15 +47,16 @@ impl GroupShard {
     }
 
     pub(in crate::group) fn drop_spent_trigger(&mut self) {
-        while let Some(front) = self.triggers.0.front()
+        while let Some(front) = self.generation.triggers.0.front()
             && self.next_child(front).is_none()
         {
-            self.triggers.0.pop_front();
+            self.generation.triggers.0.pop_front();
         }
     }
 
     pub(in crate::group) fn prune_triggers(&mut self) {
-        let triggers = std::mem::take(&mut self.triggers.0);
-        self.triggers.0 = triggers.into_iter().filter(|trigger| self.next_child(trigger).is_some()).collect();
+        let triggers = std::mem::take(&mut self.generation.triggers.0);
+        self.generation.triggers.0 =
+            triggers.into_iter().filter(|trigger| self.next_child(trigger).is_some()).collect();
     }
 }

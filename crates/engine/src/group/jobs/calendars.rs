@@ -59,23 +59,23 @@ impl GroupShard {
             Ok(days) => {
                 let days = Arc::new(days);
                 self.foreign_calendar(&days);
-                self.calendars.known.insert(name.clone(), days)
+                self.jobs.calendars.known.insert(name.clone(), days)
             }
-            Err(_) => self.calendars.known.remove(name),
+            Err(_) => self.jobs.calendars.known.remove(name),
         };
-        for (id, job) in &mut self.jobs {
+        for (id, job) in &mut self.jobs.by_id {
             if job.definition.spec.calendar.as_ref().is_none_or(|used| used.name != *name) {
                 continue;
             }
-            job.schedule = self.calendars.timetable(&job.definition);
+            job.schedule = self.jobs.calendars.timetable(&job.definition);
             if job.enabled && !job.removed {
-                self.calendars.moved.insert(*id);
+                self.jobs.calendars.moved.insert(*id);
             }
         }
     }
 
     pub(crate) fn calendar_dropped(&mut self, name: &CalendarName) {
-        self.calendars.known.remove(name);
+        self.jobs.calendars.known.remove(name);
     }
 
     /// The next fire of a job whose calendar has changed. What is due already is not moved any more.
@@ -88,7 +88,7 @@ impl GroupShard {
     }
 
     pub(crate) fn apply_fire_moved(&mut self, id: JobId, next: Option<Fire>) {
-        self.calendars.settled(id);
+        self.jobs.calendars.settled(id);
         self.set_next(id, next);
     }
 }

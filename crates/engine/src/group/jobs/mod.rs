@@ -13,3 +13,76 @@ pub(in crate::group) mod replicated;
 pub(in crate::group) mod skipped;
 pub(in crate::group) mod submissions;
 pub(in crate::group) mod times;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tidemill_model::{JobId, ShardId};
+
+use self::calendars::Calendars;
+use self::job::Job;
+
+/// The jobs of a shard.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Jobs {
+    by_id: BTreeMap<JobId, Box<Job>>,
+    /// Jobs whose parent is not known here (yet, or any more), by that parent.
+    orphans: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Those that were submitted to run once and have ended, the oldest first.
+    submissions: VecDeque<JobId>,
+    calendars: Calendars,
+    minted: u64,
+}
+
+impl Jobs {
+    pub(crate) fn get(&self, id: &JobId) -> Option<&Job> {
+        self.by_id.get(id).map(Box::as_ref)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: &JobId) -> Option<&mut Job> {
+        self.by_id.get_mut(id).map(Box::as_mut)
+    }
+
+    pub(crate) fn contains(&self, id: JobId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// The number of the next job that is submitted to run once.
+    pub(crate) fn next_id(&self, shard: ShardId) -> JobId {
+        JobId::mint(self.minted + 1, shard)
+    }
+
+    pub(crate) fn note_submitted(&mut self) {
+        self.minted += 1;
+    }
+
+    /// One that was submitted to run once has ended.
+    pub(crate) fn note_submission_ended(&mut self, id: JobId) {
+        self.submissions.push_back(id);
+    }
+
+    /// Jobs that name a parent which is not known here.
+    pub(crate) fn orphans_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
+        self.orphans.get(&parent)
+    }
+
+    /// The parent is known from now on.
+    pub(crate) fn take_orphans(&mut self, parent: JobId) -> BTreeSet<JobId> {
+        self.orphans.remove(&parent).unwrap_or_default()
+    }
+
+    pub(crate) fn calendars(&self) -> &Calendars {
+        &self.calendars
+    }
+
+    fn insert(&mut self, id: JobId, job: Job) {
+        self.by_id.insert(id, Box::new(job));
+    }
+
+    fn remove(&mut self, id: JobId) -> Option<Box<Job>> {
+        self.by_id.remove(&id)
+    }
+}

@@ -68,7 +68,7 @@ impl GroupShard {
                 unfinished.batches, unfinished.newest
             )));
         }
-        if self.finals.has_of(id) {
+        if self.final_commands.has_of(id) {
             return Err(stays("its final command has not ended; wait for that".to_owned()));
         }
         if self.is_waited_for(id) {
@@ -81,8 +81,11 @@ impl GroupShard {
                           again, mark it, or wait for that time";
             return Err(stays(reason.to_owned()));
         }
-        let next =
-            if self.calendars.is_moved(id) { anew(job.schedule.as_deref(), job.next, now) } else { job.next };
+        let next = if self.jobs.calendars.is_moved(id) {
+            anew(job.schedule.as_deref(), job.next, now)
+        } else {
+            job.next
+        };
         let moved = MovedJob {
             runs: runs(job),
             next: next.filter(|_| job.enabled),
@@ -127,13 +130,13 @@ impl GroupShard {
     }
 
     fn on_its_days(&self, definition: &JobDefinition, next: Option<Fire>, now: Timestamp) -> Option<Fire> {
-        anew(self.calendars.timetable(definition).as_deref(), next, now)
+        anew(self.jobs.calendars.timetable(definition).as_deref(), next, now)
     }
 
     /// What the old group knew of the job, which is one of this shard by now.
     pub(crate) fn job_attached(&mut self, id: JobId, enabled: bool, moved: &MovedJob) {
         self.parent_went(id, self.id);
-        let children = self.foreign.came_here(id);
+        let children = self.dependencies.foreign_mut().came_here(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.children.extend(children);
         for of in &moved.runs {
@@ -148,7 +151,7 @@ impl GroupShard {
             job.skipped_before_off = moved.skipped_before_off;
         }
         self.tell_of_taken(id);
-        for time in self.waiters.times_of(id).collect::<Vec<_>>() {
+        for time in self.dependencies.waiters().times_of(id).collect::<Vec<_>>() {
             self.newest_changed(id, time);
         }
         self.skips_moved(id, Timestamp::MIN, Timestamp::MAX);

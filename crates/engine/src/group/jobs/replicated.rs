@@ -17,10 +17,10 @@ impl GroupShard {
         let mut job = Job::new(Arc::clone(definition), enabled, false);
         let mut before: Vec<JobId> = Vec::new();
         let mut old_definition = None;
-        job.schedule = self.calendars.timetable(definition);
+        job.schedule = self.jobs.calendars.timetable(definition);
         job.pass(now);
-        self.calendars.settled(id);
-        if let Some(old) = self.jobs.remove(&id) {
+        self.jobs.calendars.settled(id);
+        if let Some(old) = self.jobs.remove(id) {
             before.extend(old.parents());
             self.leave_parents(&old);
             old_definition = Some(Arc::clone(&old.definition));
@@ -40,18 +40,18 @@ impl GroupShard {
             job.limit = old.limit;
             job.disabled_since = old.disabled_since;
         } else {
-            job.children = self.orphans.remove(&id).unwrap_or_default();
+            job.children = self.jobs.orphans.remove(&id).unwrap_or_default();
         }
         job.switch(enabled, now);
-        self.jobs.insert(id, Box::new(job));
-        let parents: Vec<JobId> = self.jobs[&id].parents().collect();
+        let parents: Vec<JobId> = job.parents().collect();
+        self.jobs.insert(id, job);
         for parent in parents {
             if let Some(parent) = self.jobs.get_mut(&parent) {
                 parent.children.insert(id);
-            } else if let Some(parent) = self.foreign.get_mut(parent) {
+            } else if let Some(parent) = self.dependencies.foreign_mut().get_mut(parent) {
                 parent.join(id);
             } else {
-                self.orphans.entry(parent).or_default().insert(id);
+                self.jobs.orphans.entry(parent).or_default().insert(id);
             }
             self.names_deleted(id, parent);
             before.push(parent);
@@ -68,6 +68,29 @@ impl GroupShard {
         self.promote(id);
     }
 
+    /// The catalogue switched it on or off.
+    pub(in crate::group) fn job_switched(
+        &mut self,
+        now: Timestamp,
+        id: JobId,
+        enabled: bool,
+        next: Option<tidemill_model::Fire>,
+    ) {
+        let before = self.skips_before(id);
+        if let Some(known) = self.jobs.get_mut(&id) {
+            known.switch(enabled, now);
+            if known.next != next {
+                known.pass(now);
+            }
+        }
+        self.jobs.calendars.settled(id);
+        self.set_next(id, next);
+        self.prune_triggers();
+        self.demote(id);
+        self.promote(id);
+        self.skips_changed(id, before);
+    }
+
     pub(crate) fn job_dropped(&mut self, now: Timestamp, id: JobId) {
         // What it skipped until now goes by the fire that was to come.
         if let Some(job) = self.jobs.get_mut(&id) {
@@ -75,7 +98,7 @@ impl GroupShard {
             job.removed = true;
         }
         self.set_next(id, None);
-        self.calendars.settled(id);
+        self.jobs.calendars.settled(id);
         self.forget_late_of(id);
         let parents: Vec<JobId> = self.jobs.get(&id).into_iter().flat_map(|job| job.parents()).collect();
         self.promote(id);
@@ -89,13 +112,13 @@ impl GroupShard {
     /// A removed job leaves the state when nothing unfinished is of it or waits for it.
     pub(crate) fn forget_removed(&mut self, id: JobId) {
         let removed = self.jobs.get(&id).is_some_and(|job| job.removed && !self.is_needed(id, job));
-        if let Some(job) = removed.then(|| self.jobs.remove(&id)).flatten() {
+        if let Some(job) = removed.then(|| self.jobs.remove(id)).flatten() {
             self.leave_parents(&job);
             for parent in job.parents() {
                 self.follow_foreign(parent);
             }
             if !job.children.is_empty() {
-                self.orphans.insert(id, job.children);
+                self.jobs.orphans.insert(id, job.children);
             }
             self.adopted(id, &job.definition);
         }
@@ -110,12 +133,12 @@ impl GroupShard {
         for parent in job.parents() {
             if let Some(parent) = self.jobs.get_mut(&parent) {
                 parent.children.remove(&id);
-            } else if let Some(parent) = self.foreign.get_mut(parent) {
+            } else if let Some(parent) = self.dependencies.foreign_mut().get_mut(parent) {
                 parent.children.remove(&id);
-            } else if let Some(orphans) = self.orphans.get_mut(&parent) {
+            } else if let Some(orphans) = self.jobs.orphans.get_mut(&parent) {
                 orphans.remove(&id);
                 if orphans.is_empty() {
-                    self.orphans.remove(&parent);
+                    self.jobs.orphans.remove(&parent);
                 }
             }
         }

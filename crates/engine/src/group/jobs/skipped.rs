@@ -135,8 +135,9 @@ impl GroupShard {
     /// it no more.
     pub(crate) fn time_came(&mut self, job: JobId, time: Timestamp) {
         for heir in self.heirs(job).into_iter().filter(|heir| *heir != job) {
-            let is_awaited = self.waiters.await_time((heir, time)) || !self.counting(heir, time).is_empty();
-            if is_awaited || self.followers.is_watched(heir, time) {
+            let is_awaited =
+                self.dependencies.waiters().await_time((heir, time)) || !self.counting(heir, time).is_empty();
+            if is_awaited || self.dependencies.followers().is_watched(heir, time) {
                 self.newest_changed(heir, time);
             }
         }
@@ -159,7 +160,9 @@ impl GroupShard {
 
     /// Times of a job for which something waits, here or in another group.
     fn awaited(&self, job: JobId, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
-        let here = self.waiters.times_between(job, from, to);
-        here.chain(self.counted_times(job, from, to)).chain(self.followers.watched(job, from, to)).collect()
+        let here = self.dependencies.waiters().times_between(job, from, to);
+        here.chain(self.counted_times(job, from, to))
+            .chain(self.dependencies.followers().watched(job, from, to))
+            .collect()
     }
 }

@@ -23,16 +23,16 @@ impl GroupShard {
     }
 
     fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {
-        self.jobs_minted += 1;
-        self.jobs.insert(definition.id, Box::new(Job::new(Arc::clone(definition), true, true)));
+        self.jobs.note_submitted();
+        self.jobs.insert(definition.id, Job::new(Arc::clone(definition), true, true));
     }
 
     /// Ad-hoc jobs leave the state in the order in which they ended, once there are too many.
     pub(in crate::group) fn forget_submissions(&mut self, now: Timestamp) {
-        while self.submissions.len() > self.remembered_submissions {
-            let Some(oldest) = self.submissions.pop_front() else { return };
+        while self.jobs.submissions.len() > self.sizes.remembered_submissions {
+            let Some(oldest) = self.jobs.submissions.pop_front() else { return };
             if self.jobs.get(&oldest).is_some_and(|job| self.is_needed(oldest, job)) {
-                self.submissions.push_back(oldest);
+                self.jobs.submissions.push_back(oldest);
                 return;
             }
             self.job_dropped(now, oldest);

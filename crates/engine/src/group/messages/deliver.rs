@@ -190,7 +190,7 @@ impl GroupShard {
     /// now on (GEN-9).
     fn next_fire(&self, definition: &JobDefinition, now: Timestamp) -> Option<Fire> {
         let known = self.jobs.get(&definition.id).filter(|known| known.enabled);
-        let timetable = self.calendars.timetable(definition);
+        let timetable = self.jobs.calendars().timetable(definition);
         let same = known.filter(|known| {
             known.definition.spec.schedule == definition.spec.schedule && known.schedule == timetable
         });

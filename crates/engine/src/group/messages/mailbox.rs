@@ -11,7 +11,8 @@ impl GroupShard {
             shard: *shard,
             received: self.mailbox.received(*shard),
             sent: self.mailbox.sent(*shard),
-            unsaid: self.foreign.is_behind(*shard) || self.followers.is_behind(*shard),
+            unsaid: self.dependencies.foreign().is_behind(*shard)
+                || self.dependencies.followers().is_behind(*shard),
         });
         LiveAnswer::Mailboxes { with: with.collect() }
     }

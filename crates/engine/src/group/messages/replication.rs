@@ -32,19 +32,7 @@ impl GroupShard {
                 }
             }
             ReplicationEvent::JobSwitchReplicated { job, enabled, next } => {
-                let before = self.skips_before(*job);
-                if let Some(known) = self.jobs.get_mut(job) {
-                    known.switch(*enabled, now);
-                    if known.next != *next {
-                        known.pass(now);
-                    }
-                }
-                self.calendars.settled(*job);
-                self.set_next(*job, *next);
-                self.prune_triggers();
-                self.demote(*job);
-                self.promote(*job);
-                self.skips_changed(*job, before);
+                self.job_switched(now, *job, *enabled, *next);
             }
             ReplicationEvent::JobDropped { job, orphaned_in } => {
                 let before = self.skips_before(*job);
@@ -52,7 +40,7 @@ impl GroupShard {
                     known.orphaned_in = orphaned_in.iter().copied().collect();
                 }
                 self.job_dropped(now, *job);
-                if self.jobs.contains_key(job) {
+                if self.jobs.contains(*job) {
                     self.skips_changed(*job, before);
                     if !orphaned_in.is_empty() {
                         self.skips_moved(*job, Timestamp::MIN, Timestamp::MAX);
@@ -75,8 +63,8 @@ impl GroupShard {
                 self.parent_times_received(*parent, times)
             }
             // Pools.
-            ReplicationEvent::PoolReplicated { pool } => self.pools.received(pool),
-            ReplicationEvent::PoolDropped { name } => self.pools.forgotten(name),
+            ReplicationEvent::PoolReplicated { pool } => self.placement.pools_mut().received(pool),
+            ReplicationEvent::PoolDropped { name } => self.placement.pools_mut().forgotten(name),
             ReplicationEvent::CalendarReplicated { calendar } => self.calendar_replicated(calendar),
             ReplicationEvent::CalendarDropped { name } => self.calendar_dropped(name),
             ReplicationEvent::FreezeReplicated { scope, freeze } => {

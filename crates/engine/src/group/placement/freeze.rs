@@ -41,24 +41,24 @@ pub(crate) type Early = BTreeMap<BatchId, Timestamp>;
 impl GroupShard {
     /// Whether a batch may not be assigned, though all that it waits for is there.
     pub(crate) fn holds_back(&self, id: BatchId, batch: &Batch) -> bool {
-        let beyond = self.frozen.latest().is_some_and(|latest| batch.logical_time > latest);
-        beyond || (!self.early.is_empty() && self.early.contains_key(&id))
+        let beyond = self.placement.frozen.latest().is_some_and(|latest| batch.logical_time > latest);
+        beyond || (!self.placement.early.is_empty() && self.placement.early.contains_key(&id))
     }
 
     pub(crate) fn freeze_replicated(&mut self, now: Timestamp, scope: FreezeScope, freeze: Option<&Freeze>) {
-        let before = self.frozen.latest();
+        let before = self.placement.frozen.latest();
         let since = freeze.map(|freeze| Since { freeze: freeze.clone(), received_at: now });
         match scope {
-            FreezeScope::Everything => self.frozen.everything = since,
-            FreezeScope::Group => self.frozen.group = since,
+            FreezeScope::Everything => self.placement.frozen.everything = since,
+            FreezeScope::Group => self.placement.frozen.group = since,
         }
-        let after = self.frozen.latest();
+        let after = self.placement.frozen.latest();
         let is_beyond =
             |time: Timestamp, latest: Option<Timestamp>| latest.is_some_and(|latest| time > latest);
         let mut concerned: Vec<(Timestamp, BatchId)> = self
             .batches
             .iter()
-            .map(|(id, batch)| (batch.logical_time, *id))
+            .map(|(id, batch)| (batch.logical_time, id))
             .filter(|(time, _)| is_beyond(*time, before) != is_beyond(*time, after))
             .collect();
         // Batches come out of a hash table.
@@ -97,7 +97,7 @@ impl GroupShard {
     /// Holds a new batch back until its earliest start.
     pub(crate) fn hold_until(&mut self, id: BatchId, earliest: Option<Timestamp>, now: Timestamp) {
         if let Some(earliest) = earliest.filter(|earliest| *earliest > now) {
-            self.early.insert(id, earliest);
+            self.placement.early.insert(id, earliest);
             self.timers.set(earliest, Timer::Start(id));
         }
     }
@@ -108,7 +108,7 @@ impl GroupShard {
     }
 
     pub(crate) fn forget_early(&mut self, id: BatchId) {
-        if let Some(earliest) = self.early.remove(&id) {
+        if let Some(earliest) = self.placement.early.remove(&id) {
             self.timers.cancel(earliest, Timer::Start(id));
         }
     }
@@ -126,7 +126,8 @@ impl GroupShard {
             logical_time: None,
             pools: Vec::new(),
         };
-        let beyond = self.frozen.all().filter(|(_, since)| batch.logical_time > since.freeze.latest);
+        let beyond =
+            self.placement.frozen.all().filter(|(_, since)| batch.logical_time > since.freeze.latest);
         let frozen = beyond.map(|(scope, Since { freeze, received_at })| {
             let what = match (scope, &self.group) {
                 (FreezeScope::Group, Some(group)) => format!("group {}", group.name),
@@ -141,7 +142,7 @@ impl GroupShard {
             );
             condition("frozen", message, (*received_at).max(batch.generated))
         });
-        let early = self.early.get(&id).map(|earliest| {
+        let early = self.placement.early.get(&id).map(|earliest| {
             condition("earliest_start", format!("its earliest start is {earliest}"), batch.generated)
         });
         frozen.chain(early).collect()

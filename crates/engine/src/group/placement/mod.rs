@@ -7,3 +7,40 @@ pub(in crate::group) mod queue;
 pub(in crate::group) mod ready;
 pub(in crate::group) mod turns;
 pub(in crate::group) mod unplaced;
+
+use tidemill_model::JobDefinition;
+
+use self::freeze::{Early, FreezeSet};
+use self::pools::Pools;
+use self::queue::{Queue, ReadyKey};
+
+/// What is ready, and what keeps it from workers that have room.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Placement {
+    queue: Queue,
+    /// What batches of several jobs share.
+    pools: Pools,
+    /// What may not be assigned now.
+    frozen: FreezeSet,
+    /// Batches whose earliest start is ahead.
+    early: Early,
+}
+
+impl Placement {
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub(crate) fn pools(&self) -> &Pools {
+        &self.pools
+    }
+
+    pub(crate) fn pools_mut(&mut self) -> &mut Pools {
+        &mut self.pools
+    }
+
+    /// A batch was assigned: whether it stood in the queue.
+    pub(crate) fn start(&mut self, definition: &JobDefinition, key: ReadyKey) -> bool {
+        self.queue.start(definition, key)
+    }
+}

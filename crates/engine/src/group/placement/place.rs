@@ -1,7 +1,7 @@
 //! Which batch goes to which worker.
 
 use jiff::SignedDuration;
-use tidemill_model::{BatchEvent, BatchId, Event, PoolName, Priority, Timestamp, Token, WorkerId};
+use tidemill_model::{BatchEvent, BatchId, Event, PoolName, Priority, Timestamp, WorkerId};
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::Batch;
@@ -47,7 +47,7 @@ impl GroupShard {
     fn first_by_age<'a>(&'a self, waited_for: &mut WaitedFor<'a>) -> Option<(Candidate<'a>, Found<'a>)> {
         let mut best: Option<(ReadyKey, Candidate<'a>, Found<'a>)> = None;
         let mut of_pools: Vec<(ReadyKey, Candidate<'a>)> = Vec::new();
-        for (lane, classes) in self.queue.lanes() {
+        for (lane, classes) in self.placement.queue.lanes() {
             if !self.workers.any_free(&lane.job_type) {
                 continue;
             }
@@ -80,7 +80,7 @@ impl GroupShard {
         mut waited_for: WaitedFor<'a>,
     ) -> Found<'a> {
         let priority = first.priority;
-        let sharing = self.queue.sharing(&first.lane.job_type, priority);
+        let sharing = self.placement.queue.sharing(&first.lane.job_type, priority);
         let mut sharing: Vec<_> =
             sharing.map(|(lane, class)| (class.next_turn(), Candidate { lane, priority, class })).collect();
         if sharing.len() == 1 {
@@ -112,7 +112,7 @@ impl GroupShard {
         if uses.iter().any(|of| waited_for.contains(&&of.name)) {
             return None;
         }
-        match self.pools.admit(uses) {
+        match self.placement.pools.admit(uses) {
             Ok(()) => self.pick(candidate),
             Err(Shut::Full { pool, .. }) => {
                 if self.pick(candidate).is_some() {
@@ -130,12 +130,10 @@ impl GroupShard {
             return Some(refused);
         }
         let limit = SignedDuration::from_millis(self.start_timeout_ms() as i64);
-        let minted = self.tokens_minted + 1;
-        let minted = if planted!(TokensEqual) { minted | 1 } else { minted };
         Some(Event::Batch(BatchEvent::Assigned {
             batch: id,
             attempt: batch.attempts + 1,
-            token: Token::mint(minted, self.id),
+            token: self.batches.next_token(self.id),
             worker: worker.clone(),
             start_by: now.saturating_add(limit).unwrap_or(Timestamp::MAX),
         }))

@@ -225,8 +225,10 @@ impl Pools {
 impl GroupShard {
     pub(in crate::group) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
         match event {
-            PermitEvent::RateLimitReset { name } => self.pools.opened(now, name),
-            PermitEvent::Received { pools, permits } => self.pools.permits_received(pools, *permits),
+            PermitEvent::RateLimitReset { name } => self.placement.pools.opened(now, name),
+            PermitEvent::Received { pools, permits } => {
+                self.placement.pools.permits_received(pools, *permits)
+            }
             PermitEvent::Reported { report } => self.permits_reported(report),
             // What the catalogue decides.
             PermitEvent::ReportReceived { .. } | PermitEvent::Granted { .. } => {}
@@ -235,9 +237,10 @@ impl GroupShard {
 
     /// A rate keeps a ready batch from its start: whose, and until when. The soonest.
     pub(crate) fn next_opening(&self) -> Option<(Timestamp, PoolName)> {
-        let shut = self.pools.known.iter().filter_map(|(name, known)| Some((known.opens()?.1, name)));
+        let shut =
+            self.placement.pools.known.iter().filter_map(|(name, known)| Some((known.opens()?.1, name)));
         let is_waited_for = |name: &PoolName| {
-            let mut uses = self.queue.lanes().filter_map(|(lane, _)| lane.pools.as_deref());
+            let mut uses = self.placement.queue.lanes().filter_map(|(lane, _)| lane.pools.as_deref());
             uses.any(|uses| uses.iter().any(|of| of.name == *name))
         };
         shut.filter(|(_, name)| is_waited_for(name)).min().map(|(at, name)| (at, name.clone()))
@@ -245,14 +248,17 @@ impl GroupShard {
 
     /// What the catalogue does not know yet and should.
     pub(crate) fn permit_report(&self) -> Option<Event> {
-        let has_shared = || self.pools.known.values().any(Known::is_shared);
-        if self.pools.permits.is_empty() && !has_shared() || self.mailbox.room(ShardId::CATALOGUE) == 0 {
+        let has_shared = || self.placement.pools.known.values().any(Known::is_shared);
+        if self.placement.pools.permits.is_empty() && !has_shared()
+            || self.mailbox.room(ShardId::CATALOGUE) == 0
+        {
             return None;
         }
         let mut requests: BTreeMap<Arc<[PoolUse]>, (u32, bool)> =
-            self.pools.permits.keys().map(|pools| (Arc::clone(pools), (0, false))).collect();
-        for (lane, classes) in self.queue.lanes() {
-            let Some(pools) = lane.pools.as_deref().and_then(|uses| self.pools.shared_of(uses)) else {
+            self.placement.pools.permits.keys().map(|pools| (Arc::clone(pools), (0, false))).collect();
+        for (lane, classes) in self.placement.queue.lanes() {
+            let Some(pools) = lane.pools.as_deref().and_then(|uses| self.placement.pools.shared_of(uses))
+            else {
                 continue;
             };
             let (free, is_taken) = self.room_for(lane, classes);
@@ -262,8 +268,8 @@ impl GroupShard {
         }
         requests.into_iter().find_map(|(pools, (free, is_taken))| {
             // One also where no slot is free: whoever has it takes its turn when one gets free.
-            let requested = free.max(u32::from(is_taken)).min(self.pools.most(&pools));
-            let known = self.pools.permits.get(&pools).copied().unwrap_or_default();
+            let requested = free.max(u32::from(is_taken)).min(self.placement.pools.most(&pools));
+            let known = self.placement.pools.permits.get(&pools).copied().unwrap_or_default();
             let is_news = requested > known.wanted || requested <= known.wanted / 2;
             let wanted = if is_news { requested } else { known.wanted };
             let unused = known.unused + known.fresh.saturating_sub(wanted);
@@ -299,8 +305,8 @@ impl GroupShard {
     }
 
     pub(crate) fn permits_reported(&mut self, report: &PermitReport) {
-        self.pools.permits.entry(report.pools[..].into()).or_default();
-        self.pools.told(report);
+        self.placement.pools.permits.entry(report.pools[..].into()).or_default();
+        self.placement.pools.told(report);
         self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportPermits { report: report.clone() });
     }
 }

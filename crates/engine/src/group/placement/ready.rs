@@ -30,7 +30,7 @@ impl GroupShard {
         let waits_while_disabled = batch.origin.waits_while_disabled();
         let definition = Arc::clone(&batch.definition);
         let Some(job) = self.jobs.get_mut(&definition.id) else {
-            self.queue.insert(&definition, key);
+            self.placement.queue.insert(&definition, key);
             return;
         };
         let has_room = match planted!(LimitCheckedBeforeApply) {
@@ -40,7 +40,7 @@ impl GroupShard {
         let is_kept = job.is_off() && waits_while_disabled;
         if has_room && !is_kept && !job.limit.has_parked() {
             job.limit.queued += 1;
-            self.queue.insert(&definition, key);
+            self.placement.queue.insert(&definition, key);
         } else {
             job.limit.park(key, waits_while_disabled);
             self.promote(definition.id);
@@ -48,7 +48,7 @@ impl GroupShard {
     }
 
     pub(crate) fn make_unready(&mut self, now: Timestamp, id: BatchId) {
-        self.quality.not_due(id);
+        self.external.quality_not_due(id);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let Phase::Ready { key } = batch.phase else { return };
         if batch.may_run() {
@@ -62,7 +62,7 @@ impl GroupShard {
 
     /// Takes a ready batch out of the queue or out of its job's parking.
     pub(crate) fn unqueue(&mut self, definition: &JobDefinition, key: ReadyKey) {
-        let was_queued = self.queue.remove(definition, key);
+        let was_queued = self.placement.queue.remove(definition, key);
         self.left_queue(definition, key, was_queued);
     }
 
@@ -90,14 +90,14 @@ impl GroupShard {
             return;
         }
         let of_job = |key: &ReadyKey| self.batches.get(&key.batch).is_some_and(|b| b.definition.id == id);
-        let mut queued: Vec<ReadyKey> = self.queue.keys().filter(of_job).collect();
+        let mut queued: Vec<ReadyKey> = self.placement.queue.keys().filter(of_job).collect();
         queued.sort();
         for key in queued.into_iter().rev() {
             let Some(batch) = self.batches.get(&key.batch) else { continue };
             let waits_while_disabled = batch.origin.waits_while_disabled();
             let is_above = job.limit.active + job.limit.queued > job.definition.spec.max_concurrent;
             if is_above || (job.is_off() && waits_while_disabled) {
-                self.queue.remove(&batch.definition, key);
+                self.placement.queue.remove(&batch.definition, key);
                 job.limit.queued -= 1;
                 job.limit.park(key, waits_while_disabled);
             }
@@ -110,7 +110,7 @@ impl GroupShard {
         while job.has_room() {
             let Some(key) = job.take_parked() else { return };
             let definition = self.batches.get(&key.batch).map(|batch| &batch.definition);
-            self.queue.insert(definition.unwrap_or(&job.definition), key);
+            self.placement.queue.insert(definition.unwrap_or(&job.definition), key);
             job.limit.queued += 1;
         }
     }

@@ -68,7 +68,7 @@ fn lane(definition: &JobDefinition) -> (Lane, Priority) {
 impl GroupShard {
     /// Whose turn it is, and the worker that it goes to; without one, it is not run.
     pub(crate) fn next_unplaced_final(&self) -> Option<(BatchId, Option<WorkerId>)> {
-        let unplaced = &self.finals.unplaced;
+        let unplaced = &self.final_commands.unplaced;
         if unplaced.waiting.len() > MAX_WAITING {
             return unplaced.waiting.keys().next().map(|id| (*id, None));
         }
@@ -83,7 +83,7 @@ impl GroupShard {
     }
 
     pub(crate) fn place_final(&self, id: BatchId, worker: Option<&WorkerId>, now: Timestamp) -> Vec<Event> {
-        let Some(ended) = self.finals.unplaced.get(id) else { return Vec::new() };
+        let Some(ended) = self.final_commands.unplaced.get(id) else { return Vec::new() };
         match worker {
             Some(worker) => vec![self.assigned_final(id, ended, worker, now)],
             None => {
@@ -95,7 +95,7 @@ impl GroupShard {
 
     /// Nobody has had room for it in time.
     pub(crate) fn final_not_placed(&self, id: BatchId) -> Vec<Event> {
-        let Some(ended) = self.finals.unplaced.get(id) else { return Vec::new() };
+        let Some(ended) = self.final_commands.unplaced.get(id) else { return Vec::new() };
         let why = "the batch had no attempt, and no worker that may run its job had a free slot in time";
         not_run(id, ended, why.to_owned())
     }

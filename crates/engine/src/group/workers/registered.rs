@@ -29,14 +29,14 @@ impl GroupShard {
         let mut slots: std::collections::BTreeMap<_, _> =
             slots.iter().map(|(kind, max)| (kind.clone(), slots_of(kind, *max))).collect();
         let mut reserved_mb = 0_u32;
-        for batch in tokens.iter().filter_map(|token| self.batches.get(self.tokens.get(token)?)) {
+        for batch in tokens.iter().filter_map(|token| self.batches.get(&self.batches.of_token(*token)?)) {
             let demand = Demand::of(&batch.definition);
             reserved_mb = reserved_mb.saturating_add(demand.memory_mb);
             if let Some(slot) = slots.get_mut(demand.job_type) {
                 slot.count(&demand, true);
             }
         }
-        for demand in tokens.iter().filter_map(|token| self.finals.demand(*token)) {
+        for demand in tokens.iter().filter_map(|token| self.final_commands.demand(*token)) {
             if let Some(slot) = slots.get_mut(demand.job_type) {
                 slot.count(&demand, true);
             }
@@ -66,7 +66,8 @@ impl GroupShard {
         };
         self.workers.insert(worker.clone(), known);
         self.workers.turn(now, worker, |_| {});
-        let dead = self.unsettled.get(worker).is_some_and(|left| left.because == SettleCause::Expired);
+        let dead =
+            self.workers.unsettled.get(worker).is_some_and(|left| left.because == SettleCause::Expired);
         match (same_life, dead) {
             // What its dead life had is ended whoever the worker is now.
             (_, true) => {}

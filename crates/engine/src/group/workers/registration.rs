@@ -139,9 +139,9 @@ impl GroupShard {
 
     fn granted_to(&self, worker: &WorkerId) -> impl Iterator<Item = Token> + '_ {
         let tokens = self.workers.get(worker).into_iter().flat_map(|worker| worker.tokens.iter());
-        let is_granted = |token: Token| match self.tokens.get(&token) {
-            Some(id) => self.batches.get(id).is_some_and(|batch| batch.grant().is_some()),
-            None => self.finals.is_granted(token),
+        let is_granted = |token: Token| match self.batches.of_token(token) {
+            Some(id) => self.batches.get(&id).is_some_and(|batch| batch.grant().is_some()),
+            None => self.final_commands.is_granted(token),
         };
         tokens.copied().filter(move |token| is_granted(*token))
     }

@@ -132,7 +132,7 @@ impl GroupShard {
 
     pub(crate) fn report_started(&self, token: Token, worker: &WorkerId) -> Result<Decision, Rejection> {
         let stale = |reason| Rejection::StaleToken { token: token.0, reason };
-        if self.finals.is_granted(token) {
+        if self.final_commands.is_granted(token) {
             return Ok(Decision::nothing());
         }
         let (id, batch) = self.holding(token, worker).map_err(stale)?;
@@ -192,13 +192,13 @@ impl GroupShard {
 
     /// The batch that `worker` holds under `token`.
     pub(crate) fn holding(&self, token: Token, worker: &WorkerId) -> Result<(BatchId, &Batch), String> {
-        let id = self.tokens.get(&token).ok_or("it has ended, or was never issued")?;
-        let batch = self.batches.get(id).ok_or("its batch has ended")?;
+        let id = self.batches.of_token(token).ok_or("it has ended, or was never issued")?;
+        let batch = self.batches.get(&id).ok_or("its batch has ended")?;
         match batch.holder() {
             Some((held, holder))
                 if held == token && (holder == worker || planted!(ForeignFinishAccepted)) =>
             {
-                Ok((*id, batch))
+                Ok((id, batch))
             }
             Some(_) | None => Err("another worker has it".to_owned()),
         }

@@ -33,9 +33,9 @@ pub(crate) enum SettleCause {
 }
 
 impl GroupShard {
-    /// The next step for a worker that [`GroupShard::unsettled`] names.
+    /// The next step for a worker that [`Workers`](super::worker::Workers) names.
     pub(crate) fn settle(&self, worker: &WorkerId, now: Timestamp) -> Vec<Event> {
-        let Some(unsettled) = self.unsettled.get(worker) else { return Vec::new() };
+        let Some(unsettled) = self.workers.unsettled.get(worker) else { return Vec::new() };
         let concerned = self.concerned(worker, unsettled).take(STEP);
         let settled = concerned.flat_map(|(token, batch)| match batch {
             Some(batch) => self.settle_token(worker, unsettled, token, batch, now),
@@ -75,22 +75,24 @@ impl GroupShard {
         let range = (unsettled.from <= unsettled.upto).then_some(unsettled.from..=unsettled.upto);
         let tokens = tokens.zip(range).into_iter().flat_map(|(tokens, range)| tokens.range(range));
         tokens.filter_map(|token| {
-            let Some(id) = self.tokens.get(token) else {
-                let runs_on = self.finals.is_granted(*token) && unsettled.because != SettleCause::Expired;
-                return (self.finals.holds(*token) && !runs_on).then_some((*token, None));
+            let Some(id) = self.batches.of_token(*token) else {
+                let runs_on =
+                    self.final_commands.is_granted(*token) && unsettled.because != SettleCause::Expired;
+                return (self.final_commands.holds(*token) && !runs_on).then_some((*token, None));
             };
-            let concerned = match self.batches.get(id)?.phase {
+            let concerned = match self.batches.get(&id)?.phase {
                 Phase::Assigned { .. } => true,
                 Phase::Granted(_) => unsettled.because == SettleCause::Expired,
                 Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => false,
             };
-            concerned.then_some((*token, Some(*id)))
+            concerned.then_some((*token, Some(id)))
         })
     }
 
     /// Whether the token was assigned to a life of the worker that has ended, and is still to be taken back.
     pub(crate) fn is_of_earlier_life(&self, worker: &WorkerId, token: Token) -> bool {
-        let ended = self.unsettled.get(worker).filter(|unsettled| unsettled.because != SettleCause::Lost);
+        let ended =
+            self.workers.unsettled.get(worker).filter(|unsettled| unsettled.because != SettleCause::Lost);
         ended.is_some_and(|unsettled| (unsettled.from..=unsettled.upto).contains(&token))
     }
 
@@ -98,10 +100,10 @@ impl GroupShard {
     pub(crate) fn unsettle(&mut self, worker: &WorkerId, because: SettleCause) {
         let Some(known) = self.workers.get(worker) else { return };
         let (Some(from), Some(upto)) = (known.tokens.first().copied(), known.tokens.last().copied()) else {
-            self.unsettled.remove(worker);
+            self.workers.unsettled.remove(worker);
             return;
         };
-        self.unsettled.insert(worker.clone(), Unsettled { because, from, upto });
+        self.workers.unsettled.insert(worker.clone(), Unsettled { because, from, upto });
         self.go_on_settling(worker);
     }
 
@@ -110,19 +112,19 @@ impl GroupShard {
         let lost = |unsettled: &Unsettled| {
             unsettled.because == SettleCause::Lost || planted!(RepeatSavesEarlierLife)
         };
-        if self.unsettled.get(worker).is_some_and(lost) {
-            self.unsettled.remove(worker);
+        if self.workers.unsettled.get(worker).is_some_and(lost) {
+            self.workers.unsettled.remove(worker);
         }
     }
 
     /// A token of the worker was settled, by us or by itself: goes on to the next, if there is one.
     pub(crate) fn go_on_settling(&mut self, worker: &WorkerId) {
-        let Some(unsettled) = self.unsettled.get(worker) else { return };
+        let Some(unsettled) = self.workers.unsettled.get(worker) else { return };
         let next = self.concerned(worker, unsettled).next();
-        match (next, self.unsettled.get_mut(worker)) {
+        match (next, self.workers.unsettled.get_mut(worker)) {
             (Some((token, _)), Some(unsettled)) => unsettled.from = token,
             (_, _) => {
-                self.unsettled.remove(worker);
+                self.workers.unsettled.remove(worker);
             }
         }
     }

@@ -8,6 +8,7 @@ use tidemill_model::{
 
 use crate::group::placement::queue::Lane;
 use crate::group::workers::lease::Told;
+use crate::group::workers::settle::Unsettled;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Worker {
@@ -206,6 +207,8 @@ pub(crate) struct Workers {
     by_id: BTreeMap<WorkerId, Worker>,
     by_host: BTreeMap<String, BTreeSet<WorkerId>>,
     free: BTreeMap<JobType, Free>,
+    /// Those with tokens that are to be taken from them.
+    pub(super) unsettled: BTreeMap<WorkerId, Unsettled>,
 }
 
 /// Those that take work and have a free slot of a type; the one with most free slots is last.
@@ -235,6 +238,11 @@ impl Free {
 }
 
 impl Workers {
+    /// The next worker whose tokens are to be settled.
+    pub(crate) fn next_unsettled(&self) -> Option<&WorkerId> {
+        self.unsettled.keys().next()
+    }
+
     pub(crate) fn get(&self, id: &WorkerId) -> Option<&Worker> {
         self.by_id.get(id)
     }
