@@ -172,7 +172,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
                 worker: worker.clone(),
                 token: *token,
                 job_type: batch.definition.spec.job_type.clone(),
-                checks: group.checks_of(batch),
+                checks: group.external.checks_of(batch),
             };
             to(worker, group.batches.get(batch).map(message))
         }

@@ -13,7 +13,7 @@ impl GroupShard {
             Event::Deletion(event) => self.apply_deletion(event),
             Event::Rerun(event) => self.apply_rerun(event),
             Event::Subscription(event) => self.apply_subscription(event),
-            Event::Job(event) => self.apply_job(event),
+            Event::Job(event) => self.jobs.apply_job(event),
             Event::Batch(event) => self.apply_batch(now, event),
             Event::Schedule(event) => self.apply_schedule(now, event),
             Event::Task(event) => self.apply_task(now, event),

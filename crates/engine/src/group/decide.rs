@@ -71,27 +71,31 @@ impl GroupShard {
 
     fn decide_worker(&self, now: Timestamp, command: &WorkerCommand) -> Decision {
         match command {
-            WorkerCommand::Drain { worker } => self.drain_worker(worker).into(),
-            WorkerCommand::Resume { worker } => self.resume_worker(worker).into(),
+            WorkerCommand::Drain { worker } => self.workers.drain_worker(worker).into(),
+            WorkerCommand::Resume { worker } => self.workers.resume_worker(worker).into(),
             WorkerCommand::Register(registration) => self.register_worker(registration).into(),
             WorkerCommand::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             WorkerCommand::RequestStart(request) => self.request_start(request),
             WorkerCommand::RejectAssignment { token, worker, nonce, reason } => {
                 self.reject_assignment(*token, (worker, nonce.as_ref()), reason, now)
             }
-            WorkerCommand::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
+            WorkerCommand::ReportUserCode { token, code } => {
+                self.batches.report_user_code(*token, *code).into()
+            }
             WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
             WorkerCommand::ReportFinished { token, worker, outcome, usage } => {
                 self.report_finished(*token, worker, outcome, usage.as_ref(), now)
             }
-            WorkerCommand::DeclareLost { worker, incarnation } => self.declare_lost(worker, incarnation),
+            WorkerCommand::DeclareLost { worker, incarnation } => {
+                self.workers.declare_lost(worker, incarnation)
+            }
             WorkerCommand::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
         }
     }
 
     fn decide_observation(&self, actor: &Actor, command: &ObservationCommand) -> Decision {
         match command {
-            ObservationCommand::ReportPaths { answers } => self.report_paths(answers).into(),
+            ObservationCommand::ReportPaths { answers } => self.external.report_paths(answers).into(),
             ObservationCommand::RecheckFailed { token, worker, external_dependencies } => {
                 self.recheck_failed(*token, worker, external_dependencies).into()
             }

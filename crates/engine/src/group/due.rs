@@ -82,7 +82,7 @@ impl GroupShard {
         if let Some((batch, worker)) = self.next_unplaced_final() {
             return Some(Chore::PlaceFinalCommands(batch, worker));
         }
-        if let Some((_, pool)) = self.next_opening().filter(|(at, _)| *at <= horizon) {
+        if let Some((_, pool)) = self.placement.next_opening().filter(|(at, _)| *at <= horizon) {
             return Some(Chore::OpenRate(pool));
         }
         if let Some(anchor) = self.ready_anchor() {
@@ -94,7 +94,7 @@ impl GroupShard {
 
     /// When the next timer is due.
     pub(crate) fn next_timer(&self) -> Option<Timestamp> {
-        let opening = self.next_opening().map(|(at, _)| at);
+        let opening = self.placement.next_opening().map(|(at, _)| at);
         self.timers.first().map(|(at, _)| at).into_iter().chain(opening).min()
     }
 
@@ -103,14 +103,16 @@ impl GroupShard {
             Chore::Settle(worker) => self.settle(worker, now),
             Chore::Cancel(batch) => self.cancel(*batch),
             Chore::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
-            Chore::Reschedule(job) => self.schedule_rescheduled(*job, now),
+            Chore::Reschedule(job) => self.jobs.schedule_rescheduled(*job, now),
             Chore::Conclude(batch) => self.conclude(*batch),
             Chore::Block(batch) => self.turn_blocked(*batch, now),
             Chore::Trigger => self.triggered(now).unwrap_or_default(),
             Chore::ForgetExternalDependencies => self.external.dependencies().forget(now),
             Chore::AskQuality(batch) => self.ask_quality(*batch, now),
             Chore::Timer(_, timer) => self.timer(*timer, now),
-            Chore::Anchor(batch) => vec![self.batch_end(*batch, BatchResult::Success, None, String::new())],
+            Chore::Anchor(batch) => {
+                vec![self.batches.batch_end(*batch, BatchResult::Success, None, String::new())]
+            }
             Chore::FinalCommands(batch) => self.final_commands(*batch, now),
             Chore::PlaceFinalCommands(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
             Chore::OpenRate(name) => vec![Event::Permit(PermitEvent::RateLimitReset { name: name.clone() })],
@@ -127,14 +129,14 @@ impl GroupShard {
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             Timer::Quality(batch) => self.ask_quality(batch, now),
             Timer::BigTask(batch) => self.runs_too_long(batch),
-            Timer::PullLease(grant) => self.grant_expired(grant),
+            Timer::PullLease(grant) => self.pull.grant_expired(grant),
             Timer::Purge => vec![self.purge(now)],
             Timer::Final(batch) => self.final_not_placed(batch),
             #[cfg(test)]
             Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {
                 let Some(id) = self.batches.of_token(token) else {
-                    return self.final_ended(
+                    return self.final_commands.final_ended(
                         token,
                         FinalResult::NotRun,
                         "its worker did not ask for it in time",

@@ -78,15 +78,15 @@ pub struct GroupShard {
     pub(crate) sizes: Sizes,
     pub(crate) group: Option<Group>,
     pub(crate) jobs: Jobs,
-    generation: Generation,
+    pub(crate) generation: Generation,
     pub(crate) batches: Batches,
-    dependencies: Dependencies,
-    external: External,
-    placement: Placement,
-    workers: Workers,
-    final_commands: Finals,
+    pub(crate) dependencies: Dependencies,
+    pub(crate) external: External,
+    pub(crate) placement: Placement,
+    pub(crate) workers: Workers,
+    pub(crate) final_commands: Finals,
     /// Tasks that clients pull, and who does.
-    pull: Pull,
+    pub(crate) pull: Pull,
     pub(crate) timers: Timers,
     pub(crate) mailbox: Mailbox,
 }
@@ -234,7 +234,7 @@ impl GroupShard {
                 worker: worker.clone(),
                 token: *token,
                 job_type: batch.definition.spec.job_type.clone(),
-                checks: self.checks_of(batch),
+                checks: self.external.checks_of(batch),
             }],
             Phase::Granted(grant) => {
                 let kill = grant

@@ -30,7 +30,7 @@ impl GroupShard {
             }
             LiveQuery::WantedQuality { after, limit } => self.wanted_quality(*after, *limit),
             LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
-            LiveQuery::TaskLedger { task, before, limit } => self.task_ledger(*task, *before, *limit),
+            LiveQuery::TaskLedger { task, before, limit } => self.pull.task_ledger(*task, *before, *limit),
             LiveQuery::User { user, at } => self.user_standing(user, *at),
             LiveQuery::Pool { name } => self.pool_holders(name),
             LiveQuery::NewestBatch { job } => {
@@ -64,7 +64,7 @@ impl GroupShard {
         conditions.extend(self.why_no_failure(batch));
         if batch.grant().is_none() {
             conditions.extend(self.why_counted(batch));
-            conditions.extend(self.unmet_external_dependencies(batch));
+            conditions.extend(self.external.unmet_external_dependencies(batch));
             conditions.extend(self.why_gated(batch));
         }
         conditions.extend(self.why_disabled(batch));

@@ -9,7 +9,7 @@ impl GroupShard {
     pub(in crate::group) fn apply_batch(&mut self, now: Timestamp, event: &BatchEvent) {
         match event {
             BatchEvent::Generated { job, logical_time, origin, .. } => {
-                let before = self.skips_before(*job);
+                let before = self.jobs.skips_before(*job);
                 let came = !matches!(origin, Origin::Schedule | Origin::Parent)
                     && self.jobs.get(job).is_some_and(|job| !job.has_batch_for(*logical_time));
                 self.batch_generated(now, event);

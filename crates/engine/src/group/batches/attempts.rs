@@ -23,7 +23,9 @@ impl GroupShard {
                     grant.started = true;
                 }
             }
-            AttemptEvent::UserCodeReported { batch, code, .. } => self.user_code_reported(*batch, *code),
+            AttemptEvent::UserCodeReported { batch, code, .. } => {
+                self.batches.user_code_reported(*batch, *code)
+            }
             AttemptEvent::Finished { batch, token, attempt, outcome, .. } => {
                 self.attempt_finished(now, *batch, *token, *attempt, outcome);
             }

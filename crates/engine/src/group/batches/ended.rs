@@ -25,7 +25,7 @@ impl GroupShard {
             }
             Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
         }
-        self.leave_external_dependencies(id, &batch);
+        self.external.leave_external_dependencies(id, &batch);
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             let parent = dependency.declared.parent;
             let waiter = (id, index as u16);
@@ -35,7 +35,7 @@ impl GroupShard {
             for time in &dependency.declared.times {
                 let key = (parent, *time);
                 if self.dependencies.waiters_mut().leave(key, waiter) {
-                    self.let_go_of_foreign(key.0, key.1);
+                    self.dependencies.let_go_of_foreign(key.0, key.1);
                 }
                 if self.dependencies.waiters().is_changed(key) {
                     self.newest_changed(key.0, key.1);

@@ -2,33 +2,30 @@
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Event, Rejection,
+    Actor, AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Event, Rejection,
     Timestamp, Token, Usage,
 };
 
 use crate::group::GroupShard;
+use crate::group::batches::Batches;
 use crate::group::batches::batch::Batch;
 use crate::group::batches::retry::{Meaning, meaning, pause};
+use crate::group::final_commands::final_command::final_command;
 
-impl GroupShard {
-    /// The events that end a granted attempt.
-    pub(crate) fn end_attempt(
+impl Batches {
+    /// How a batch ends. Where it had no attempt and has a final command, that is due.
+    pub(crate) fn batch_end(
         &self,
         id: BatchId,
-        token: Token,
-        outcome: AttemptOutcome,
-        usage: Option<Usage>,
-        now: Timestamp,
-    ) -> Vec<Event> {
-        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
-        let attempt = batch.attempts + 1;
-        let Some((_, worker)) = batch.holder() else { return Vec::new() };
-        let worker = worker.clone();
-        let next = self.after_attempt(id, batch, &outcome, now);
-        vec![
-            Event::Attempt(AttemptEvent::Finished { batch: id, token, attempt, worker, outcome, usage }),
-            next,
-        ]
+        result: BatchResult,
+        by: Option<Actor>,
+        message: String,
+    ) -> Event {
+        let is_due = |batch: &Batch| {
+            batch.attempts == 0 && batch.grant().is_none() && final_command(&batch.definition).is_some()
+        };
+        let final_command = self.get(&id).is_some_and(is_due);
+        Event::Batch(BatchEvent::Finished { batch: id, result, by, message, final_command })
     }
 
     /// Killed stays killed; success ends the batch; a failed or lost attempt is followed by another while
@@ -66,6 +63,28 @@ impl GroupShard {
         }
     }
 
+    /// The events that end a granted attempt.
+    pub(crate) fn end_attempt(
+        &self,
+        id: BatchId,
+        token: Token,
+        outcome: AttemptOutcome,
+        usage: Option<Usage>,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        let Some(batch) = self.get(&id) else { return Vec::new() };
+        let attempt = batch.attempts + 1;
+        let Some((_, worker)) = batch.holder() else { return Vec::new() };
+        let worker = worker.clone();
+        let next = self.after_attempt(id, batch, &outcome, now);
+        vec![
+            Event::Attempt(AttemptEvent::Finished { batch: id, token, attempt, worker, outcome, usage }),
+            next,
+        ]
+    }
+}
+
+impl GroupShard {
     /// A batch that a person may still act on, or why not.
     pub(crate) fn unfinished(&self, id: BatchId) -> Result<&Batch, Rejection> {
         if let Some(batch) = self.batches.get(&id) {

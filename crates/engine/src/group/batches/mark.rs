@@ -13,6 +13,7 @@ use tidemill_model::{
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::batches::Batches;
 
 /// What somebody said of a batch that runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +40,19 @@ struct Ended {
     result: BatchResult,
     /// The number of the run, where the history has evicted it.
     run: Option<u32>,
+}
+
+impl Batches {
+    /// How a killed batch ends: as it was marked, else killed.
+    pub(crate) fn killed_or_marked(&self, id: BatchId, by: Actor) -> Event {
+        match self.marks.get(&id).cloned() {
+            Some(Mark { result, by, reason }) => self.batch_end(id, result, Some(by), reason),
+            None => {
+                let message = "killed on request".to_owned();
+                self.batch_end(id, BatchResult::Killed, Some(by), message)
+            }
+        }
+    }
 }
 
 impl GroupShard {
@@ -75,7 +89,7 @@ impl GroupShard {
             }
             None => {
                 let message = reason.to_owned();
-                events.push(self.batch_end(id, result, Some(by), message));
+                events.push(self.batches.batch_end(id, result, Some(by), message));
             }
         }
         Ok(Decision::answered(events, Answer::Done))
@@ -106,17 +120,6 @@ impl GroupShard {
                 let rule = "ended so long ago that its shard knows its run only by number, and the request does \
                             not give that; repeat it";
                 Err(Rejection::field("batch", batch, rule))
-            }
-        }
-    }
-
-    /// How a killed batch ends: as it was marked, else killed.
-    pub(crate) fn killed_or_marked(&self, id: BatchId, by: Actor) -> Event {
-        match self.batches.marks.get(&id).cloned() {
-            Some(Mark { result, by, reason }) => self.batch_end(id, result, Some(by), reason),
-            None => {
-                let message = "killed on request".to_owned();
-                self.batch_end(id, BatchResult::Killed, Some(by), message)
             }
         }
     }

@@ -104,6 +104,21 @@ fn next_local(zone: &TimeZone, after: Timestamp, time: TimeOfDay) -> Option<Time
     None
 }
 
+impl Batches {
+    /// Whether an ended batch of the job has a time ahead by which its logical time should succeed.
+    pub(crate) fn has_late(&self, job: JobId) -> bool {
+        self.late.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).next().is_some()
+    }
+
+    fn late_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
+        let Some(late) = self.late.batches.get(&id) else { return Vec::new() };
+        let Some(deadline) = late.deadlines.get(kind) else { return Vec::new() };
+        let stands = format!("has ended, {}", late.result.as_str());
+        let message = told(id, (&late.definition, late.logical_time), &stands, (kind, deadline));
+        marked(id, late.definition.id, (kind, deadline), message)
+    }
+}
+
 impl GroupShard {
     /// From its generation on.
     pub(crate) fn watch(&mut self, id: BatchId, base: Timestamp) {
@@ -159,11 +174,6 @@ impl GroupShard {
         }
     }
 
-    /// Whether an ended batch of the job has a time ahead by which its logical time should succeed.
-    pub(crate) fn has_late(&self, job: JobId) -> bool {
-        self.batches.late.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).next().is_some()
-    }
-
     /// Nobody expects anything of a job that is gone.
     pub(crate) fn forget_late_of(&mut self, job: JobId) {
         let of_job = (job, Timestamp::MIN)..=(job, Timestamp::MAX);
@@ -192,7 +202,7 @@ impl GroupShard {
 
     /// What a deadline that has passed asks for.
     pub(crate) fn deadline_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
-        let Some(batch) = self.batches.get(&id) else { return self.late_passed(id, kind) };
+        let Some(batch) = self.batches.get(&id) else { return self.batches.late_passed(id, kind) };
         let Some(deadline) = batch.deadlines.as_deref().and_then(|deadlines| deadlines.get(kind)) else {
             return Vec::new();
         };
@@ -206,14 +216,6 @@ impl GroupShard {
             }
         }
         events
-    }
-
-    fn late_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
-        let Some(late) = self.batches.late.batches.get(&id) else { return Vec::new() };
-        let Some(deadline) = late.deadlines.get(kind) else { return Vec::new() };
-        let stands = format!("has ended, {}", late.result.as_str());
-        let message = told(id, (&late.definition, late.logical_time), &stands, (kind, deadline));
-        marked(id, late.definition.id, (kind, deadline), message)
     }
 
     pub(crate) fn timeout_reached(&mut self, id: BatchId, kind: TimeoutKind) {

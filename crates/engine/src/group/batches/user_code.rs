@@ -8,6 +8,7 @@ use tidemill_model::{
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::batches::Batches;
 use crate::group::batches::batch::{Batch, Phase};
 
 /// Codes that one attempt can report.
@@ -17,12 +18,12 @@ fn ends_by_code(batch: &Batch) -> bool {
     batch.definition.spec.success_check == SuccessCheck::UserCode
 }
 
-impl GroupShard {
+impl Batches {
     /// While the attempt runs; after its 0 nothing more is to be said.
     pub(crate) fn report_user_code(&self, token: Token, code: i32) -> Result<Decision, Rejection> {
         let stale = |reason: &str| Rejection::StaleToken { token: token.0, reason: reason.to_owned() };
-        let id = self.batches.of_token(token).ok_or_else(|| stale("it has ended, or was never issued"))?;
-        let batch = self.batches.get(&id).ok_or_else(|| stale("its batch has ended"))?;
+        let id = self.of_token(token).ok_or_else(|| stale("it has ended, or was never issued"))?;
+        let batch = self.get(&id).ok_or_else(|| stale("its batch has ended"))?;
         let grant = batch.grant().ok_or_else(|| stale("its start was never granted"))?;
         if !ends_by_code(batch) {
             let rule = "has no effect: the job's success_check is not user_code";
@@ -42,7 +43,7 @@ impl GroupShard {
     }
 
     pub(crate) fn user_code_reported(&mut self, id: BatchId, code: i32) {
-        if let Some(Phase::Granted(grant)) = self.batches.get_mut(&id).map(|batch| &mut batch.phase) {
+        if let Some(Phase::Granted(grant)) = self.get_mut(&id).map(|batch| &mut batch.phase) {
             grant.codes = grant.codes.saturating_add(1);
             match NonZeroI32::new(code) {
                 None => grant.zero = true,
@@ -50,7 +51,9 @@ impl GroupShard {
             }
         }
     }
+}
 
+impl GroupShard {
     /// How an attempt that ended by itself did, where its job goes by the code.
     pub(crate) fn judge_by_code(&self, batch: &Batch, outcome: &mut AttemptOutcome) {
         let by_code = ends_by_code(batch);

@@ -17,6 +17,7 @@ use tidemill_model::{
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Waiter};
+use crate::group::dependencies::Dependencies;
 use crate::group::dependencies::failure::{Stand, counts};
 use crate::group::jobs::job::Job;
 
@@ -134,6 +135,13 @@ impl Batch {
     pub(crate) fn waives_counted(&self, parent: JobId) -> bool {
         let waiver = WaivedParent { job: parent, logical_time: Some(self.logical_time) };
         self.counted.as_ref().is_some_and(|counted| counted.is_waived) || self.waived().contains(&waiver)
+    }
+}
+
+impl Dependencies {
+    /// An unfinished batch that counts parents is there.
+    pub(crate) fn join_counted(&mut self, id: BatchId, time: Timestamp) {
+        self.counted.0.entry(time).or_default().insert(id);
     }
 }
 
@@ -298,11 +306,6 @@ impl GroupShard {
         let Some(counted) = counted else { return };
         counted.unmet = if all { 0 } else { counted.unmet.saturating_sub(unmet) };
         counted.is_waived |= all;
-    }
-
-    /// An unfinished batch that counts parents is there.
-    pub(crate) fn join_counted(&mut self, id: BatchId, time: Timestamp) {
-        self.dependencies.counted.0.entry(time).or_default().insert(id);
     }
 
     /// A batch that counted parents has ended; who was still to be told of them need not be any more.

@@ -14,6 +14,7 @@ use tidemill_model::{Event, JobDefinition, JobId, ReplicationEvent, Timestamp};
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::Batch;
+use crate::group::dependencies::Dependencies;
 
 /// Jobs that the record of a deletion names.
 const NAMED_JOBS: usize = 100;
@@ -29,6 +30,20 @@ pub(crate) struct DeletedParent {
     deleted_at: Timestamp,
     /// The jobs of this shard that name it.
     children: BTreeSet<JobId>,
+}
+
+impl Dependencies {
+    /// Whether a parent was deleted, and jobs of this shard name it.
+    pub(crate) fn is_named_though_deleted(&self, parent: JobId) -> bool {
+        let deleted = self.deleted_parents.get(&parent);
+        deleted.is_some_and(|deleted| !deleted.children.is_empty()) && !planted!(DeletedParentNotWaitedFor)
+    }
+
+    /// Whether a parent was deleted, and no job of this shard names it any more.
+    pub(crate) fn is_adopted_from(&self, parent: JobId) -> bool {
+        let deleted = self.deleted_parents.get(&parent);
+        deleted.is_some_and(|deleted| deleted.children.is_empty() || planted!(DeletedParentNotWaitedFor))
+    }
 }
 
 impl GroupShard {
@@ -99,22 +114,10 @@ impl GroupShard {
     }
 
     fn note_named(&mut self, parent: JobId) {
-        let is_named = self.is_named_though_deleted(parent);
+        let is_named = self.dependencies.is_named_though_deleted(parent);
         if let Some(job) = self.jobs.get_mut(&parent) {
             job.is_named = is_named;
         }
-    }
-
-    /// Whether a parent was deleted, and jobs of this shard name it.
-    pub(crate) fn is_named_though_deleted(&self, parent: JobId) -> bool {
-        let deleted = self.dependencies.deleted_parents.get(&parent);
-        deleted.is_some_and(|deleted| !deleted.children.is_empty()) && !planted!(DeletedParentNotWaitedFor)
-    }
-
-    /// Whether a parent was deleted, and no job of this shard names it any more.
-    pub(crate) fn is_adopted_from(&self, parent: JobId) -> bool {
-        let deleted = self.dependencies.deleted_parents.get(&parent);
-        deleted.is_some_and(|deleted| deleted.children.is_empty() || planted!(DeletedParentNotWaitedFor))
     }
 
     /// The record goes when no definition names the parent and no batch waits for it.

@@ -17,6 +17,7 @@ use tidemill_model::{
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Phase, WaitsFor};
+use crate::group::dependencies::Dependencies;
 use crate::group::jobs::job::Job;
 
 /// How the newest run of a job's logical time stands for those who wait for it.
@@ -42,19 +43,10 @@ impl Job {
     }
 }
 
-impl GroupShard {
-    /// How a parent's logical time stands, as far as this shard knows.
-    pub(crate) fn stand_of(&self, parent: JobId, time: Timestamp) -> Stand {
-        let Some(job) = self.jobs.get(&parent) else { return self.stand_elsewhere(parent, time) };
-        match job.stand(time) {
-            Stand::Open if self.is_skipped(parent, time) => Stand::Skipped,
-            stand => stand,
-        }
-    }
-
+impl Dependencies {
     /// The same of a parent in another group, as its shard last said.
     fn stand_elsewhere(&self, parent: JobId, time: Timestamp) -> Stand {
-        match self.dependencies.foreign.standing(parent, time) {
+        match self.foreign.standing(parent, time) {
             Some(standing) if standing.succeeded => Stand::Satisfied,
             Some(standing) if standing.has_ended() => Stand::Failed,
             // Its shard may not know that jobs of this one name it, where these came later.
@@ -66,10 +58,21 @@ impl GroupShard {
             Some(standing) if standing.deleted && standing.run.is_none() && self.is_adopted_from(parent) => {
                 Stand::Skipped
             }
-            None if self.dependencies.foreign.get(parent).is_none() && self.is_adopted_from(parent) => {
-                Stand::Skipped
-            }
+            None if self.foreign.get(parent).is_none() && self.is_adopted_from(parent) => Stand::Skipped,
             Some(_) | None => Stand::Open,
+        }
+    }
+}
+
+impl GroupShard {
+    /// How a parent's logical time stands, as far as this shard knows.
+    pub(crate) fn stand_of(&self, parent: JobId, time: Timestamp) -> Stand {
+        let Some(job) = self.jobs.get(&parent) else {
+            return self.dependencies.stand_elsewhere(parent, time);
+        };
+        match job.stand(time) {
+            Stand::Open if self.is_skipped(parent, time) => Stand::Skipped,
+            stand => stand,
         }
     }
 
@@ -168,7 +171,7 @@ impl GroupShard {
 
     pub(crate) fn conclude(&self, id: BatchId) -> Vec<Event> {
         let outcome_by_parents = self.batches.get(&id).and_then(|batch| self.outcome_by_parents(batch));
-        let finished = |(result, message)| self.batch_end(id, result, None, message);
+        let finished = |(result, message)| self.batches.batch_end(id, result, None, message);
         outcome_by_parents.map(finished).into_iter().collect()
     }
 

@@ -35,6 +35,7 @@ use tidemill_model::{
 };
 
 use crate::group::GroupShard;
+use crate::group::dependencies::Dependencies;
 use crate::group::generation::triggers::Trigger;
 use crate::group::jobs::former::FormerNames;
 
@@ -178,6 +179,53 @@ impl Foreign {
     }
 }
 
+impl Dependencies {
+    /// A calendar that parents in other groups may keep to has changed.
+    pub(crate) fn foreign_calendar(&mut self, days: &Arc<Days>) {
+        for parent in self.foreign.parents.values_mut() {
+            let renewed = parent.schedule.as_ref().and_then(|timetable| timetable.renewed(days));
+            if let Some(renewed) = renewed {
+                parent.schedule = Some(Arc::new(renewed));
+            }
+        }
+    }
+
+    /// A batch waits for the time.
+    pub(crate) fn wait_for_foreign(&mut self, parent: JobId, time: Timestamp) {
+        let Some(shard) = self.foreign.shard_of(parent) else { return };
+        let watched = self.foreign.times.entry((parent, time)).or_default();
+        watched.wanted = true;
+        if !watched.said {
+            self.foreign.unsaid.entry(shard).or_default().watch.insert((parent, time));
+        }
+    }
+
+    /// No batch waits for the time any more.
+    pub(crate) fn let_go_of_foreign(&mut self, parent: JobId, time: Timestamp) {
+        let Some(shard) = self.foreign.shard_of(parent) else { return };
+        let Some(watched) = self.foreign.times.get_mut(&(parent, time)) else { return };
+        watched.wanted = false;
+        let unsaid = self.foreign.unsaid.entry(shard).or_default();
+        if watched.said {
+            unsaid.watch.insert((parent, time));
+        } else {
+            unsaid.watch.remove(&(parent, time));
+            self.foreign.times.remove(&(parent, time));
+        }
+    }
+
+    /// Whether the shard can say how a job stands: it runs the job, as far as this one was told.
+    pub(crate) fn may_tell_of(&self, parent: JobId, from: ShardId) -> bool {
+        self.foreign.shard_of(parent).is_none_or(|shard| shard == from)
+    }
+
+    pub(crate) fn parent_times_received(&mut self, parent: JobId, times: &[Timestamp]) {
+        if let Some(known) = self.foreign.get_mut(parent) {
+            known.note(times);
+        }
+    }
+}
+
 impl GroupShard {
     /// The jobs that name `parent`, wherever it runs.
     pub(crate) fn children_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
@@ -213,7 +261,7 @@ impl GroupShard {
                 self.dependencies.foreign.parents.insert(told.job, new);
                 let times: Vec<Timestamp> = self.dependencies.waiters.times_of(told.job).collect();
                 for time in times {
-                    self.wait_for_foreign(told.job, time);
+                    self.dependencies.wait_for_foreign(told.job, time);
                 }
             }
             if let Some(known) = self.dependencies.foreign.get_mut(told.job) {
@@ -234,16 +282,6 @@ impl GroupShard {
         }
         if was_followed {
             self.mailbox.send(old, ShardMessage::Subscription { job: parent, what: Subscription::Nothing });
-        }
-    }
-
-    /// A calendar that parents in other groups may keep to has changed.
-    pub(crate) fn foreign_calendar(&mut self, days: &Arc<Days>) {
-        for parent in self.dependencies.foreign.parents.values_mut() {
-            let renewed = parent.schedule.as_ref().and_then(|timetable| timetable.renewed(days));
-            if let Some(renewed) = renewed {
-                parent.schedule = Some(Arc::new(renewed));
-            }
         }
     }
 
@@ -272,30 +310,6 @@ impl GroupShard {
             Subscription::Standings
         } else {
             Subscription::Nothing
-        }
-    }
-
-    /// A batch waits for the time.
-    pub(crate) fn wait_for_foreign(&mut self, parent: JobId, time: Timestamp) {
-        let Some(shard) = self.dependencies.foreign.shard_of(parent) else { return };
-        let watched = self.dependencies.foreign.times.entry((parent, time)).or_default();
-        watched.wanted = true;
-        if !watched.said {
-            self.dependencies.foreign.unsaid.entry(shard).or_default().watch.insert((parent, time));
-        }
-    }
-
-    /// No batch waits for the time any more.
-    pub(crate) fn let_go_of_foreign(&mut self, parent: JobId, time: Timestamp) {
-        let Some(shard) = self.dependencies.foreign.shard_of(parent) else { return };
-        let Some(watched) = self.dependencies.foreign.times.get_mut(&(parent, time)) else { return };
-        watched.wanted = false;
-        let unsaid = self.dependencies.foreign.unsaid.entry(shard).or_default();
-        if watched.said {
-            unsaid.watch.insert((parent, time));
-        } else {
-            unsaid.watch.remove(&(parent, time));
-            self.dependencies.foreign.times.remove(&(parent, time));
         }
     }
 
@@ -385,11 +399,6 @@ impl GroupShard {
         self.mailbox.send(to, message);
     }
 
-    /// Whether the shard can say how a job stands: it runs the job, as far as this one was told.
-    pub(crate) fn may_tell_of(&self, parent: JobId, from: ShardId) -> bool {
-        self.dependencies.foreign.shard_of(parent).is_none_or(|shard| shard == from)
-    }
-
     pub(crate) fn parent_status_updated(&mut self, parent: JobId, standings: &[Standing]) {
         for standing in standings {
             let time = standing.logical_time;
@@ -401,16 +410,10 @@ impl GroupShard {
     }
 
     pub(crate) fn parent_generations_received(&mut self, parent: JobId, times: &[Timestamp]) {
-        self.parent_times_received(parent, times);
+        self.dependencies.parent_times_received(parent, times);
         for time in times {
             let trigger = Trigger { parent, logical_time: *time, after: None, base: None };
             self.trigger(trigger);
-        }
-    }
-
-    pub(crate) fn parent_times_received(&mut self, parent: JobId, times: &[Timestamp]) {
-        if let Some(known) = self.dependencies.foreign.get_mut(parent) {
-            known.note(times);
         }
     }
 }

@@ -26,6 +26,7 @@ use tidemill_model::{
 use crate::decision::Decision;
 use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Phase};
+use crate::group::external::External;
 use crate::schedule::{Facts, resolve_path};
 
 /// Reports that nobody waits for yet, at most so many per shard.
@@ -247,6 +248,113 @@ impl Known {
     }
 }
 
+impl External {
+    /// DEP-1: what probers found. Answers of an older generation, and those that change nothing, are ignored; a
+    /// path that was there stays so until a worker finds it gone.
+    pub(crate) fn report_paths(&self, answers: &[PathAnswer]) -> Result<Decision, Rejection> {
+        if answers.len() > MAX_ANSWERS {
+            let rule = format!("must be at most {MAX_ANSWERS} in one report");
+            return Err(Rejection::field("answers", answers.len(), rule));
+        }
+        let mut seen = BTreeSet::new();
+        let news = answers.iter().filter(|answer| {
+            let known = self.external_dependencies.by_id.get(&answer.external_dependency);
+            let is_news = known.is_some_and(|known| {
+                let is_path = matches!(*known.what, ExternalDependency::Path { .. });
+                let is_current = known.generation == answer.generation;
+                is_path && answer.exists && !known.satisfied && is_current
+            });
+            is_news && seen.insert(answer.external_dependency)
+        });
+        let satisfied = |answer: &PathAnswer| {
+            let generation = self
+                .external_dependencies
+                .by_id
+                .get(&answer.external_dependency)
+                .map_or(answer.generation, |it| it.generation);
+            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
+                external_dependency: answer.external_dependency,
+                generation,
+            })
+        };
+        Ok(Decision::events(news.map(satisfied).collect()))
+    }
+
+    /// The paths that a worker looks at before it starts the batch.
+    pub(crate) fn checks_of(&self, batch: &Batch) -> Vec<PathCheck> {
+        let held = batch.external_dependencies().iter().filter(|need| !need.waived);
+        held.filter_map(|need| match self.external_dependencies.what(need.external_dependency)? {
+            ExternalDependency::Path { path, mark } => Some(PathCheck {
+                external_dependency: need.external_dependency,
+                path: Arc::clone(path),
+                mark: mark.clone(),
+            }),
+            ExternalDependency::ThirdParty { .. } => None,
+        })
+        .collect()
+    }
+
+    /// DEP-8: the external dependencies that keep a batch back.
+    pub(crate) fn unmet_external_dependencies(&self, batch: &Batch) -> Vec<Condition> {
+        let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet());
+        unmet
+            .filter_map(|need| {
+                let known = self.external_dependencies.by_id.get(&need.external_dependency)?;
+                let (kind, message, logical_time) = match known.what.as_ref() {
+                    what @ ExternalDependency::Path { .. } => ("path", format!("{what} is not there"), None),
+                    what @ ExternalDependency::ThirdParty { logical_time, .. } => {
+                        ("third_party", format!("{what} is not reported ready"), Some(*logical_time))
+                    }
+                };
+                let since = Some(known.since.max(batch.generated));
+                Some(Condition {
+                    kind: kind.to_owned(),
+                    message,
+                    since,
+                    job: None,
+                    logical_time,
+                    pools: Vec::new(),
+                })
+            })
+            .collect()
+    }
+
+    fn external_dependency_registered(
+        &mut self,
+        now: Timestamp,
+        external_dependency: ExternalDependencyId,
+        what: &ExternalDependency,
+    ) {
+        let external_dependencies = &mut self.external_dependencies;
+        external_dependencies.minted += 1;
+        let what = Arc::new(what.clone());
+        external_dependencies.by_what.insert(Arc::clone(&what), external_dependency);
+        let waiters = BTreeSet::new();
+        let known = Known { what, generation: 1, satisfied: false, since: now, nudge: 0, waiters };
+        external_dependencies.by_id.insert(external_dependency, known);
+        external_dependencies.rest(external_dependency);
+    }
+
+    /// From its generation on the batch waits for these.
+    pub(crate) fn join_external_dependencies(
+        &mut self,
+        id: BatchId,
+        external_dependencies: &[ExternalDependencyId],
+    ) -> Box<[Need]> {
+        external_dependencies
+            .iter()
+            .filter_map(|external_dependency| self.external_dependencies.join(id, *external_dependency))
+            .collect()
+    }
+
+    /// The batch has ended, and waits for nothing.
+    pub(crate) fn leave_external_dependencies(&mut self, id: BatchId, batch: &Batch) {
+        for need in batch.external_dependencies() {
+            self.external_dependencies.leave(id, need.external_dependency);
+        }
+    }
+}
+
 impl GroupShard {
     /// What a batch of `job` waits for outside, and the events that go before its generation.
     pub(crate) fn external_dependencies_of(
@@ -292,38 +400,6 @@ impl GroupShard {
             }
         }
         outputs
-    }
-
-    /// DEP-1: what probers found. Answers of an older generation, and those that change nothing, are ignored; a
-    /// path that was there stays so until a worker finds it gone.
-    pub(crate) fn report_paths(&self, answers: &[PathAnswer]) -> Result<Decision, Rejection> {
-        if answers.len() > MAX_ANSWERS {
-            let rule = format!("must be at most {MAX_ANSWERS} in one report");
-            return Err(Rejection::field("answers", answers.len(), rule));
-        }
-        let mut seen = BTreeSet::new();
-        let news = answers.iter().filter(|answer| {
-            let known = self.external.external_dependencies.by_id.get(&answer.external_dependency);
-            let is_news = known.is_some_and(|known| {
-                let is_path = matches!(*known.what, ExternalDependency::Path { .. });
-                let is_current = known.generation == answer.generation;
-                is_path && answer.exists && !known.satisfied && is_current
-            });
-            is_news && seen.insert(answer.external_dependency)
-        });
-        let satisfied = |answer: &PathAnswer| {
-            let generation = self
-                .external
-                .external_dependencies
-                .by_id
-                .get(&answer.external_dependency)
-                .map_or(answer.generation, |it| it.generation);
-            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                external_dependency: answer.external_dependency,
-                generation,
-            })
-        };
-        Ok(Decision::events(news.map(satisfied).collect()))
     }
 
     pub(crate) fn third_party_reported(&self, reports: &[ThirdPartyReport]) -> Vec<Event> {
@@ -391,20 +467,6 @@ impl GroupShard {
         })]))
     }
 
-    /// The paths that a worker looks at before it starts the batch.
-    pub(crate) fn checks_of(&self, batch: &Batch) -> Vec<PathCheck> {
-        let held = batch.external_dependencies().iter().filter(|need| !need.waived);
-        held.filter_map(|need| match self.external.external_dependencies.what(need.external_dependency)? {
-            ExternalDependency::Path { path, mark } => Some(PathCheck {
-                external_dependency: need.external_dependency,
-                path: Arc::clone(path),
-                mark: mark.clone(),
-            }),
-            ExternalDependency::ThirdParty { .. } => None,
-        })
-        .collect()
-    }
-
     /// What probers are to ask.
     pub(crate) fn wanted_external_dependencies(
         &self,
@@ -436,31 +498,6 @@ impl GroupShard {
         Some(WantedExternalDependency { id, generation: known.generation, path, mark, urgent, nudge })
     }
 
-    /// DEP-8: the external dependencies that keep a batch back.
-    pub(crate) fn unmet_external_dependencies(&self, batch: &Batch) -> Vec<Condition> {
-        let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet());
-        unmet
-            .filter_map(|need| {
-                let known = self.external.external_dependencies.by_id.get(&need.external_dependency)?;
-                let (kind, message, logical_time) = match known.what.as_ref() {
-                    what @ ExternalDependency::Path { .. } => ("path", format!("{what} is not there"), None),
-                    what @ ExternalDependency::ThirdParty { logical_time, .. } => {
-                        ("third_party", format!("{what} is not reported ready"), Some(*logical_time))
-                    }
-                };
-                let since = Some(known.since.max(batch.generated));
-                Some(Condition {
-                    kind: kind.to_owned(),
-                    message,
-                    since,
-                    job: None,
-                    logical_time,
-                    pools: Vec::new(),
-                })
-            })
-            .collect()
-    }
-
     pub(in crate::group) fn apply_observation(&mut self, now: Timestamp, event: &ObservationEvent) {
         match event {
             // What the catalogue decides.
@@ -469,7 +506,7 @@ impl GroupShard {
             | ObservationEvent::ProbesLate { .. }
             | ObservationEvent::ProbesRecovered { .. } => {}
             ObservationEvent::ExternalDependencyRegistered { external_dependency, what } => {
-                self.external_dependency_registered(now, *external_dependency, what)
+                self.external.external_dependency_registered(now, *external_dependency, what)
             }
             ObservationEvent::ExternalDependencySatisfied { external_dependency, generation } => {
                 self.external_dependency_changed(now, *external_dependency, *generation, true);
@@ -482,22 +519,6 @@ impl GroupShard {
             }
             ObservationEvent::ProbesRequested { batch, .. } => self.probes_requested(*batch),
         }
-    }
-
-    fn external_dependency_registered(
-        &mut self,
-        now: Timestamp,
-        external_dependency: ExternalDependencyId,
-        what: &ExternalDependency,
-    ) {
-        let external_dependencies = &mut self.external.external_dependencies;
-        external_dependencies.minted += 1;
-        let what = Arc::new(what.clone());
-        external_dependencies.by_what.insert(Arc::clone(&what), external_dependency);
-        let waiters = BTreeSet::new();
-        let known = Known { what, generation: 1, satisfied: false, since: now, nudge: 0, waiters };
-        external_dependencies.by_id.insert(external_dependency, known);
-        external_dependencies.rest(external_dependency);
     }
 
     fn external_dependency_changed(
@@ -570,27 +591,6 @@ impl GroupShard {
             {
                 known.nudge = nudge;
             }
-        }
-    }
-
-    /// From its generation on the batch waits for these.
-    pub(crate) fn join_external_dependencies(
-        &mut self,
-        id: BatchId,
-        external_dependencies: &[ExternalDependencyId],
-    ) -> Box<[Need]> {
-        external_dependencies
-            .iter()
-            .filter_map(|external_dependency| {
-                self.external.external_dependencies.join(id, *external_dependency)
-            })
-            .collect()
-    }
-
-    /// The batch has ended, and waits for nothing.
-    pub(crate) fn leave_external_dependencies(&mut self, id: BatchId, batch: &Batch) {
-        for need in batch.external_dependencies() {
-            self.external.external_dependencies.leave(id, need.external_dependency);
         }
     }
 }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AlarmEvent, AlarmKind, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Ending,
-    Event, FinalCommandEvent, FinalResult, Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity,
+    AlarmEvent, AlarmKind, AttemptOutcome, AttemptResult, BatchId, BatchResult, Ending, Event,
+    FinalCommandEvent, FinalResult, Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity,
     StartRequest, Timestamp, Token, WorkMessage, WorkerId,
 };
 
@@ -145,6 +145,69 @@ impl Finals {
     pub(crate) fn holds(&self, token: Token) -> bool {
         self.held.contains_key(&token)
     }
+
+    /// The end of one that a worker has; nothing if none has it.
+    pub(crate) fn final_ended(&self, token: Token, result: FinalResult, why: &str) -> Vec<Event> {
+        let Some(held) = self.held.get(&token) else { return Vec::new() };
+        told(held.batch, &held.of, (Some(token), &held.worker), (result, None, why.to_owned()))
+    }
+
+    /// What becomes of one whose worker was lost, came back, or is dead.
+    pub(crate) fn final_settled(&self, token: Token) -> Vec<Event> {
+        match self.is_granted(token) {
+            true => {
+                self.final_ended(token, FinalResult::Lost, "its worker fell silent and the lease is over")
+            }
+            false => self.final_ended(token, FinalResult::NotRun, "its worker was lost before it started"),
+        }
+    }
+
+    /// A worker gives it back, which is its right until it was granted, and after that while nothing of it runs.
+    pub(crate) fn reject_final(
+        &self,
+        token: Token,
+        (worker, nonce): (&WorkerId, Option<&Nonce>),
+        reason: &str,
+    ) -> Option<Decision> {
+        let held = self.held.get(&token).filter(|held| held.worker == *worker)?;
+        if let Phase::Granted { nonce: asked, .. } = &held.phase
+            && nonce != Some(asked)
+        {
+            let reason = GRANTED_TO_ANOTHER.to_owned();
+            return Some(Rejection::StaleToken { token: token.0, reason }.into());
+        }
+        let why: String = reason.chars().take(500).collect();
+        Some(Decision::events(told(
+            held.batch,
+            &held.of,
+            (Some(token), &held.worker),
+            (FinalResult::NotRun, None, why),
+        )))
+    }
+
+    pub(crate) fn final_finished(
+        &self,
+        token: Token,
+        worker: &WorkerId,
+        outcome: &AttemptOutcome,
+    ) -> Option<Decision> {
+        let held = self.held.get(&token).filter(|held| held.worker == *worker)?;
+        let result = match (&held.phase, outcome.result) {
+            (Phase::Assigned { .. }, _) => FinalResult::NotRun,
+            (Phase::Granted { .. }, AttemptResult::Success) => FinalResult::Success,
+            (Phase::Granted { .. }, AttemptResult::Failed | AttemptResult::Killed) => FinalResult::Failed,
+            (Phase::Granted { .. }, AttemptResult::TimedOut) => FinalResult::TimedOut,
+            (Phase::Granted { .. }, AttemptResult::Lost) => FinalResult::Lost,
+        };
+        let said: String = outcome.message.chars().take(500).collect();
+        let message = match (outcome.exit_code, outcome.signal) {
+            (Some(code), _) if code != 0 && said.is_empty() => format!("exit code {code}"),
+            (None, Some(signal)) if said.is_empty() => format!("signal {signal}"),
+            _ => said,
+        };
+        let end = (result, outcome.exit_code, message);
+        Some(Decision::events(told(held.batch, &held.of, (Some(token), &held.worker), end)))
+    }
 }
 
 /// It takes the slot of an attempt, and none of its memory.
@@ -153,7 +216,7 @@ pub(in crate::group) fn demand(definition: &JobDefinition) -> Demand<'_> {
 }
 
 /// The text, where the job has one.
-fn final_command(definition: &JobDefinition) -> Option<&str> {
+pub(in crate::group) fn final_command(definition: &JobDefinition) -> Option<&str> {
     definition.spec.final_command.as_deref()
 }
 
@@ -204,21 +267,6 @@ impl GroupShard {
         now.saturating_add(limit).unwrap_or(Timestamp::MAX)
     }
 
-    /// How a batch ends. Where it had no attempt and has a final command, that is due.
-    pub(crate) fn batch_end(
-        &self,
-        id: BatchId,
-        result: BatchResult,
-        by: Option<Actor>,
-        message: String,
-    ) -> Event {
-        let is_due = |batch: &Batch| {
-            batch.attempts == 0 && batch.grant().is_none() && final_command(&batch.definition).is_some()
-        };
-        let final_command = self.batches.get(&id).is_some_and(is_due);
-        Event::Batch(BatchEvent::Finished { batch: id, result, by, message, final_command })
-    }
-
     /// Folds the end of a batch.
     pub(crate) fn final_called(
         &mut self,
@@ -230,22 +278,6 @@ impl GroupShard {
         let until = self.within_start_timeout(now);
         if self.final_commands.batch_finished(id, batch, end, until) {
             self.timers.set(until, Timer::Final(id));
-        }
-    }
-
-    /// The end of one that a worker has; nothing if none has it.
-    pub(crate) fn final_ended(&self, token: Token, result: FinalResult, why: &str) -> Vec<Event> {
-        let Some(held) = self.final_commands.held.get(&token) else { return Vec::new() };
-        told(held.batch, &held.of, (Some(token), &held.worker), (result, None, why.to_owned()))
-    }
-
-    /// What becomes of one whose worker was lost, came back, or is dead.
-    pub(crate) fn final_settled(&self, token: Token) -> Vec<Event> {
-        match self.final_commands.is_granted(token) {
-            true => {
-                self.final_ended(token, FinalResult::Lost, "its worker fell silent and the lease is over")
-            }
-            false => self.final_ended(token, FinalResult::NotRun, "its worker was lost before it started"),
         }
     }
 
@@ -266,7 +298,7 @@ impl GroupShard {
             return Some(refused("this life of the worker does not have it"));
         }
         Some(match &held.phase {
-            Phase::Assigned { .. } if self.is_of_earlier_life(worker, *token) => {
+            Phase::Assigned { .. } if self.workers.is_of_earlier_life(worker, *token) => {
                 refused("an earlier life of the worker had it; it is taken back")
             }
             Phase::Assigned { .. } => match self.final_spec(*token, held) {
@@ -277,7 +309,9 @@ impl GroupShard {
                     incarnation: incarnation.clone(),
                     nonce: nonce.clone(),
                 })]),
-                Err(why) => Decision::events(self.final_ended(*token, FinalResult::NotRun, &why)),
+                Err(why) => {
+                    Decision::events(self.final_commands.final_ended(*token, FinalResult::NotRun, &why))
+                }
             },
             Phase::Granted { incarnation: life, nonce: asked } if life == incarnation && asked == nonce => {
                 let again = self.granted_final(*token);
@@ -287,53 +321,6 @@ impl GroupShard {
             }
             Phase::Granted { .. } => refused(GRANTED_TO_ANOTHER),
         })
-    }
-
-    /// A worker gives it back, which is its right until it was granted, and after that while nothing of it runs.
-    pub(crate) fn reject_final(
-        &self,
-        token: Token,
-        (worker, nonce): (&WorkerId, Option<&Nonce>),
-        reason: &str,
-    ) -> Option<Decision> {
-        let held = self.final_commands.held.get(&token).filter(|held| held.worker == *worker)?;
-        if let Phase::Granted { nonce: asked, .. } = &held.phase
-            && nonce != Some(asked)
-        {
-            let reason = GRANTED_TO_ANOTHER.to_owned();
-            return Some(Rejection::StaleToken { token: token.0, reason }.into());
-        }
-        let why: String = reason.chars().take(500).collect();
-        Some(Decision::events(told(
-            held.batch,
-            &held.of,
-            (Some(token), &held.worker),
-            (FinalResult::NotRun, None, why),
-        )))
-    }
-
-    pub(crate) fn final_finished(
-        &self,
-        token: Token,
-        worker: &WorkerId,
-        outcome: &AttemptOutcome,
-    ) -> Option<Decision> {
-        let held = self.final_commands.held.get(&token).filter(|held| held.worker == *worker)?;
-        let result = match (&held.phase, outcome.result) {
-            (Phase::Assigned { .. }, _) => FinalResult::NotRun,
-            (Phase::Granted { .. }, AttemptResult::Success) => FinalResult::Success,
-            (Phase::Granted { .. }, AttemptResult::Failed | AttemptResult::Killed) => FinalResult::Failed,
-            (Phase::Granted { .. }, AttemptResult::TimedOut) => FinalResult::TimedOut,
-            (Phase::Granted { .. }, AttemptResult::Lost) => FinalResult::Lost,
-        };
-        let said: String = outcome.message.chars().take(500).collect();
-        let message = match (outcome.exit_code, outcome.signal) {
-            (Some(code), _) if code != 0 && said.is_empty() => format!("exit code {code}"),
-            (None, Some(signal)) if said.is_empty() => format!("signal {signal}"),
-            _ => said,
-        };
-        let end = (result, outcome.exit_code, message);
-        Some(Decision::events(told(held.batch, &held.of, (Some(token), &held.worker), end)))
     }
 
     /// What its worker must hear of it.

@@ -158,7 +158,7 @@ impl GroupShard {
                 by: by.clone(),
                 reason,
             }),
-            None => self.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),
+            None => self.batches.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),
         };
         Ok(Decision::events(vec![event]))
     }

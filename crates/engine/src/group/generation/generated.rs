@@ -85,7 +85,7 @@ impl GroupShard {
                 let key = (dependency.declared.parent, *time);
                 self.dependencies.waiters_mut().join(key, (*id, index as u16));
                 if !self.dependencies.foreign().is_empty() {
-                    self.wait_for_foreign(key.0, key.1);
+                    self.dependencies.wait_for_foreign(key.0, key.1);
                 }
             }
             if submitted && dependency.is_open() {
@@ -99,11 +99,11 @@ impl GroupShard {
         let mut batch = batch;
         if !external_dependencies.is_empty() || *quality_gate {
             let gate = quality_gate.then(Default::default);
-            let external_dependencies = self.join_external_dependencies(*id, external_dependencies);
+            let external_dependencies = self.external.join_external_dependencies(*id, external_dependencies);
             batch.needs = Some(Box::new(Needs { external_dependencies, gate, ..Needs::default() }));
         }
         if batch.counted.is_some() {
-            self.join_counted(*id, *logical_time);
+            self.dependencies.join_counted(*id, *logical_time);
         }
         self.batches.insert(*id, batch);
         self.say_of(dependencies);

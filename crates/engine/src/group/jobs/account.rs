@@ -23,7 +23,7 @@ impl GroupShard {
     /// Instead of its assignment.
     pub(crate) fn refuse_account(&self, id: BatchId, definition: &JobDefinition) -> Option<Event> {
         let message = self.forbidden_account(definition)?;
-        Some(self.batch_end(id, BatchResult::Failed, None, message))
+        Some(self.batches.batch_end(id, BatchResult::Failed, None, message))
     }
 }
 

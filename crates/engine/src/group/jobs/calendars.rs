@@ -10,6 +10,7 @@ use tidemill_model::{
 };
 
 use crate::group::GroupShard;
+use crate::group::jobs::Jobs;
 
 /// What the shard knows of calendars.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,13 +53,28 @@ impl Calendars {
     }
 }
 
+impl Jobs {
+    pub(crate) fn calendar_dropped(&mut self, name: &CalendarName) {
+        self.calendars.known.remove(name);
+    }
+
+    /// The next fire of a job whose calendar has changed. What is due already is not moved any more.
+    pub(crate) fn schedule_rescheduled(&self, id: JobId, now: Timestamp) -> Vec<Event> {
+        let Some(job) = self.get(&id) else { return Vec::new() };
+        vec![Event::Schedule(ScheduleEvent::Rescheduled {
+            job: id,
+            next: anew(job.schedule.as_deref(), job.next, now),
+        })]
+    }
+}
+
 impl GroupShard {
     pub(crate) fn calendar_replicated(&mut self, calendar: &Calendar) {
         let name = &calendar.spec.name;
         match Days::try_from(calendar) {
             Ok(days) => {
                 let days = Arc::new(days);
-                self.foreign_calendar(&days);
+                self.dependencies.foreign_calendar(&days);
                 self.jobs.calendars.known.insert(name.clone(), days)
             }
             Err(_) => self.jobs.calendars.known.remove(name),
@@ -72,19 +88,6 @@ impl GroupShard {
                 self.jobs.calendars.moved.insert(*id);
             }
         }
-    }
-
-    pub(crate) fn calendar_dropped(&mut self, name: &CalendarName) {
-        self.jobs.calendars.known.remove(name);
-    }
-
-    /// The next fire of a job whose calendar has changed. What is due already is not moved any more.
-    pub(crate) fn schedule_rescheduled(&self, id: JobId, now: Timestamp) -> Vec<Event> {
-        let Some(job) = self.jobs.get(&id) else { return Vec::new() };
-        vec![Event::Schedule(ScheduleEvent::Rescheduled {
-            job: id,
-            next: anew(job.schedule.as_deref(), job.next, now),
-        })]
     }
 
     pub(crate) fn apply_fire_moved(&mut self, id: JobId, next: Option<Fire>) {

@@ -7,7 +7,7 @@ impl GroupShard {
     pub(in crate::group) fn apply_schedule(&mut self, now: Timestamp, event: &ScheduleEvent) {
         match event {
             ScheduleEvent::Skipped { job: id, to, next, .. } => {
-                let (job, before) = (id, self.skips_before(*id));
+                let (job, before) = (id, self.jobs.skips_before(*id));
                 self.set_next(*job, *next);
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.catching_up = false;
@@ -16,7 +16,7 @@ impl GroupShard {
                 self.skips_changed(*id, before);
             }
             ScheduleEvent::Rescheduled { job, next } => {
-                let before = self.skips_before(*job);
+                let before = self.jobs.skips_before(*job);
                 self.apply_fire_moved(*job, *next);
                 self.skips_changed(*job, before);
             }

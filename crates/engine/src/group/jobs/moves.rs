@@ -15,6 +15,7 @@ use tidemill_model::{
 
 use crate::draft::MAX_DECISION_WEIGHT;
 use crate::group::GroupShard;
+use crate::group::jobs::Jobs;
 use crate::group::jobs::calendars::anew;
 use crate::group::jobs::job::Job;
 use crate::group::jobs::kept_texts::Kept;
@@ -24,6 +25,27 @@ use crate::weight::of_definition;
 const MAX_MOVED_BYTES: usize = 128 * 1024;
 /// With the definition, which stands beside it in records and messages of three shards: less than one decision may take.
 const MAX_BYTES: usize = MAX_DECISION_WEIGHT - 16 * 1024;
+
+impl Jobs {
+    fn on_its_days(&self, definition: &JobDefinition, next: Option<Fire>, now: Timestamp) -> Option<Fire> {
+        anew(self.calendars.timetable(definition).as_deref(), next, now)
+    }
+
+    /// A fire that was due on the way is made up for as after an outage. The calendar may have changed meanwhile.
+    pub(crate) fn attach_job(
+        &self,
+        definition: &Arc<JobDefinition>,
+        enabled: bool,
+        moved: &Arc<MovedJob>,
+        now: Timestamp,
+    ) -> Event {
+        let next = moved.next.filter(|_| enabled);
+        let follows_days = enabled && definition.spec.calendar.is_some();
+        let next = if follows_days { self.on_its_days(definition, next, now) } else { next };
+        let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
+        Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, moved })
+    }
+}
 
 impl GroupShard {
     pub(in crate::group) fn apply_transfer(&mut self, now: Timestamp, event: &TransferEvent) {
@@ -76,7 +98,7 @@ impl GroupShard {
                           as a parent any more; wait for them, or end them first";
             return Err(stays(reason.to_owned()));
         }
-        if self.has_late(id) {
+        if self.batches.has_late(id) {
             let reason = "a batch of it ended without success, and the time by which it should succeed is ahead; run it \
                           again, mark it, or wait for that time";
             return Err(stays(reason.to_owned()));
@@ -112,25 +134,6 @@ impl GroupShard {
     pub(crate) fn job_detach_rejected(&mut self, job: JobId, reason: &Rejection) {
         self.mailbox
             .send(ShardId::CATALOGUE, ShardMessage::ReportJobDetachRejected { job, reason: reason.clone() });
-    }
-
-    /// A fire that was due on the way is made up for as after an outage. The calendar may have changed meanwhile.
-    pub(crate) fn attach_job(
-        &self,
-        definition: &Arc<JobDefinition>,
-        enabled: bool,
-        moved: &Arc<MovedJob>,
-        now: Timestamp,
-    ) -> Event {
-        let next = moved.next.filter(|_| enabled);
-        let follows_days = enabled && definition.spec.calendar.is_some();
-        let next = if follows_days { self.on_its_days(definition, next, now) } else { next };
-        let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
-        Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, moved })
-    }
-
-    fn on_its_days(&self, definition: &JobDefinition, next: Option<Fire>, now: Timestamp) -> Option<Fire> {
-        anew(self.jobs.calendars.timetable(definition).as_deref(), next, now)
     }
 
     /// What the old group knew of the job, which is one of this shard by now.

@@ -76,7 +76,7 @@ impl GroupShard {
         enabled: bool,
         next: Option<tidemill_model::Fire>,
     ) {
-        let before = self.skips_before(id);
+        let before = self.jobs.skips_before(id);
         if let Some(known) = self.jobs.get_mut(&id) {
             known.switch(enabled, now);
             if known.next != next {

@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 use tidemill_model::{JobId, ShardId, Timestamp};
 
 use crate::group::GroupShard;
+use crate::group::jobs::Jobs;
 use crate::group::jobs::job::Job;
 
 /// Ancestors without a schedule that are asked for one answer; beyond them a time may come.
@@ -72,6 +73,28 @@ impl Job {
     }
 }
 
+impl Jobs {
+    /// The time before which a job's schedule makes no batches any more.
+    pub(crate) fn skips_before(&self, job: JobId) -> Option<Timestamp> {
+        self.get(&job).and_then(|job| job.skips_before())
+    }
+
+    /// The job, and those that have their logical times from it.
+    fn heirs(&self, job: JobId) -> BTreeSet<JobId> {
+        let (mut heirs, mut open) = (BTreeSet::from([job]), vec![job]);
+        while let Some(job) = open.pop() {
+            let children = self.get(&job).into_iter().flat_map(|job| &job.children);
+            for child in children {
+                let inherits = self.get(child).is_some_and(|child| child.is_dependency_triggered());
+                if inherits && heirs.insert(*child) {
+                    open.push(*child);
+                }
+            }
+        }
+        heirs
+    }
+}
+
 impl GroupShard {
     /// Whether a job of this shard has no batch for the time, and makes none.
     pub(crate) fn is_skipped(&self, job: JobId, time: Timestamp) -> bool {
@@ -104,14 +127,9 @@ impl GroupShard {
         }
     }
 
-    /// The time before which a job's schedule makes no batches any more.
-    pub(crate) fn skips_before(&self, job: JobId) -> Option<Timestamp> {
-        self.jobs.get(&job).and_then(|job| job.skips_before())
-    }
-
     /// After an event that may have moved it: whoever waits for a time that is concerned hears of it.
     pub(crate) fn skips_changed(&mut self, job: JobId, before: Option<Timestamp>) {
-        let after = self.skips_before(job);
+        let after = self.jobs.skips_before(job);
         if after == before {
             return;
         }
@@ -124,7 +142,7 @@ impl GroupShard {
 
     /// Whoever waits for one of these times, of the job or of one that has its times from it, hears how it stands.
     pub(crate) fn skips_moved(&mut self, job: JobId, from: Timestamp, to: Timestamp) {
-        for job in self.heirs(job) {
+        for job in self.jobs.heirs(job) {
             for time in self.awaited(job, from, to) {
                 self.newest_changed(job, time);
             }
@@ -134,28 +152,13 @@ impl GroupShard {
     /// A batch for a time that had none, made by a person or a plan: jobs that have their logical times from this one skip
     /// it no more.
     pub(crate) fn time_came(&mut self, job: JobId, time: Timestamp) {
-        for heir in self.heirs(job).into_iter().filter(|heir| *heir != job) {
+        for heir in self.jobs.heirs(job).into_iter().filter(|heir| *heir != job) {
             let is_awaited =
                 self.dependencies.waiters().await_time((heir, time)) || !self.counting(heir, time).is_empty();
             if is_awaited || self.dependencies.followers().is_watched(heir, time) {
                 self.newest_changed(heir, time);
             }
         }
-    }
-
-    /// The job, and those that have their logical times from it.
-    fn heirs(&self, job: JobId) -> BTreeSet<JobId> {
-        let (mut heirs, mut open) = (BTreeSet::from([job]), vec![job]);
-        while let Some(job) = open.pop() {
-            let children = self.jobs.get(&job).into_iter().flat_map(|job| &job.children);
-            for child in children {
-                let inherits = self.jobs.get(child).is_some_and(|child| child.is_dependency_triggered());
-                if inherits && heirs.insert(*child) {
-                    open.push(*child);
-                }
-            }
-        }
-        heirs
     }
 
     /// Times of a job for which something waits, here or in another group.

@@ -1,11 +1,17 @@
 //! Jobs that were submitted to run once, and how long they are remembered.
 
 use crate::group::GroupShard;
+use crate::group::jobs::Jobs;
 use crate::group::jobs::job::Job;
 use std::sync::Arc;
 use tidemill_model::{JobDefinition, JobEvent, Timestamp};
 
-impl GroupShard {
+impl Jobs {
+    fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {
+        self.note_submitted();
+        self.insert(definition.id, Job::new(Arc::clone(definition), true, true));
+    }
+
     pub(in crate::group) fn apply_job(&mut self, event: &JobEvent) {
         match event {
             JobEvent::Submitted { definition } => self.job_submitted(definition),
@@ -21,12 +27,9 @@ impl GroupShard {
             | JobEvent::Cancelled { .. } => {}
         }
     }
+}
 
-    fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {
-        self.jobs.note_submitted();
-        self.jobs.insert(definition.id, Job::new(Arc::clone(definition), true, true));
-    }
-
+impl GroupShard {
     /// Ad-hoc jobs leave the state in the order in which they ended, once there are too many.
     pub(in crate::group) fn forget_submissions(&mut self, now: Timestamp) {
         while self.jobs.submissions.len() > self.sizes.remembered_submissions {

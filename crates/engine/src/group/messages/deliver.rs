@@ -63,7 +63,9 @@ impl GroupShard {
                 })
             }
             // Of before the job went to another group, which says how it stands now.
-            ShardMessage::Stands { job, .. } if !self.may_tell_of(*job, from) => return Ok(Vec::new()),
+            ShardMessage::Stands { job, .. } if !self.dependencies.may_tell_of(*job, from) => {
+                return Ok(Vec::new());
+            }
             ShardMessage::Stands { job, standings } => {
                 Event::Replication(ReplicationEvent::ParentStatusUpdated {
                     parent: *job,
@@ -117,7 +119,7 @@ impl GroupShard {
             }
             ShardMessage::DetachJob { job, until } => self.detach_job(*job, *until, now),
             ShardMessage::AttachJob { definition, enabled, moved } => {
-                self.attach_job(definition, *enabled, moved, now)
+                self.jobs.attach_job(definition, *enabled, moved, now)
             }
             ShardMessage::Remove { job, orphaned_in } => Event::Replication(ReplicationEvent::JobDropped {
                 job: *job,
@@ -155,7 +157,7 @@ impl GroupShard {
             ShardMessage::Users { users } => {
                 Event::Replication(ReplicationEvent::UsersReplicated { users: users.clone() })
             }
-            ShardMessage::DetachUser { user } => self.detach_user(user),
+            ShardMessage::DetachUser { user } => self.pull.detach_user(user),
             ShardMessage::AttachUser { user, history, tasks } => {
                 Event::Transfer(TransferEvent::UserAttached {
                     user: user.clone(),

@@ -17,7 +17,7 @@ impl GroupShard {
                 self.set_purge_timer(now);
             }
             ReplicationEvent::JobReplicated { definition, enabled, next } => {
-                let before = self.skips_before(definition.id);
+                let before = self.jobs.skips_before(definition.id);
                 let known = self.jobs.get(&definition.id).filter(|job| job.enabled == *enabled);
                 let same = known.is_some_and(|job| {
                     job.definition.parents == definition.parents
@@ -35,7 +35,7 @@ impl GroupShard {
                 self.job_switched(now, *job, *enabled, *next);
             }
             ReplicationEvent::JobDropped { job, orphaned_in } => {
-                let before = self.skips_before(*job);
+                let before = self.jobs.skips_before(*job);
                 if let Some(known) = self.jobs.get_mut(job) {
                     known.orphaned_in = orphaned_in.iter().copied().collect();
                 }
@@ -60,13 +60,13 @@ impl GroupShard {
                 self.parent_generations_received(*parent, times)
             }
             ReplicationEvent::ParentTimesReceived { parent, times } => {
-                self.parent_times_received(*parent, times)
+                self.dependencies.parent_times_received(*parent, times)
             }
             // Pools.
             ReplicationEvent::PoolReplicated { pool } => self.placement.pools_mut().received(pool),
             ReplicationEvent::PoolDropped { name } => self.placement.pools_mut().forgotten(name),
             ReplicationEvent::CalendarReplicated { calendar } => self.calendar_replicated(calendar),
-            ReplicationEvent::CalendarDropped { name } => self.calendar_dropped(name),
+            ReplicationEvent::CalendarDropped { name } => self.jobs.calendar_dropped(name),
             ReplicationEvent::FreezeReplicated { scope, freeze } => {
                 self.freeze_replicated(now, *scope, freeze.as_ref())
             }

@@ -24,6 +24,7 @@ use tidemill_model::{
 };
 
 use crate::group::GroupShard;
+use crate::group::placement::Placement;
 use crate::group::placement::queue::{Class, Lane};
 use crate::group::workers::worker::Demand;
 use crate::rate::Starts;
@@ -222,6 +223,18 @@ impl Pools {
     }
 }
 
+impl Placement {
+    /// A rate keeps a ready batch from its start: whose, and until when. The soonest.
+    pub(crate) fn next_opening(&self) -> Option<(Timestamp, PoolName)> {
+        let shut = self.pools.known.iter().filter_map(|(name, known)| Some((known.opens()?.1, name)));
+        let is_waited_for = |name: &PoolName| {
+            let mut uses = self.queue.lanes().filter_map(|(lane, _)| lane.pools.as_deref());
+            uses.any(|uses| uses.iter().any(|of| of.name == *name))
+        };
+        shut.filter(|(_, name)| is_waited_for(name)).min().map(|(at, name)| (at, name.clone()))
+    }
+}
+
 impl GroupShard {
     pub(in crate::group) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
         match event {
@@ -233,17 +246,6 @@ impl GroupShard {
             // What the catalogue decides.
             PermitEvent::ReportReceived { .. } | PermitEvent::Granted { .. } => {}
         }
-    }
-
-    /// A rate keeps a ready batch from its start: whose, and until when. The soonest.
-    pub(crate) fn next_opening(&self) -> Option<(Timestamp, PoolName)> {
-        let shut =
-            self.placement.pools.known.iter().filter_map(|(name, known)| Some((known.opens()?.1, name)));
-        let is_waited_for = |name: &PoolName| {
-            let mut uses = self.placement.queue.lanes().filter_map(|(lane, _)| lane.pools.as_deref());
-            uses.any(|uses| uses.iter().any(|of| of.name == *name))
-        };
-        shut.filter(|(_, name)| is_waited_for(name)).min().map(|(at, name)| (at, name.clone()))
     }
 
     /// What the catalogue does not know yet and should.

@@ -4,6 +4,7 @@ use tidemill_model::{Executor, FieldError, Rejection, TaskSpec, Timestamp, When,
 
 use super::task::{PullTask, rotation_of};
 use crate::group::GroupShard;
+use crate::group::pull::Pull;
 
 const MAX_PARAMETERS_BYTES: usize = 16 * 1024;
 /// Records hold tasks some levels deeper than they were asked for, and readers of JSON stop at 128.
@@ -11,6 +12,27 @@ const MAX_PARAMETERS_LEVELS: usize = 32;
 const LEASE_S: std::ops::RangeInclusive<u32> = bounds::LEASE_LEAST_S..=bounds::LEASE_MOST_S;
 /// Of one answer.
 const MAX_FAULTS: usize = 20;
+
+impl Pull {
+    /// PUL-1
+    fn parameter_faults(&self, spec: &TaskSpec) -> Vec<FieldError> {
+        let bytes = spec.parameters.bytes();
+        if bytes > MAX_PARAMETERS_BYTES {
+            let rule = format!("must be at most {MAX_PARAMETERS_BYTES} bytes as JSON");
+            return vec![FieldError::new("parameters", format!("{bytes} bytes"), rule)];
+        }
+        let levels = spec.parameters.levels();
+        if levels > MAX_PARAMETERS_LEVELS && !planted!(DepthNotChecked) {
+            let rule = format!("must be at most {MAX_PARAMETERS_LEVELS} arrays and objects in one another");
+            return vec![FieldError::new("parameters", format!("{levels} levels"), rule)];
+        }
+        let Some(name) = &spec.template else { return Vec::new() };
+        match self.templates.get(name) {
+            Some(template) => template.spec.faults(&spec.parameters),
+            None => vec![FieldError::new("template", name, "is no template; define it first")],
+        }
+    }
+}
 
 impl GroupShard {
     /// `known` is the task that would be changed.
@@ -23,7 +45,7 @@ impl GroupShard {
         let mut faults = Vec::new();
         faults.extend(self.executor_fault(spec, known));
         faults.extend(bounds_faults(spec));
-        faults.extend(self.parameter_faults(spec));
+        faults.extend(self.pull.parameter_faults(spec));
         faults.extend(self.when_fault(spec, known, now));
         let given = known.map_or(0, |task| task.given.iter().map(|of| of.ledger.used()).max().unwrap_or(0));
         if u64::from(spec.dispatch_times) < given {
@@ -50,25 +72,6 @@ impl GroupShard {
                 let member = self.pull.users.contains_key(name);
                 (!member).then(|| FieldError::new("executor.user", name, rule()))
             }
-        }
-    }
-
-    /// PUL-1
-    fn parameter_faults(&self, spec: &TaskSpec) -> Vec<FieldError> {
-        let bytes = spec.parameters.bytes();
-        if bytes > MAX_PARAMETERS_BYTES {
-            let rule = format!("must be at most {MAX_PARAMETERS_BYTES} bytes as JSON");
-            return vec![FieldError::new("parameters", format!("{bytes} bytes"), rule)];
-        }
-        let levels = spec.parameters.levels();
-        if levels > MAX_PARAMETERS_LEVELS && !planted!(DepthNotChecked) {
-            let rule = format!("must be at most {MAX_PARAMETERS_LEVELS} arrays and objects in one another");
-            return vec![FieldError::new("parameters", format!("{levels} levels"), rule)];
-        }
-        let Some(name) = &spec.template else { return Vec::new() };
-        match self.pull.templates.get(name) {
-            Some(template) => template.spec.faults(&spec.parameters),
-            None => vec![FieldError::new("template", name, "is no template; define it first")],
         }
     }
 

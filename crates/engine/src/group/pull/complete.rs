@@ -6,6 +6,7 @@ use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, TaskEvent, Timest
 
 use super::users::{Grant, Last, User};
 use crate::decision::Decision;
+use crate::group::pull::Pull;
 use crate::group::{GroupShard, Timer};
 
 /// How a grant ended, as a late completion is told.
@@ -38,6 +39,34 @@ pub(super) fn hash_of(result: &str) -> [u8; 32] {
     Sha256::digest(result.as_bytes()).into()
 }
 
+impl Pull {
+    /// What the mistake of that name does: the completion of a grant that has expired.
+    #[cfg(feature = "planted")]
+    fn late_completion(&self, name: &UserName, grant: GrantId, result: &str) -> Option<Decision> {
+        let (task, start) = (tidemill_planted::noted(grant.0)?, tidemill_planted::noted(-grant.0)?);
+        if self.ended.get(&grant) != Some(&Ended::Expired) {
+            return None;
+        }
+        let event = Event::Task(TaskEvent::Completed {
+            grant,
+            task: tidemill_model::TaskId(task),
+            start: Timestamp::from_second(start).ok()?,
+            user: name.clone(),
+            result: result.to_owned(),
+        });
+        Some(Decision::answered(vec![event], Answer::Completed { grant }))
+    }
+
+    /// What the end of a grant's lease asks for.
+    pub(in crate::group) fn grant_expired(&self, grant: GrantId) -> Vec<Event> {
+        let Some(user) = self.holders.get(&grant) else { return Vec::new() };
+        let known = self.users.get(user).and_then(Option::as_deref);
+        let Some(live) = known.and_then(|known| known.live.as_ref()) else { return Vec::new() };
+        let (task, start) = (live.task, live.start);
+        vec![Event::Task(TaskEvent::GrantExpired { grant, task, start, user: user.clone() })]
+    }
+}
+
 impl GroupShard {
     /// Idempotent: the last completed one with the same result is completed.
     pub(super) fn complete_task(
@@ -57,7 +86,7 @@ impl GroupShard {
             }
             return Err(Rejection::AlreadyCompleted { grant: grant.0 });
         }
-        planted!(LateCompletionAccepted => if let Some(late) = self.late_completion(name, grant, result) {
+        planted!(LateCompletionAccepted => if let Some(late) = self.pull.late_completion(name, grant, result) {
             return Ok(late);
         });
         let live = self.live_grant(user, grant).map_err(|reason| {
@@ -101,23 +130,6 @@ impl GroupShard {
         })]))
     }
 
-    /// What the mistake of that name does: the completion of a grant that has expired.
-    #[cfg(feature = "planted")]
-    fn late_completion(&self, name: &UserName, grant: GrantId, result: &str) -> Option<Decision> {
-        let (task, start) = (tidemill_planted::noted(grant.0)?, tidemill_planted::noted(-grant.0)?);
-        if self.pull.ended.get(&grant) != Some(&Ended::Expired) {
-            return None;
-        }
-        let event = Event::Task(TaskEvent::Completed {
-            grant,
-            task: tidemill_model::TaskId(task),
-            start: Timestamp::from_second(start).ok()?,
-            user: name.clone(),
-            result: result.to_owned(),
-        });
-        Some(Decision::answered(vec![event], Answer::Completed { grant }))
-    }
-
     /// The user's live grant, if it is that one; else what became of that one.
     fn live_grant<'a>(&self, user: Option<&'a User>, grant: GrantId) -> Result<&'a Grant, String> {
         if let Some(live) = user.and_then(|user| user.live.as_ref()).filter(|live| live.id == grant) {
@@ -138,15 +150,6 @@ impl GroupShard {
     fn has_minted(&self, grant: GrantId) -> bool {
         let newest = GrantId::mint(self.pull.grants_minted, self.id);
         grant.shard() == self.id && grant.0 > i64::from(self.id.0) && grant <= newest
-    }
-
-    /// What the end of a grant's lease asks for.
-    pub(in crate::group) fn grant_expired(&self, grant: GrantId) -> Vec<Event> {
-        let Some(user) = self.pull.holders.get(&grant) else { return Vec::new() };
-        let known = self.pull.users.get(user).and_then(Option::as_deref);
-        let Some(live) = known.and_then(|known| known.live.as_ref()) else { return Vec::new() };
-        let (task, start) = (live.task, live.start);
-        vec![Event::Task(TaskEvent::GrantExpired { grant, task, start, user: user.clone() })]
     }
 
     pub(super) fn grant_ended(&mut self, grant: GrantId, ending: Ending<'_>) {

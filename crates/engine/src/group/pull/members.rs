@@ -14,6 +14,7 @@ use tidemill_model::{
 use super::task::{Occurrence, PullTask};
 use super::users::{Last, User};
 use crate::group::GroupShard;
+use crate::group::pull::Pull;
 use crate::weight::of_event;
 
 /// Own tasks that go along.
@@ -21,15 +22,9 @@ const MAX_MOVED_TASKS: usize = 500;
 /// What goes along in all, bytes: records and messages of three shards hold it, each beside other things.
 const MAX_MOVED_BYTES: usize = 128 * 1024;
 
-impl GroupShard {
-    /// What the catalogue's request to let a user go comes to.
-    pub(in crate::group) fn detach_user(&self, user: &UserName) -> Event {
-        let kept = |reason| Event::Transfer(TransferEvent::UserDetachRejected { user: user.clone(), reason });
-        self.released(user).unwrap_or_else(kept)
-    }
-
+impl Pull {
     fn released(&self, name: &UserName) -> Result<Event, Rejection> {
-        let Some(user) = self.pull.users.get(name) else { return Err(Rejection::unknown("user", name)) };
+        let Some(user) = self.users.get(name) else { return Err(Rejection::unknown("user", name)) };
         let user = user.as_deref();
         if let Some(GrantId(grant)) = user.and_then(|user| user.live.as_ref()).map(|live| live.id) {
             return Err(Rejection::GrantLive { user: name.to_string(), grant });
@@ -43,10 +38,10 @@ impl GroupShard {
             return Err(Rejection::field("user", name, rule));
         }
         let nobody = User::default();
-        let history = user.unwrap_or(&nobody).history(self.pull.horizon());
+        let history = user.unwrap_or(&nobody).history(self.horizon());
         let from = history.last.as_ref().map(|last| last.start).max(history.not_before);
         let from = from.unwrap_or(Timestamp::MIN);
-        let moved = |id: &TaskId| self.pull.tasks.get(id).map(|task| task.moved(*id, from));
+        let moved = |id: &TaskId| self.tasks.get(id).map(|task| task.moved(*id, from));
         let event = Event::Transfer(TransferEvent::UserDetached {
             user: name.clone(),
             history,
@@ -63,6 +58,14 @@ impl GroupShard {
         Ok(event)
     }
 
+    /// What the catalogue's request to let a user go comes to.
+    pub(in crate::group) fn detach_user(&self, user: &UserName) -> Event {
+        let kept = |reason| Event::Transfer(TransferEvent::UserDetachRejected { user: user.clone(), reason });
+        self.released(user).unwrap_or_else(kept)
+    }
+}
+
+impl GroupShard {
     /// Whether the user has been let go, and the catalogue has not recorded it yet.
     pub(super) fn is_leaving(&self, user: &UserName) -> bool {
         let to_catalogue = self.mailbox.waiting(usize::MAX).take_while(|(to, ..)| *to == ShardId::CATALOGUE);
@@ -95,7 +98,7 @@ impl GroupShard {
         tasks: &[MovedTask],
     ) {
         for moved in tasks {
-            self.forget_task(moved.task);
+            self.pull.forget_task(moved.task);
         }
         self.pull.users.remove(user);
         let (user, history, tasks) = (user.clone(), history.clone(), tasks.to_vec());
@@ -126,7 +129,7 @@ impl GroupShard {
         let known = (!is_new).then(|| Box::new(User::with(history)));
         self.pull.users.insert(user.clone(), known);
         for moved in tasks {
-            self.add_task(moved.task, PullTask::from(moved));
+            self.pull.add_task(moved.task, PullTask::from(moved));
         }
         self.set_purge_timer(now);
     }

@@ -136,7 +136,7 @@ impl GroupShard {
         match command {
             TaskCommand::Create { spec } => self.create_task(spec, now),
             TaskCommand::Change { task, spec } => self.change_task(*task, spec, now),
-            TaskCommand::Delete { task } => self.delete_task(*task),
+            TaskCommand::Delete { task } => self.pull.delete_task(*task),
             TaskCommand::Pull { user } => self.give(user, now),
             TaskCommand::Complete { user, grant, result } => self.complete_task(user, *grant, result),
             TaskCommand::ReturnGrant { user, grant, reason } => {
@@ -147,16 +147,16 @@ impl GroupShard {
 
     pub(super) fn apply_task(&mut self, now: Timestamp, event: &TaskEvent) {
         match event {
-            TaskEvent::Created { task, spec } => self.task_created(*task, spec),
-            TaskEvent::Changed { task, version, spec } => self.task_changed(*task, *version, spec),
-            TaskEvent::Deleted { task } => self.task_deleted(now, *task),
+            TaskEvent::Created { task, spec } => self.pull.task_created(*task, spec),
+            TaskEvent::Changed { task, version, spec } => self.pull.task_changed(*task, *version, spec),
+            TaskEvent::Deleted { task } => self.pull.task_deleted(now, *task),
             TaskEvent::Granted { .. } => self.task_granted(now, event),
             TaskEvent::Completed { grant, result, .. } => {
                 self.grant_ended(*grant, Ending::Completed { result, at: now });
             }
             TaskEvent::GrantReturned { grant, .. } => self.grant_ended(*grant, Ending::Returned),
             TaskEvent::GrantExpired { grant, .. } => self.grant_ended(*grant, Ending::Expired),
-            TaskEvent::Purged { before, tasks } => self.tasks_purged(now, *before, tasks),
+            TaskEvent::Purged { before, tasks } => self.pull.tasks_purged(now, *before, tasks),
         }
         self.set_purge_timer(now);
     }

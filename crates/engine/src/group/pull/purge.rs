@@ -40,6 +40,33 @@ impl Pull {
         let oldest = self.ages.first().map(|(oldest, _)| *oldest);
         self.purge.goes_on && oldest.is_some_and(|oldest| oldest < self.purge.horizon)
     }
+
+    pub(super) fn forget_task(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.remove(&id) else { return };
+        if task.is_valid()
+            && let Some(board) = self.board_mut(&task.spec.executor)
+        {
+            board.leave(id, &task.spec);
+        }
+        if let Some(age) = task.age {
+            self.ages.remove(&(age, id));
+        }
+    }
+
+    pub(super) fn tasks_purged(&mut self, now: Timestamp, before: Timestamp, tasks: &[TaskId]) {
+        for id in tasks {
+            let Some(task) = self.tasks.get_mut(id) else { continue };
+            if task.purge(before) {
+                self.forget_task(*id);
+            } else {
+                self.settle(*id);
+            }
+        }
+        let purge = &mut self.purge;
+        purge.horizon = purge.horizon.max(before);
+        purge.last_at = Some(now);
+        purge.goes_on = tasks.len() >= MAX_TASKS;
+    }
 }
 
 impl GroupShard {
@@ -71,32 +98,5 @@ impl GroupShard {
             if self.pull.purge_goes_on() { self.pull.purge.horizon } else { self.retained_from(now) };
         let old = self.pull.ages.range(..(before, TaskId(i64::MIN))).map(|(_, task)| *task);
         Event::Task(TaskEvent::Purged { before, tasks: old.take(MAX_TASKS).collect() })
-    }
-
-    pub(super) fn tasks_purged(&mut self, now: Timestamp, before: Timestamp, tasks: &[TaskId]) {
-        for id in tasks {
-            let Some(task) = self.pull.tasks.get_mut(id) else { continue };
-            if task.purge(before) {
-                self.forget_task(*id);
-            } else {
-                self.pull.settle(*id);
-            }
-        }
-        let purge = &mut self.pull.purge;
-        purge.horizon = purge.horizon.max(before);
-        purge.last_at = Some(now);
-        purge.goes_on = tasks.len() >= MAX_TASKS;
-    }
-
-    pub(super) fn forget_task(&mut self, id: TaskId) {
-        let Some(task) = self.pull.tasks.remove(&id) else { return };
-        if task.is_valid()
-            && let Some(board) = self.pull.board_mut(&task.spec.executor)
-        {
-            board.leave(id, &task.spec);
-        }
-        if let Some(age) = task.age {
-            self.pull.ages.remove(&(age, id));
-        }
     }
 }

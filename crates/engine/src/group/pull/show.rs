@@ -7,6 +7,7 @@ use tidemill_model::{
 
 use super::users::Last;
 use crate::group::GroupShard;
+use crate::group::pull::Pull;
 
 /// Of one answer.
 const MAX_OCCURRENCES: usize = 1_000;
@@ -31,14 +32,14 @@ impl Last {
     }
 }
 
-impl GroupShard {
+impl Pull {
     pub(in crate::group) fn task_ledger(
         &self,
         id: TaskId,
         before: Option<Timestamp>,
         limit: u32,
     ) -> LiveAnswer {
-        let Some(task) = self.pull.tasks.get(&id) else { return LiveAnswer::NotFound };
+        let Some(task) = self.tasks.get(&id) else { return LiveAnswer::NotFound };
         let limit = MAX_OCCURRENCES.min(limit as usize);
         let older = before
             .map_or(task.given.len(), |before| task.given.partition_point(|given| given.start < before));
@@ -57,7 +58,9 @@ impl GroupShard {
             more: older > limit,
         }))
     }
+}
 
+impl GroupShard {
     pub(in crate::group) fn user_standing(&self, name: &UserName, at: Timestamp) -> LiveAnswer {
         let Some(user) = self.pull.users.get(name) else { return LiveAnswer::NotFound };
         let user = user.as_deref();

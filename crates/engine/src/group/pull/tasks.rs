@@ -7,11 +7,58 @@ use tidemill_model::{Answer, Event, Executor, Rejection, TaskEvent, TaskId, Task
 use super::task::PullTask;
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::pull::Pull;
 
 /// Tasks for once that a user may have.
 const MAX_ONCE_OF_USER: u32 = 1_000;
 /// Tasks for once that a group may have, those of its users aside.
 const MAX_ONCE_OF_GROUP: u32 = 100_000;
+
+impl Pull {
+    fn valid_task(&self, id: TaskId) -> Result<&PullTask, Rejection> {
+        let task = self.tasks.get(&id).ok_or_else(|| Rejection::unknown("task", id))?;
+        if task.is_valid() { Ok(task) } else { Err(Rejection::TaskDeleted { task: id.0 }) }
+    }
+
+    pub(super) fn add_task(&mut self, id: TaskId, task: PullTask) {
+        if let Some(board) = self.board_mut(&task.spec.executor) {
+            board.enter(id, task.spec.when.is_rotating());
+        }
+        self.tasks.insert(id, Box::new(task));
+        self.settle(id);
+    }
+
+    pub(super) fn task_changed(&mut self, id: TaskId, version: u32, spec: &Arc<TaskSpec>) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let old = Arc::clone(&task.spec);
+        task.change(version, spec);
+        if let Some(board) = self.board_mut(&old.executor) {
+            board.leave(id, &old);
+            board.enter(id, spec.when.is_rotating());
+        }
+        self.settle(id);
+    }
+
+    pub(super) fn task_deleted(&mut self, now: Timestamp, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        task.deleted_at = Some(now);
+        let spec = Arc::clone(&task.spec);
+        if let Some(board) = self.board_mut(&spec.executor) {
+            board.leave(id, &spec);
+        }
+        self.settle(id);
+    }
+
+    pub(super) fn delete_task(&self, id: TaskId) -> Result<Decision, Rejection> {
+        self.valid_task(id)?;
+        Ok(Decision::events(vec![Event::Task(TaskEvent::Deleted { task: id })]))
+    }
+
+    pub(super) fn task_created(&mut self, id: TaskId, spec: &Arc<TaskSpec>) {
+        self.tasks_minted += 1;
+        self.add_task(id, PullTask::new(1, spec));
+    }
+}
 
 impl GroupShard {
     pub(super) fn create_task(&self, spec: &TaskSpec, now: Timestamp) -> Result<Decision, Rejection> {
@@ -28,7 +75,7 @@ impl GroupShard {
         spec: &TaskSpec,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let task = self.valid_task(id)?;
+        let task = self.pull.valid_task(id)?;
         self.check_task(spec, Some(task), now)?;
         if task.spec.when.is_rotating() != spec.when.is_rotating() {
             self.check_room(spec)?;
@@ -39,16 +86,6 @@ impl GroupShard {
         let version = task.version + 1;
         let event = Event::Task(TaskEvent::Changed { task: id, version, spec: Arc::new(spec.clone()) });
         Ok(Decision::answered(vec![event], Answer::Task { task: id, version }))
-    }
-
-    pub(super) fn delete_task(&self, id: TaskId) -> Result<Decision, Rejection> {
-        self.valid_task(id)?;
-        Ok(Decision::events(vec![Event::Task(TaskEvent::Deleted { task: id })]))
-    }
-
-    fn valid_task(&self, id: TaskId) -> Result<&PullTask, Rejection> {
-        let task = self.pull.tasks.get(&id).ok_or_else(|| Rejection::unknown("task", id))?;
-        if task.is_valid() { Ok(task) } else { Err(Rejection::TaskDeleted { task: id.0 }) }
     }
 
     /// PUL-10
@@ -68,39 +105,5 @@ impl GroupShard {
             return Ok(());
         }
         Err(Rejection::LimitReached { what: format!("the number of {kind} of {}", spec.executor), limit })
-    }
-
-    pub(super) fn task_created(&mut self, id: TaskId, spec: &Arc<TaskSpec>) {
-        self.pull.tasks_minted += 1;
-        self.add_task(id, PullTask::new(1, spec));
-    }
-
-    pub(super) fn add_task(&mut self, id: TaskId, task: PullTask) {
-        if let Some(board) = self.pull.board_mut(&task.spec.executor) {
-            board.enter(id, task.spec.when.is_rotating());
-        }
-        self.pull.tasks.insert(id, Box::new(task));
-        self.pull.settle(id);
-    }
-
-    pub(super) fn task_changed(&mut self, id: TaskId, version: u32, spec: &Arc<TaskSpec>) {
-        let Some(task) = self.pull.tasks.get_mut(&id) else { return };
-        let old = Arc::clone(&task.spec);
-        task.change(version, spec);
-        if let Some(board) = self.pull.board_mut(&old.executor) {
-            board.leave(id, &old);
-            board.enter(id, spec.when.is_rotating());
-        }
-        self.pull.settle(id);
-    }
-
-    pub(super) fn task_deleted(&mut self, now: Timestamp, id: TaskId) {
-        let Some(task) = self.pull.tasks.get_mut(&id) else { return };
-        task.deleted_at = Some(now);
-        let spec = Arc::clone(&task.spec);
-        if let Some(board) = self.pull.board_mut(&spec.executor) {
-            board.leave(id, &spec);
-        }
-        self.pull.settle(id);
     }
 }

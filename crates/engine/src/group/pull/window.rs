@@ -5,9 +5,44 @@ use tidemill_model::{TaskId, Timestamp};
 
 use super::users::{Board, User};
 use crate::group::GroupShard;
+use crate::group::pull::Pull;
 
 /// A span of starts, both ends in it.
 pub(super) type Span = (Timestamp, Timestamp);
+
+impl Pull {
+    /// PUL-4: whether the user has done that occurrence, and it is not one to be repeated.
+    fn is_excluded(&self, user: Option<&User>, start: Timestamp, task: TaskId) -> bool {
+        let Some(user) = user else { return false };
+        !planted!(ExclusionForgotten)
+            && user.last.is_some_and(|last| last.start == start)
+            && user.done.binary_search(&task).is_ok()
+            && !self.tasks.get(&task).is_some_and(|task| task.spec.repeat)
+    }
+
+    fn earliest_on(&self, board: &Board, user: Option<&User>, span: Span) -> Option<(Timestamp, TaskId)> {
+        let (low, high) = (TaskId(i64::MIN), TaskId(i64::MAX));
+        let mut open = board.open.range((span.0, low)..=(span.1, high)).copied();
+        let once = open.find(|(start, task)| !self.is_excluded(user, *start, *task));
+        let upto = once.map_or(span.1, |(start, _)| start);
+        let rotating = board.rotating.iter().filter_map(|id| {
+            let task = self.tasks.get(id)?;
+            let start = task.first_within((span.0, upto), |start| self.is_excluded(user, start, *id))?;
+            Some((start, *id))
+        });
+        rotating.chain(once).min()
+    }
+
+    /// The earliest occurrence in a span of tasks of the user and of its group; of those with one start, that of the
+    /// oldest task.
+    fn earliest(&self, user: Option<&User>, span: Span) -> Option<(Timestamp, TaskId)> {
+        if span.0 > span.1 {
+            return None;
+        }
+        let boards = [Some(&self.board), user.map(|user| &user.own)];
+        boards.into_iter().flatten().filter_map(|board| self.earliest_on(board, user, span)).min()
+    }
+}
 
 impl GroupShard {
     fn hours(&self) -> SignedDuration {
@@ -49,45 +84,13 @@ impl GroupShard {
         });
         match repeated {
             Some(last) => Some((last.start, last.task)),
-            None => self.earliest(user, span),
+            None => self.pull.earliest(user, span),
         }
     }
 
     /// The first occurrence that begins for the user after now, as far as it is told of.
     pub(super) fn next_for(&self, user: Option<&User>, now: Timestamp) -> Option<(Timestamp, TaskId)> {
         let from = now.next().max(self.window_from(user, now));
-        self.earliest(user, (from, self.told_until(now)))
-    }
-
-    /// The earliest occurrence in a span of tasks of the user and of its group; of those with one start, that of the
-    /// oldest task.
-    fn earliest(&self, user: Option<&User>, span: Span) -> Option<(Timestamp, TaskId)> {
-        if span.0 > span.1 {
-            return None;
-        }
-        let boards = [Some(&self.pull.board), user.map(|user| &user.own)];
-        boards.into_iter().flatten().filter_map(|board| self.earliest_on(board, user, span)).min()
-    }
-
-    fn earliest_on(&self, board: &Board, user: Option<&User>, span: Span) -> Option<(Timestamp, TaskId)> {
-        let (low, high) = (TaskId(i64::MIN), TaskId(i64::MAX));
-        let mut open = board.open.range((span.0, low)..=(span.1, high)).copied();
-        let once = open.find(|(start, task)| !self.is_excluded(user, *start, *task));
-        let upto = once.map_or(span.1, |(start, _)| start);
-        let rotating = board.rotating.iter().filter_map(|id| {
-            let task = self.pull.tasks.get(id)?;
-            let start = task.first_within((span.0, upto), |start| self.is_excluded(user, start, *id))?;
-            Some((start, *id))
-        });
-        rotating.chain(once).min()
-    }
-
-    /// PUL-4: whether the user has done that occurrence, and it is not one to be repeated.
-    fn is_excluded(&self, user: Option<&User>, start: Timestamp, task: TaskId) -> bool {
-        let Some(user) = user else { return false };
-        !planted!(ExclusionForgotten)
-            && user.last.is_some_and(|last| last.start == start)
-            && user.done.binary_search(&task).is_ok()
-            && !self.pull.tasks.get(&task).is_some_and(|task| task.spec.repeat)
+        self.pull.earliest(user, (from, self.told_until(now)))
     }
 }

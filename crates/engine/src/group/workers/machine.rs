@@ -5,6 +5,7 @@ use tidemill_model::{Event, GroupSettings, Measure, Timestamp, WorkerEvent, Work
 
 use crate::group::GroupShard;
 use crate::group::workers::worker::Machine;
+use crate::group::workers::worker::Workers;
 
 /// A change that puts no worker over a bound, nor back, is on record at most this often.
 const SELDOM: SignedDuration = SignedDuration::from_secs(60);
@@ -12,6 +13,15 @@ const SELDOM: SignedDuration = SignedDuration::from_secs(60);
 const MEMORY_STEP_PERCENT: u64 = 10;
 /// Of load, in percent of the processors.
 const LOAD_STEP_PERCENT: u32 = 50;
+
+impl Workers {
+    pub(crate) fn worker_measured(&mut self, now: Timestamp, id: &WorkerId, of: (Measure, bool)) {
+        let (measure, overloaded) = of;
+        self.turn(now, id, |worker| {
+            worker.machine = Some(Machine::new(measure, now, overloaded, worker.reserved_mb));
+        });
+    }
+}
 
 impl GroupShard {
     /// What a heartbeat says of the machine, if it is worth an event.
@@ -26,13 +36,6 @@ impl GroupShard {
             overloaded != was || seldom && has_moved(machine.measure, measure)
         });
         is_news.then(|| Event::Worker(WorkerEvent::Measured { worker: id.clone(), measure, overloaded }))
-    }
-
-    pub(crate) fn worker_measured(&mut self, now: Timestamp, id: &WorkerId, of: (Measure, bool)) {
-        let (measure, overloaded) = of;
-        self.workers.turn(now, id, |worker| {
-            worker.machine = Some(Machine::new(measure, now, overloaded, worker.reserved_mb));
-        });
     }
 }
 

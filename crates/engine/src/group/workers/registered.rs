@@ -72,7 +72,7 @@ impl GroupShard {
             // What its dead life had is ended whoever the worker is now.
             (_, true) => {}
             // A repeat says nothing new of what an earlier life had.
-            (true, false) => self.keep_what_was_lost(worker),
+            (true, false) => self.workers.keep_what_was_lost(worker),
             (false, false) => self.unsettle(worker, SettleCause::Restarted),
         }
     }

@@ -10,6 +10,7 @@ use crate::decision::Decision;
 use crate::group::workers::fitness;
 use crate::group::workers::lease::Lease;
 use crate::group::workers::settle::SettleCause;
+use crate::group::workers::worker::Workers;
 use crate::group::{Group, GroupShard};
 
 pub(in crate::group) const MAX_WORKERS: usize = 10_000;
@@ -17,12 +18,35 @@ const MAX_TYPES: usize = 64;
 const MAX_SLOTS: u32 = 100_000;
 const MAX_LABELS: usize = 64;
 
+impl Workers {
+    pub(crate) fn declare_lost(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
+        let known = self.get(worker);
+        if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost) {
+            return Decision::nothing();
+        }
+        let (worker, incarnation) = (worker.clone(), incarnation.clone());
+        Decision::events(vec![Event::Worker(WorkerEvent::Lost { worker, incarnation })])
+    }
+
+    pub(crate) fn drain_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
+        let known = self.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
+        let event = Event::Worker(WorkerEvent::Drained { worker: worker.clone() });
+        Ok(Decision::events(if known.drained { Vec::new() } else { vec![event] }))
+    }
+
+    pub(crate) fn resume_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
+        let known = self.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
+        let event = Event::Worker(WorkerEvent::Resumed { worker: worker.clone() });
+        Ok(Decision::events(if known.drained { vec![event] } else { Vec::new() }))
+    }
+}
+
 impl GroupShard {
     pub(in crate::group) fn apply_worker(&mut self, now: Timestamp, event: &WorkerEvent) {
         match event {
             WorkerEvent::Registered { .. } => self.worker_registered(now, event),
             WorkerEvent::Measured { worker, measure, overloaded } => {
-                self.worker_measured(now, worker, (*measure, *overloaded));
+                self.workers.worker_measured(now, worker, (*measure, *overloaded));
             }
             WorkerEvent::Lost { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.lost = true);
@@ -30,7 +54,7 @@ impl GroupShard {
             }
             WorkerEvent::Recovered { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.lost = false);
-                self.keep_what_was_lost(worker);
+                self.workers.keep_what_was_lost(worker);
             }
             WorkerEvent::LeaseExpired { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
@@ -104,15 +128,6 @@ impl GroupShard {
         })
     }
 
-    pub(crate) fn declare_lost(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
-        let known = self.workers.get(worker);
-        if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost) {
-            return Decision::nothing();
-        }
-        let (worker, incarnation) = (worker.clone(), incarnation.clone());
-        Decision::events(vec![Event::Worker(WorkerEvent::Lost { worker, incarnation })])
-    }
-
     /// EXE-8: the lease of a lost worker is over, so nothing of it runs any more, unless it was told to hold.
     pub(crate) fn expire_lease(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
         let known = self.workers.get(worker);
@@ -123,18 +138,6 @@ impl GroupShard {
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());
         Decision::events(vec![Event::Worker(WorkerEvent::LeaseExpired { worker, incarnation })])
-    }
-
-    pub(crate) fn drain_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
-        let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
-        let event = Event::Worker(WorkerEvent::Drained { worker: worker.clone() });
-        Ok(Decision::events(if known.drained { Vec::new() } else { vec![event] }))
-    }
-
-    pub(crate) fn resume_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
-        let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
-        let event = Event::Worker(WorkerEvent::Resumed { worker: worker.clone() });
-        Ok(Decision::events(if known.drained { vec![event] } else { Vec::new() }))
     }
 
     fn granted_to(&self, worker: &WorkerId) -> impl Iterator<Item = Token> + '_ {

@@ -46,7 +46,7 @@ impl GroupShard {
             })
         };
         match &batch.phase {
-            Phase::Assigned { .. } if self.is_of_earlier_life(worker, *token) => {
+            Phase::Assigned { .. } if self.workers.is_of_earlier_life(worker, *token) => {
                 refused("an earlier life of the worker had it; it is taken back")
             }
             Phase::Assigned { .. } if !batch.may_run() || self.lacks_a_failure(batch) => {
@@ -63,7 +63,7 @@ impl GroupShard {
                 Ok(_) => Decision::events(vec![granted()]),
                 Err(message) => {
                     let result = BatchResult::Failed;
-                    Decision::events(vec![self.batch_end(id, result, None, message)]).telling(
+                    Decision::events(vec![self.batches.batch_end(id, result, None, message)]).telling(
                         worker,
                         WorkMessage::Refused {
                             token: *token,
@@ -91,7 +91,7 @@ impl GroupShard {
         reason: &str,
         now: Timestamp,
     ) -> Decision {
-        if let Some(decision) = self.reject_final(token, (worker, nonce), reason) {
+        if let Some(decision) = self.final_commands.reject_final(token, (worker, nonce), reason) {
             return decision;
         }
         let stale = |reason: String| {
@@ -118,7 +118,7 @@ impl GroupShard {
                 let message = reason.chars().take(500).collect();
                 let result = AttemptResult::Killed;
                 let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(result) };
-                return Decision::events(self.end_attempt(id, token, outcome, None, now));
+                return Decision::events(self.batches.end_attempt(id, token, outcome, None, now));
             }
             Some(_) | None => {}
         }
@@ -152,7 +152,7 @@ impl GroupShard {
         now: Timestamp,
     ) -> Decision {
         let recorded = WorkMessage::Recorded { token };
-        if let Some(decision) = self.final_finished(token, worker, outcome) {
+        if let Some(decision) = self.final_commands.final_finished(token, worker, outcome) {
             return decision;
         }
         let (id, batch) = match self.holding(token, worker) {
@@ -168,7 +168,7 @@ impl GroupShard {
             outcome.message = outcome.message.chars().take(500).collect();
             bound(&mut outcome);
             self.judge_by_code(batch, &mut outcome);
-            return Decision::events(self.end_attempt(id, token, outcome, usage.cloned(), now));
+            return Decision::events(self.batches.end_attempt(id, token, outcome, usage.cloned(), now));
         }
         if outcome.result == AttemptResult::Lost || outcome.result == AttemptResult::Killed {
             return Decision::events(vec![Event::Batch(BatchEvent::AssignmentReturned {
@@ -187,7 +187,7 @@ impl GroupShard {
     fn late_finish(&self, token: Token, outcome: &AttemptOutcome, now: Timestamp) -> Option<Decision> {
         let id = BatchId(tidemill_planted::noted(token.0)?);
         self.batches.get(&id)?.grant()?;
-        Some(Decision::events(self.end_attempt(id, token, outcome.clone(), None, now)))
+        Some(Decision::events(self.batches.end_attempt(id, token, outcome.clone(), None, now)))
     }
 
     /// The batch that `worker` holds under `token`.

@@ -8,6 +8,7 @@ use tidemill_model::{
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::Phase;
+use crate::group::workers::worker::Workers;
 
 /// Tokens that one decision settles.
 const STEP: usize = 64;
@@ -32,6 +33,24 @@ pub(crate) enum SettleCause {
     Expired,
 }
 
+impl Workers {
+    /// Whether the token was assigned to a life of the worker that has ended, and is still to be taken back.
+    pub(crate) fn is_of_earlier_life(&self, worker: &WorkerId, token: Token) -> bool {
+        let ended = self.unsettled.get(worker).filter(|unsettled| unsettled.because != SettleCause::Lost);
+        ended.is_some_and(|unsettled| (unsettled.from..=unsettled.upto).contains(&token))
+    }
+
+    /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
+    pub(crate) fn keep_what_was_lost(&mut self, worker: &WorkerId) {
+        let lost = |unsettled: &Unsettled| {
+            unsettled.because == SettleCause::Lost || planted!(RepeatSavesEarlierLife)
+        };
+        if self.unsettled.get(worker).is_some_and(lost) {
+            self.unsettled.remove(worker);
+        }
+    }
+}
+
 impl GroupShard {
     /// The next step for a worker that [`Workers`](super::worker::Workers) names.
     pub(crate) fn settle(&self, worker: &WorkerId, now: Timestamp) -> Vec<Event> {
@@ -39,7 +58,7 @@ impl GroupShard {
         let concerned = self.concerned(worker, unsettled).take(STEP);
         let settled = concerned.flat_map(|(token, batch)| match batch {
             Some(batch) => self.settle_token(worker, unsettled, token, batch, now),
-            None => self.final_settled(token),
+            None => self.final_commands.final_settled(token),
         });
         settled.collect()
     }
@@ -56,7 +75,7 @@ impl GroupShard {
         if granted {
             let message = "its worker fell silent and the lease is over".to_owned();
             let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
-            return self.end_attempt(batch, token, outcome, None, now);
+            return self.batches.end_attempt(batch, token, outcome, None, now);
         }
         let reason = match unsettled.because {
             SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
@@ -89,13 +108,6 @@ impl GroupShard {
         })
     }
 
-    /// Whether the token was assigned to a life of the worker that has ended, and is still to be taken back.
-    pub(crate) fn is_of_earlier_life(&self, worker: &WorkerId, token: Token) -> bool {
-        let ended =
-            self.workers.unsettled.get(worker).filter(|unsettled| unsettled.because != SettleCause::Lost);
-        ended.is_some_and(|unsettled| (unsettled.from..=unsettled.upto).contains(&token))
-    }
-
     /// From now on the worker's tokens are to be settled, all that there are.
     pub(crate) fn unsettle(&mut self, worker: &WorkerId, because: SettleCause) {
         let Some(known) = self.workers.get(worker) else { return };
@@ -105,16 +117,6 @@ impl GroupShard {
         };
         self.workers.unsettled.insert(worker.clone(), Unsettled { because, from, upto });
         self.go_on_settling(worker);
-    }
-
-    /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
-    pub(crate) fn keep_what_was_lost(&mut self, worker: &WorkerId) {
-        let lost = |unsettled: &Unsettled| {
-            unsettled.because == SettleCause::Lost || planted!(RepeatSavesEarlierLife)
-        };
-        if self.workers.unsettled.get(worker).is_some_and(lost) {
-            self.workers.unsettled.remove(worker);
-        }
     }
 
     /// A token of the worker was settled, by us or by itself: goes on to the next, if there is one.
