@@ -166,67 +166,12 @@ fn reply(partition: &Partition, cause: &tidemill_model::Cause, offset: u64) -> O
 fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
     let Some(group) = partition.group(shard) else { return Vec::new() };
     match event {
-        Event::Batch(BatchEvent::Assigned { batch, token, worker, .. }) => {
-            partition.fault_injection().derives(group, *token);
-            let message = |batch: &Batch| WorkMessage::Assigned {
-                worker: worker.clone(),
-                token: *token,
-                job_type: batch.definition.spec.job_type.clone(),
-                checks: group.external.checks_of(batch),
-            };
-            to(worker, group.batches.get(batch).map(message))
-        }
-        Event::Attempt(AttemptEvent::StartGranted { token, worker, .. }) => {
-            partition.fault_injection().derives(group, *token);
-            to(worker, group.granted_message(*token))
-        }
-        Event::Attempt(AttemptEvent::Finished { token, worker, .. })
-        | Event::FinalCommand(FinalCommandEvent::Finished { token: Some(token), worker, .. }) => {
-            to(worker, [WorkMessage::Recorded { token: *token }])
-        }
-        Event::FinalCommand(FinalCommandEvent::Assigned { token, worker, .. }) => {
-            to(worker, group.outstanding_final(*token))
-        }
-        Event::FinalCommand(FinalCommandEvent::Granted { token, worker, .. }) => {
-            to(worker, group.granted_final(*token))
-        }
-        Event::Batch(BatchEvent::AssignmentReturned { token, worker, .. }) => {
-            let reason = "it was taken back".to_owned();
-            to(worker, [WorkMessage::Refused { token: *token, reason }])
-        }
-        Event::Attempt(AttemptEvent::KillRequested { batch, token, .. }) => {
-            let grant = group.batches.get(batch).and_then(|batch| batch.grant());
-            let grace_ms = group.settings().kill_grace_ms;
-            let kill = || WorkMessage::Kill { token: *token, grace_ms };
-            grant.map(|grant| to(&grant.worker, [kill()])).unwrap_or_default()
-        }
-        Event::Worker(WorkerEvent::Registered { worker, .. }) => {
-            let mut effects = to(worker, group.registered_message(worker));
-            effects.extend(outstanding_of(partition, group, worker));
-            effects
-        }
-        Event::Worker(WorkerEvent::LeaseExpired { worker, incarnation }) => {
-            to(worker, [WorkMessage::Unregistered { incarnation: incarnation.clone() }])
-        }
+        Event::Batch(event) => work_of_batch(partition, group, event),
+        Event::Attempt(event) => work_of_attempt(partition, group, event),
+        Event::FinalCommand(event) => work_of_final_command(group, event),
+        Event::Worker(event) => work_of_worker(partition, group, event),
         Event::Catalogue(_)
         | Event::Replication(_)
-        | Event::Batch(
-            BatchEvent::StartDue { .. }
-            | BatchEvent::Generated { .. }
-            | BatchEvent::DependencySatisfied { .. }
-            | BatchEvent::DependencyRevoked { .. }
-            | BatchEvent::RetryScheduled { .. }
-            | BatchEvent::RetryDue { .. }
-            | BatchEvent::Finished { .. }
-            | BatchEvent::ResultOverridden { .. }
-            | BatchEvent::Blocked { .. }
-            | BatchEvent::Unblocked { .. }
-            | BatchEvent::TimeoutReached { .. }
-            | BatchEvent::DependencyOverridden { .. }
-            | BatchEvent::QualityRequested { .. }
-            | BatchEvent::QualitySent { .. }
-            | BatchEvent::QualityAnswered { .. },
-        )
         | Event::Job(_)
         | Event::Partition(_)
         | Event::Transfer(_)
@@ -238,20 +183,89 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
         | Event::Schedule(_)
         | Event::Task(_)
         | Event::Permit(_)
-        | Event::Attempt(AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. })
-        | Event::FinalCommand(
-            FinalCommandEvent::Finished { token: None, .. } | FinalCommandEvent::NotRun { .. },
-        )
-        | Event::Worker(
-            WorkerEvent::Unready { .. }
-            | WorkerEvent::Ready { .. }
-            | WorkerEvent::Measured { .. }
-            | WorkerEvent::Lost { .. }
-            | WorkerEvent::Recovered { .. }
-            | WorkerEvent::Drained { .. }
-            | WorkerEvent::Resumed { .. },
-        )
         | Event::Alarm(_)
         | Event::Observation(_) => Vec::new(),
+    }
+}
+
+fn work_of_batch(partition: &Partition, group: &GroupShard, event: &BatchEvent) -> Vec<Effect> {
+    match event {
+        BatchEvent::Assigned { batch, token, worker, .. } => {
+            partition.fault_injection().derives(group, *token);
+            let message = |batch: &Batch| WorkMessage::Assigned {
+                worker: worker.clone(),
+                token: *token,
+                job_type: batch.definition.spec.job_type.clone(),
+                checks: group.external.checks_of(batch),
+            };
+            to(worker, group.batches.get(batch).map(message))
+        }
+        BatchEvent::AssignmentReturned { token, worker, .. } => {
+            let reason = "it was taken back".to_owned();
+            to(worker, [WorkMessage::Refused { token: *token, reason }])
+        }
+        BatchEvent::StartDue { .. }
+        | BatchEvent::Generated { .. }
+        | BatchEvent::DependencySatisfied { .. }
+        | BatchEvent::DependencyRevoked { .. }
+        | BatchEvent::RetryScheduled { .. }
+        | BatchEvent::RetryDue { .. }
+        | BatchEvent::Finished { .. }
+        | BatchEvent::ResultOverridden { .. }
+        | BatchEvent::Blocked { .. }
+        | BatchEvent::Unblocked { .. }
+        | BatchEvent::TimeoutReached { .. }
+        | BatchEvent::DependencyOverridden { .. }
+        | BatchEvent::QualityRequested { .. }
+        | BatchEvent::QualitySent { .. }
+        | BatchEvent::QualityAnswered { .. } => Vec::new(),
+    }
+}
+
+fn work_of_attempt(partition: &Partition, group: &GroupShard, event: &AttemptEvent) -> Vec<Effect> {
+    match event {
+        AttemptEvent::StartGranted { token, worker, .. } => {
+            partition.fault_injection().derives(group, *token);
+            to(worker, group.granted_message(*token))
+        }
+        AttemptEvent::Finished { token, worker, .. } => to(worker, [WorkMessage::Recorded { token: *token }]),
+        AttemptEvent::KillRequested { batch, token, .. } => {
+            let grant = group.batches.get(batch).and_then(|batch| batch.grant());
+            let grace_ms = group.settings().kill_grace_ms;
+            let kill = || WorkMessage::Kill { token: *token, grace_ms };
+            grant.map(|grant| to(&grant.worker, [kill()])).unwrap_or_default()
+        }
+        AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. } => Vec::new(),
+    }
+}
+
+fn work_of_final_command(group: &GroupShard, event: &FinalCommandEvent) -> Vec<Effect> {
+    match event {
+        FinalCommandEvent::Assigned { token, worker, .. } => to(worker, group.outstanding_final(*token)),
+        FinalCommandEvent::Granted { token, worker, .. } => to(worker, group.granted_final(*token)),
+        FinalCommandEvent::Finished { token: Some(token), worker, .. } => {
+            to(worker, [WorkMessage::Recorded { token: *token }])
+        }
+        FinalCommandEvent::Finished { token: None, .. } | FinalCommandEvent::NotRun { .. } => Vec::new(),
+    }
+}
+
+fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent) -> Vec<Effect> {
+    match event {
+        WorkerEvent::Registered { worker, .. } => {
+            let mut effects = to(worker, group.registered_message(worker));
+            effects.extend(outstanding_of(partition, group, worker));
+            effects
+        }
+        WorkerEvent::LeaseExpired { worker, incarnation } => {
+            to(worker, [WorkMessage::Unregistered { incarnation: incarnation.clone() }])
+        }
+        WorkerEvent::Unready { .. }
+        | WorkerEvent::Ready { .. }
+        | WorkerEvent::Measured { .. }
+        | WorkerEvent::Lost { .. }
+        | WorkerEvent::Recovered { .. }
+        | WorkerEvent::Drained { .. }
+        | WorkerEvent::Resumed { .. } => Vec::new(),
     }
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
 use tidemill_model::{
-    Actor, Answer, Deletion, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobEvent,
-    JobId, JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
+    Actor, Answer, Deletion, Event, FieldError, GroupName, JobChangeKind, JobDefinition, JobEvent, JobId,
+    JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
 };
 
 use super::accept::{self, check_failure_rule, check_program, is_ambiguous_in_overlap};
 use super::accounts::Vouch;
+use super::changes::change_of;
 use super::graph::{Overlay, ancestors_first};
 use super::names::Names;
-use super::reach::Reach;
 use super::values::check_values;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
-use crate::schedule::{check_mapping, grid_from_spec, required_times, same_grid};
+use crate::schedule::{grid_from_spec, same_grid};
 use crate::weight::of_definition;
 
 /// Jobs that one command can name; the events of one decision stay within this, too.
@@ -27,7 +27,7 @@ pub(super) const MAX_BYTES: usize = 170 * 1024;
 const MAX_PARENTS: usize = 20_000;
 /// Those of other groups, or at other logical times than the batch's own: every batch lists them.
 pub(super) const MAX_LISTED_PARENTS: usize = 1_000;
-const MAX_ERRORS: usize = 20;
+pub(super) const MAX_ERRORS: usize = 20;
 /// Logical times of all its parents together that a batch of a job may wait for.
 pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
 
@@ -249,79 +249,6 @@ impl Catalogue {
         order.unwrap_or(ids).into_iter().filter_map(|id| specs.remove(&id)).collect()
     }
 
-    /// JOB-6: no cycle, across groups neither; every mapping possible between the two grids. The jobs, ancestors first.
-    /// A refusal names the jobs that the request names, and of others those in groups that its key reaches.
-    fn check_graph(
-        &self,
-        changed: &[Arc<JobDefinition>],
-        reach: Reach<'_>,
-        place: impl Fn(usize) -> String,
-    ) -> Result<Vec<JobId>, Rejection> {
-        let overlay = Overlay::new(self, changed);
-        let jobs: Vec<JobId> = changed.iter().map(|definition| definition.id).collect();
-        let order = overlay.ancestors_first(&jobs).map_err(|path| {
-            let parents = changed.iter().flat_map(|definition| definition.other_parents());
-            let written: BTreeSet<JobId> = jobs.iter().copied().chain(parents).collect();
-            Rejection::Cycle { path: self.cycle_for(&overlay, &path, &written, reach) }
-        })?;
-        let places: BTreeMap<JobId, usize> =
-            changed.iter().enumerate().map(|(index, definition)| (definition.id, index)).collect();
-        let mut errors = Vec::new();
-        let mut hidden: BTreeMap<String, Vec<JobId>> = BTreeMap::new();
-        for id in self.concerned(&overlay, changed) {
-            let index = places.get(&id).copied();
-            let errors_of = check_parents(&overlay, id).into_iter();
-            if index.is_none() && !self.is_reached(id, reach) {
-                errors_of.for_each(|error| hidden.entry(error.rule).or_default().push(id));
-                continue;
-            }
-            let child =
-                || overlay.get(id).map_or_else(String::new, |child| format!("child {}", child.full_name()));
-            let prefix = index.map_or_else(child, &place);
-            errors
-                .extend(errors_of.map(|error| if prefix.is_empty() { error } else { error.within(&prefix) }));
-        }
-        errors.extend(
-            hidden
-                .into_iter()
-                .map(|(rule, children)| FieldError::new("children", self.named_for(&children, reach), rule)),
-        );
-        errors.truncate(MAX_ERRORS);
-        if errors.is_empty() { Ok(order) } else { Err(Rejection::Invalid { fields: errors }) }
-    }
-
-    /// A cycle as names. What a key may not see is counted in its place.
-    fn cycle_for(
-        &self,
-        overlay: &Overlay<'_>,
-        path: &[JobId],
-        written: &BTreeSet<JobId>,
-        reach: Reach<'_>,
-    ) -> Vec<String> {
-        let is_shown = |id: &JobId| written.contains(id) || self.is_reached(*id, reach);
-        let parts = path.chunk_by(|one, next| is_shown(one) == is_shown(next));
-        let names = parts.flat_map(|part| match part.first().is_some_and(is_shown) {
-            true => part.iter().map(|id| overlay.name(*id)).collect(),
-            false => vec![self.named_for(part, reach)],
-        });
-        names.collect()
-    }
-
-    /// The changed jobs, their children, and whoever takes its logical times from those.
-    fn concerned(&self, overlay: &Overlay<'_>, changed: &[Arc<JobDefinition>]) -> BTreeSet<JobId> {
-        let mut concerned = BTreeSet::new();
-        let mut open: Vec<JobId> = changed.iter().map(|definition| definition.id).collect();
-        while let Some(id) = open.pop() {
-            let first = concerned.insert(id);
-            let is_changed = overlay.is_changed(id);
-            let passes_on = overlay.get(id).is_some_and(|definition| definition.spec.schedule.is_none());
-            if first && (is_changed || passes_on) {
-                open.extend(self.children.get(&id).into_iter().flatten());
-            }
-        }
-        concerned
-    }
-
     fn pruned(
         &self,
         names: &Names,
@@ -353,33 +280,6 @@ impl Catalogue {
         }
         Ok(pruned)
     }
-
-    pub(super) fn change(&self, definition: Arc<JobDefinition>, enabled: bool) -> (Option<Event>, JobChange) {
-        let Some(old) = self.jobs.get(&definition.id) else {
-            let change = change_of(&definition, JobChangeKind::Added, Vec::new());
-            return (Some(self.defined(definition, enabled)), change);
-        };
-        let mut fields = differing(&old.definition, &definition);
-        if fields.is_empty() {
-            if old.enabled == enabled {
-                return (None, change_of(&old.definition, JobChangeKind::Unchanged, fields));
-            }
-            let job = definition.id;
-            fields.push("enabled".to_owned());
-            let change = change_of(&old.definition, JobChangeKind::Changed, fields);
-            let event = if enabled {
-                Event::Job(JobEvent::Enabled { job })
-            } else {
-                Event::Job(JobEvent::Disabled { job })
-            };
-            return (Some(event), change);
-        }
-        if old.enabled != enabled {
-            fields.push("enabled".to_owned());
-        }
-        let change = change_of(&definition, JobChangeKind::Changed, fields);
-        (Some(self.defined(definition, enabled)), change)
-    }
 }
 
 /// JOB-3: what the writer of a template should know about clock changes.
@@ -395,102 +295,9 @@ pub(super) fn overlap_warning(definition: &JobDefinition, now: Timestamp) -> Opt
     })
 }
 
-/// What is wrong with a job's parents, given all grids.
-fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
-    let Some(definition) = overlay.get(id) else { return Vec::new() };
-    let own = overlay.grid(id);
-    let mut errors = Vec::new();
-    for (index, parent) in definition.parents.iter().enumerate() {
-        let Some(known) = overlay.get(parent.job) else { continue };
-        // What hangs on a job that is not known here can be judged only where it is.
-        if overlay.is_open(id) || overlay.is_open(parent.job) {
-            continue;
-        }
-        // Its previous batch is asked for by another field.
-        let is_past = parent.job == id;
-        let problem = match (&own, overlay.grid(parent.job)) {
-            (Some(own), Some(grid)) => match check_mapping(own, &grid, parent.mapping) {
-                Err(problem) => Some(problem),
-                // GEN-9: a dependency-triggered job takes its logical times from its parents.
-                Ok(())
-                    if definition.spec.schedule.is_none() && parent.job != id && !same_grid(own, &grid) =>
-                {
-                    Some("the parents of a job without a schedule must be on one grid".to_owned())
-                }
-                Ok(()) => None,
-            },
-            (_, None) if parent.mapping == Mapping::Latest || parent.mapping == Mapping::Same => None,
-            (None, _) | (_, None) if is_past => Some(
-                "needs a schedule, the job's own or that of a parent; leave it out, or give it one"
-                    .to_owned(),
-            ),
-            (None, _) | (_, None) => Some("offset, all and any need a schedule on both sides".to_owned()),
-        };
-        errors.extend(problem.map(|rule| match is_past {
-            true => FieldError::new("depends_on_past", true, rule),
-            false => FieldError::new(format!("parents[{index}]"), known.full_name(), rule),
-        }));
-    }
-    if errors.is_empty() {
-        errors.extend(too_many_times(overlay, definition, own.as_deref()));
-    }
-    errors
-}
-
-/// Tried on the first logical time of 2025: what a batch waits for must fit into one record.
-fn too_many_times(
-    overlay: &Overlay<'_>,
-    definition: &JobDefinition,
-    own: Option<&Timetable>,
-) -> Option<FieldError> {
-    let new_year_2025 = Timestamp::from_second(1_735_689_600).ok()?;
-    let time = own?.first_after(new_year_2025)?.logical_time;
-    let times = |parent: &Parent| match overlay.grid(parent.job).filter(|_| parent.mapping != Mapping::Same) {
-        Some(grid) => required_times(own?, &grid, parent.mapping, time).ok().map(|times| times.len()),
-        // At its own logical time, in its own group: if they are many, they are not listed.
-        None if overlay.get(parent.job).is_some_and(|known| known.spec.group == definition.spec.group) => {
-            None
-        }
-        None => Some(1),
-    };
-    let sum: usize = definition.parents.iter().filter_map(times).sum();
-    let rule = format!(
-        "a batch would wait for {sum} logical times of its parents, and at most {MAX_DECLARED_TIMES} are allowed; \
-         put jobs between them"
-    );
-    (sum > MAX_DECLARED_TIMES).then(|| FieldError::new("parents", definition.parents.len(), rule))
-}
-
 pub(super) fn full_name(written: &str, group: &GroupName) -> Option<(GroupName, JobName)> {
     match written.split_once('/') {
         Some((group, name)) => Some((GroupName::try_from(group).ok()?, JobName::try_from(name).ok()?)),
         None => Some((group.clone(), JobName::try_from(written).ok()?)),
     }
-}
-
-pub(super) fn change_of(definition: &JobDefinition, change: JobChangeKind, fields: Vec<String>) -> JobChange {
-    let (job, name, version) = (definition.id, definition.full_name(), definition.version);
-    JobChange { job, name, change, version, fields }
-}
-
-/// The fields in which two definitions differ, their version aside.
-fn differing(old: &JobDefinition, new: &JobDefinition) -> Vec<String> {
-    if *old == (JobDefinition { version: old.version, ..new.clone() }) {
-        return Vec::new();
-    }
-    let value = |definition: &JobDefinition| {
-        serde_json::to_value(&definition.spec).expect("a job is plain data with string keys")
-    };
-    let (old_spec, new_spec) = (value(old), value(new));
-    let object = |value: &serde_json::Value| value.as_object().cloned().unwrap_or_default();
-    let (old_spec, new_spec) = (object(&old_spec), object(&new_spec));
-    let names: BTreeSet<&String> = old_spec.keys().chain(new_spec.keys()).collect();
-    let differs = |name: &&String| old_spec.get(*name) != new_spec.get(*name);
-    let mut fields: BTreeSet<String> = names.into_iter().filter(differs).cloned().collect();
-    let others = |definition: &JobDefinition| -> Vec<Parent> {
-        definition.parents.iter().filter(|parent| parent.job != definition.id).cloned().collect()
-    };
-    fields.extend((others(old) != others(new)).then(|| "parents".to_owned()));
-    fields.extend((old.run_as_by != new.run_as_by).then(|| "run_as".to_owned()));
-    fields.into_iter().collect()
 }

@@ -6,7 +6,11 @@ mod accounts;
 mod apply_jobs;
 mod bulk;
 mod calendars;
+mod changes;
+mod check_graph;
 mod data;
+mod decide;
+mod deliver;
 mod foreign;
 mod freeze;
 mod graph;
@@ -30,9 +34,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, BulkCommand, CatalogueCommand, CatalogueEvent, Command, Event, GroupId, GroupName, GroupSettings,
-    JobCommand, JobDefinition, JobEvent, JobId, JobName, ObservationCommand, PartitionEvent, Rejection,
-    RequestId, RerunCommand, ShardCommand, ShardId, ShardMessage, Timestamp,
+    CatalogueEvent, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobEvent, JobId, JobName,
+    PartitionEvent, RequestId, ShardId, ShardMessage, Timestamp,
 };
 
 pub(crate) use self::accept::{check_parameters, check_program};
@@ -40,7 +43,7 @@ pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::bulk::Bulks;
 use self::calendars::Calendars;
 use self::freeze::Freezes;
-use self::manage::{Key, NewKey};
+use self::manage::Key;
 use self::moves::Moves;
 use self::orphans::Orphans;
 pub use self::plan::check_jobs;
@@ -50,12 +53,10 @@ use self::remove::{Pending, Terms};
 use self::reports::Reports;
 use self::reruns::Reruns;
 pub(crate) use self::staging::{Chore, finished};
-use self::staging::{Commit, Committed, Staging};
+use self::staging::{Committed, Staging};
 use self::templates::Templates;
 use self::users::Users;
 pub(crate) use self::values::check_values;
-use crate::decision::Decision;
-use crate::fault_injection::FaultInjection;
 use crate::outbox::Mailbox;
 
 /// The catalogue's state.
@@ -111,126 +112,6 @@ pub(crate) struct Job {
 }
 
 impl Catalogue {
-    pub(crate) fn decide(
-        &self,
-        command: &Command,
-        requester: Requester<'_>,
-        now: Timestamp,
-        fault_injection: &FaultInjection,
-    ) -> Decision {
-        if let Some(committed) = &self.committed
-            && changes_definitions(command)
-        {
-            return committed.rejection().into();
-        }
-        match command {
-            Command::Catalogue(command) => self.decide_catalogue(requester, now, command, fault_injection),
-            Command::Job(command) => self.decide_job(requester, now, command),
-            Command::Bulk(command) => self.decide_bulk(requester.actor, command),
-            Command::Rerun(command) => self.decide_rerun(requester.actor, now, command),
-            Command::Shard(ShardCommand::Deliver { from, number, message }) => {
-                self.deliver(*from, *number, message, now).into()
-            }
-            Command::Shard(ShardCommand::PlantedPanic {}) => panic!("planted"),
-            Command::Observation(ObservationCommand::ProbeNow { batch: None }) => {
-                self.check_everything(requester.actor)
-            }
-            Command::Shard(ShardCommand::Acknowledge { .. } | ShardCommand::SetTime { .. })
-            | Command::Observation(
-                ObservationCommand::ReportPaths { .. }
-                | ObservationCommand::RecheckFailed { .. }
-                | ObservationCommand::ProbeNow { batch: Some(_) },
-            )
-            | Command::Batch(_)
-            | Command::Worker(_)
-            | Command::Task(_) => {
-                let what = "a command of a group's shard".to_owned();
-                Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 }.into()
-            }
-        }
-    }
-
-    fn decide_catalogue(
-        &self,
-        requester: Requester<'_>,
-        now: Timestamp,
-        command: &CatalogueCommand,
-        fault_injection: &FaultInjection,
-    ) -> Decision {
-        match command {
-            CatalogueCommand::DefineGroup { name, worker_key, settings } => {
-                self.define_group(name, worker_key, settings).into()
-            }
-            CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only } => {
-                let most = fault_injection.max_keys.unwrap_or(manage::MAX_KEYS);
-                let (role, first_only) = (*role, *first_only);
-                self.define_key(&NewKey { app, hash, role, groups, run_as, first_only }, most).into()
-            }
-            CatalogueCommand::RevokeKey { app } => self.revoke_key(app).into(),
-            CatalogueCommand::Freeze { group, latest, reason } => {
-                self.freeze(group.as_ref(), latest.unwrap_or(now), requester.actor, reason).into()
-            }
-            CatalogueCommand::LiftFreeze { group, reason } => {
-                self.lift_freeze(group.as_ref(), requester.actor, reason).into()
-            }
-            CatalogueCommand::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
-            CatalogueCommand::DeleteCalendar { name } => self.delete_calendar(name).into(),
-            CatalogueCommand::DefineTemplate { template } => self.define_template(template).into(),
-            CatalogueCommand::DeleteTemplate { name } => self.delete_template(name).into(),
-            CatalogueCommand::AssignUsers { group, users } => self.assign_users(group, users).into(),
-            CatalogueCommand::MoveUser { user, to } => self.move_user(user, to, requester).into(),
-            CatalogueCommand::DeleteUser { user } => self.delete_user(user, requester).into(),
-            CatalogueCommand::DefinePool { pool } => self.define_pool(pool).into(),
-            CatalogueCommand::DeletePool { name } => self.delete_pool(name).into(),
-            CatalogueCommand::ReportThirdParty(report) => {
-                self.report_third_party(report, requester.actor, now).into()
-            }
-            CatalogueCommand::ReportProbes(report) => self.report_probes(report, now).into(),
-        }
-    }
-
-    fn decide_job(&self, requester: Requester<'_>, now: Timestamp, command: &JobCommand) -> Decision {
-        match command {
-            JobCommand::Apply { jobs, prune, cancel, orphan_children } => {
-                let terms = Terms::new(*cancel, *orphan_children, requester);
-                self.apply_jobs(jobs, prune, now, &terms).into()
-            }
-            JobCommand::Stage { apply, part, jobs } => self.stage_jobs(apply, *part, jobs, now).into(),
-            JobCommand::Commit { apply, parts, prune, cancel, orphan_children, if_revision } => {
-                let (request, reply_to) = (requester.request, requester.reply_to);
-                let (parts, if_revision) = (*parts, *if_revision);
-                let commit = Commit { apply, parts, prune, if_revision, request, reply_to };
-                self.commit_apply(&commit, &Terms::new(*cancel, *orphan_children, requester)).into()
-            }
-            JobCommand::Define { job, parents } => self.define_job(job, parents, requester.actor).into(),
-            JobCommand::Rename { job, name } => self.rename_job(*job, name, requester.actor).into(),
-            JobCommand::Move { job, to } => self.move_job(*job, to, now, requester).into(),
-            JobCommand::Switch { job, enabled } => self.switch_job(*job, *enabled).into(),
-            JobCommand::Delete { job, cancel, orphan_children } => {
-                self.delete_job(*job, &Terms::new(*cancel, *orphan_children, requester)).into()
-            }
-        }
-    }
-
-    fn decide_bulk(&self, by: &Actor, command: &BulkCommand) -> Decision {
-        match command {
-            BulkCommand::Request { action, items, reason } => {
-                self.request_bulk(*action, items, reason, by).into()
-            }
-            BulkCommand::Report { bulk, outcomes } => self.report_bulk(*bulk, outcomes).into(),
-        }
-    }
-
-    fn decide_rerun(&self, by: &Actor, now: Timestamp, command: &RerunCommand) -> Decision {
-        match command {
-            RerunCommand::Plan(request) => self.plan_rerun(request, by, now).into(),
-            RerunCommand::Approve { rerun } => self.approve_rerun(*rerun, by).into(),
-            RerunCommand::Pause { rerun } => self.pause_rerun(*rerun, by).into(),
-            RerunCommand::Resume { rerun } => self.resume_rerun(*rerun, by).into(),
-            RerunCommand::Cancel { rerun, kill } => self.cancel_rerun(*rerun, *kill, by).into(),
-        }
-    }
-
     pub(crate) fn apply(&mut self, now: Timestamp, event: &Event) {
         match event {
             Event::Catalogue(event) => self.apply_catalogue(event),
@@ -402,25 +283,4 @@ impl Catalogue {
             self.mailbox.send(group.shard, message);
         }
     }
-}
-
-/// What has to wait while a large request is carried out.
-fn changes_definitions(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Job(
-            JobCommand::Apply { .. }
-                | JobCommand::Commit { .. }
-                | JobCommand::Define { .. }
-                | JobCommand::Rename { .. }
-                | JobCommand::Move { .. }
-                | JobCommand::Switch { .. }
-                | JobCommand::Delete { .. }
-        ) | Command::Catalogue(
-            CatalogueCommand::DefineCalendar { .. }
-                | CatalogueCommand::DeleteCalendar { .. }
-                | CatalogueCommand::DefinePool { .. }
-                | CatalogueCommand::DeletePool { .. }
-        )
-    )
 }

@@ -17,16 +17,14 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, ApplyEvent, Command, Deletion, DeletionEvent, Event, InstanceId, JobEvent, JobId, Outcome,
-    PartitionEvent, PermitEvent, Rejection, RequestId, RerunEvent, ShardCommand, ShardId, ShardMessage,
-    Timestamp, UnfinishedJob,
+    Actor, Answer, ApplyEvent, Deletion, DeletionEvent, Event, InstanceId, JobEvent, JobId, Outcome,
+    Rejection, RequestId, ShardId, ShardMessage, Timestamp, UnfinishedJob,
 };
 
 use super::Catalogue;
 use super::staging::Commit;
 use crate::decision::{Decision, Ruling};
 use crate::draft::MAX_DECISION_WEIGHT;
-use crate::effect::Effect;
 use crate::weight::of_event;
 
 /// Requests that wait for answers of shards.
@@ -228,113 +226,25 @@ impl Catalogue {
         self.groups.get(&job.definition.spec.group).map(|group| group.shard)
     }
 
-    /// The next message of a shard, exactly; an earlier one changes nothing, a later one is refused.
-    pub(super) fn deliver(
+    /// What a shard says of the jobs' batches; once all have said it, the deletion is decided.
+    pub(super) fn report_unfinished(
         &self,
-        from: ShardId,
-        number: u64,
-        message: &ShardMessage,
+        events: &mut Vec<Event>,
+        (from, question): (ShardId, u64),
+        jobs: &[UnfinishedJob],
         now: Timestamp,
-    ) -> Result<Decision, Rejection> {
-        let expected = self.mailbox.received(from) + 1;
-        if number < expected {
-            // The acknowledgement may have been lost.
-            let command =
-                Command::Shard(ShardCommand::Acknowledge { from: ShardId::CATALOGUE, upto: expected - 1 });
-            let notices = vec![Effect::Send { shard: from, command }];
-            return Ok(Decision { notices, ..Decision::nothing() });
+    ) {
+        events.push(Event::Deletion(DeletionEvent::UnfinishedReceived {
+            question,
+            from,
+            jobs: jobs.to_vec(),
+        }));
+        let Some(mut pending) = self.pending.get(&question).cloned() else { return };
+        pending.hear(from, jobs);
+        if pending.open.is_empty() {
+            let room = MAX_SETTLED_WEIGHT.saturating_sub(weight(events));
+            events.extend(self.settle(question, &pending, now, room));
         }
-        if number > expected {
-            return Err(Rejection::OutOfOrder { from: from.0, number, expected });
-        }
-        let received = Event::Partition(PartitionEvent::MessageReceived { from, number });
-        let (question, jobs) = match message {
-            ShardMessage::ReportUnfinished { question, jobs } => (question, jobs),
-            ShardMessage::ReportRuns { rerun, part, runs } => {
-                let heard = Event::Rerun(RerunEvent::RunsReceived {
-                    rerun: *rerun,
-                    part: *part,
-                    from,
-                    runs: runs.clone(),
-                });
-                return Ok(Decision::events(vec![received, heard]));
-            }
-            ShardMessage::ReportRunFinished { place, end } => {
-                let ended = Event::Rerun(RerunEvent::RunFinished { place: *place, end: end.clone() });
-                return Ok(Decision::events(vec![received, ended]));
-            }
-            ShardMessage::ReportPermits { report } => {
-                let heard = Event::Permit(PermitEvent::ReportReceived { from, report: report.clone() });
-                return Ok(Decision::events(vec![received, heard]));
-            }
-            ShardMessage::ReportUserDetached { user, history, tasks } => {
-                let moved = self.user_let_go(from, user, history, tasks);
-                return Ok(Decision::events(vec![received, moved]));
-            }
-            ShardMessage::ReportUserDetachRejected { user, reason } => {
-                let refused = self.user_not_let_go(user, reason);
-                return Ok(Decision::events(vec![received, refused]));
-            }
-            ShardMessage::ReportJobDetached { job, moved } => {
-                let moved = self.job_let_go(from, *job, moved);
-                return Ok(Decision::events([received].into_iter().chain(moved).collect()));
-            }
-            ShardMessage::ReportJobDetachRejected { job, reason } => {
-                let refused = self.job_not_let_go(*job, reason);
-                return Ok(Decision::events(vec![received, refused]));
-            }
-            ShardMessage::Group { .. }
-            | ShardMessage::DetachJob { .. }
-            | ShardMessage::AttachJob { .. }
-            | ShardMessage::Template { .. }
-            | ShardMessage::DropTemplate { .. }
-            | ShardMessage::Users { .. }
-            | ShardMessage::DetachUser { .. }
-            | ShardMessage::AttachUser { .. }
-            | ShardMessage::Pool { .. }
-            | ShardMessage::DropPool { .. }
-            | ShardMessage::GrantPermits { .. }
-            | ShardMessage::Job { .. }
-            | ShardMessage::Switch { .. }
-            | ShardMessage::Calendar { .. }
-            | ShardMessage::DropCalendar { .. }
-            | ShardMessage::Freeze { .. }
-            | ShardMessage::Remove { .. }
-            | ShardMessage::ParentDeleted { .. }
-            | ShardMessage::Parents { .. }
-            | ShardMessage::Subscription { .. }
-            | ShardMessage::Watch { .. }
-            | ShardMessage::Unwatch { .. }
-            | ShardMessage::Stands { .. }
-            | ShardMessage::Generated { .. }
-            | ShardMessage::Known { .. }
-            | ShardMessage::QueryUnfinished { .. }
-            | ShardMessage::ThirdParty { .. }
-            | ShardMessage::ProbeNow { .. }
-            | ShardMessage::QueryRuns { .. }
-            | ShardMessage::StartRun(_)
-            | ShardMessage::KillRun { .. }
-            | ShardMessage::Cancel { .. } => {
-                let what = "a message of the catalogue".to_owned();
-                return Err(Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 });
-            }
-        };
-        let mut events = vec![
-            received,
-            Event::Deletion(DeletionEvent::UnfinishedReceived {
-                question: *question,
-                from,
-                jobs: jobs.clone(),
-            }),
-        ];
-        if let Some(mut pending) = self.pending.get(question).cloned() {
-            pending.hear(from, jobs);
-            if pending.open.is_empty() {
-                let room = MAX_SETTLED_WEIGHT.saturating_sub(weight(&events));
-                events.extend(self.settle(*question, &pending, now, room));
-            }
-        }
-        Ok(Decision::events(events))
     }
 
     /// All have answered: what was put off is decided, as if it were requested now. What would not fit beside the

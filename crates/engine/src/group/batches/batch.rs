@@ -10,7 +10,7 @@ use tidemill_model::{
 
 use crate::group::batches::timeouts::Deadlines;
 use crate::group::dependencies::counted::Counted;
-use crate::group::external::external_dependencies::{Need, Needs};
+use crate::group::external::needs::{Need, Needs};
 use crate::group::external::quality::Gate;
 use crate::group::placement::queue::ReadyKey;
 
@@ -86,6 +86,31 @@ pub(crate) struct Grant {
 }
 
 impl Batch {
+    /// One that waits for nothing, of no run yet.
+    pub(crate) fn new(
+        definition: Arc<JobDefinition>,
+        logical_time: Timestamp,
+        origin: Origin,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            definition,
+            logical_time,
+            run: 0,
+            origin,
+            parameters: None,
+            dependencies: Box::default(),
+            counted: None,
+            attempts: 0,
+            excluded: Vec::new(),
+            generated: now,
+            since: now,
+            phase: Phase::Waiting,
+            deadlines: None,
+            needs: None,
+        }
+    }
+
     pub(crate) fn state(&self) -> BatchState {
         match self.phase {
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => BatchState::Waiting,

@@ -18,6 +18,11 @@ impl GroupShard {
         }
     }
 
+    /// The catalogue asks which of the jobs have unfinished batches.
+    pub(crate) fn report_unfinished(&self, question: u64, jobs: &[JobId]) -> Event {
+        Event::Deletion(DeletionEvent::UnfinishedReported { question, jobs: self.unfinished_of(jobs) })
+    }
+
     /// Those of the jobs that have unfinished batches.
     pub(crate) fn unfinished_of(&self, jobs: &[JobId]) -> Vec<UnfinishedJob> {
         let unfinished = |id: &JobId| {

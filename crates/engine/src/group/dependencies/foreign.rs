@@ -30,27 +30,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable};
-use tidemill_model::{
-    Dependency, ForeignParent, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp,
-};
+use tidemill_model::{Dependency, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp};
 
 use crate::group::GroupShard;
 use crate::group::dependencies::Dependencies;
-use crate::group::generation::triggers::Trigger;
 use crate::group::jobs::former::FormerNames;
 
 /// Logical times of one message.
-const MAX_TIMES: usize = 500;
+pub(super) const MAX_TIMES: usize = 500;
 /// Newest logical times that are kept of a parent.
 const KNOWN_TIMES: usize = 64;
 
 /// What the shard knows of other groups.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Foreign {
-    parents: BTreeMap<JobId, ForeignJob>,
+    pub(super) parents: BTreeMap<JobId, ForeignJob>,
     /// Times that batches wait for, or waited for and the parent's shard does not know it yet.
-    times: BTreeMap<(JobId, Timestamp), Watched>,
-    unsaid: BTreeMap<ShardId, Unsaid>,
+    pub(super) times: BTreeMap<(JobId, Timestamp), Watched>,
+    pub(super) unsaid: BTreeMap<ShardId, Unsaid>,
 }
 
 /// A parent in another group.
@@ -59,16 +56,16 @@ pub(crate) struct ForeignJob {
     /// As `group/name`.
     pub(crate) name: String,
     pub(crate) former_names: FormerNames,
-    shard: ShardId,
+    pub(super) shard: ShardId,
     /// What gives it its logical times.
     pub(crate) schedule: Option<Arc<Timetable>>,
     pub(crate) children: BTreeSet<JobId>,
     /// Its first child here is on its way.
-    expected: bool,
+    pub(super) expected: bool,
     /// What its shard was told that this one wants to hear.
-    said: Subscription,
+    pub(super) said: Subscription,
     /// Its newest logical times, as far as this shard was told.
-    known: BTreeSet<Timestamp>,
+    pub(super) known: BTreeSet<Timestamp>,
 }
 
 impl ForeignJob {
@@ -91,18 +88,18 @@ impl ForeignJob {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Watched {
+pub(super) struct Watched {
     /// Some batch waits for it.
-    wanted: bool,
+    pub(super) wanted: bool,
     /// The parent's shard was told so.
-    said: bool,
+    pub(super) said: bool,
     /// What it answered last.
-    standing: Option<Standing>,
+    pub(super) standing: Option<Standing>,
 }
 
 /// What another shard should hear, if it still holds when there is room for it.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Unsaid {
+pub(super) struct Unsaid {
     follow: BTreeSet<JobId>,
     watch: BTreeSet<(JobId, Timestamp)>,
 }
@@ -149,7 +146,11 @@ impl Foreign {
 
     /// The parent is a job of another shard from now on, which has to hear what this one wants of it. Where it was
     /// before, and what was wanted there: whether to follow it, and its times.
-    fn went_to(&mut self, parent: JobId, shard: ShardId) -> Option<(ShardId, bool, Vec<Timestamp>)> {
+    pub(in crate::group) fn went_to(
+        &mut self,
+        parent: JobId,
+        shard: ShardId,
+    ) -> Option<(ShardId, bool, Vec<Timestamp>)> {
         let known = self.parents.get_mut(&parent).filter(|known| known.shard != shard)?;
         let old = std::mem::replace(&mut known.shard, shard);
         let was_followed = std::mem::replace(&mut known.said, Subscription::Nothing) != Subscription::Nothing;
@@ -231,58 +232,6 @@ impl GroupShard {
     pub(crate) fn children_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
         let local = self.jobs.get(&parent).map(|job| &job.children);
         local.or_else(|| self.dependencies.foreign.get(parent).map(|parent| &parent.children))
-    }
-
-    pub(crate) fn parents_replicated(&mut self, parents: &[ForeignParent]) {
-        for told in parents {
-            self.parent_went(told.job, told.shard);
-            let is_known =
-                self.dependencies.foreign.get(told.job).is_some() || self.jobs.orphans_of(told.job).is_some();
-            if told.moved && !is_known && !self.waits_for_any_of(told.job) {
-                continue;
-            }
-            let spec = told.schedule.as_ref();
-            let schedule =
-                spec.and_then(|spec| self.jobs.calendars().timetable_of(spec, told.firing.as_ref()));
-            if let Some(known) = self.dependencies.foreign.get_mut(told.job) {
-                known.former_names.note(&known.name, &told.name);
-                (known.name, known.schedule) = (told.name.clone(), schedule);
-            } else {
-                let new = ForeignJob {
-                    name: told.name.clone(),
-                    former_names: FormerNames::default(),
-                    shard: told.shard,
-                    schedule,
-                    children: self.jobs.take_orphans(told.job),
-                    expected: false,
-                    said: Subscription::Nothing,
-                    known: BTreeSet::new(),
-                };
-                self.dependencies.foreign.parents.insert(told.job, new);
-                let times: Vec<Timestamp> = self.dependencies.waiters.times_of(told.job).collect();
-                for time in times {
-                    self.dependencies.wait_for_foreign(told.job, time);
-                }
-            }
-            if let Some(known) = self.dependencies.foreign.get_mut(told.job) {
-                known.expected = known.children.is_empty() && !told.moved;
-            }
-            self.follow_foreign(told.job);
-            self.say(told.shard);
-        }
-    }
-
-    /// JOB-9: its old shard is told that nothing of here asks there any more, its new one what this one wants.
-    pub(crate) fn parent_went(&mut self, parent: JobId, shard: ShardId) {
-        let Some((old, was_followed, said)) = self.dependencies.foreign.went_to(parent, shard) else {
-            return;
-        };
-        for times in said.chunks(MAX_TIMES) {
-            self.mailbox.send(old, ShardMessage::Unwatch { job: parent, times: times.to_vec() });
-        }
-        if was_followed {
-            self.mailbox.send(old, ShardMessage::Subscription { job: parent, what: Subscription::Nothing });
-        }
     }
 
     /// After the parent's children or waiters changed: its shard is to hear what this one wants of it.
@@ -397,23 +346,5 @@ impl GroupShard {
         let message =
             if wanted { ShardMessage::Watch { job, times } } else { ShardMessage::Unwatch { job, times } };
         self.mailbox.send(to, message);
-    }
-
-    pub(crate) fn parent_status_updated(&mut self, parent: JobId, standings: &[Standing]) {
-        for standing in standings {
-            let time = standing.logical_time;
-            if let Some(watched) = self.dependencies.foreign.times.get_mut(&(parent, time)) {
-                watched.standing = Some(standing.clone());
-                self.newest_changed(parent, time);
-            }
-        }
-    }
-
-    pub(crate) fn parent_generations_received(&mut self, parent: JobId, times: &[Timestamp]) {
-        self.dependencies.parent_times_received(parent, times);
-        for time in times {
-            let trigger = Trigger { parent, logical_time: *time, after: None, base: None };
-            self.trigger(trigger);
-        }
     }
 }

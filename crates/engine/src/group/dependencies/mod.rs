@@ -6,6 +6,7 @@ pub(in crate::group) mod deleted_parents;
 pub(in crate::group) mod failure;
 pub(in crate::group) mod followers;
 pub(in crate::group) mod foreign;
+pub(in crate::group) mod foreign_parents;
 pub(in crate::group) mod waiters;
 pub(in crate::group) mod waive;
 

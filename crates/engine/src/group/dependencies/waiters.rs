@@ -6,7 +6,8 @@ use std::ops::Bound;
 use tidemill_model::{BatchEvent, BatchId, Event, JobId, ReturnReason, Timestamp};
 
 use crate::group::GroupShard;
-use crate::group::batches::batch::{Phase, Waiter, WaitsFor};
+use crate::group::batches::batch::{Batch, Phase, Waiter, WaitsFor};
+use crate::group::dependencies::Dependencies;
 use crate::group::dependencies::counted::{COUNTED, at_same_time};
 use crate::group::dependencies::failure::{Stand, counts};
 
@@ -103,6 +104,25 @@ impl Waiters {
     /// Parents of which a time stands otherwise.
     pub(crate) fn changed(&self) -> impl Iterator<Item = &Times> {
         self.changed.keys()
+    }
+}
+
+impl Dependencies {
+    /// A batch was generated, and waits for what it lists.
+    pub(in crate::group) fn wait_for_parents(&mut self, id: BatchId, batch: &Batch, is_submission: bool) {
+        for (index, dependency) in batch.dependencies.iter().enumerate() {
+            let waiter = (id, index as u16);
+            for time in &dependency.declared.times {
+                let key = (dependency.declared.parent, *time);
+                self.waiters.join(key, waiter);
+                if !self.foreign.is_empty() {
+                    self.wait_for_foreign(key.0, key.1);
+                }
+            }
+            if is_submission && dependency.is_open() {
+                self.waiters.join_first(dependency.declared.parent, waiter);
+            }
+        }
     }
 }
 

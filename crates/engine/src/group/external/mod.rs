@@ -1,6 +1,9 @@
 //! What batches wait for outside: paths, reports of third parties, the quality service.
 
+pub(in crate::group) mod answers;
+pub(in crate::group) mod asked;
 pub(crate) mod external_dependencies;
+pub(crate) mod needs;
 pub(crate) mod quality;
 
 use tidemill_model::BatchId;

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_model::{
     AlarmEvent, AlarmKind, AttemptOutcome, AttemptResult, BatchId, BatchResult, Ending, Event,
-    FinalCommandEvent, FinalResult, Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity,
-    StartRequest, Timestamp, Token, WorkMessage, WorkerId,
+    FinalCommandEvent, FinalResult, Incarnation, JobDefinition, Nonce, Rejection, Severity, Timestamp, Token,
+    WorkerId,
 };
 
 use crate::decision::Decision;
@@ -28,51 +28,50 @@ use crate::group::placement::unplaced::Unplaced;
 use crate::group::workers::report::GRANTED_TO_ANOTHER;
 use crate::group::workers::worker::Demand;
 use crate::group::{GroupShard, Timer};
-use crate::schedule::{FinalCommands, final_spec};
 
 /// Final commands that have not ended.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Finals {
     /// Of batches that have just ended, and the worker of each one's last attempt.
-    due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
+    pub(super) due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
     /// Of batches that ended without an attempt.
     pub(in crate::group) unplaced: Unplaced,
-    held: BTreeMap<Token, Box<Held>>,
+    pub(super) held: BTreeMap<Token, Box<Held>>,
     /// The workers of the last attempts of unfinished batches.
-    last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
+    pub(super) last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
 }
 
 /// The last attempt that ended.
 #[derive(Debug, Clone, PartialEq)]
-struct Last {
-    worker: WorkerId,
-    exit_code: Option<i32>,
-    values: Option<Arc<BTreeMap<String, String>>>,
+pub(super) struct Last {
+    pub(super) worker: WorkerId,
+    pub(super) exit_code: Option<i32>,
+    pub(super) values: Option<Arc<BTreeMap<String, String>>>,
 }
 
 /// A batch that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::group) struct Ended {
     pub(in crate::group) definition: Arc<JobDefinition>,
-    logical_time: Timestamp,
-    run: u32,
-    parameters: Option<Arc<BTreeMap<String, String>>>,
+    pub(super) logical_time: Timestamp,
+    pub(super) run: u32,
+    pub(super) parameters: Option<Arc<BTreeMap<String, String>>>,
     /// What parents had passed on when its last attempt began (BYD-20).
-    values: Option<Arc<BTreeMap<String, String>>>,
-    ending: Ending,
+    pub(super) values: Option<Arc<BTreeMap<String, String>>>,
+    pub(super) ending: Ending,
 }
 
 /// A final command that a worker has.
 #[derive(Debug, Clone, PartialEq)]
-struct Held {
-    batch: BatchId,
-    of: Ended,
-    worker: WorkerId,
-    phase: Phase,
+pub(super) struct Held {
+    pub(super) batch: BatchId,
+    pub(super) of: Ended,
+    pub(super) worker: WorkerId,
+    pub(super) phase: Phase,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Phase {
+pub(super) enum Phase {
     Assigned { start_by: Timestamp },
     Granted { incarnation: Incarnation, nonce: Nonce },
 }
@@ -281,84 +280,6 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn request_final(&self, request: &StartRequest) -> Option<Decision> {
-        let StartRequest { token, worker, incarnation, nonce } = request;
-        let held = self.final_commands.held.get(token)?;
-        let refused = |reason: &str| {
-            Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
-                .telling(worker, WorkMessage::Refused { token: *token, reason: reason.to_owned() })
-        };
-        let known = self.workers.get(worker);
-        let lives =
-            known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired);
-        if held.worker != *worker
-            || !lives
-            || nonce.as_str().len() > crate::group::workers::report::MAX_NONCE_BYTES
-        {
-            return Some(refused("this life of the worker does not have it"));
-        }
-        Some(match &held.phase {
-            Phase::Assigned { .. } if self.workers.is_of_earlier_life(worker, *token) => {
-                refused("an earlier life of the worker had it; it is taken back")
-            }
-            Phase::Assigned { .. } => match self.final_spec(*token, held) {
-                Ok(_) => Decision::events(vec![Event::FinalCommand(FinalCommandEvent::Granted {
-                    batch: held.batch,
-                    token: *token,
-                    worker: worker.clone(),
-                    incarnation: incarnation.clone(),
-                    nonce: nonce.clone(),
-                })]),
-                Err(why) => {
-                    Decision::events(self.final_commands.final_ended(*token, FinalResult::NotRun, &why))
-                }
-            },
-            Phase::Granted { incarnation: life, nonce: asked } if life == incarnation && asked == nonce => {
-                let again = self.granted_final(*token);
-                again
-                    .into_iter()
-                    .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
-            }
-            Phase::Granted { .. } => refused(GRANTED_TO_ANOTHER),
-        })
-    }
-
-    /// What its worker must hear of it.
-    pub(crate) fn outstanding_final(&self, token: Token) -> Option<WorkMessage> {
-        let held = self.final_commands.held.get(&token)?;
-        match held.phase {
-            Phase::Assigned { .. } => Some(WorkMessage::Assigned {
-                worker: held.worker.clone(),
-                token,
-                job_type: held.of.definition.spec.job_type.clone(),
-                checks: Vec::new(),
-            }),
-            Phase::Granted { .. } => self.granted_final(token),
-        }
-    }
-
-    /// The order to start it.
-    pub(crate) fn granted_final(&self, token: Token) -> Option<WorkMessage> {
-        let held = self.final_commands.held.get(&token)?;
-        let Phase::Granted { incarnation, nonce } = &held.phase else { return None };
-        let spec = Box::new(self.final_spec(token, held).ok()?);
-        Some(WorkMessage::Granted { incarnation: incarnation.clone(), nonce: nonce.clone(), spec })
-    }
-
-    fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
-        let Ended { definition, logical_time, run, parameters, values, ending } = &held.of;
-        let none = BTreeMap::new();
-        let of = FinalCommands {
-            batch: held.batch,
-            logical_time: *logical_time,
-            run: *run,
-            parameters: parameters.as_deref(),
-            values: values.as_deref().unwrap_or(&none),
-            ending: ending.clone(),
-        };
-        final_spec(definition, token, &of, &self.zone_of(definition))
-    }
-
     pub(crate) fn final_assigned(
         &mut self,
         batch: BatchId,
@@ -380,14 +301,6 @@ impl GroupShard {
         let (until, ended) = self.final_commands.unplaced.remove(batch)?;
         self.timers.cancel(until, Timer::Final(batch));
         Some(ended)
-    }
-
-    pub(crate) fn final_granted(&mut self, token: Token, incarnation: &Incarnation, nonce: &Nonce) {
-        let Some(held) = self.final_commands.held.get_mut(&token) else { return };
-        let granted = Phase::Granted { incarnation: incarnation.clone(), nonce: nonce.clone() };
-        if let Phase::Assigned { start_by } = std::mem::replace(&mut held.phase, granted) {
-            self.timers.cancel(start_by, Timer::StartBy(token));
-        }
     }
 
     pub(crate) fn final_has_ended(&mut self, batch: BatchId, token: Option<Token>) {

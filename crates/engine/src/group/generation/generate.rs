@@ -1,14 +1,13 @@
 //! Making batches: by schedule, by a parent's generation, with their dependencies resolved.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_calendar::{Timetable, Zone};
 use tidemill_model::{
     BatchEvent, BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns,
-    Origin, Parent, PartitionEvent, ScheduleEvent, SkipReason, Timestamp,
+    Origin, Parent, ScheduleEvent, SkipReason, Timestamp,
 };
 
 use crate::catalogue::MAX_DECLARED_TIMES;
@@ -16,7 +15,6 @@ use crate::group::GroupShard;
 use crate::group::dependencies::failure::counts;
 use crate::group::dependencies::foreign::ForeignJob;
 use crate::group::generation::overlap::Before;
-use crate::group::generation::triggers::Trigger;
 use crate::group::jobs::job::Job;
 use crate::schedule::{Facts, required_times};
 
@@ -34,7 +32,7 @@ const MAX_TIMES: usize = 3 * MAX_DECLARED_TIMES / 2;
 
 /// A parent, as this shard knows it.
 #[derive(Clone, Copy)]
-enum Known<'a> {
+pub(in crate::group) enum Known<'a> {
     Here(&'a Job),
     Elsewhere(&'a ForeignJob),
 }
@@ -234,7 +232,7 @@ impl GroupShard {
         here.or_else(|| self.dependencies.foreign().get(parent).map(Known::Elsewhere))
     }
 
-    fn times_of(
+    pub(in crate::group) fn times_of(
         &self,
         definition: &JobDefinition,
         parent: &Known<'_>,
@@ -256,73 +254,6 @@ impl GroupShard {
             }
             (_, _, _) => vec![time],
         }
-    }
-
-    /// Which child a trigger generates next: the first behind `after` that has no batch for the time yet.
-    pub(crate) fn next_child(&self, trigger: &Trigger) -> Option<JobId> {
-        let children = self.children_of(trigger.parent)?;
-        let behind = trigger.after.map_or(Bound::Unbounded, Bound::Excluded);
-        children.range((behind, Bound::Unbounded)).copied().find(|child| {
-            self.jobs.get(child).is_some_and(|child| {
-                child.enabled && child.is_dependency_triggered() && !child.has_batch_for(trigger.logical_time)
-            })
-        })
-    }
-
-    /// What the oldest trigger asks for.
-    pub(crate) fn triggered(&self, now: Timestamp) -> Option<Vec<Event>> {
-        let trigger = self.generation.triggers.oldest()?;
-        let child = self.jobs.get(&self.next_child(trigger)?)?;
-        let run = child.next_run(trigger.logical_time);
-        let mut events = self.evict_history(child, now);
-        let mut generated =
-            self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None);
-        if let Some(Event::Batch(BatchEvent::Generated { base, .. })) = generated.last_mut() {
-            *base = trigger.base;
-        }
-        events.extend(generated);
-        Some(events)
-    }
-
-    /// Before another logical time is added: lets go of the oldest ended ones that no mapping reaches.
-    pub(crate) fn evict_history(&self, job: &Job, now: Timestamp) -> Vec<Event> {
-        if job.history.len() < 2 * self.sizes.spare_history {
-            return Vec::new();
-        }
-        let keep = self.history_reach(job) + self.sizes.spare_history;
-        if job.history.len() < 2 * keep {
-            return Vec::new();
-        }
-        let surplus = job.history.len() - keep;
-        let oldest = job.history.iter().take(surplus);
-        let ended = oldest.take_while(|(time, newest)| *time <= now && newest.result.is_some());
-        let upto = ended.map(|(time, _)| time).last();
-        upto.map(|upto| Event::Partition(PartitionEvent::HistoryEvicted { job: job.definition.id, upto }))
-            .into_iter()
-            .collect()
-    }
-
-    /// How many logical times back the widest mapping of any child reaches.
-    fn history_reach(&self, job: &Job) -> usize {
-        let Some((newest, _)) = job.history.last() else { return 0 };
-        let own = job.definition.id;
-        let reach = |child: &Job, mapping: Mapping| match mapping {
-            Mapping::Same | Mapping::Latest => 1,
-            Mapping::Offset(n) => usize::from(n) + 1,
-            Mapping::All | Mapping::Any => {
-                2 * self.times_of(&child.definition, &Known::Here(job), mapping, newest).len() + 1
-            }
-        };
-        let children = job.children.iter().filter_map(|id| self.jobs.get(id)).chain([job]);
-        let of_child = |child: &Job| {
-            // Found at once among very many parents, each of which asks.
-            if child.counts(own) {
-                return Some(1);
-            }
-            let parents = child.definition.parents.iter().filter(|parent| parent.job == own);
-            parents.map(|parent| reach(child, parent.mapping)).max()
-        };
-        children.filter_map(of_child).max().unwrap_or(1)
     }
 }
 

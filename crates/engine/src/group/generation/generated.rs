@@ -1,12 +1,11 @@
 //! What a generated batch does to the state.
 
 use crate::group::GroupShard;
-use crate::group::batches::batch::{Batch, Phase, WaitsFor};
-use crate::group::external::external_dependencies::Needs;
+use crate::group::batches::batch::{Batch, WaitsFor};
 use crate::group::generation::triggers::Trigger;
 use crate::group::jobs::history::Newest;
 use std::sync::Arc;
-use tidemill_model::{BatchEvent, JobId, Timestamp};
+use tidemill_model::{BatchEvent, JobId, Origin, Timestamp};
 
 impl GroupShard {
     pub(in crate::group) fn batch_generated(&mut self, now: Timestamp, event: &BatchEvent) {
@@ -37,71 +36,32 @@ impl GroupShard {
         let Some(job) = self.jobs.get_mut(job_id) else { return };
         let submitted = job.submitted;
         let parameters = (!parameters.is_empty()).then(|| Arc::new(parameters.clone()));
-        let fired = job
-            .next
-            .filter(|next| *origin == tidemill_model::Origin::Schedule && next.logical_time == *logical_time);
+        let fired = job.next.filter(|next| *origin == Origin::Schedule && next.logical_time == *logical_time);
         let fired = fired.map(|fire| fire.at).or(*base);
         let base = fired.unwrap_or(now);
         let definition = Arc::clone(job.definition_of(*version, *logical_time));
-        let newest = Newest {
-            run: *run,
-            batch: *id,
-            result: None,
-            parameters: parameters.clone(),
-            values: None,
-            definition: Arc::clone(&definition),
-        };
         let is_newest = job.history.get(*logical_time).is_none_or(|old| old.run < *run);
         if is_newest {
+            let newest = Newest::generated((*id, *run), &definition, parameters.clone());
             job.history.insert(*logical_time, newest);
         }
         let listed = dependencies.iter().map(|dependency| dependency.parent);
         let counted = self.counted_parents(&definition, *logical_time, counted_parents.as_ref(), listed);
-        let batch = Batch {
-            definition,
-            logical_time: *logical_time,
+        let dependencies_of = dependencies.iter().cloned().map(WaitsFor::new).collect();
+        let mut batch = Batch {
             run: *run,
-            origin: *origin,
             parameters,
-            dependencies: dependencies.iter().cloned().map(WaitsFor::new).collect(),
             counted,
-            attempts: 0,
-            excluded: Vec::new(),
-            generated: now,
-            since: now,
-            phase: Phase::Waiting,
-            deadlines: None,
-            needs: None,
+            dependencies: dependencies_of,
+            ..Batch::new(definition, *logical_time, *origin, now)
         };
-        if *origin == tidemill_model::Origin::Schedule
-            && let Some(job) = self.jobs.get_mut(job_id)
-        {
-            job.catching_up = next.is_some_and(|next| next.at <= now);
-            job.pass(*logical_time);
-            self.set_next(*job_id, *next);
+        if *origin == Origin::Schedule {
+            self.fired(now, *job_id, *logical_time, *next);
         }
-        for (index, dependency) in batch.dependencies.iter().enumerate() {
-            for time in &dependency.declared.times {
-                let key = (dependency.declared.parent, *time);
-                self.dependencies.waiters_mut().join(key, (*id, index as u16));
-                if !self.dependencies.foreign().is_empty() {
-                    self.dependencies.wait_for_foreign(key.0, key.1);
-                }
-            }
-            if submitted && dependency.is_open() {
-                self.dependencies.waiters_mut().join_first(dependency.declared.parent, (*id, index as u16));
-            }
-        }
-        let triggered_by = match origin {
-            tidemill_model::Origin::Parent => batch.definition.parents.iter().map(|p| p.job).collect(),
-            _ => Vec::new(),
-        };
-        let mut batch = batch;
-        if !external_dependencies.is_empty() || *quality_gate {
-            let gate = quality_gate.then(Default::default);
-            let external_dependencies = self.external.join_external_dependencies(*id, external_dependencies);
-            batch.needs = Some(Box::new(Needs { external_dependencies, gate, ..Needs::default() }));
-        }
+        self.dependencies.wait_for_parents(*id, &batch, submitted);
+        let parents = batch.definition.parents.iter().map(|parent| parent.job);
+        let triggered_by: Vec<JobId> = parents.filter(|_| *origin == Origin::Parent).collect();
+        batch.needs = self.external.needs_of(*id, external_dependencies, *quality_gate);
         if batch.counted.is_some() {
             self.dependencies.join_counted(*id, *logical_time);
         }
@@ -115,14 +75,17 @@ impl GroupShard {
             self.newest_changed(*job_id, *logical_time);
         }
         self.advance_triggers(&triggered_by, *job_id, *logical_time);
-        if let Some(place) = rerun {
+        match rerun {
             // Its plan says what is run after it, here and in other groups.
-            self.batches.note_rerun(*id, *place);
-            return;
+            Some(place) => self.batches.note_rerun(*id, *place),
+            None => self.children_follow(*job_id, *logical_time, fired),
         }
-        self.tell_followers(*job_id, *logical_time);
-        let trigger = Trigger { base: fired, parent: *job_id, logical_time: *logical_time, after: None };
-        self.trigger(trigger);
+    }
+
+    /// Children of the job that have no schedule of their own get a batch, here and in other groups.
+    fn children_follow(&mut self, parent: JobId, logical_time: Timestamp, base: Option<Timestamp>) {
+        self.tell_followers(parent, logical_time);
+        self.trigger(Trigger { base, parent, logical_time, after: None });
     }
 
     /// Ad-hoc jobs that waited for any batch of `parent` wait for this one from now on.

@@ -1,8 +1,9 @@
 //! Dependency-triggered children of a generated batch, one after the other.
 
+use std::collections::BTreeMap;
 use std::collections::VecDeque;
-
-use tidemill_model::{JobId, Timestamp};
+use std::ops::Bound;
+use tidemill_model::{BatchEvent, Event, JobId, Origin, Timestamp};
 
 use crate::group::GroupShard;
 
@@ -58,5 +59,33 @@ impl GroupShard {
         let triggers = std::mem::take(&mut self.generation.triggers.0);
         self.generation.triggers.0 =
             triggers.into_iter().filter(|trigger| self.next_child(trigger).is_some()).collect();
+    }
+}
+
+impl GroupShard {
+    /// Which child a trigger generates next: the first behind `after` that has no batch for the time yet.
+    pub(crate) fn next_child(&self, trigger: &Trigger) -> Option<JobId> {
+        let children = self.children_of(trigger.parent)?;
+        let behind = trigger.after.map_or(Bound::Unbounded, Bound::Excluded);
+        children.range((behind, Bound::Unbounded)).copied().find(|child| {
+            self.jobs.get(child).is_some_and(|child| {
+                child.enabled && child.is_dependency_triggered() && !child.has_batch_for(trigger.logical_time)
+            })
+        })
+    }
+
+    /// What the oldest trigger asks for.
+    pub(crate) fn triggered(&self, now: Timestamp) -> Option<Vec<Event>> {
+        let trigger = self.generation.triggers.oldest()?;
+        let child = self.jobs.get(&self.next_child(trigger)?)?;
+        let run = child.next_run(trigger.logical_time);
+        let mut events = self.evict_history(child, now);
+        let mut generated =
+            self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None);
+        if let Some(Event::Batch(BatchEvent::Generated { base, .. })) = generated.last_mut() {
+            *base = trigger.base;
+        }
+        events.extend(generated);
+        Some(events)
     }
 }

@@ -1,7 +1,7 @@
 //! What the facts about a schedule, and the eviction of old logical times, do to a job.
 
 use crate::group::GroupShard;
-use tidemill_model::{JobId, ScheduleEvent, Timestamp};
+use tidemill_model::{Fire, JobId, ScheduleEvent, Timestamp};
 
 impl GroupShard {
     pub(in crate::group) fn apply_schedule(&mut self, now: Timestamp, event: &ScheduleEvent) {
@@ -32,5 +32,13 @@ impl GroupShard {
             job.evicted.add(time, &newest);
         }
         self.drop_spent_trigger();
+    }
+
+    /// Its schedule made a batch for the time.
+    pub(in crate::group) fn fired(&mut self, now: Timestamp, id: JobId, time: Timestamp, next: Option<Fire>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.catching_up = next.is_some_and(|next| next.at <= now);
+        job.pass(time);
+        self.set_next(id, next);
     }
 }

@@ -72,3 +72,14 @@ pub(crate) struct Newest {
     /// What its newest attempt passed on.
     pub(crate) values: Option<Arc<Texts>>,
 }
+
+impl Newest {
+    /// A batch that was generated just now.
+    pub(in crate::group) fn generated(
+        (batch, run): (BatchId, u32),
+        definition: &Arc<JobDefinition>,
+        parameters: Option<Arc<Texts>>,
+    ) -> Self {
+        Self { run, batch, result: None, parameters, definition: Arc::clone(definition), values: None }
+    }
+}

@@ -3,6 +3,7 @@
 pub(in crate::group) mod account;
 pub(in crate::group) mod calendars;
 pub(in crate::group) mod evicted;
+pub(in crate::group) mod eviction;
 pub(in crate::group) mod fired;
 pub(in crate::group) mod former;
 pub(in crate::group) mod history;

@@ -1,14 +1,16 @@
 //! What the catalogue and other groups tell a group's shard.
 
 use tidemill_model::{
-    Command, DeletionEvent, Event, Fire, JobDefinition, JobId, ObservationEvent, PartitionEvent, PermitEvent,
-    Rejection, ReplicationEvent, RerunEvent, ShardCommand, ShardId, ShardMessage, SubscriptionEvent,
-    Timestamp, TransferEvent,
+    Command, Event, Fire, JobDefinition, JobId, ObservationEvent, PartitionEvent, PermitEvent, Rejection,
+    ReplicationEvent as Fact, RerunEvent, ShardCommand, ShardId, ShardMessage, SubscriptionEvent, Timestamp,
+    TransferEvent,
 };
 
 use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::group::GroupShard;
+
+use std::sync::Arc;
 
 impl GroupShard {
     /// The next message of a shard, exactly; an earlier one changes nothing, a later one is refused.
@@ -35,15 +37,11 @@ impl GroupShard {
         Ok(Decision::events(events))
     }
 
-    fn learned(
-        &self,
-        from: ShardId,
-        message: &ShardMessage,
-        now: Timestamp,
-    ) -> Result<Vec<Event>, Rejection> {
-        Ok(vec![match message {
+    /// What another group says of its jobs, or asks of this one's, for children name them as parents.
+    fn learned_of_parents(&self, from: ShardId, message: &ShardMessage) -> Vec<Event> {
+        vec![match message {
             ShardMessage::Parents { parents } => {
-                Event::Replication(ReplicationEvent::ParentsReplicated { parents: parents.clone() })
+                Event::Replication(Fact::ParentsReplicated { parents: parents.clone() })
             }
             ShardMessage::Subscription { job, what } => {
                 Event::Subscription(SubscriptionEvent::ParentSubscribed { job: *job, by: from, what: *what })
@@ -64,98 +62,36 @@ impl GroupShard {
             }
             // Of before the job went to another group, which says how it stands now.
             ShardMessage::Stands { job, .. } if !self.dependencies.may_tell_of(*job, from) => {
-                return Ok(Vec::new());
+                return Vec::new();
             }
             ShardMessage::Stands { job, standings } => {
-                Event::Replication(ReplicationEvent::ParentStatusUpdated {
-                    parent: *job,
-                    standings: standings.clone(),
-                })
+                Event::Replication(Fact::ParentStatusUpdated { parent: *job, standings: standings.clone() })
             }
             ShardMessage::Generated { job, times, left_out } => {
-                Event::Replication(ReplicationEvent::ParentGenerationsReceived {
+                Event::Replication(Fact::ParentGenerationsReceived {
                     parent: *job,
                     times: times.clone(),
                     left_out: *left_out,
                 })
             }
-            ShardMessage::Known { job, times } => Event::Replication(ReplicationEvent::ParentTimesReceived {
-                parent: *job,
-                times: times.clone(),
-            }),
-            ShardMessage::Group { id, name, worker_key, settings } => {
-                Event::Replication(ReplicationEvent::GroupReplicated {
-                    group: *id,
-                    name: name.clone(),
-                    worker_key: worker_key.clone(),
-                    settings: settings.clone(),
-                })
+            ShardMessage::Known { job, times } => {
+                Event::Replication(Fact::ParentTimesReceived { parent: *job, times: times.clone() })
             }
-            ShardMessage::Job { definition, enabled } => {
-                Event::Replication(ReplicationEvent::JobReplicated {
-                    definition: std::sync::Arc::clone(definition),
-                    enabled: *enabled,
-                    next: if *enabled { self.next_fire(definition, now) } else { None },
-                })
+            _ => return Vec::new(),
+        }]
+    }
+
+    /// What the catalogue says of those who pull tasks.
+    fn learned_of_pull(&self, message: &ShardMessage) -> Vec<Event> {
+        vec![match message {
+            ShardMessage::Template { template } => {
+                Event::Replication(Fact::TemplateReplicated { template: Arc::clone(template) })
             }
-            ShardMessage::Switch { job, enabled } => {
-                Event::Replication(ReplicationEvent::JobSwitchReplicated {
-                    job: *job,
-                    enabled: *enabled,
-                    next: if *enabled { self.next_of(*job, now) } else { None },
-                })
-            }
-            ShardMessage::Calendar { calendar } => Event::Replication(ReplicationEvent::CalendarReplicated {
-                calendar: std::sync::Arc::clone(calendar),
-            }),
-            ShardMessage::DropCalendar { name } => {
-                Event::Replication(ReplicationEvent::CalendarDropped { name: name.clone() })
-            }
-            ShardMessage::Freeze { scope, freeze } => {
-                Event::Replication(ReplicationEvent::FreezeReplicated {
-                    scope: *scope,
-                    freeze: freeze.clone(),
-                })
-            }
-            ShardMessage::DetachJob { job, until } => self.detach_job(*job, *until, now),
-            ShardMessage::AttachJob { definition, enabled, moved } => {
-                self.jobs.attach_job(definition, *enabled, moved, now)
-            }
-            ShardMessage::Remove { job, orphaned_in } => Event::Replication(ReplicationEvent::JobDropped {
-                job: *job,
-                orphaned_in: orphaned_in.clone(),
-            }),
-            ShardMessage::ParentDeleted { parent, name, deleted_at, coming } => {
-                self.parent_deletion(*parent, name, *deleted_at, *coming)
-            }
-            ShardMessage::QueryUnfinished { question, jobs } => {
-                Event::Deletion(DeletionEvent::UnfinishedReported {
-                    question: *question,
-                    jobs: self.unfinished_of(jobs),
-                })
-            }
-            ShardMessage::Cancel { job, by } => {
-                Event::Replication(ReplicationEvent::CancellationReplicated { job: *job, by: by.clone() })
-            }
-            ShardMessage::QueryRuns { rerun, part, asked } => Event::Rerun(RerunEvent::RunsReported {
-                rerun: *rerun,
-                part: *part,
-                runs: self.runs_of(asked),
-            }),
-            ShardMessage::StartRun(start) => return Ok(self.start_run(start, now)),
-            ShardMessage::KillRun { place, by } => return Ok(self.kill_run(*place, by)),
-            ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
-            ShardMessage::ProbeNow { by } => {
-                Event::Observation(ObservationEvent::ProbesRequested { batch: None, by: by.clone() })
-            }
-            ShardMessage::Template { template } => Event::Replication(ReplicationEvent::TemplateReplicated {
-                template: std::sync::Arc::clone(template),
-            }),
             ShardMessage::DropTemplate { name } => {
-                Event::Replication(ReplicationEvent::TemplateDropped { name: name.clone() })
+                Event::Replication(Fact::TemplateDropped { name: name.clone() })
             }
             ShardMessage::Users { users } => {
-                Event::Replication(ReplicationEvent::UsersReplicated { users: users.clone() })
+                Event::Replication(Fact::UsersReplicated { users: users.clone() })
             }
             ShardMessage::DetachUser { user } => self.pull.detach_user(user),
             ShardMessage::AttachUser { user, history, tasks } => {
@@ -165,14 +101,87 @@ impl GroupShard {
                     tasks: tasks.clone(),
                 })
             }
-            ShardMessage::Pool { pool } => {
-                Event::Replication(ReplicationEvent::PoolReplicated { pool: std::sync::Arc::clone(pool) })
+            _ => return Vec::new(),
+        }]
+    }
+
+    /// What a rerun of the catalogue asks, and what it starts and ends here.
+    fn learned_of_reruns(&self, message: &ShardMessage, now: Timestamp) -> Vec<Event> {
+        vec![match message {
+            ShardMessage::QueryRuns { rerun, part, asked } => Event::Rerun(RerunEvent::RunsReported {
+                rerun: *rerun,
+                part: *part,
+                runs: self.runs_of(asked),
+            }),
+            ShardMessage::StartRun(start) => return self.start_run(start, now),
+            ShardMessage::KillRun { place, by } => return self.kill_run(*place, by),
+            _ => return Vec::new(),
+        }]
+    }
+
+    fn learned(
+        &self,
+        from: ShardId,
+        message: &ShardMessage,
+        now: Timestamp,
+    ) -> Result<Vec<Event>, Rejection> {
+        let replicated = Event::Replication;
+        Ok(vec![match message {
+            ShardMessage::Parents { .. }
+            | ShardMessage::Subscription { .. }
+            | ShardMessage::Watch { .. }
+            | ShardMessage::Unwatch { .. }
+            | ShardMessage::Stands { .. }
+            | ShardMessage::Generated { .. }
+            | ShardMessage::Known { .. } => return Ok(self.learned_of_parents(from, message)),
+            ShardMessage::Group { id, name, worker_key, settings } => {
+                let (name, worker_key, settings) = (name.clone(), worker_key.clone(), settings.clone());
+                replicated(Fact::GroupReplicated { group: *id, name, worker_key, settings })
             }
-            ShardMessage::DropPool { name } => {
-                Event::Replication(ReplicationEvent::PoolDropped { name: name.clone() })
+            ShardMessage::Job { definition, enabled } => {
+                let next = if *enabled { self.next_fire(definition, now) } else { None };
+                let definition = Arc::clone(definition);
+                replicated(Fact::JobReplicated { definition, enabled: *enabled, next })
             }
-            ShardMessage::GrantPermits { pools, permits } => {
-                Event::Permit(PermitEvent::Received { pools: pools.clone(), permits: *permits })
+            ShardMessage::Switch { job, enabled } => {
+                let next = if *enabled { self.next_of(*job, now) } else { None };
+                replicated(Fact::JobSwitchReplicated { job: *job, enabled: *enabled, next })
+            }
+            ShardMessage::Calendar { calendar } => {
+                replicated(Fact::CalendarReplicated { calendar: Arc::clone(calendar) })
+            }
+            ShardMessage::DropCalendar { name } => replicated(Fact::CalendarDropped { name: name.clone() }),
+            ShardMessage::Freeze { scope, freeze } => {
+                replicated(Fact::FreezeReplicated { scope: *scope, freeze: freeze.clone() })
+            }
+            ShardMessage::DetachJob { job, until } => self.detach_job(*job, *until, now),
+            ShardMessage::AttachJob { definition, enabled, moved } => {
+                self.jobs.attach_job(definition, *enabled, moved, now)
+            }
+            ShardMessage::Remove { job, orphaned_in } => {
+                replicated(Fact::JobDropped { job: *job, orphaned_in: orphaned_in.clone() })
+            }
+            ShardMessage::ParentDeleted { parent, name, deleted_at, coming } => {
+                self.parent_deletion(*parent, name, *deleted_at, *coming)
+            }
+            ShardMessage::QueryUnfinished { question, jobs } => self.report_unfinished(*question, jobs),
+            ShardMessage::Cancel { job, by } => {
+                replicated(Fact::CancellationReplicated { job: *job, by: by.clone() })
+            }
+            ShardMessage::QueryRuns { .. } | ShardMessage::StartRun(_) | ShardMessage::KillRun { .. } => {
+                return Ok(self.learned_of_reruns(message, now));
+            }
+            ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
+            ShardMessage::ProbeNow { by } => {
+                Event::Observation(ObservationEvent::ProbesRequested { batch: None, by: by.clone() })
+            }
+            ShardMessage::Template { .. }
+            | ShardMessage::DropTemplate { .. }
+            | ShardMessage::Users { .. }
+            | ShardMessage::DetachUser { .. }
+            | ShardMessage::AttachUser { .. } => return Ok(self.learned_of_pull(message)),
+            ShardMessage::Pool { .. } | ShardMessage::DropPool { .. } | ShardMessage::GrantPermits { .. } => {
+                return Ok(learned_of_pools(message));
             }
             ShardMessage::ReportUnfinished { .. }
             | ShardMessage::ReportPermits { .. }
@@ -209,4 +218,16 @@ impl GroupShard {
         }
         known.schedule.as_ref()?.first_after(now)
     }
+}
+
+/// What the catalogue says of pools.
+fn learned_of_pools(message: &ShardMessage) -> Vec<Event> {
+    vec![match message {
+        ShardMessage::Pool { pool } => Event::Replication(Fact::PoolReplicated { pool: Arc::clone(pool) }),
+        ShardMessage::DropPool { name } => Event::Replication(Fact::PoolDropped { name: name.clone() }),
+        ShardMessage::GrantPermits { pools, permits } => {
+            Event::Permit(PermitEvent::Received { pools: pools.clone(), permits: *permits })
+        }
+        _ => return Vec::new(),
+    }]
 }

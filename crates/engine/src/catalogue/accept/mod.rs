@@ -1,23 +1,19 @@
 //! From a job as written to a job as accepted: the checks that need no other job.
 
-use std::collections::BTreeMap;
+mod fields;
+mod program;
 
-use serde_json::Value;
+use self::fields::check_bounds;
+pub(crate) use self::fields::check_parameters;
+pub(crate) use self::program::check_program;
 use tidemill_calendar::{Template, TimeFormat};
-use tidemill_model::{
-    FieldError, JobDefinition, JobSpec, MissedRuns, Overlap, Shift, SpecField, SuccessCheck, bounds,
-    parameter_variable,
-};
+use tidemill_model::{FieldError, JobDefinition, JobSpec, MissedRuns, Overlap, Shift, SuccessCheck, bounds};
 
-use super::data::{check_external_dependencies, check_path_of_attempt};
-use crate::schedule::{grid_from_spec, utc};
-use crate::weight::{of_definition, of_spec};
-
-/// Of a definition, its parents among it: less than one decision may take.
-const MAX_DEFINITION_BYTES: usize = 164 * 1024;
+use crate::catalogue::data::{check_external_dependencies, check_path_of_attempt};
+use crate::schedule::grid_from_spec;
 
 /// Everything about a job as written that needs no other object.
-pub(super) fn check(spec: &JobSpec) -> Result<(), FieldError> {
+pub(in crate::catalogue) fn check(spec: &JobSpec) -> Result<(), FieldError> {
     check_bounds(spec)?;
     check_schedule(spec)?;
     check_firing(spec)?;
@@ -250,7 +246,7 @@ fn check_on_a_worker(spec: &JobSpec) -> Result<(), FieldError> {
 }
 
 /// BYD-18: what it does when a parent failed needs one, and is said once.
-pub(super) fn check_failure_rule(definition: &JobDefinition) -> Result<(), FieldError> {
+pub(in crate::catalogue) fn check_failure_rule(definition: &JobDefinition) -> Result<(), FieldError> {
     let (rule, run_if) = (definition.spec.on_parent_failure, definition.spec.run_if);
     let has_parents = definition.parents.iter().any(|parent| parent.job != definition.id);
     let said = [
@@ -274,199 +270,8 @@ pub(super) fn check_failure_rule(definition: &JobDefinition) -> Result<(), Field
     Ok(())
 }
 
-/// Numbers and texts in the bounds that their fields say, and no zero byte in any of them.
-fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
-    let written = serde_json::to_value(spec).expect("a job is plain data with string keys");
-    for field in JobSpec::fields() {
-        check_bound(field, &written[&field.name])?;
-    }
-    let unready = |c: char| c.is_control() || c.is_whitespace();
-    if let Some(host) = spec
-        .host
-        .as_ref()
-        .filter(|host| host.is_empty() || host.len() > bounds::SHORT_BYTES || host.contains(unready))
-    {
-        let rule = "must be 1 to 255 bytes without spaces and control characters; leave it out for any host";
-        return Err(FieldError::new("host", host, rule));
-    }
-    if let Some(path) = spec.program.as_ref().filter(|path| path.trim().is_empty()) {
-        return Err(FieldError::new(
-            "program",
-            path,
-            "must name a file; leave it out for a job that has a command",
-        ));
-    }
-    if let Some(class) = spec.class.as_ref().filter(|class| class.trim().is_empty()) {
-        return Err(FieldError::new("class", class, "must not be empty; leave it out for none"));
-    }
-    Ok(())
-}
-
-fn check_bound(field: &SpecField, value: &Value) -> Result<(), FieldError> {
-    let limit = |key: &str| field.schema[key].as_u64();
-    let is_above = |number: u64, most: Option<u64>| most.is_some_and(|most| number > most);
-    match value {
-        Value::Number(number) => {
-            let (number, least) = (number.as_u64().unwrap_or_default(), limit("minimum").unwrap_or(0));
-            let most = limit("maximum");
-            if number < least || is_above(number, most) {
-                let most = most.map_or_else(String::new, |most| format!(" to {most}"));
-                let is_optional = field.schema["type"].is_array();
-                let hint = if is_optional { "; leave it out for none" } else { "" };
-                return Err(FieldError::new(&field.name, number, format!("must be {least}{most}{hint}")));
-            }
-            Ok(())
-        }
-        Value::String(text) if is_above(text.len() as u64, limit("maxLength")) => {
-            let rule = format!("must be at most {} bytes", limit("maxLength").unwrap_or_default());
-            Err(FieldError::new(&field.name, text, rule))
-        }
-        // They are named by the jobs that have those names.
-        _ if field.name == "parents" => Ok(()),
-        value => check_zero_bytes(&field.name, value),
-    }
-}
-
-/// No program, argument or environment of a process can hold one, and every text may get there by a template.
-fn check_zero_bytes(field: &str, value: &Value) -> Result<(), FieldError> {
-    match value {
-        Value::String(text) => without_zero_byte(field, text),
-        Value::Array(values) => {
-            let mut values = values.iter().enumerate();
-            values.try_for_each(|(at, value)| check_zero_bytes(&format!("{field}[{at}]"), value))
-        }
-        Value::Object(values) => {
-            let mut values = values.iter();
-            values.try_for_each(|(name, value)| check_zero_bytes(&format!("{field}.{name}"), value))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
-    }
-}
-
-fn without_zero_byte(field: &str, text: &str) -> Result<(), FieldError> {
-    if !text.contains('\0') {
-        return Ok(());
-    }
-    let rule = "must not hold a zero byte (U+0000), which no program can be given; take it out";
-    Err(FieldError::new(field, text, rule))
-}
-
-/// What an attempt has in its environment: bounds, and one variable for each.
-pub(crate) fn check_parameters(parameters: &BTreeMap<String, String>) -> Result<(), FieldError> {
-    if parameters.len() > bounds::PARAMETERS {
-        let rule = format!("must be at most {}", bounds::PARAMETERS);
-        return Err(FieldError::new("parameters", parameters.len(), rule));
-    }
-    let mut variables = BTreeMap::new();
-    for (name, text) in parameters {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if name.is_empty() || name.len() > bounds::PARAMETER_NAME_CHARS || !name.chars().all(fits) {
-            let rule = "parameter names must be 1 to 128 letters, digits, and . _ -";
-            return Err(FieldError::new("parameters", name, rule));
-        }
-        without_zero_byte(&format!("parameters.{name}"), text)?;
-        let variable = parameter_variable(name);
-        if let Some(other) = variables.insert(variable.clone(), name) {
-            let rule =
-                format!("would be the environment variable {variable}, as {other} is; rename one of them");
-            return Err(FieldError::new("parameters", name, rule));
-        }
-    }
-    Ok(())
-}
-
-/// The program and parameters of a definition: bounds and templates.
-pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError> {
-    let spec = &definition.spec;
-    let runs_nothing = matches!(spec.job_type.as_str(), "noop" | "anchor");
-    if runs_nothing != (spec.command.is_none() && spec.program.is_none()) {
-        let field = if runs_nothing { "command" } else { "type" };
-        let rule = "types noop and anchor run nothing, and every other type needs a command or a program";
-        return Err(FieldError::new(field, &spec.job_type, rule));
-    }
-    check_parameters(&spec.parameters)?;
-    let texts = of_spec(spec);
-    if texts > bounds::COMMAND_BYTES {
-        let rule =
-            format!("all texts of a job together, as JSON, must be at most {} bytes", bounds::COMMAND_BYTES);
-        return Err(FieldError::new("command", texts, rule));
-    }
-    let encoded = of_definition(definition);
-    if encoded > MAX_DEFINITION_BYTES {
-        let rule = format!(
-            "the job takes {encoded} bytes with them, and at most {MAX_DEFINITION_BYTES} fit into a record; name them in \
-             the order in which they are defined, which takes fewest, shorten its texts, or put jobs between them"
-        );
-        return Err(FieldError::new("parents", format!("{} parents", definition.parents.len()), rule));
-    }
-    for (field, text) in spec.templates() {
-        check_template(field, text, definition)?;
-        if matches!(field, "command" | "final_command") {
-            no_value_in_code(field, text)?;
-        }
-    }
-    for (field, text) in spec.paths() {
-        check_template(&field, text, definition)?;
-    }
-    for (name, text) in &spec.parameters {
-        check_template(&format!("parameters.{name}"), text, definition)?;
-    }
-    Ok(())
-}
-
-fn check_template(field: &str, text: &str, definition: &JobDefinition) -> Result<(), FieldError> {
-    if !text.contains("${") {
-        return Ok(());
-    }
-    let template =
-        Template::parse(text).map_err(|error| FieldError::new(field, &error.text, error.to_string()))?;
-    let unset = template.job_fields().find(|field| field.of(definition, &utc()).is_none());
-    if let Some(unset) = unset {
-        let rule = "names a field that the job does not set; set it, or leave the placeholder out";
-        return Err(FieldError::new(field, unset.name(), rule));
-    }
-    let unknown = template.param_names().find(|name| !definition.spec.parameters.contains_key(*name));
-    match unknown {
-        Some(name) if field.starts_with("parameters") => {
-            Err(FieldError::new(field, name, "a parameter cannot refer to other parameters"))
-        }
-        Some(name) => Err(FieldError::new(
-            field,
-            name,
-            "names a parameter that the job does not have; add it to parameters",
-        )),
-        None => Ok(()),
-    }
-}
-
-/// JOB-7: no value becomes code. Parameters and what parents pass on are written by others than the job's author, and no quoting
-/// holds in every interpreter and between all quotes: a script reads them from its environment or its arguments.
-fn no_value_in_code(field: &str, text: &str) -> Result<(), FieldError> {
-    let Some(template) = text.contains("${").then(|| Template::parse(text).ok()).flatten() else {
-        return Ok(());
-    };
-    if let Some(name) = template.param_names().next() {
-        let variable = parameter_variable(name);
-        let rule = format!(
-            "would become a part of the script, which runs it; read the environment variable {variable} there (in a shell: \
-             \"${variable}\"), or pass it in arguments"
-        );
-        return Err(FieldError::new(field, format!("${{param.{name}}}"), rule));
-    }
-    if let Some((parent, key)) = template.value_names().next() {
-        let value = format!("${{values.{parent}.{key}}}");
-        let variable = parameter_variable(key);
-        let rule = format!(
-            "would become a part of the script, which runs it; make it a parameter, as `parameters: {{{key}: '{value}'}}`, and \
-             read the environment variable {variable} there (in a shell: \"${variable}\"), or pass it in arguments"
-        );
-        return Err(FieldError::new(field, value, rule));
-    }
-    Ok(())
-}
-
 /// JOB-3: whether some text of a sub-daily job cannot tell the two hours of an overlap apart.
-pub(super) fn is_ambiguous_in_overlap(definition: &JobDefinition) -> bool {
+pub(in crate::catalogue) fn is_ambiguous_in_overlap(definition: &JobDefinition) -> bool {
     let spec = &definition.spec;
     let format = spec.logical_time_format.as_deref();
     if format.and_then(|format| TimeFormat::parse(format).ok()).is_some_and(|it| it.is_ambiguous_in_overlap())

@@ -1,0 +1,122 @@
+//! What a batch waits for outside, as it was generated with it.
+
+use crate::group::GroupShard;
+use crate::group::batches::batch::Batch;
+use crate::group::external::External;
+use crate::group::external::external_dependencies::Parameters;
+use crate::schedule::{Facts, resolve_path};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidemill_model::{
+    BatchId, DataPath, Event, ExternalDependency, ExternalDependencyId, JobDefinition, JobId, Timestamp,
+};
+
+/// What a batch waits for besides parents. Batches that wait for nothing of the kind have none.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Needs {
+    pub(crate) external_dependencies: Box<[Need]>,
+    /// Parents' times that it runs without (DEP-7).
+    pub(crate) waived: Vec<tidemill_model::WaivedParent>,
+    /// When parents' times that it waits for were taken back, of those that are.
+    pub(crate) withdrawn: BTreeMap<(JobId, Timestamp), Timestamp>,
+    pub(crate) gate: Option<Box<crate::group::external::quality::Gate>>,
+}
+
+/// One thing that one batch waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) external_dependency: ExternalDependencyId,
+    pub(crate) met: bool,
+    /// A person lets the batch run without it.
+    pub(crate) waived: bool,
+}
+
+impl Need {
+    pub(crate) fn is_unmet(self) -> bool {
+        !self.met && !self.waived
+    }
+}
+
+impl GroupShard {
+    /// What a batch of `job` waits for outside, and the events that go before its generation.
+    pub(crate) fn external_dependencies_of(
+        &self,
+        definition: &JobDefinition,
+        facts: &Facts<'_>,
+        own: &Parameters,
+    ) -> (Vec<Event>, Vec<ExternalDependencyId>) {
+        let spec = &definition.spec;
+        if spec.inputs.is_empty() && spec.third_party.is_empty() {
+            return Default::default();
+        }
+        let zone = self.zone_of(definition);
+        let paths = spec.inputs.iter().map(|input| ExternalDependency::Path {
+            path: resolve_path(input.path(), definition, own, facts, &zone).into(),
+            mark: input.mark().map(Arc::from),
+        });
+        let reports = spec.third_party.iter().map(|code| ExternalDependency::ThirdParty {
+            code: code.as_str().into(),
+            logical_time: facts.logical_time,
+        });
+        self.external.external_dependencies.wanted_by(self.id, paths.chain(reports).collect())
+    }
+
+    /// GEN-1: the paths that a new batch makes, each once.
+    pub(crate) fn outputs_of(
+        &self,
+        definition: &JobDefinition,
+        facts: &Facts<'_>,
+        own: &Parameters,
+    ) -> Vec<DataPath> {
+        let written = &definition.spec.outputs;
+        if written.is_empty() {
+            return Vec::new();
+        }
+        let zone = self.zone_of(definition);
+        let mut outputs: Vec<DataPath> = Vec::with_capacity(written.len());
+        for output in written {
+            let path = resolve_path(output.path(), definition, own, facts, &zone);
+            let output = DataPath { path, ..DataPath::from(output) };
+            if !outputs.contains(&output) {
+                outputs.push(output);
+            }
+        }
+        outputs
+    }
+}
+
+impl External {
+    /// What a batch that was just generated waits for; nothing: it waits for nothing outside.
+    pub(in crate::group) fn needs_of(
+        &mut self,
+        id: BatchId,
+        external_dependencies: &[ExternalDependencyId],
+        has_gate: bool,
+    ) -> Option<Box<Needs>> {
+        if external_dependencies.is_empty() && !has_gate {
+            return None;
+        }
+        let gate = has_gate.then(Default::default);
+        let external_dependencies = self.join_external_dependencies(id, external_dependencies);
+        Some(Box::new(Needs { external_dependencies, gate, ..Needs::default() }))
+    }
+
+    /// From its generation on the batch waits for these.
+    pub(crate) fn join_external_dependencies(
+        &mut self,
+        id: BatchId,
+        external_dependencies: &[ExternalDependencyId],
+    ) -> Box<[Need]> {
+        external_dependencies
+            .iter()
+            .filter_map(|external_dependency| self.external_dependencies.join(id, *external_dependency))
+            .collect()
+    }
+
+    /// The batch has ended, and waits for nothing.
+    pub(crate) fn leave_external_dependencies(&mut self, id: BatchId, batch: &Batch) {
+        for need in batch.external_dependencies() {
+            self.external_dependencies.leave(id, need.external_dependency);
+        }
+    }
+}

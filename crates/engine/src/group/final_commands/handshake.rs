@@ -1,0 +1,100 @@
+//! What the worker of a final command is told and asks, as for an attempt.
+
+use crate::decision::Decision;
+use crate::group::final_commands::final_command::{Ended, Held, Phase};
+use crate::group::workers::report::GRANTED_TO_ANOTHER;
+use crate::group::{GroupShard, Timer};
+use crate::schedule::{FinalCommands, final_spec};
+use std::collections::BTreeMap;
+use tidemill_model::{
+    Event, FinalCommandEvent, FinalResult, Incarnation, Nonce, Rejection, RunSpec, StartRequest, Token,
+    WorkMessage,
+};
+
+impl GroupShard {
+    pub(crate) fn request_final(&self, request: &StartRequest) -> Option<Decision> {
+        let StartRequest { token, worker, incarnation, nonce } = request;
+        let held = self.final_commands.held.get(token)?;
+        let refused = |reason: &str| {
+            Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
+                .telling(worker, WorkMessage::Refused { token: *token, reason: reason.to_owned() })
+        };
+        let known = self.workers.get(worker);
+        let lives =
+            known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired);
+        if held.worker != *worker
+            || !lives
+            || nonce.as_str().len() > crate::group::workers::report::MAX_NONCE_BYTES
+        {
+            return Some(refused("this life of the worker does not have it"));
+        }
+        Some(match &held.phase {
+            Phase::Assigned { .. } if self.workers.is_of_earlier_life(worker, *token) => {
+                refused("an earlier life of the worker had it; it is taken back")
+            }
+            Phase::Assigned { .. } => match self.final_spec(*token, held) {
+                Ok(_) => Decision::events(vec![Event::FinalCommand(FinalCommandEvent::Granted {
+                    batch: held.batch,
+                    token: *token,
+                    worker: worker.clone(),
+                    incarnation: incarnation.clone(),
+                    nonce: nonce.clone(),
+                })]),
+                Err(why) => {
+                    Decision::events(self.final_commands.final_ended(*token, FinalResult::NotRun, &why))
+                }
+            },
+            Phase::Granted { incarnation: life, nonce: asked } if life == incarnation && asked == nonce => {
+                let again = self.granted_final(*token);
+                again
+                    .into_iter()
+                    .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
+            }
+            Phase::Granted { .. } => refused(GRANTED_TO_ANOTHER),
+        })
+    }
+
+    /// What its worker must hear of it.
+    pub(crate) fn outstanding_final(&self, token: Token) -> Option<WorkMessage> {
+        let held = self.final_commands.held.get(&token)?;
+        match held.phase {
+            Phase::Assigned { .. } => Some(WorkMessage::Assigned {
+                worker: held.worker.clone(),
+                token,
+                job_type: held.of.definition.spec.job_type.clone(),
+                checks: Vec::new(),
+            }),
+            Phase::Granted { .. } => self.granted_final(token),
+        }
+    }
+
+    /// The order to start it.
+    pub(crate) fn granted_final(&self, token: Token) -> Option<WorkMessage> {
+        let held = self.final_commands.held.get(&token)?;
+        let Phase::Granted { incarnation, nonce } = &held.phase else { return None };
+        let spec = Box::new(self.final_spec(token, held).ok()?);
+        Some(WorkMessage::Granted { incarnation: incarnation.clone(), nonce: nonce.clone(), spec })
+    }
+
+    fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
+        let Ended { definition, logical_time, run, parameters, values, ending } = &held.of;
+        let none = BTreeMap::new();
+        let of = FinalCommands {
+            batch: held.batch,
+            logical_time: *logical_time,
+            run: *run,
+            parameters: parameters.as_deref(),
+            values: values.as_deref().unwrap_or(&none),
+            ending: ending.clone(),
+        };
+        final_spec(definition, token, &of, &self.zone_of(definition))
+    }
+
+    pub(crate) fn final_granted(&mut self, token: Token, incarnation: &Incarnation, nonce: &Nonce) {
+        let Some(held) = self.final_commands.held.get_mut(&token) else { return };
+        let granted = Phase::Granted { incarnation: incarnation.clone(), nonce: nonce.clone() };
+        if let Phase::Assigned { start_by } = std::mem::replace(&mut held.phase, granted) {
+            self.timers.cancel(start_by, Timer::StartBy(token));
+        }
+    }
+}
