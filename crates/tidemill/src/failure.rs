@@ -26,17 +26,12 @@ impl Failure {
 
     /// Something outside failed: `what` was being done, `source` says how it went wrong.
     pub(crate) fn caused(what: impl fmt::Display, source: &dyn std::error::Error) -> Self {
-        let mut message = format!("{what}: {source}");
-        let mut inner = source.source();
-        while let Some(cause) = inner {
-            let text = cause.to_string();
-            if !message.ends_with(&text) {
-                message.push_str(": ");
-                message.push_str(&text);
-            }
-            inner = cause.source();
-        }
-        Self::new(Exit::Failure, message)
+        Self::new(Exit::Failure, with_causes(format!("{what}: {source}"), source))
+    }
+
+    /// Something failed that says itself what was being done.
+    pub(crate) fn unexpected(error: &dyn std::error::Error) -> Self {
+        Self::new(Exit::Failure, with_causes(error.to_string(), error))
     }
 
     /// A file that the command line names cannot be read, whatever the reason.
@@ -73,6 +68,20 @@ impl Failure {
             "exit_code": self.exit.code(),
         })
     }
+}
+
+/// The causes of an error behind what was said of it; each once.
+fn with_causes(mut message: String, error: &dyn std::error::Error) -> String {
+    let mut inner = error.source();
+    while let Some(cause) = inner {
+        let text = cause.to_string();
+        if !message.ends_with(&text) {
+            message.push_str(": ");
+            message.push_str(&text);
+        }
+        inner = cause.source();
+    }
+    message
 }
 
 impl fmt::Display for Failure {

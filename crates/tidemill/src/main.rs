@@ -5,7 +5,6 @@
 
 mod address;
 mod cli;
-mod client;
 mod commands;
 mod config;
 mod demo;
@@ -15,8 +14,12 @@ mod files;
 mod keys;
 mod output;
 mod privacy;
+mod problem;
 mod render;
 mod roles;
+mod secret;
+mod server;
+mod target;
 mod yaml;
 
 use std::process::ExitCode;

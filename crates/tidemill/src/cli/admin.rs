@@ -150,16 +150,6 @@ impl std::str::FromStr for FeedFrom {
     }
 }
 
-impl std::fmt::Display for FeedFrom {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Start => f.write_str("start"),
-            Self::End => f.write_str("end"),
-            Self::Time(time) => time.fmt(f),
-        }
-    }
-}
-
 /// Which events to write.
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {

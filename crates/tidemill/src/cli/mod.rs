@@ -16,8 +16,8 @@ mod rerun;
 mod suggestions;
 
 pub(crate) use admin::{
-    AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, FreezeCommand, GroupCommand,
-    KeyCommand, PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
+    AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, FeedFrom, FreezeCommand,
+    GroupCommand, KeyCommand, PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
 };
 pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
 pub(crate) use bulk::{BatchesArgs, BulkCommand, JobsArgs};

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 
 use super::{Session, write};
 use crate::cli::{FreezeCommand, GroupCommand, KeyCommand, WorkerCommand, word};
-use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::keys;
 use crate::render::{self, Column};
+use crate::secret;
+use crate::server::Query;
+use tidemill_client::{Method, segment};
 
 /// Most rows of the short lists.
 const LIMIT: usize = 10_000;
@@ -26,17 +28,17 @@ const WORKERS: &[Column] = &[
 
 pub(super) fn worker(session: &Session, command: WorkerCommand) -> Done<Exit> {
     let act = |worker: &str, verb: &str, done: &str| {
-        let answer = session.client.post(&format!("/api/workers/{}/{verb}", segment(worker)), None)?;
+        let answer = session.server.post(&format!("/api/workers/{}/{verb}", segment(worker)), None)?;
         Ok(session.show(&answer, |_| format!("Worker {worker} {done}.")))
     };
     match command {
         WorkerCommand::Ls => {
-            let answer = session.client.list("/api/workers", &Query::new(), LIMIT)?;
+            let answer = session.server.list("/api/workers", &Query::new(), LIMIT)?;
             let nothing = "No workers. Start one with `tidemill executor`.";
             Ok(session.show(&answer, |answer| render::list(answer, WORKERS, nothing)))
         }
         WorkerCommand::Show { worker } => {
-            let answer = session.client.get(&format!("/api/workers/{}", segment(&worker)), &[])?;
+            let answer = session.server.get(&format!("/api/workers/{}", segment(&worker)), &[])?;
             Ok(session.show(&answer, |worker| render::fields(worker, &[])))
         }
         WorkerCommand::Drain { worker } => act(&worker, "drain", "takes no new work"),
@@ -54,7 +56,7 @@ const GROUPS: &[Column] = &[
 pub(super) fn group(session: &Session, command: GroupCommand) -> Done<Exit> {
     match command {
         GroupCommand::Ls => {
-            let answer = session.client.get("/api/groups", &[])?;
+            let answer = session.server.get("/api/groups", &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, GROUPS, "No groups.")))
         }
         GroupCommand::Apply { name, worker_key, settings } => {
@@ -68,7 +70,7 @@ pub(super) fn group(session: &Session, command: GroupCommand) -> Done<Exit> {
                 None => settings_of(session, &name)?,
             };
             let body = json!({ "name": name, "worker_key": worker_key, "settings": settings });
-            let answer = session.client.post("/api/groups", Some(&body))?;
+            let answer = session.server.post("/api/groups", Some(&body))?;
             Ok(write::show(session, &answer, |answer| {
                 format!("Group {name} defined, number {}.", render::one_line(&answer["id"]))
             }))
@@ -95,17 +97,17 @@ pub(super) fn freeze(session: &Session, command: FreezeCommand) -> Done<Exit> {
     };
     match command {
         FreezeCommand::Ls => {
-            let answer = session.client.get("/api/freezes", &[])?;
+            let answer = session.server.get("/api/freezes", &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, FREEZES, "Nothing is frozen.")))
         }
         FreezeCommand::Set { group, latest, reason } => {
             let body = json!({ "latest": latest, "reason": reason });
-            let answer = session.client.write(Method::Put, &scope(&group), Some(&body), None)?;
+            let answer = session.server.write(Method::Put, &scope(&group), Some(&body), None)?;
             Ok(write::show(session, &answer, |_| format!("{} is frozen.", what(&group))))
         }
         FreezeCommand::Lift { group, reason } => {
             let path = format!("{}?reason={}", scope(&group), segment(&reason));
-            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            let answer = session.server.write(Method::Delete, &path, None, None)?;
             Ok(write::show(session, &answer, |_| format!("{} is not frozen any more.", what(&group))))
         }
     }
@@ -113,7 +115,7 @@ pub(super) fn freeze(session: &Session, command: FreezeCommand) -> Done<Exit> {
 
 /// The settings that the group has; those of a new one are the defaults.
 fn settings_of(session: &Session, name: &str) -> Done<Value> {
-    let groups = session.client.get("/api/groups", &[])?;
+    let groups = session.server.get("/api/groups", &[])?;
     let groups = groups.as_array().or_else(|| groups["items"].as_array()).cloned().unwrap_or_default();
     let known = groups.into_iter().find(|group| group["name"] == name);
     Ok(known.map_or_else(|| json!({}), |group| group["settings"].clone()))
@@ -130,15 +132,15 @@ const KEYS: &[Column] = &[
 pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
     match command {
         KeyCommand::Ls => {
-            let answer = session.client.get("/api/keys", &[])?;
+            let answer = session.server.get("/api/keys", &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, KEYS, "No keys.")))
         }
         KeyCommand::Apply { app, role, groups, run_as, operator } => {
-            let secret = keys::draw::<24>();
+            let secret = secret::draw::<24>();
             let body = json!({ "app": app, "secret": secret, "role": word(&role), "groups": groups, "run_as": run_as });
             let mut answer = match operator {
                 true => session.with_operator_key()?.post("/api/admin/keys", Some(&body))?,
-                false => session.client.post("/api/keys", Some(&body))?,
+                false => session.server.post("/api/keys", Some(&body))?,
             };
             if let Value::Object(fields) = &mut answer {
                 fields.insert("key".to_owned(), json!(format!("{app}:{secret}")));
@@ -147,7 +149,7 @@ pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
         }
         KeyCommand::Delete { app } => {
             let path = format!("/api/keys/{}", segment(&app));
-            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            let answer = session.server.write(Method::Delete, &path, None, None)?;
             Ok(session.show(&answer, |_| format!("Key {app} is deleted.")))
         }
     }
@@ -155,7 +157,7 @@ pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
 
 pub(super) fn set_time(session: &Session, partition: u32, at: tidemill_model::Timestamp) -> Done<Exit> {
     let path = format!("/api/admin/partitions/{partition}/set-time");
-    let answer = session.client.post(&path, Some(&json!({ "at": at })))?;
+    let answer = session.server.post(&path, Some(&json!({ "at": at })))?;
     Ok(session.show(&answer, |_| format!("Partition {partition} goes on at {at}.")))
 }
 
@@ -193,7 +195,7 @@ fn sinks(answer: &Value) -> String {
 }
 
 pub(super) fn status(session: &Session) -> Done<Exit> {
-    let answer = session.client.get("/api/status", &[])?;
+    let answer = session.server.get("/api/status", &[])?;
     Ok(session.show(&answer, |answer| {
         let partitions = json!({ "items": answer["partitions"] });
         let rest = render::fields(answer, &["partitions", "sinks"]);

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::{Session, external_dependencies, job, rerun, wait, why};
 use crate::cli::{BatchCommand, OutputFormat, word};
-use crate::client::{Method, Query};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
 use crate::render::{self, Column};
+use crate::server::Query;
+use tidemill_client::Method;
 
 /// Between two looks at a log that grows.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
@@ -34,17 +35,17 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             Ok(session.show(&answer, |answer| render::list(answer, BATCHES, "No batches.")))
         }
         BatchCommand::Show { batch } => {
-            let answer = session.client.get(&format!("/api/batches/{batch}"), &[])?;
+            let answer = session.server.get(&format!("/api/batches/{batch}"), &[])?;
             Ok(session.show(&answer, one))
         }
         BatchCommand::Why { batch, as_of } => {
             let moment: Vec<(&str, String)> = as_of.iter().map(|text| ("as_of", text.clone())).collect();
-            let answer = session.client.get(&format!("/api/batches/{batch}/why"), &moment)?;
+            let answer = session.server.get(&format!("/api/batches/{batch}/why"), &moment)?;
             if session.format == OutputFormat::Json {
                 output::json(&answer);
                 return Ok(Exit::Success);
             }
-            let shown = session.client.get(&format!("/api/batches/{batch}"), &[])?;
+            let shown = session.server.get(&format!("/api/batches/{batch}"), &[])?;
             let advice = match &as_of {
                 Some(_) => Vec::new(),
                 None => why::advice(session, &answer, &shown)?,
@@ -53,17 +54,17 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             Ok(Exit::Success)
         }
         BatchCommand::Returns { batch } => {
-            let answer = session.client.get(&format!("/api/batches/{batch}/assignment-returns"), &[])?;
+            let answer = session.server.get(&format!("/api/batches/{batch}/assignment-returns"), &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, RETURNED, "No assignment came back.")))
         }
         BatchCommand::Kill { batch, reason } => {
             let body = serde_json::json!({ "reason": reason });
-            let answer = session.client.post(&format!("/api/batches/{batch}/kill"), Some(&body))?;
+            let answer = session.server.post(&format!("/api/batches/{batch}/kill"), Some(&body))?;
             Ok(session.show(&answer, |_| format!("Batch {batch}: its end is ordered.")))
         }
         BatchCommand::Mark { batch, result, reason } => {
             let body = serde_json::json!({ "result": word(&result), "reason": reason });
-            let answer = session.client.post(&format!("/api/batches/{batch}/mark"), Some(&body))?;
+            let answer = session.server.post(&format!("/api/batches/{batch}/mark"), Some(&body))?;
             Ok(session.show(&answer, |_| format!("Batch {batch} is marked {}.", word(&result))))
         }
         BatchCommand::Override { batch, what, logical_time, reason } => {
@@ -77,7 +78,7 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
         BatchCommand::Clear { batch, how } => rerun::clear(session, batch, &how),
         BatchCommand::Rerun { batch, wait, idempotency_key } => {
             let path = format!("/api/batches/{batch}/rerun");
-            let answer = session.client.write(Method::Post, &path, None, idempotency_key.as_deref())?;
+            let answer = session.server.write(Method::Post, &path, None, idempotency_key.as_deref())?;
             wait::show_batch(session, &answer, wait)
         }
         BatchCommand::Logs { batch, follow, stderr, attempt } => {
@@ -176,7 +177,7 @@ fn logs(session: &Session, log: &Log) -> Done<Exit> {
             ("lines", LOG_LINES.to_string()),
         ];
         query.extend(log.attempt.map(|attempt| ("attempt", attempt.to_string())));
-        let page = session.client.get(&path, &query)?;
+        let page = session.server.get(&path, &query)?;
         match session.format {
             OutputFormat::Json => output::json(&page),
             OutputFormat::Table => output::raw(page["content"].as_str().unwrap_or_default().as_bytes()),

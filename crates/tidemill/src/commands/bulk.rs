@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use super::Session;
 use crate::cli::{BatchesArgs, BulkCommand, JobsArgs, word};
-use crate::client::{Method, Query};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::render::{self, Column};
+use crate::server::Query;
+use tidemill_client::Method;
 
 /// Between two looks at an operation.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -50,16 +51,16 @@ pub(super) fn run(session: &Session, command: BulkCommand) -> Done<Exit> {
         BulkCommand::Enable(jobs) => begin(session, json!({ "action": "enable" }), json!({}), &jobs),
         BulkCommand::Disable(jobs) => begin(session, json!({ "action": "disable" }), json!({}), &jobs),
         BulkCommand::Ls { limit } => {
-            let answer = session.client.list("/api/bulk", &Query::new(), limit)?;
+            let answer = session.server.list("/api/bulk", &Query::new(), limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, OPERATIONS, "No operations.")))
         }
         BulkCommand::Show { bulk } => {
-            let answer = session.client.get(&format!("/api/bulk/{bulk}"), &[])?;
+            let answer = session.server.get(&format!("/api/bulk/{bulk}"), &[])?;
             Ok(session.show(&answer, |answer| render::fields(answer, &[])))
         }
         BulkCommand::Items { bulk, outcome, limit } => {
             let query: Query = outcome.map(|outcome| ("outcome", outcome)).into_iter().collect();
-            let answer = session.client.list(&format!("/api/bulk/{bulk}/items"), &query, limit)?;
+            let answer = session.server.list(&format!("/api/bulk/{bulk}/items"), &query, limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, ITEMS, "No such items.")))
         }
     }
@@ -93,7 +94,7 @@ fn begin(session: &Session, mut body: Value, mut filter: Value, args: &JobsArgs)
     body["dry_run"] = json!(args.dry_run);
     body["limit"] = json!(args.limit);
     let answer =
-        session.client.write(Method::Post, "/api/bulk", Some(&body), args.idempotency_key.as_deref())?;
+        session.server.write(Method::Post, "/api/bulk", Some(&body), args.idempotency_key.as_deref())?;
     if args.dry_run {
         return Ok(session.show(&answer, |answer| render::list(answer, MATCHES, "Nothing fits.")));
     }
@@ -110,7 +111,7 @@ fn wait(session: &Session, bulk: i64, position: &Value) -> Done<Exit> {
     let path = format!("/api/bulk/{bulk}");
     let mut query = vec![("at_least", position.as_str().unwrap_or_default().to_owned())];
     loop {
-        let answer = session.client.get(&path, &query)?;
+        let answer = session.server.get(&path, &query)?;
         if !answer["ended_at"].is_null() {
             return Ok(session.show(&answer, |answer| render::fields(answer, &[])));
         }

@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::{Session, write};
 use crate::cli::{CalendarCommand, OutputFormat};
-use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
 use crate::render::{self, Column};
+use crate::server::Query;
 use crate::yaml;
+use tidemill_client::{Method, segment};
 
 /// More than there can be.
 const LIMIT: usize = 10_000;
@@ -40,24 +41,24 @@ pub(super) fn run(session: &Session, command: CalendarCommand) -> Done<Exit> {
         CalendarCommand::Show { name, at_version } => write(session, vec![one(session, &name, at_version)?]),
         CalendarCommand::Versions { name } => {
             let path = format!("/api/calendars/{}/versions", segment(&name));
-            let answer = session.client.list(&path, &Query::new(), LIMIT)?;
+            let answer = session.server.list(&path, &Query::new(), LIMIT)?;
             Ok(session.show(&answer, |answer| render::list(answer, VERSIONS, "No version is on record.")))
         }
         CalendarCommand::Export => {
-            let listed = session.client.list("/api/calendars", &Query::new(), LIMIT)?;
+            let listed = session.server.list("/api/calendars", &Query::new(), LIMIT)?;
             let names =
                 listed["items"].as_array().into_iter().flatten().filter_map(|item| item["name"].as_str());
             let calendars = names.map(|name| one(session, name, None)).collect::<Done<Vec<Value>>>()?;
             write(session, calendars)
         }
         CalendarCommand::Ls => {
-            let answer = session.client.list("/api/calendars", &Query::new(), LIMIT)?;
+            let answer = session.server.list("/api/calendars", &Query::new(), LIMIT)?;
             let nothing = "No calendars. Add some with `tidemill calendar apply -f FILE`.";
             Ok(session.show(&answer, |answer| render::list(answer, CALENDARS, nothing)))
         }
         CalendarCommand::Delete { name } => {
             let path = format!("/api/calendars/{}", segment(&name));
-            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            let answer = session.server.write(Method::Delete, &path, None, None)?;
             Ok(session.show(&answer, |_| format!("Calendar {name} removed.")))
         }
     }
@@ -65,7 +66,7 @@ pub(super) fn run(session: &Session, command: CalendarCommand) -> Done<Exit> {
 
 fn one(session: &Session, name: &str, version: Option<u32>) -> Done<Value> {
     let version = version.map(|version| format!("/versions/{version}")).unwrap_or_default();
-    let mut answer = session.client.get(&format!("/api/calendars/{}{version}", segment(name)), &[])?;
+    let mut answer = session.server.get(&format!("/api/calendars/{}{version}", segment(name)), &[])?;
     Ok(answer["calendar"].take())
 }
 

@@ -2,10 +2,11 @@
 
 use super::Session;
 use crate::cli::{DeadLetterCommand, word};
-use crate::client::{Query, segment};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::render::{self, Column};
+use crate::server::Query;
+use tidemill_client::segment;
 
 const LETTERS: &[Column] = &[
     Column("ID", &["/id"]),
@@ -22,16 +23,16 @@ pub(super) fn run(session: &Session, command: DeadLetterCommand) -> Done<Exit> {
             let mut query = Query::new();
             query.extend(kind.map(|kind| ("kind", word(&kind))));
             query.extend((!all).then(|| ("open", "true".to_owned())));
-            let answer = session.client.list("/api/dead-letters", &query, limit)?;
+            let answer = session.server.list("/api/dead-letters", &query, limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, LETTERS, "No dead letters.")))
         }
         DeadLetterCommand::Show { id } => {
-            let answer = session.client.get(&format!("/api/dead-letters/{}", segment(&id)), &[])?;
+            let answer = session.server.get(&format!("/api/dead-letters/{}", segment(&id)), &[])?;
             Ok(session.show(&answer, |letter| render::fields(letter, &[])))
         }
         DeadLetterCommand::Redrive { id } => {
             let path = format!("/api/dead-letters/{}/redrive", segment(&id));
-            let answer = session.client.post(&path, None)?;
+            let answer = session.server.post(&path, None)?;
             Ok(session.show(&answer, |answer| render::one_line(&answer["message"])))
         }
     }

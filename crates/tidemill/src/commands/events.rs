@@ -1,65 +1,39 @@
-//! `tidemill events tail`: the public feed, one line an event. A broken connection is taken up again
-//! where it broke.
+//! `tidemill events tail`: the public feed, one line an event.
 
 #[cfg(test)]
 mod corpus;
 
-use std::thread;
-use std::time::Duration;
-
 use serde_json::Value;
+use tidemill_client::{Begin, Message};
 
 use super::Session;
-use crate::cli::{EventsArgs, OutputFormat};
-use crate::client::{Message, Query};
+use crate::cli::{EventsArgs, FeedFrom, OutputFormat};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
 use crate::render::one_line;
 
-/// Before a broken connection is made again.
-const PAUSE: Duration = Duration::from_secs(1);
-
 pub(super) fn tail(session: &Session, args: &EventsArgs) -> Done<Exit> {
-    let mut cursor = args.cursor.clone();
-    let mut seen = 0;
-    loop {
-        let rest = args.limit.map(|limit| limit - seen);
-        if rest == Some(0) {
-            return Ok(Exit::Success);
-        }
-        let followed = session.client.follow("/api/events", &query(args, cursor.as_deref(), rest));
-        let messages = match followed {
-            Ok(messages) => messages,
-            // Before anything was seen, the person should know; later, the server may only be restarting.
-            Err(failure) if failure.exit != Exit::Unreachable || cursor.is_none() => return Err(failure),
-            Err(_) => {
-                thread::sleep(PAUSE);
-                continue;
-            }
-        };
-        for message in messages {
-            let Ok(message) = message else { break };
-            show(session.format, &message)?;
-            cursor = message.id.or(cursor);
-            seen += 1;
-            if args.limit == Some(seen) {
-                return Ok(Exit::Success);
-            }
-        }
-        thread::sleep(PAUSE);
-    }
-}
-
-fn query(args: &EventsArgs, cursor: Option<&str>, limit: Option<u64>) -> Query<'static> {
-    let mut query = match cursor {
-        Some(cursor) => vec![("cursor", cursor.to_owned())],
-        None => vec![("from", args.from.to_string())],
+    let begin = match (&args.cursor, args.from) {
+        (Some(cursor), _) => Begin::After(cursor.clone()),
+        (None, FeedFrom::Start) => Begin::Start,
+        (None, FeedFrom::End) => Begin::End,
+        (None, FeedFrom::Time(time)) => Begin::Time(time),
     };
-    query.extend(args.event_type.clone().map(|event_type| ("type", event_type)));
-    query.extend(args.subject.clone().map(|subject| ("subject", subject)));
-    query.extend(limit.map(|limit| ("limit", limit.to_string())));
-    query
+    let mut feed = session.server.events(begin);
+    if let Some(kind) = &args.event_type {
+        feed = feed.kind(kind);
+    }
+    if let Some(subject) = &args.subject {
+        feed = feed.subject(subject);
+    }
+    if let Some(limit) = args.limit {
+        feed = feed.limit(limit);
+    }
+    for message in session.server.follow(feed) {
+        show(session.format, &message?)?;
+    }
+    Ok(Exit::Success)
 }
 
 fn show(format: OutputFormat, message: &Message) -> Done {

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::{Session, job};
 use crate::cli::{Condition, ProbeCommand, QualityWord, ThirdPartyCommand};
-use crate::client::Query;
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::render::{self, Column};
+use crate::server::Query;
 
 pub(super) struct Override<'a> {
     pub(super) batch: i64,
@@ -32,13 +32,13 @@ pub(super) fn waive(session: &Session, request: &Override<'_>) -> Done<Exit> {
         Condition { .. } => json!("all"),
     };
     let body = json!({ "what": what, "reason": reason });
-    let answer = session.client.post(&format!("/api/batches/{batch}/override"), Some(&body))?;
+    let answer = session.server.post(&format!("/api/batches/{batch}/override"), Some(&body))?;
     Ok(session.show(&answer, |_| format!("Batch {batch} does not wait for it any more.")))
 }
 
 pub(super) fn quality(session: &Session, batch: i64, word: QualityWord, reason: &str) -> Done<Exit> {
     let body = json!({ "allowed": word == QualityWord::Allow, "reason": reason });
-    let answer = session.client.post(&format!("/api/batches/{batch}/quality"), Some(&body))?;
+    let answer = session.server.post(&format!("/api/batches/{batch}/quality"), Some(&body))?;
     let said = match word {
         QualityWord::Allow => "is allowed",
         QualityWord::Refuse => "is refused",
@@ -59,14 +59,14 @@ pub(super) fn third_party(session: &Session, command: ThirdPartyCommand) -> Done
         ThirdPartyCommand::Report { code, logical_time, not_ready } => {
             let ready = !not_ready;
             let body = json!({ "code": code, "logical_time": logical_time.to_string(), "ready": ready });
-            let answer = session.client.post("/api/third-party", Some(&body))?;
+            let answer = session.server.post("/api/third-party", Some(&body))?;
             let what = if ready { "ready" } else { "not ready" };
             Ok(session.show(&answer, |_| format!("{code} is {what} for {logical_time}.")))
         }
         ThirdPartyCommand::Ls { code, limit } => {
             let mut query = Query::new();
             query.extend(code.map(|code| ("code", code)));
-            let answer = session.client.list("/api/third-party", &query, limit)?;
+            let answer = session.server.list("/api/third-party", &query, limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, REPORTS, "No reports.")))
         }
     }
@@ -85,7 +85,7 @@ pub(super) fn probe(session: &Session, command: &ProbeCommand) -> Done<Exit> {
     match command {
         ProbeCommand::Run { batch } => {
             let body = batch.map_or_else(|| json!({}), |batch| json!({ "batch": batch }));
-            let answer = session.client.post("/api/probes", Some(&body))?;
+            let answer = session.server.post("/api/probes", Some(&body))?;
             let said = |_: &Value| match batch {
                 Some(batch) => format!("The paths that batch {batch} waits for are probed at once."),
                 None => "All paths are probed at once.".to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn probe(session: &Session, command: &ProbeCommand) -> Done<Exit> {
             Ok(session.show(&answer, said))
         }
         ProbeCommand::Late => {
-            let answer = session.client.get("/api/probes/late", &[])?;
+            let answer = session.server.get("/api/probes/late", &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, LATE, "All probes are in time.")))
         }
     }

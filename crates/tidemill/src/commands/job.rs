@@ -7,12 +7,13 @@ use tidemill_model::{FieldError, JobSpec, Rejection};
 
 use super::{Session, wait, write};
 use crate::cli::{JobCommand, OutputFormat, Parameter};
-use crate::client::{Client, Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
 use crate::render::{self, Column};
+use crate::server::{Query, Server};
 use crate::yaml::{self, JobFiles};
+use tidemill_client::{Method, segment};
 
 pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
     match command {
@@ -35,10 +36,10 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
                 "allow_unknown_type": allow_unknown_type,
             });
             if dry_run {
-                let answer = ask_to_apply(&session.client, &files, terms, "?dry_run=true")?;
+                let answer = ask_to_apply(&session.server, &files, terms, "?dry_run=true")?;
                 return Ok(session.show(&answer, |answer| changes(answer, "would change")));
             }
-            let answer = ask_to_apply(&session.client, &files, terms, "")?;
+            let answer = ask_to_apply(&session.server, &files, terms, "")?;
             Ok(write::show_warned(session, &answer, |answer| changes(answer, "changed")))
         }
         JobCommand::Export { group } => export(session, group),
@@ -58,7 +59,7 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
         JobCommand::Show { job, at_version: None } => Ok(session.show(&found(session, &job)?, one)),
         JobCommand::Show { job, at_version: Some(version) } => {
             let path = format!("/api/jobs/{}/versions/{version}", id_of(session, &job)?);
-            let answer = session.client.get(&path, &[])?;
+            let answer = session.server.get(&path, &[])?;
             Ok(session.show(&answer, |answer| {
                 let definition = render::fields(&answer["definition"], &[]);
                 format!("{}\ndefinition\n{definition}", render::fields(answer, &["definition"]))
@@ -66,12 +67,12 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
         }
         JobCommand::Versions { job, limit } => {
             let path = format!("/api/jobs/{}/versions", id_of(session, &job)?);
-            let answer = session.client.list(&path, &Query::new(), limit)?;
+            let answer = session.server.list(&path, &Query::new(), limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, VERSIONS, "No version is on record.")))
         }
         JobCommand::Diff { job, from, to } => {
             let path = format!("/api/jobs/{}/versions/{from}/diff/{to}", id_of(session, &job)?);
-            let answer = session.client.get(&path, &[])?;
+            let answer = session.server.get(&path, &[])?;
             Ok(session.show(&answer, |answer| {
                 let fields = json!({ "items": answer["fields"] });
                 render::list(&fields, DIFF, &format!("Versions {from} and {to} do not differ."))
@@ -79,7 +80,7 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
         }
         JobCommand::Children { job, limit } => {
             let path = format!("/api/jobs/{}/children", id_of(session, &job)?);
-            let answer = session.client.list(&path, &Query::new(), limit)?;
+            let answer = session.server.list(&path, &Query::new(), limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, CHILDREN, "No job names it as a parent.")))
         }
         JobCommand::Run { job, logical_time, parameters, concurrent, wait, idempotency_key } => {
@@ -89,19 +90,19 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             }
             let path = format!("/api/jobs/{}/run", id_of(session, &job)?);
             let answer =
-                session.client.write(Method::Post, &path, Some(&body), idempotency_key.as_deref())?;
+                session.server.write(Method::Post, &path, Some(&body), idempotency_key.as_deref())?;
             wait::show_batch(session, &answer, wait)
         }
         JobCommand::Enable { job } => act(session, &job, "enable", "enabled"),
         JobCommand::Disable { job } => act(session, &job, "disable", "disabled"),
         JobCommand::Rename { job, name } => {
             let path = format!("/api/jobs/{}/rename", id_of(session, &job)?);
-            let answer = session.client.post(&path, Some(&json!({ "name": name })))?;
+            let answer = session.server.post(&path, Some(&json!({ "name": name })))?;
             Ok(write::show(session, &answer, |_| format!("Job {job} renamed to {name}.")))
         }
         JobCommand::Move { job, group } => {
             let path = format!("/api/jobs/{}/move", id_of(session, &job)?);
-            let answer = session.client.post(&path, Some(&json!({ "group": group })))?;
+            let answer = session.server.post(&path, Some(&json!({ "group": group })))?;
             Ok(write::show(session, &answer, |_| format!("Job {job} moved to group {group}.")))
         }
         JobCommand::Preview { job, n, after, at } => {
@@ -113,12 +114,12 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
                 }
             };
             let path = format!("/api/jobs/{}/preview", id_of(session, &job)?);
-            let answer = session.client.get(&path, &query)?;
+            let answer = session.server.get(&path, &query)?;
             Ok(session.show(&answer, preview))
         }
         JobCommand::Skipped { job } => {
             let path = format!("/api/jobs/{}/skipped-runs", id_of(session, &job)?);
-            let answer = session.client.get(&path, &[])?;
+            let answer = session.server.get(&path, &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, SKIPPED, "No fire was skipped.")))
         }
         JobCommand::Delete { job, cancel, orphan_children } => {
@@ -126,7 +127,7 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
                 "/api/jobs/{}?cancel={cancel}&orphan_children={orphan_children}",
                 id_of(session, &job)?
             );
-            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            let answer = session.server.write(Method::Delete, &path, None, None)?;
             Ok(write::show(session, &answer, |_| format!("Job {job} deleted.")))
         }
     }
@@ -183,16 +184,16 @@ const PARENTS: &[Column] =
     &[Column("ID", &["/job"]), Column("PARENT", &["/name"]), Column("MAPPING", &["/mapping"])];
 
 /// Applies jobs; errors name file and job.
-pub(crate) fn apply(client: &Client, files: &JobFiles, prune: &[String], cancel: bool) -> Done<Value> {
-    ask_to_apply(client, files, json!({ "prune": prune, "cancel": cancel }), "")
+pub(crate) fn apply(server: &Server, files: &JobFiles, prune: &[String], cancel: bool) -> Done<Value> {
+    ask_to_apply(server, files, json!({ "prune": prune, "cancel": cancel }), "")
 }
 
 /// `terms` are the fields of the body beside the jobs.
-fn ask_to_apply(client: &Client, files: &JobFiles, terms: Value, query: &str) -> Done<Value> {
+fn ask_to_apply(server: &Server, files: &JobFiles, terms: Value, query: &str) -> Done<Value> {
     let mut body = terms;
     body["jobs"] = json!(files.jobs);
     let path = format!("/api/jobs/apply{query}");
-    client.post(&path, Some(&body)).map_err(|failure| files.explain(failure))
+    server.post(&path, Some(&body)).map_err(|failure| files.explain(failure))
 }
 
 /// `+ added  ~ changed  - deleted`, for a change the fields with old and new value, and a sum.
@@ -275,7 +276,7 @@ fn checked(files: &JobFiles) -> Done<Vec<String>> {
 
 fn export(session: &Session, group: Option<String>) -> Done<Exit> {
     let query: Query<'_> = group.iter().map(|group| ("group", group.clone())).collect();
-    let answer = session.client.get("/api/jobs/export", &query)?;
+    let answer = session.server.get("/api/jobs/export", &query)?;
     let jobs = json!({ "jobs": answer["jobs"] });
     if let Some(group) = group.filter(|_| jobs["jobs"].as_array().is_some_and(Vec::is_empty)) {
         session.check_group(&group)?;
@@ -289,7 +290,7 @@ fn export(session: &Session, group: Option<String>) -> Done<Exit> {
 
 fn act(session: &Session, job: &str, verb: &str, done: &str) -> Done<Exit> {
     let path = format!("/api/jobs/{}/{verb}", id_of(session, job)?);
-    let answer = session.client.post(&path, None)?;
+    let answer = session.server.post(&path, None)?;
     Ok(write::show(session, &answer, |_| format!("Job {job} {done}.")))
 }
 
@@ -359,7 +360,7 @@ fn found(session: &Session, job: &str) -> Done<Value> {
         return Err(Failure::bad_input(format!("job {job:?}: must be an id or group/name"))
             .hint(close_to(session, job).unwrap_or_else(|| "`tidemill job ls` lists both".to_owned())));
     }
-    session.client.get(&path_of(job), &[]).map_err(|failure| match failure.exit {
+    session.server.get(&path_of(job), &[]).map_err(|failure| match failure.exit {
         Exit::NotFound => match close_to(session, job) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -372,7 +373,7 @@ fn found(session: &Session, job: &str) -> Done<Value> {
 const NAMES: usize = 10_000;
 
 fn close_to(session: &Session, job: &str) -> Option<String> {
-    let answer = session.client.list("/api/jobs", &Query::new(), NAMES).ok()?;
+    let answer = session.server.list("/api/jobs", &Query::new(), NAMES).ok()?;
     let names = answer["items"]
         .as_array()?
         .iter()

@@ -24,13 +24,14 @@ use crate::cli::{
     Cli, Command, ConfigCommand, EventsCommand, Global, JobCommand, OutputFormat, PartitionCommand,
     TopicsCommand,
 };
-use crate::client::{Client, Query, Target};
 use crate::config;
 use crate::demo;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
 use crate::roles;
+use crate::server::{Query, Server};
+use crate::target::Target;
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> Done<Exit> {
@@ -85,7 +86,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
 
 /// A client, and how to show what it gets.
 pub(crate) struct Session {
-    client: Client,
+    server: Server,
     target: Target,
     format: OutputFormat,
     settings: config::Settings,
@@ -97,12 +98,12 @@ impl Session {
         let settings = loaded.settings;
         let target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings)?
             .trusting(global.ca_file.as_deref());
-        Ok(Self { client: Client::new(target.clone())?, target, format: global.output, settings })
+        Ok(Self { server: Server::new(target.clone())?, target, format: global.output, settings })
     }
 
     /// The same server, with the operator's secret.
-    fn with_operator_key(&self) -> Done<Client> {
-        Client::new(self.target.clone().with_operator_key(&self.settings)?)
+    fn with_operator_key(&self) -> Done<Server> {
+        Server::new(self.target.clone().with_operator_key(&self.settings)?)
     }
 
     /// The list of a group, which has to be there: an empty one would say that it has nothing.
@@ -114,7 +115,7 @@ impl Session {
         limit: usize,
     ) -> Done<serde_json::Value> {
         query.extend(group.map(|group| ("group", group.to_owned())));
-        let answer = self.client.list(path, &query, limit)?;
+        let answer = self.server.list(path, &query, limit)?;
         if answer["items"].as_array().is_some_and(Vec::is_empty) {
             group.map_or(Ok(()), |group| self.check_group(group))?;
         }
@@ -122,7 +123,7 @@ impl Session {
     }
 
     fn check_group(&self, group: &str) -> Done {
-        let groups = self.client.get("/api/groups", &[])?;
+        let groups = self.server.get("/api/groups", &[])?;
         if groups["items"].as_array().into_iter().flatten().any(|known| known["name"] == group) {
             return Ok(());
         }

@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::{Session, write};
 use crate::cli::{OutputFormat, PoolCommand};
-use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
 use crate::render::{self, Column};
+use crate::server::Query;
 use crate::yaml;
+use tidemill_client::{Method, segment};
 
 /// More than there can be.
 const LIMIT: usize = 10_000;
@@ -36,19 +37,19 @@ pub(super) fn run(session: &Session, command: PoolCommand) -> Done<Exit> {
             write::define(session, "/api/pools", "pool", &yaml::pools(&file)?, &file)
         }
         PoolCommand::Ls => {
-            let answer = session.client.list("/api/pools", &Query::new(), LIMIT)?;
+            let answer = session.server.list("/api/pools", &Query::new(), LIMIT)?;
             let nothing = "No pools. Add some with `tidemill pool apply -f FILE`.";
             Ok(session.show(&answer, |answer| render::list(answer, POOLS, nothing)))
         }
         PoolCommand::Show { name } => {
-            let answer = session.client.get(&format!("/api/pools/{}", segment(&name)), &[])?;
+            let answer = session.server.get(&format!("/api/pools/{}", segment(&name)), &[])?;
             Ok(session.show(&answer, |answer| shown(&name, answer)))
         }
         PoolCommand::Export => {
-            let listed = session.client.list("/api/pools", &Query::new(), LIMIT)?;
+            let listed = session.server.list("/api/pools", &Query::new(), LIMIT)?;
             let names = listed["items"].as_array().into_iter().flatten().filter_map(|of| of["name"].as_str());
             let one = |name: &str| {
-                let mut answer = session.client.get(&format!("/api/pools/{}", segment(name)), &[])?;
+                let mut answer = session.server.get(&format!("/api/pools/{}", segment(name)), &[])?;
                 Ok(answer["pool"].take())
             };
             let pools = names.map(one).collect::<Done<Vec<Value>>>()?;
@@ -60,7 +61,7 @@ pub(super) fn run(session: &Session, command: PoolCommand) -> Done<Exit> {
         }
         PoolCommand::Delete { name } => {
             let path = format!("/api/pools/{}", segment(&name));
-            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            let answer = session.server.write(Method::Delete, &path, None, None)?;
             Ok(session.show(&answer, |_| format!("Pool {name} removed.")))
         }
     }

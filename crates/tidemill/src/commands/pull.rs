@@ -6,11 +6,12 @@ use super::{Session, write};
 use crate::cli::{
     PullCommand, PullGrantsArgs, PullTaskCommand, PullTaskLsArgs, PullTemplateCommand, TaskKind, word,
 };
-use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::render::{self, Column};
+use crate::server::Query;
 use crate::yaml;
+use tidemill_client::{Method, segment};
 
 mod user;
 
@@ -68,12 +69,12 @@ pub(super) fn run(session: &Session, command: PullCommand) -> Done<Exit> {
         PullCommand::Next { user, wait } => next(session, &user, wait),
         PullCommand::Complete { user, grant, result } => {
             let body = json!({ "user": user, "grant": grant, "result": result });
-            let answer = session.client.post("/api/pull/complete", Some(&body))?;
+            let answer = session.server.post("/api/pull/complete", Some(&body))?;
             Ok(session.show(&answer, |_| format!("Grant {grant} is completed.")))
         }
         PullCommand::Return { user, grant, reason } => {
             let body = json!({ "user": user, "grant": grant, "reason": reason });
-            let answer = session.client.post("/api/pull/return", Some(&body))?;
+            let answer = session.server.post("/api/pull/return", Some(&body))?;
             Ok(session.show(&answer, |_| format!("Grant {grant} is given back; others can have it.")))
         }
     }
@@ -81,7 +82,7 @@ pub(super) fn run(session: &Session, command: PullCommand) -> Done<Exit> {
 
 fn next(session: &Session, user: &str, wait: u32) -> Done<Exit> {
     let body = json!({ "user": user, "wait_s": wait });
-    let answer = session.client.post("/api/pull", Some(&body))?;
+    let answer = session.server.post("/api/pull", Some(&body))?;
     Ok(session.show(&answer, |answer| match &answer["grant"] {
         Value::Null => {
             let next = answer["next_at"].as_str().map(|at| format!(" Ask again at {at}."));
@@ -106,12 +107,12 @@ fn template(session: &Session, command: PullTemplateCommand) -> Done<Exit> {
             write::define(session, "/api/pull/templates", "template", &yaml::templates(&file)?, &file)
         }
         PullTemplateCommand::Ls => {
-            let answer = session.client.list("/api/pull/templates", &Query::new(), LIMIT)?;
+            let answer = session.server.list("/api/pull/templates", &Query::new(), LIMIT)?;
             let nothing = "No templates. Add some with `tidemill pull template apply -f FILE`.";
             Ok(session.show(&answer, |answer| render::list(answer, TEMPLATES, nothing)))
         }
         PullTemplateCommand::Show { name } => {
-            let answer = session.client.get(&path(&name), &[])?;
+            let answer = session.server.get(&path(&name), &[])?;
             Ok(session.show(&answer, |answer| {
                 let fields = fields_of(answer);
                 let fields = render::list(&fields, FIELDS, "Tasks of it have no parameters.");
@@ -119,7 +120,7 @@ fn template(session: &Session, command: PullTemplateCommand) -> Done<Exit> {
             }))
         }
         PullTemplateCommand::Delete { name } => {
-            let answer = session.client.write(Method::Delete, &path(&name), None, None)?;
+            let answer = session.server.write(Method::Delete, &path(&name), None, None)?;
             Ok(session.show(&answer, |_| format!("Template {name} removed.")))
         }
     }
@@ -146,7 +147,7 @@ fn task(session: &Session, command: PullTaskCommand) -> Done<Exit> {
         }
         PullTaskCommand::Ls(args) => list(session, &args),
         PullTaskCommand::Show { task } => {
-            let answer = session.client.get(&format!("/api/pull/tasks/{task}"), &[])?;
+            let answer = session.server.get(&format!("/api/pull/tasks/{task}"), &[])?;
             Ok(session.show(&answer, |answer| {
                 let spec = render::fields(&answer["task"], &["when", "parameters"]);
                 let (when, parameters) = (&answer["task"]["when"], &answer["task"]["parameters"]);
@@ -162,12 +163,12 @@ fn task(session: &Session, command: PullTaskCommand) -> Done<Exit> {
                 return Err(Failure::bad_input(message));
             };
             let path = format!("/api/pull/tasks/{task}");
-            let answer = session.client.write(Method::Put, &path, Some(spec), None)?;
+            let answer = session.server.write(Method::Put, &path, Some(spec), None)?;
             Ok(session.show(&answer, |answer| format!("Task {task} has version {}.", answer["version"])))
         }
         PullTaskCommand::Delete { task } => {
             let path = format!("/api/pull/tasks/{task}");
-            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            let answer = session.server.write(Method::Delete, &path, None, None)?;
             Ok(session.show(&answer, |_| format!("Task {task} is deleted.")))
         }
         PullTaskCommand::Ledger { task, live, limit } => ledger(session, task, live, limit),
@@ -186,7 +187,7 @@ fn list(session: &Session, args: &PullTaskLsArgs) -> Done<Exit> {
     for kind in kinds {
         let mut query = query.clone();
         query.push(("kind", word(&kind)));
-        let mut answer = session.client.list("/api/pull/tasks", &query, args.limit)?;
+        let mut answer = session.server.list("/api/pull/tasks", &query, args.limit)?;
         if let Value::Array(more) = answer["items"].take() {
             items.extend(more);
         }
@@ -200,8 +201,8 @@ fn ledger(session: &Session, task: i64, live: bool, limit: usize) -> Done<Exit> 
     let path = format!("/api/pull/tasks/{task}/ledger");
     let query: Query = live.then(|| ("live", "true".to_owned())).into_iter().collect();
     // The first part has the totals, the pages have the occurrences.
-    let mut answer = session.client.get(&path, &query)?;
-    let listed = session.client.list(&path, &query, limit)?;
+    let mut answer = session.server.get(&path, &query)?;
+    let listed = session.server.list(&path, &query, limit)?;
     answer["items"] = listed["items"].clone();
     answer["next"] = listed["next"].clone();
     Ok(session.show(&answer, |answer| {

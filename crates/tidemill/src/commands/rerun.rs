@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 
 use super::{Session, wait};
 use crate::cli::{ColdStartArgs, HowArgs, OutputFormat, PlanArgs, RerunCommand, SpanArgs, word};
-use crate::client::{Method, Query};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
 use crate::render::{self, Column};
+use crate::server::Query;
+use tidemill_client::Method;
 
 /// Between two looks at a rerun.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -58,7 +59,7 @@ pub(super) fn run(session: &Session, command: RerunCommand) -> Done<Exit> {
     match command {
         RerunCommand::Plan(args) => plan(session, args),
         RerunCommand::Approve { rerun, wait } => {
-            let answer = session.client.post(&format!("/api/reruns/{rerun}/approve"), None)?;
+            let answer = session.server.post(&format!("/api/reruns/{rerun}/approve"), None)?;
             if wait {
                 return watch(session, rerun);
             }
@@ -68,12 +69,12 @@ pub(super) fn run(session: &Session, command: RerunCommand) -> Done<Exit> {
         }
         RerunCommand::Ls { state, limit } => {
             let query: Query = state.map(|state| ("state", state)).into_iter().collect();
-            let answer = session.client.list("/api/reruns", &query, limit)?;
+            let answer = session.server.list("/api/reruns", &query, limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, RERUNS, "No reruns.")))
         }
         RerunCommand::Show { rerun } => {
             let mut answer = look(session, rerun)?;
-            let jobs = session.client.get(&format!("/api/reruns/{rerun}/jobs"), &[])?;
+            let jobs = session.server.get(&format!("/api/reruns/{rerun}/jobs"), &[])?;
             for field in ["plan", "left_out"] {
                 answer[field] = jobs[field].clone();
             }
@@ -81,7 +82,7 @@ pub(super) fn run(session: &Session, command: RerunCommand) -> Done<Exit> {
         }
         RerunCommand::Batches { rerun, state, limit } => {
             let query: Query = state.map(|state| ("state", state)).into_iter().collect();
-            let answer = session.client.list(&format!("/api/reruns/{rerun}/batches"), &query, limit)?;
+            let answer = session.server.list(&format!("/api/reruns/{rerun}/batches"), &query, limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, BATCHES, "No batches.")))
         }
         RerunCommand::Watch { rerun } => watch(session, rerun),
@@ -96,7 +97,7 @@ pub(super) fn run(session: &Session, command: RerunCommand) -> Done<Exit> {
 }
 
 fn act(session: &Session, rerun: i64, what: &str, body: Option<&Value>, told: &str) -> Done<Exit> {
-    let answer = session.client.post(&format!("/api/reruns/{rerun}/{what}"), body)?;
+    let answer = session.server.post(&format!("/api/reruns/{rerun}/{what}"), body)?;
     Ok(session.show(&answer, |_| format!("Rerun {rerun}: {told}")))
 }
 
@@ -153,7 +154,7 @@ pub(super) fn clear(session: &Session, batch: i64, args: &HowArgs) -> Done<Exit>
 
 /// Requests it, waits for its plan, and shows that or, on request, its progress to the end.
 fn spec(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exit> {
-    let answer = session.client.write(Method::Post, path, Some(body), args.idempotency_key.as_deref())?;
+    let answer = session.server.write(Method::Post, path, Some(body), args.idempotency_key.as_deref())?;
     let Some(rerun) = answer["rerun"].as_i64() else {
         return Err(Failure::new(Exit::Failure, format!("the server's answer names no rerun: {answer}")));
     };
@@ -198,7 +199,7 @@ fn spec(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exi
 }
 
 fn look(session: &Session, rerun: i64) -> Done<Value> {
-    session.client.get(&format!("/api/reruns/{rerun}"), &[])
+    session.server.get(&format!("/api/reruns/{rerun}"), &[])
 }
 
 /// Fields, then jobs.

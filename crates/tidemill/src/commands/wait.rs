@@ -67,7 +67,7 @@ pub(super) fn ended(session: &Session, batch: i64, position: Option<&str>) -> Do
     let mut query: Vec<_> = position.map(|position| ("at_least", position.to_owned())).into_iter().collect();
     let mut pause = FIRST_PAUSE;
     loop {
-        let found = session.client.get(&path, &query)?;
+        let found = session.server.get(&path, &query)?;
         query.clear();
         if is_finished(&found) {
             return Ok(found);

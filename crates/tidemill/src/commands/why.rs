@@ -90,7 +90,7 @@ fn of_parent(session: &Session, condition: &Value) -> Done<Vec<String>> {
         return Ok(Vec::new());
     };
     let query = vec![("job", job.to_string()), ("from", time.to_owned())];
-    let found = session.client.list("/api/batches", &query, 1_000)?;
+    let found = session.server.list("/api/batches", &query, 1_000)?;
     let runs = found["items"].as_array().map_or(&[][..], Vec::as_slice);
     let newest = runs.iter().filter(|run| run["logical_time"] == *time).max_by_key(|run| run["run"].as_i64());
     Ok(match newest {

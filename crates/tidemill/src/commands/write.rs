@@ -44,7 +44,7 @@ fn pending_groups(answer: &Value) -> Vec<&str> {
 pub(super) fn all(session: &Session, path: &str, what: &str, items: &[Value], file: &Path) -> Done<Value> {
     let mut answers = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let answer = session.client.post(path, Some(item)).map_err(|failure| {
+        let answer = session.server.post(path, Some(item)).map_err(|failure| {
             let name = item["name"].as_str().map_or_else(|| format!("number {}", index + 1), str::to_owned);
             let message = format!("{}: {what} {name}: {}", file.display(), failure.message);
             Failure { message, ..failure }

@@ -16,12 +16,13 @@ use tidemill_store::hints::Hints;
 
 use super::{hints, log, tables};
 use crate::cli::{Global, OutputFormat};
-use crate::client::{Client, Target};
 use crate::config::{LogBackend, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
 use crate::render::one_line;
+use crate::server::Server;
+use crate::target::Target;
 
 /// Between two looks at an operation of another process.
 const LOOK: Duration = Duration::from_millis(100);
@@ -97,13 +98,13 @@ fn there(
     if global.server.is_none() && global.key.is_none() {
         target = target.with_operator_key(settings)?;
     }
-    let client = Client::new(target)?;
+    let server = Server::new(target)?;
     let name = operation.as_str();
-    let begun = client.post(&format!("/api/admin/{name}"), None)?;
+    let begun = server.post(&format!("/api/admin/{name}"), None)?;
     let interrupted =
         || Failure::new(Exit::Failure, format!("no longer follows the {name}; the server goes on with it"));
     loop {
-        let mut now = client.get("/api/admin", &[])?;
+        let mut now = server.get("/api/admin", &[])?;
         if now["number"] != begun["number"] {
             return Err(Failure::new(Exit::OutcomeUnknown, format!("the server has forgotten the {name}"))
                 .hint("it was started again meanwhile; repeat the command"));

@@ -22,6 +22,8 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "calendar" => vec!["model", "planted"],
         // It checks its settings as all crates do.
         "serving" => vec!["model"],
+        // A program of somebody else's imports it, so it brings no role with it.
+        "client" => vec!["model", "serving"],
         "log" => vec!["planted"],
         "engine" => vec!["model", "calendar", "planted"],
         "store" => vec!["model", "log", "planted"],
@@ -35,7 +37,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "api" => [BASES, &["producers", "projector", "sinks", "serving"]].concat(),
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["api", "sinks"]].concat(),
-        "tidemill" => [BASES, SHELLS, &["api", "sinks", "checker", "bench", "serving"]].concat(),
+        "tidemill" => [BASES, SHELLS, &["api", "sinks", "checker", "bench", "serving", "client"]].concat(),
         // It sees the program from outside, as clients, journal and disk show it.
         "chaos" => vec!["model", "log", "checker"],
         _ => return None,

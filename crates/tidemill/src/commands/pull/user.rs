@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 
 use super::super::Session;
 use crate::cli::PullUserCommand;
-use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::render::{self, Column};
+use crate::server::Query;
 use crate::yaml;
+use tidemill_client::{Method, segment};
 
 /// Users of one call at most.
 const PER_CALL: usize = 500;
@@ -36,15 +37,15 @@ pub(super) fn run(session: &Session, command: PullUserCommand) -> Done<Exit> {
             Ok(session.show(&answer, |answer| render::list(answer, USERS, nothing)))
         }
         PullUserCommand::Show { user } => {
-            let answer = session.client.get(&one(&user), &[])?;
+            let answer = session.server.get(&one(&user), &[])?;
             Ok(session.show(&answer, shown))
         }
         PullUserCommand::Move { user, to } => {
-            let answer = session.client.post(&format!("{}/move", one(&user)), Some(&json!({ "to": to })))?;
+            let answer = session.server.post(&format!("{}/move", one(&user)), Some(&json!({ "to": to })))?;
             Ok(session.show(&answer, |_| format!("User {user} is a member of {to}.")))
         }
         PullUserCommand::Delete { user } => {
-            let answer = session.client.write(Method::Delete, &one(&user), None, None)?;
+            let answer = session.server.write(Method::Delete, &one(&user), None, None)?;
             Ok(session.show(&answer, |_| format!("User {user} has no group any more.")))
         }
     }
@@ -55,7 +56,7 @@ fn assign(session: &Session, group: &str, users: &[String]) -> Done<Exit> {
     let mut answer = json!({});
     for (index, part) in users.chunks(PER_CALL).enumerate() {
         let body = json!({ "group": group, "users": part });
-        answer = session.client.post("/api/pull/users", Some(&body)).map_err(|failure| {
+        answer = session.server.post("/api/pull/users", Some(&body)).map_err(|failure| {
             let done = index * PER_CALL;
             match done {
                 0 => failure,

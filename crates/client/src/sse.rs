@@ -2,15 +2,15 @@
 
 use std::io::{self, BufRead, Read};
 
-/// One event of a stream.
+/// One message of a stream: in the public feed, one event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Message {
+pub struct Message {
     /// The cursor to go on from.
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// Its type.
-    pub(crate) event: Option<String>,
-    /// Its body.
-    pub(crate) data: String,
+    pub event: Option<String>,
+    /// Its body: of the public feed, a CloudEvent as JSON.
+    pub data: String,
 }
 
 /// Longest line that is read.

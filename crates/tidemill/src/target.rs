@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::OTHER_SERVER;
 use crate::address;
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::files;
+use crate::server::OTHER_SERVER;
 
 /// Where nothing else is said.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8780";
@@ -46,8 +46,7 @@ impl Target {
         };
         let server = if server.contains("://") { server } else { format!("http://{server}") };
         if !server.starts_with("http://") && !server.starts_with("https://") {
-            return Err(Failure::bad_input(format!("server {server:?} must begin with http:// or https://"))
-                .hint("name it as in --server https://tidemill.example:8780"));
+            return Err(bad_address(&server));
         }
         let key_is_found = key.is_none();
         let key = match key {
@@ -78,6 +77,12 @@ impl Target {
         }
         Ok(Self { key: operator.or(self.key), ..self })
     }
+}
+
+/// What cannot be an address.
+pub(crate) fn bad_address(server: &str) -> Failure {
+    Failure::bad_input(format!("server {server:?} must begin with http:// or https://"))
+        .hint("name it as in --server https://tidemill.example:8780")
 }
 
 /// Whoever listens at the default address may be anybody.

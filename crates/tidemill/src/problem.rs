@@ -1,29 +1,29 @@
 //! A server's problem+json, told to people.
 
-use serde_json::Value;
+use tidemill_client::Problem;
 
-use super::Kind;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::server::Kind;
+
+#[cfg(test)]
+mod corpus;
 
 /// The failure that an error answer stands for.
-pub(crate) fn failure(status: u16, problem: &Value, kind: Kind) -> Failure {
-    let text = |name: &str| problem.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let errors = problem.get("errors").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let said = text("detail").or_else(|| text("title")).unwrap_or("the server refused it");
-    let said = if status == 401 { "the application key is not the right one" } else { said };
+pub(crate) fn failure(problem: &Problem, kind: Kind) -> Failure {
+    let Problem { status, code, errors, .. } = problem;
     // The detail of bad fields repeats what the lines below say one by one.
-    let message = match (text("code"), errors.len()) {
+    let message = match (code.as_deref(), errors.len()) {
         (Some("invalid"), 1) => "1 field cannot be accepted".to_owned(),
         (Some("invalid"), count) if count > 1 => format!("{count} fields cannot be accepted"),
-        _ => said.to_owned(),
+        _ if *status == 401 => "the application key is not the right one".to_owned(),
+        _ => problem.to_string(),
     };
-    let mut failure = Failure::new(exit(status, kind), message);
+    let mut failure = Failure::new(exit(*status, kind), message);
     for error in errors {
-        failure = failure.detail(field_line(error));
+        failure = failure.detail(error.to_string());
     }
-    let unknown = errors.first().and_then(|error| error.get("field")).and_then(Value::as_str);
-    match hint(status, text("code"), unknown, kind) {
+    match hint(*status, code.as_deref(), errors.first().map(|error| error.field.as_str()), kind) {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
@@ -37,15 +37,6 @@ fn exit(status: u16, kind: Kind) -> Exit {
         (502 | 503, _) => Exit::Unreachable,
         (500 | 504, Kind::Write) => Exit::OutcomeUnknown,
         _ => Exit::Failure,
-    }
-}
-
-/// `field: "value": rule`, the way every message names what is wrong.
-fn field_line(error: &Value) -> String {
-    let part = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or("");
-    match (part("field"), part("value"), part("rule")) {
-        (field, "", rule) => format!("{field}: {rule}"),
-        (field, value, rule) => format!("{field}: {value:?}: {rule}"),
     }
 }
 
@@ -103,7 +94,7 @@ mod tests {
             "title": "Invalid", "status": 422, "code": "invalid", "detail": "1 field cannot be accepted",
             "errors": [{"field": "jobs[0].priority", "value": "12", "rule": "must be 0 (highest) to 9"}],
         });
-        let failure = failure(422, &problem, Kind::Write);
+        let failure = failure(&Problem::new(422, &problem), Kind::Write);
         expect_test::expect![[r#"
             error: 1 field cannot be accepted
               jobs[0].priority: "12": must be 0 (highest) to 9
