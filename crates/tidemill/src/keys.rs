@@ -15,12 +15,10 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
 use sha2::{Digest, Sha256};
+use tidemill_cli::secret::{self, draw, hex};
+use tidemill_cli::{Done, Failure, KEY_FILE, OPERATOR_FILE, files};
 
-use crate::failure::{Done, Failure};
-use crate::files;
 use crate::privacy;
-use crate::secret::{self, draw, hex};
-use crate::target::{KEY_FILE, OPERATOR_FILE};
 
 /// Name of the application that the first start defines.
 pub(crate) const ADMIN: &str = "admin";

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_cli::Done;
 use tidemill_executor::TypeConfig;
 use tidemill_model::{Account, FieldError, JobType, Reserved, WorkerLabel};
 
 use super::TlsSettings;
 use super::security::SecuritySettings;
-use crate::failure::Done;
 use crate::keys::Keys;
 
 /// Settings that hold a map; a layer that gives one replaces it whole.
@@ -311,6 +311,16 @@ impl Settings {
     /// Where the keys are kept.
     pub(crate) fn keys_dir(&self) -> &Path {
         self.keys_dir.as_deref().unwrap_or(&self.data_dir)
+    }
+
+    /// What the commands that speak to a server use of them.
+    pub(crate) fn of_clients(&self) -> tidemill_cli::Settings {
+        tidemill_cli::Settings {
+            data_dir: self.data_dir.clone(),
+            keys_dir: self.keys_dir().to_owned(),
+            ca_file: self.tls.ca_file.clone(),
+            operator_key: self.operator_key.clone(),
+        }
     }
 
     /// The keys.

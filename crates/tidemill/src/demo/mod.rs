@@ -12,20 +12,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
+use tidemill_cli::{Done, Exit, Failure, Global, JobFiles, Query, Server, Target, apply_jobs, output};
 use tidemill_model::Timestamp;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{DemoArgs, Global};
-use crate::commands::apply_jobs;
+use crate::cli::DemoArgs;
 use crate::config::{self, Flag, Settings};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::output;
 use crate::privacy;
 use crate::roles::{self, Standalone};
-use crate::server::{Query, Server};
-use crate::target::Target;
-use crate::yaml::JobFiles;
 use example::Workplace;
 use progress::{Batch, Progress, Standing, seconds, standing};
 
@@ -117,7 +111,7 @@ impl Demo {
         workplace: Workplace,
         args: &DemoArgs,
     ) -> Done<Self> {
-        let server = Server::new(Target::find(Some(standalone.url()), None, settings)?)?;
+        let server = Server::new(Target::find(Some(standalone.url()), None, &settings.of_clients())?)?;
         greet(standalone.url(), settings, &workplace);
         let files = JobFiles::read(&workplace.jobs_file())?;
         let applied = apply_jobs(&server, &files, &[], false)?;

@@ -9,20 +9,14 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidemill_api::ports::Operation;
+use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, Server, Target, output, render::one_line};
 use tidemill_log::Log;
 use tidemill_projector::{Config, Report, Shutdown, VerifyConfig};
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 
 use super::{hints, log, tables};
-use crate::cli::{Global, OutputFormat};
 use crate::config::{LogBackend, Settings};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::output;
-use crate::render::one_line;
-use crate::server::Server;
-use crate::target::Target;
 
 /// Between two looks at an operation of another process.
 const LOOK: Duration = Duration::from_millis(100);
@@ -93,10 +87,10 @@ fn there(
     stop: &Receiver<()>,
     bar: &ProgressBar,
 ) -> Done<Value> {
-    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), settings)?
+    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings.of_clients())?
         .trusting(global.ca_file.as_deref());
     if global.server.is_none() && global.key.is_none() {
-        target = target.with_operator_key(settings)?;
+        target = target.with_operator_key(&settings.of_clients())?;
     }
     let server = Server::new(target)?;
     let name = operation.as_str();
