@@ -209,6 +209,11 @@ impl<'a> Call<'a> {
 }
 
 impl Answer {
+    /// Of a refusal: what it is, for programs.
+    pub fn code(&self) -> Option<&str> {
+        self.body.get("code").and_then(Value::as_str)
+    }
+
     /// The body of an answer that is no refusal.
     fn judged(self, client: &Client, idempotency_key: Option<String>) -> Result<Value, Error> {
         let Self { status, body } = self;
