@@ -1,21 +1,27 @@
 //! The effective configuration: defaults < file < environment < options, and where each value came from.
 
+mod check;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod documented;
 mod env;
+mod executor;
 mod layers;
+mod log;
+mod projector;
 mod security;
 mod settings;
 mod show;
+mod tables;
 mod tls;
 
 pub(crate) use env::reference as environment;
 pub(crate) use layers::{Flag, Loaded, load};
+pub(crate) use log::LogBackend;
 #[cfg(feature = "kafka")]
 pub(crate) use security::{SaslMechanism, SecuritySettings};
-pub(crate) use settings::{LogBackend, Settings};
+pub(crate) use settings::Settings;
 pub(crate) use show::{as_json, as_table, schema};
 pub(crate) use tls::{TlsApiSettings, TlsSettings};
 
