@@ -43,6 +43,7 @@ use clap::{Args, Subcommand, ValueEnum};
 /// Options that every command takes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of every command")]
+#[allow(rustdoc::invalid_html_tags, reason = "these are lines of the help")]
 pub struct Global {
     /// Configuration file [default: ./tidemill.toml where there is one]
     #[arg(long, env = "TIDEMILL_CONFIG", value_name = "FILE", global = true, hide_env_values = true)]
