@@ -1,22 +1,19 @@
 //! The address file of a data directory: where its server listens, and the proof that it does.
 //!
-//! A server holds the lock of the file for as long as it runs; only who may open the file can, so no other account of
-//! the host. A client that finds the file unlocked sends its key to nobody: whoever listens there by now may be anybody.
+//! A server holds the lock of the file for as long as it runs; [`tidemill_cli::address`] reads it.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+
+use tidemill_cli::address::ADDRESS_FILE;
+use tidemill_cli::{Done, Failure};
 
 use crate::config::TlsApiSettings;
-use crate::failure::{Done, Failure};
-
-/// Its name in the data directory.
-pub(crate) const ADDRESS_FILE: &str = "api.address";
 
 /// The address, for as long as this lives.
 #[derive(Debug)]
@@ -70,39 +67,9 @@ fn number(file: &File) -> io::Result<(u64, u64)> {
     Ok((of.dev(), of.ino()))
 }
 
-/// Where a server of the data directory listens now, if one does.
-pub(crate) fn find(data_dir: &Path) -> io::Result<Option<String>> {
-    let mut file = match File::open(data_dir.join(ADDRESS_FILE)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    check(&file, data_dir)?;
-    match flock(&file, FlockOperation::NonBlockingLockShared) {
-        // It was left behind.
-        Ok(()) => return Ok(None),
-        Err(Errno::WOULDBLOCK) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
-}
-
-/// Whoever writes the file says to whom keys are sent, and whoever can open it can hold its lock.
-fn check(file: &File, data_dir: &Path) -> io::Result<()> {
-    let (of, dir) = (file.metadata()?, fs::metadata(data_dir)?);
-    let may_write = [0, dir.uid(), rustix::process::geteuid().as_raw()];
-    if of.is_file() && may_write.contains(&of.uid()) && of.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    let why = format!("{ADDRESS_FILE} is not a file that only the data directory's owner can read and write");
-    Err(io::Error::new(ErrorKind::PermissionDenied, why))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
-    use std::os::unix::fs::PermissionsExt as _;
+    use tidemill_cli::address::find;
 
     use super::*;
 
@@ -135,15 +102,5 @@ mod tests {
         assert_eq!(find(dir.path()).unwrap().as_deref(), Some("127.0.0.1:10"));
         second.withdraw().unwrap();
         assert_eq!(find(dir.path()).unwrap(), None);
-    }
-
-    /// API-6: an address that others may write or lock is not trusted with a key.
-    #[test]
-    fn address_that_others_can_open_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let _published = Published::new(dir.path(), "127.0.0.1:9".parse().unwrap(), &PLAIN).unwrap();
-        let open = Permissions::from_mode(0o644);
-        fs::set_permissions(dir.path().join(ADDRESS_FILE), open).unwrap();
-        assert_eq!(find(dir.path()).unwrap_err().kind(), ErrorKind::PermissionDenied);
     }
 }

@@ -15,10 +15,9 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
 use sha2::{Digest, Sha256};
+use tidemill_cli::secret::{self, draw, hex};
+use tidemill_cli::{Done, Failure, KEY_FILE, OPERATOR_FILE, files};
 
-use crate::client::{KEY_FILE, OPERATOR_FILE, hex};
-use crate::failure::{Done, Failure};
-use crate::files;
 use crate::privacy;
 
 /// Name of the application that the first start defines.
@@ -95,7 +94,7 @@ impl Keys {
             Err(error) => return Err(Failure::caused(format!("cannot read {}", path.display()), &error)),
         }
         // Of several processes that share the directory one draws, and all take what it drew.
-        let mine = self.dir.join(format!("{name}.{}", self::draw::<8>()));
+        let mine = self.dir.join(format!("{name}.{}", secret::draw::<8>()));
         write_private(&mine, &format!("{}\n", draw()))?;
         let linked = fs::hard_link(&mine, &path);
         let removed = fs::remove_file(&mine);
@@ -133,13 +132,6 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Done {
 /// SHA-256 in hexadecimal: how the secret of an application is kept on record.
 pub(crate) fn hash(secret: &str) -> String {
     hex(&Sha256::digest(secret.as_bytes()))
-}
-
-/// `N` random bytes in hexadecimal.
-pub(crate) fn draw<const N: usize>() -> String {
-    let mut bytes = [0_u8; N];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-    hex(&bytes)
 }
 
 /// The public half of a group's private key, both in hexadecimal.

@@ -1,25 +1,22 @@
 //! The one binary: every role, everything in one process, and the commands of people and operators.
 //!
-//! It composes the role crates and speaks to their users; it decides nothing itself. Client commands know
-//! the server only through its public calls. Start reading at [`cli`], which is the list of commands.
+//! It composes the role crates and the commands of `tidemill-cli`; it decides nothing itself. Start reading at [`cli`],
+//! which is the list of commands, and [`run`], which says who does each.
 
 mod address;
 mod cli;
-mod client;
-mod commands;
 mod config;
 mod demo;
-mod exit;
-mod failure;
-mod files;
+mod host;
 mod keys;
-mod output;
 mod privacy;
-mod render;
 mod roles;
-mod yaml;
+mod run;
+mod schemas;
 
 use std::process::ExitCode;
+
+use tidemill_cli::{OutputFormat, output};
 
 fn main() -> ExitCode {
     privacy::hide_process();
@@ -28,8 +25,8 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = cli::Cli::of_process();
-    let json = cli.global.output == cli::OutputFormat::Json;
-    match commands::run(cli) {
+    let json = cli.global.output == OutputFormat::Json;
+    match run::run(cli) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(failure) => {
             output::failure(&failure, json);

@@ -18,9 +18,9 @@ use std::sync::OnceLock;
 
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior, umask};
+use tidemill_cli::{Done, Failure};
 
 use crate::config::Settings;
-use crate::failure::{Done, Failure};
 
 /// The umask of a role: its files are its own account's.
 const UMASK: u32 = 0o077;

@@ -5,9 +5,9 @@ use std::fmt;
 use std::path::Path;
 
 use serde_json::Value;
+use tidemill_cli::{Done, Failure};
 
 use super::{Settings, defaults, env, settings};
-use crate::failure::{Done, Failure};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,31 +1,34 @@
 //! The effective configuration: defaults < file < environment < options, and where each value came from.
 
+mod check;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod documented;
 mod env;
+mod executor;
 mod layers;
+mod log;
+mod projector;
 mod security;
 mod settings;
 mod show;
+mod tables;
 mod tls;
 
 pub(crate) use env::reference as environment;
 pub(crate) use layers::{Flag, Loaded, load};
+pub(crate) use log::LogBackend;
 #[cfg(feature = "kafka")]
 pub(crate) use security::{SaslMechanism, SecuritySettings};
-pub(crate) use settings::{LogBackend, Settings};
+pub(crate) use settings::Settings;
 pub(crate) use show::{as_json, as_table, schema};
 pub(crate) use tls::{TlsApiSettings, TlsSettings};
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-
-use crate::cli::Global;
-use crate::failure::{Done, Failure};
-use crate::files;
+use tidemill_cli::{Done, Failure, Global, files};
 
 /// The file that is read where none is named, if it is there.
 const DEFAULT_FILE: &str = "tidemill.toml";
@@ -49,7 +52,7 @@ pub(crate) fn from_command_line(global: &Global, mut flags: Vec<Flag>) -> Done<L
 fn read(file: &Path) -> Done<String> {
     files::text(file, files::MAX_SETTINGS_BYTES).map_err(|error| {
         Failure::caused(format!("cannot read the configuration file {}", file.display()), &error)
-            .with_exit(crate::exit::Exit::BadInput)
+            .with_exit(tidemill_cli::Exit::BadInput)
             .hint("name a plain file of at most 1 MiB with --config or TIDEMILL_CONFIG")
     })
 }

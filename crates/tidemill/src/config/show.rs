@@ -1,9 +1,9 @@
 //! The configuration for people and programs; secrets stay hidden.
 
 use serde_json::{Map, Value, json};
+use tidemill_cli::render::table;
 
 use super::{Loaded, Settings, settings};
-use crate::render::table;
 
 /// `SETTING VALUE FROM`, one line each.
 pub(crate) fn as_table(loaded: &Loaded) -> String {

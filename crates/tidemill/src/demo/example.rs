@@ -6,8 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
+use tidemill_cli::{Done, Exit, Failure};
 
 macro_rules! example_files {
     ($($path:literal),* $(,)?) => {

@@ -12,19 +12,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
+use tidemill_cli::{Done, Exit, Failure, Global, JobFiles, Query, Server, Target, apply_jobs, output};
 use tidemill_model::Timestamp;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{DemoArgs, Global};
-use crate::client::{Client, Query, Target};
-use crate::commands::apply_jobs;
+use crate::cli::DemoArgs;
 use crate::config::{self, Flag, Settings};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::output;
 use crate::privacy;
 use crate::roles::{self, Standalone};
-use crate::yaml::JobFiles;
 use example::Workplace;
 use progress::{Batch, Progress, Standing, seconds, standing};
 
@@ -98,7 +93,7 @@ fn log_to_file(settings: &Settings) -> Done {
 }
 
 struct Demo {
-    client: Client,
+    server: Server,
     workplace: Workplace,
     jobs: Vec<String>,
     time: Timestamp,
@@ -116,16 +111,15 @@ impl Demo {
         workplace: Workplace,
         args: &DemoArgs,
     ) -> Done<Self> {
-        let server = standalone.url().to_owned();
-        let client = Client::new(Target::find(Some(&server), None, settings)?)?;
-        greet(&server, settings, &workplace);
+        let server = Server::new(Target::find(Some(standalone.url()), None, &settings.of_clients())?)?;
+        greet(standalone.url(), settings, &workplace);
         let files = JobFiles::read(&workplace.jobs_file())?;
-        let applied = apply_jobs(&client, &files, &[], false)?;
+        let applied = apply_jobs(&server, &files, &[], false)?;
         let jobs = files.jobs.iter().filter_map(|job| job["name"].as_str()).map(str::to_owned).collect();
         let position = applied["position"].as_str().unwrap_or_default().to_owned();
         let program = std::env::args().next().unwrap_or_else(|| "tidemill".to_owned());
         let mut demo = Self {
-            client,
+            server,
             workplace,
             jobs,
             time: Timestamp::UNIX_EPOCH,
@@ -142,7 +136,7 @@ impl Demo {
     /// left to do, or with `another` the newest hour before it that has none is taken.
     fn run_first(&self, position: &str, another: bool) -> Done<Timestamp> {
         let path = format!("/api/groups/{GROUP}/jobs/{FIRST}");
-        let job = self.client.get(&path, &[("at_least", position.to_owned())])?;
+        let job = self.server.get(&path, &[("at_least", position.to_owned())])?;
         let batches = self.batches()?;
         let mut hour = this_hour();
         if batches.iter().any(|batch| batch.logical_time == hour) {
@@ -152,7 +146,7 @@ impl Demo {
             hour = hour_without_batches(&batches, hour);
         }
         let path = format!("/api/jobs/{}/run", job["id"]);
-        let answer = self.client.post(&path, Some(&json!({ "logical_time": hour, "concurrent": true })))?;
+        let answer = self.server.post(&path, Some(&json!({ "logical_time": hour, "concurrent": true })))?;
         self.await_sight(&answer)?;
         Ok(hour)
     }
@@ -164,7 +158,7 @@ impl Demo {
         let newest = runs.max_by_key(|batch| (batch.logical_time, batch.run));
         match newest {
             Some(batch) if batch.result.as_deref() == Some("failed") => {
-                let answer = self.client.post(&format!("/api/batches/{}/rerun", batch.id), None)?;
+                let answer = self.server.post(&format!("/api/batches/{}/rerun", batch.id), None)?;
                 self.await_sight(&answer)?;
                 output::line(format!(
                     "{BREAKABLE} is fixed, and its failed batch {} runs again.\n",
@@ -184,12 +178,12 @@ impl Demo {
     fn await_sight(&self, answer: &Value) -> Done {
         let position = answer["position"].as_str().unwrap_or_default().to_owned();
         let query = [("limit", "1".to_owned()), ("at_least", position)];
-        self.client.get("/api/batches", &query).map(drop)
+        self.server.get("/api/batches", &query).map(drop)
     }
 
     fn batches(&self) -> Done<Vec<Batch>> {
         let query: Query<'_> = vec![("group", GROUP.to_owned())];
-        let mut answer = self.client.list("/api/batches", &query, BATCHES)?;
+        let mut answer = self.server.list("/api/batches", &query, BATCHES)?;
         serde_json::from_value(answer["items"].take()).map_err(|error| {
             Failure::caused("the server's batches are of another form than this program's", &error)
         })
@@ -289,10 +283,10 @@ impl Demo {
     }
 }
 
-fn greet(server: &str, settings: &Settings, workplace: &Workplace) {
+fn greet(address: &str, settings: &Settings, workplace: &Workplace) {
     output::line(format!(
         "Tidemill: seven jobs over the history of a git repository, in one process.\n\n  \
-         address  {server}\n  data     {}\n  input    {}\n",
+         address  {address}\n  data     {}\n  input    {}\n",
         settings.data_dir.display(),
         workplace.input,
     ));

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, output};
 use tidemill_dispatcher::{AcceptLossError, AcceptedLoss, Loss};
 use tidemill_log::{Log, Topic};
 use tidemill_producers::instance_id;
 
 use super::log;
-use crate::cli::{AcceptLossArgs, Global, OutputFormat};
+use crate::cli::AcceptLossArgs;
 use crate::config::{LogBackend, Settings};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::output;
 
 /// An owner answers within this, or is gone.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tidemill_api::ports::Live;
 use tidemill_api::{Deps, HttpLive, JournalFeed, JournalPast, LogCommands, OwnerAddress, TablePositions};
+use tidemill_cli::{Done, Exit, Failure};
 use tidemill_log::{Log, Topic};
 use tidemill_producers::{AskOwner, Submitter, instance_id};
 use tidemill_projector::{Progress, PublishConfig, Shutdown};
@@ -24,8 +25,6 @@ use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
 use crate::address::Published;
 use crate::config::Settings;
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
 use crate::privacy;
 
 /// Between two looks whether a role has ended by itself.
@@ -245,13 +244,13 @@ pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
     submitter.stop();
     let (partition, offset) = ready.position;
     if !show(settings, partition, offset) {
-        crate::output::note(format!(
+        tidemill_cli::output::note(format!(
             "warning: it is done, but the read tables do not show it yet (position {partition}:{offset}): \
              does a projector run?"
         ));
     }
     let keys_dir = settings.keys_dir().display();
-    crate::output::line(format!(
+    tidemill_cli::output::line(format!(
         "Group {name} is defined, with shard {}.\nKeys are in {keys_dir}: admin.key for the client commands, \
          group-{name}.key for the executors of the group.",
         ready.group.shard,

@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
+use tidemill_cli::{Done, Exit, Failure};
 use tidemill_executor::{Config, Required};
 use tidemill_log::Log;
 use tidemill_model::{GroupName, JobType, ShardId};
 
 use crate::config::Settings;
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
 use crate::keys::Keys;
 use crate::roles::tls::Tls;
 use crate::roles::{first_start, groups};

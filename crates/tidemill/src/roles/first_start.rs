@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use tidemill_cli::{Done, Exit, Failure};
 use tidemill_log::Log;
 use tidemill_model::{
     Actor, Answer, CatalogueCommand, Command, GroupName, GroupSettings, Outcome, Rejection, Reply, Role,
@@ -14,8 +15,6 @@ use tidemill_model::{
 use tidemill_producers::{SubmitRequest, Submitter, request_id};
 
 use super::groups::{self, Group};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
 use crate::keys::{self, Keys};
 
 /// An owner has to be found within this.
@@ -65,7 +64,7 @@ pub(crate) fn run(
         Outcome::Refused(Rejection::AlreadyThere { .. }) => {
             if is_drawn && groups::key_hash(&**log, keys::ADMIN)?.as_ref() != Some(&hash) {
                 keys.discard_admin()?;
-                crate::output::note(LOST_ADMIN);
+                tidemill_cli::output::note(LOST_ADMIN);
             }
         }
         outcome => accepted(outcome, "the administrator's key").map(drop)?,

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
+use tidemill_cli::{Done, Failure};
 use tidemill_log::{Chain, From, Kind, Log, Topic};
 use tidemill_model::{CatalogueEvent, Envelope, Event, GroupName, ShardId};
-
-use crate::failure::{Done, Failure};
 
 /// Records taken at once.
 const RECORDS: usize = 1_000;
@@ -58,7 +57,7 @@ fn newest<T>(log: &dyn Log, what: &str, kind: impl Fn(Event) -> Option<T>) -> Do
         let records = reader.poll(RECORDS, WAIT).map_err(|error| cannot(&error))?;
         if records.is_empty() {
             return Err(Failure::new(
-                crate::exit::Exit::Unreachable,
+                tidemill_cli::Exit::Unreachable,
                 format!("the log gives no record of the catalogue's journal from offset {next} on"),
             ));
         }

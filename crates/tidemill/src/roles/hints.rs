@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use tidemill_cli::{Done, Failure};
 use tidemill_log::Log;
 use tidemill_projector::{Shutdown, keep_hints};
 use tidemill_store::hints::{Hints, MemoryHints};
 
 use super::standalone::spawn;
 use crate::config::Settings;
-use crate::failure::{Done, Failure};
 
 /// Hints of one process.
 pub(crate) fn here() -> Arc<dyn Hints> {

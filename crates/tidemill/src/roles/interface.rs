@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use tidemill_api::{Config, Deps, Server};
+use tidemill_cli::{Done, Failure};
 use tidemill_serving::Limits;
 use tidemill_serving::tls::ServerSide;
 use tokio::sync::oneshot;
 
 use super::standalone::{join, spawn};
-use crate::failure::{Done, Failure};
 
 /// The interface, listening.
 pub(crate) struct Interface {

@@ -4,12 +4,12 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 
 use axum::Router;
+use tidemill_cli::{Done, Failure};
 use tidemill_serving::tls::ServerSide;
 use tidemill_serving::{Limits, Listener};
 use tokio::sync::oneshot;
 
 use super::standalone::{join, spawn};
-use crate::failure::{Done, Failure};
 
 /// A server of live answers.
 pub(crate) struct LiveServer {

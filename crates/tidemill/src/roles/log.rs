@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tidemill_cli::{Done, Exit, Failure};
 use tidemill_log::{Log, SqliteConfig, SqliteLog};
 
 use crate::config::{LogBackend, Settings};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
 
 /// Partitions of the embedded log: one for the catalogue, one for the work of all groups. More would only
 /// share one disk and one writer.
@@ -65,11 +64,11 @@ mod security;
 pub(crate) mod kafka {
     use std::sync::Arc;
 
+    use tidemill_cli::{Done, Failure};
     use tidemill_log::{Error, KafkaConfig, KafkaLog, Log};
 
     use super::security;
     use crate::config::Settings;
-    use crate::failure::{Done, Failure};
 
     fn config(settings: &Settings) -> Done<KafkaConfig> {
         let mut config = KafkaConfig::new(settings.log.brokers.join(","));
@@ -111,10 +110,10 @@ pub(crate) mod kafka {
 pub(crate) mod kafka {
     use std::sync::Arc;
 
+    use tidemill_cli::{Done, Failure};
     use tidemill_log::Log;
 
     use crate::config::Settings;
-    use crate::failure::{Done, Failure};
 
     fn absent() -> Failure {
         Failure::bad_input("this program was built without Kafka")

@@ -29,13 +29,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use tidemill_api::ports::Operation;
+use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{AcceptLossArgs, Global, JournalCommand, VerifyArgs};
+use crate::cli::{AcceptLossArgs, JournalCommand, VerifyArgs};
 use crate::config::{self, Flag, Settings};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::output;
 use crate::privacy;
 
 /// Serves shims, if that is what the command line asks for: `tidemill shim DIR` and nothing else.

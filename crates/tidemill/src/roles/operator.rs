@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use tidemill_api::ports::{Admin, Operation, OperationState, OperationStatus};
+use tidemill_cli::Done;
 use tidemill_log::Log;
 use tidemill_projector::{Config, Shutdown, VerifyConfig};
 use tidemill_store::Tables;
@@ -12,7 +13,6 @@ use tidemill_store::hints::Hints;
 use super::replay::{self, Sight};
 use super::standalone::{join, spawn};
 use crate::config::Settings;
-use crate::failure::Done;
 
 /// What operations work on.
 #[derive(Clone)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tidemill_cli::{Done, Failure};
 use tidemill_log::Log;
 use tidemill_model::ShardId;
 use tidemill_producers::prober::{self, Prober};
@@ -12,7 +13,6 @@ use tidemill_store::{ReadTables, Tables};
 
 use super::tls;
 use crate::config::Settings;
-use crate::failure::{Done, Failure};
 
 /// These, running.
 pub(crate) struct Producers {

@@ -9,19 +9,14 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidemill_api::ports::Operation;
+use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, Server, Target, output, render::one_line};
 use tidemill_log::Log;
 use tidemill_projector::{Config, Report, Shutdown, VerifyConfig};
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 
 use super::{hints, log, tables};
-use crate::cli::{Global, OutputFormat};
-use crate::client::{Client, Target};
 use crate::config::{LogBackend, Settings};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::output;
-use crate::render::one_line;
 
 /// Between two looks at an operation of another process.
 const LOOK: Duration = Duration::from_millis(100);
@@ -92,18 +87,18 @@ fn there(
     stop: &Receiver<()>,
     bar: &ProgressBar,
 ) -> Done<Value> {
-    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), settings)?
+    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings.of_clients())?
         .trusting(global.ca_file.as_deref());
     if global.server.is_none() && global.key.is_none() {
-        target = target.with_operator_key(settings)?;
+        target = target.with_operator_key(&settings.of_clients())?;
     }
-    let client = Client::new(target)?;
+    let server = Server::new(target)?;
     let name = operation.as_str();
-    let begun = client.post(&format!("/api/admin/{name}"), None)?;
+    let begun = server.post(&format!("/api/admin/{name}"), None)?;
     let interrupted =
         || Failure::new(Exit::Failure, format!("no longer follows the {name}; the server goes on with it"));
     loop {
-        let mut now = client.get("/api/admin", &[])?;
+        let mut now = server.get("/api/admin", &[])?;
         if now["number"] != begun["number"] {
             return Err(Failure::new(Exit::OutcomeUnknown, format!("the server has forgotten the {name}"))
                 .hint("it was started again meanwhile; repeat the command"));

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use tidemill_cli::{Done, Failure};
 use tidemill_log::Log;
 use tidemill_projector::Shutdown;
 use tidemill_sinks::{Config, Error, Opener, Progress};
 use tidemill_store::Tables;
 
 use super::standalone::spawn;
-use crate::failure::{Done, Failure};
 
 /// What the settings name; nothing is connected yet. Asked for first of all, so that a program that cannot do it does
 /// nothing else either.

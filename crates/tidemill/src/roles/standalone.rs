@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tidemill_api::{Deps, InProcessLive, JournalFeed, JournalPast, LogCommands};
+use tidemill_cli::{Done, Exit, Failure};
 use tidemill_dispatcher::Dispatcher;
 use tidemill_log::{Log, Topic};
 use tidemill_producers::{Submitter, instance_id};
@@ -29,8 +30,6 @@ use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
 use crate::address::Published;
 use crate::config::Settings;
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
 
 /// The tables have caught up within this; they lack only what was written in the last moment before a stop.
 const TABLES_PATIENCE: Duration = Duration::from_secs(120);

@@ -5,10 +5,8 @@ use std::process;
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use tidemill_cli::{Done, Failure, output};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use crate::failure::{Done, Failure};
-use crate::output;
 
 /// Listens from now on; the channel gives one message at the first signal, and the second ends the process.
 pub(crate) fn on_signal() -> Done<Receiver<()>> {

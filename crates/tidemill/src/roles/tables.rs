@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tidemill_cli::{Done, Failure};
 use tidemill_store::{SqliteTables, Tables};
 
 use crate::config::Settings;
-use crate::failure::{Done, Failure};
 
 /// The read tables in the data directory, where no database is named.
 const FILE: &str = "tables.sqlite";

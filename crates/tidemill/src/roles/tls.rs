@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use tidemill_cli::{Done, Failure};
 use tidemill_serving::tls::{ClientConfig, FileError, Files, Identity, Roles, ServerSide, Which};
 
 use crate::config::Settings;
-use crate::failure::{Done, Failure};
 
 /// How this process serves and asks; nothing where the settings name no certificate.
 #[derive(Clone)]

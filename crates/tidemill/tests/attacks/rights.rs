@@ -4,15 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tidemill_client::Client;
 
 use crate::server::{Server, code, run_job, text, until};
 
 /// The status of a call with what stands behind `Bearer`.
 fn status(address: &str, path: &str, bearer: &str) -> u16 {
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    let asked =
-        agent.get(format!("http://{address}{path}")).header("Authorization", format!("Bearer {bearer}"));
-    asked.call().unwrap().status().as_u16()
+    let client = Client::builder(&format!("http://{address}")).key(bearer).build().unwrap();
+    client.get(path).answer().unwrap().status
 }
 
 fn secret(data: &Path, name: &str) -> String {
@@ -208,13 +207,9 @@ fn clear_stays_within_the_reach_of_its_key() {
     let plan = |key: &[&str]| {
         let address = secret(dir.path(), "api.address");
         let bearer = key.first().map_or_else(|| secret(dir.path(), "admin.key"), |key| (*key).to_owned());
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut answer = agent
-            .post(format!("http://{address}/api/batches/{batch}/clear"))
-            .header("Authorization", format!("Bearer {bearer}"))
-            .send_json(json!({}))
-            .unwrap();
-        let answer: Value = answer.body_mut().read_json().unwrap();
+        let client = Client::builder(&format!("http://{address}")).key(bearer).build().unwrap();
+        let answer: Value =
+            client.post(format!("/api/batches/{batch}/clear")).body(&json!({})).send().unwrap();
         let rerun = answer["rerun"].to_string();
         let shown = until("it is planned", || {
             let shown = server.json(&["rerun", "show", &rerun]);

@@ -6,60 +6,40 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tidemill_client::{Answer, Client, Error};
 
 /// Nothing here takes longer unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A status and a body.
-#[derive(Debug, Clone)]
-pub(crate) struct Told {
-    pub(crate) status: u16,
-    pub(crate) body: Value,
-}
-
-impl Told {
-    pub(crate) fn code(&self) -> &str {
-        self.body["code"].as_str().unwrap_or("")
-    }
-}
+pub(crate) type Told = Answer;
 
 /// With one key, for users of one group.
 #[derive(Clone)]
 pub(crate) struct Clients {
-    base: String,
-    key: String,
+    client: Client,
     group: String,
-    agent: ureq::Agent,
 }
 
 impl Clients {
     pub(crate) fn new(base: &str, key: &str, group: &str) -> Self {
-        let config = ureq::Agent::config_builder().http_status_as_error(false);
-        let agent = config.timeout_global(Some(PATIENCE)).max_idle_connections_per_host(128).build().into();
-        Self { base: base.to_owned(), key: key.to_owned(), group: group.to_owned(), agent }
+        let client = Client::builder(base).key(key).timeout(PATIENCE).build().unwrap();
+        Self { client, group: group.to_owned() }
     }
 
-    pub(crate) fn try_post(&self, path: &str, body: &Value) -> Result<Told, ureq::Error> {
-        let request = self.agent.post(format!("{}{path}", self.base));
-        let mut answer = request.header("Authorization", format!("Bearer {}", self.key)).send_json(body)?;
-        Ok(Told { status: answer.status().as_u16(), body: answer.body_mut().read_json()? })
+    pub(crate) fn try_post(&self, path: &str, body: &Value) -> Result<Told, Error> {
+        self.client.post(path).body(body).answer()
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Told {
         self.try_post(path, body).unwrap_or_else(|error| panic!("POST {path}: {error}"))
     }
 
-    fn try_get(&self, path: &str) -> Result<Told, ureq::Error> {
-        let request = self.agent.get(format!("{}{path}", self.base));
-        let mut answer = request.header("Authorization", format!("Bearer {}", self.key)).call()?;
-        Ok(Told { status: answer.status().as_u16(), body: answer.body_mut().read_json()? })
-    }
-
     /// Asks again where nobody answers, as the server may be killed meanwhile, and where the tables are behind, as it says.
     pub(crate) fn get(&self, path: &str) -> Value {
         let begun_at = Instant::now();
         loop {
-            match self.try_get(path) {
+            match self.client.get(path).answer() {
                 Ok(told) if told.status == 504 && begun_at.elapsed() < PATIENCE => {}
                 Ok(told) => {
                     assert_eq!(told.status, 200, "GET {path}: {}", told.body);

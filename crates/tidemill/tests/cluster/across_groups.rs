@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tidemill_client::Method;
 use tidemill_model::{ShardId, Timestamp};
 
 use crate::kit::{Cluster, History, until};
@@ -118,7 +119,7 @@ fn a_freeze_is_in_force_where_it_is_said_to_be() {
     late.sort_unstable();
     cluster.signal(&hangs, Signal::STOP);
     let body = json!({"latest": "2020-01-01T00:00:00.000Z", "reason": "moved"});
-    let freeze = || cluster.write("PUT", "/api/freezes/*", Some(&body));
+    let freeze = || cluster.write(Method::Put, "/api/freezes/*", Some(&body));
     let mut named: Vec<String> = serde_json::from_value(freeze()["pending_groups"].clone()).unwrap();
     named.sort_unstable();
     assert_eq!(named, late);
@@ -130,7 +131,7 @@ fn a_freeze_is_in_force_where_it_is_said_to_be() {
     }
     cluster.signal(&hangs, Signal::CONT);
     until("it is lifted everywhere", || {
-        cluster.write("DELETE", "/api/freezes/*", None)["pending_groups"].is_null().then_some(())
+        cluster.write(Method::Delete, "/api/freezes/*", None)["pending_groups"].is_null().then_some(())
     });
     for group in groups {
         cluster.succeeded(&format!("group={group}"), 1);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tidemill_client::Error;
 use tidemill_log::{Log, Topic};
 
 use crate::clients::{Clients, Told};
@@ -172,14 +173,14 @@ impl Tally {
     }
 
     /// Asks until there is an answer: an interface or an owner may be away for a while.
-    fn insist(&self, what: &str, ask: impl Fn() -> Result<Told, ureq::Error>) -> Told {
+    fn insist(&self, what: &str, ask: impl Fn() -> Result<Told, Error>) -> Told {
         let begun_at = Instant::now();
         loop {
             self.under_way.fetch_add(1, Ordering::SeqCst);
             let told = ask();
             self.under_way.fetch_sub(1, Ordering::SeqCst);
             match told {
-                Ok(told) if told.status < 429 && told.code() != "user_moving" => return told,
+                Ok(told) if told.status < 429 && told.code() != Some("user_moving") => return told,
                 other => assert!(begun_at.elapsed() < 2 * PATIENCE, "{what}: {other:?}"),
             }
             self.failed.fetch_add(1, Ordering::SeqCst);

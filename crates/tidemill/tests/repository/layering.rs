@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! model ◄── { calendar, engine, log, store, probe } ◄── { producers, dispatcher, executor, projector ◄── sinks } ◄── api ◄── tidemill
+//!   ▲                                                                                                                      │
+//!   └── serving ◄── client ◄── cli ◄──────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +24,10 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "calendar" => vec!["model", "planted"],
         // It checks its settings as all crates do.
         "serving" => vec!["model"],
+        // A program of somebody else's imports it, so it brings no role with it.
+        "client" => vec!["model", "serving"],
+        // It knows a server by its public calls only.
+        "cli" => vec!["model", "client"],
         "log" => vec!["planted"],
         "engine" => vec!["model", "calendar", "planted"],
         "store" => vec!["model", "log", "planted"],
@@ -35,7 +41,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "api" => [BASES, &["producers", "projector", "sinks", "serving"]].concat(),
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["api", "sinks"]].concat(),
-        "tidemill" => [BASES, SHELLS, &["api", "sinks", "checker", "bench", "serving"]].concat(),
+        "tidemill" => [BASES, SHELLS, &["api", "sinks", "checker", "bench", "serving", "cli"]].concat(),
         // It sees the program from outside, as clients, journal and disk show it.
         "chaos" => vec!["model", "log", "checker"],
         _ => return None,
@@ -129,6 +135,8 @@ fn check_notices_a_forbidden_import() {
     assert_eq!(forbidden(&one("executor", "dispatcher")), ["executor → dispatcher"]);
     assert_eq!(forbidden(&one("checker", "engine")), ["checker → engine"]);
     assert_eq!(forbidden(&one("api", "dispatcher")), ["api → dispatcher"]);
+    assert_eq!(forbidden(&one("cli", "engine")), ["cli → engine"]);
+    assert_eq!(forbidden(&one("client", "log")), ["client → log"]);
     assert_eq!(forbidden(&one("newcomer", "model")).len(), 1);
     assert!(forbidden(&one("api", "producers")).is_empty());
 }

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tidemill_client::{Call, Client};
 
 pub(crate) const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
 
@@ -142,39 +143,31 @@ impl Server {
 }
 
 impl Server {
+    /// A client with the administrator's key.
+    pub(crate) fn client(&self) -> Client {
+        let read = |name: &str| fs::read_to_string(self.data.join(name)).unwrap().trim().to_owned();
+        Client::builder(&format!("http://{}", read("api.address"))).key(read("admin.key")).build().unwrap()
+    }
+
     /// What is to be read where it serves, with the administrator's key: status and body.
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
-        let (url, key) = self.target(path);
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut response = agent.get(url).header("Authorization", key).call().unwrap();
-        (response.status().as_u16(), response.body_mut().read_json().unwrap())
+        answered(self.client().get(path))
     }
 
     /// A change of what is there, with the administrator's key: status and body.
     pub(crate) fn put(&self, path: &str, body: &Value) -> (u16, Value) {
-        let (url, key) = self.target(path);
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut response = agent.put(url).header("Authorization", key).send_json(body).unwrap();
-        (response.status().as_u16(), response.body_mut().read_json().unwrap())
-    }
-
-    fn target(&self, path: &str) -> (String, String) {
-        let read = |name: &str| fs::read_to_string(self.data.join(name)).unwrap().trim().to_owned();
-        (format!("http://{}{path}", read("api.address")), format!("Bearer {}", read("admin.key")))
+        answered(self.client().put(path).body(body))
     }
 
     /// One call with the administrator's key: status and body.
     pub(crate) fn post(&self, path: &str, request: &str, body: &Value) -> (u16, Value) {
-        let read = |name: &str| fs::read_to_string(self.data.join(name)).unwrap().trim().to_owned();
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut response = agent
-            .post(format!("http://{}{path}", read("api.address")))
-            .header("Authorization", format!("Bearer {}", read("admin.key")))
-            .header("Idempotency-Key", request)
-            .send_json(body)
-            .unwrap();
-        (response.status().as_u16(), response.body_mut().read_json().unwrap())
+        answered(self.client().post(path).idempotency_key(request).body(body))
     }
+}
+
+fn answered(call: Call<'_>) -> (u16, Value) {
+    let answer = call.answer().unwrap();
+    (answer.status, answer.body)
 }
 
 impl Drop for Server {

@@ -9,6 +9,7 @@ mod authority;
 mod bad_input;
 mod bulk;
 mod by_hand;
+mod client_library;
 #[path = "../clients/mod.rs"]
 mod clients;
 mod delete;

@@ -7,15 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tidemill_checker::export_journal;
+use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, output};
 use tidemill_log::Topic;
 
 use super::source::Source;
 use super::watched::Watched;
-use crate::cli::{Global, OutputFormat};
 use crate::config::Settings;
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::output;
 
 /// Copies the journal of a data directory, or of the log that the settings name, to `file`.
 pub(crate) fn export(global: &Global, settings: &Settings, from: Option<&Path>, file: &Path) -> Done<Exit> {

@@ -8,12 +8,9 @@ mod watched;
 pub(crate) use export::export;
 
 use tidemill_checker::{Options, Report, check_file, check_log};
+use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, output};
 
-use crate::cli::{Global, OutputFormat};
 use crate::config::Settings;
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::output;
 use source::Source;
 use std::path::Path;
 use watched::Watched;

@@ -4,13 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tidemill_cli::{Done, Exit, Failure, files};
 use tidemill_log::{Log, SqliteView};
 
 use super::super::log;
 use crate::config::{LogBackend, Settings};
-use crate::exit::Exit;
-use crate::failure::{Done, Failure};
-use crate::files;
 
 /// The file of an embedded log.
 const LOG_FILE: &str = "log.db";

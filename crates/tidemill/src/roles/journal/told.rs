@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use tidemill_checker::{Invariant, Report, Violation};
-
-use crate::render;
+use tidemill_cli::render;
 
 /// Characters of a record that a line shows; `-o json` has more of it.
 const SHOWN: usize = 240;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, TryRecvError};
 use indicatif::ProgressBar;
+use tidemill_cli::{Done, Failure};
 use tidemill_log::{
     Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Topic, Usage, Waker,
 };
 
 use super::super::{replay, stop};
-use crate::failure::{Done, Failure};
 
 /// What is read of a log to check or copy it.
 const READ: [Topic; 2] = [Topic::Journal, Topic::Commands];

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use tidemill_cli::{Done, Failure, files};
 use tidemill_log::{KafkaCertificate, KafkaLogin, KafkaMechanism, KafkaSecurity, KafkaTls};
 
 use crate::config::{SaslMechanism, SecuritySettings};
-use crate::failure::{Done, Failure};
-use crate::files;
 
 pub(super) fn of(settings: &SecuritySettings) -> Done<KafkaSecurity> {
     if !cfg!(feature = "kafka-tls") {
@@ -79,11 +78,11 @@ fn unreadable(field: &str, file: &Path, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use tidemill_cli::Exit;
 
     use serde_json::json;
 
     use super::*;
-    use crate::exit::Exit;
 
     fn settings(value: serde_json::Value) -> SecuritySettings {
         serde_json::from_value(value).unwrap()

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tidemill_client::{Client, Method};
 use tidemill_log::{KafkaConfig, KafkaLog, Log, Topic};
 use tidemill_model::Timestamp;
 
@@ -368,42 +369,40 @@ impl Cluster {
         serde_json::from_str(&self.succeeds(&[arguments, &["-o", "json"]].concat())).unwrap()
     }
 
-    fn authorization(&self) -> String {
-        format!("Bearer {}", std::fs::read_to_string(self.path("admin").join("admin.key")).unwrap().trim())
+    /// A client with the administrator's key.
+    fn client(&self) -> Client {
+        let key = std::fs::read_to_string(self.path("admin").join("admin.key")).unwrap();
+        Client::builder(&self.server).key(key.trim()).build().unwrap()
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
-        let request =
-            ureq::get(format!("{}{path}", self.server)).header("Authorization", self.authorization());
-        request.call().unwrap().body_mut().read_json().unwrap()
+        self.client().get(path).send().unwrap()
     }
 
     /// A write that is done once, however often it has to be asked for.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
-        self.write("POST", path, Some(body))
+        self.write(Method::Post, path, Some(body))
     }
 
     /// A write that is done once, however often it has to be asked for.
-    pub(crate) fn write(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+    pub(crate) fn write(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
         let key = random::<16>();
         let mut last = String::new();
         let begun_at = Instant::now();
         while begun_at.elapsed() < PATIENCE {
-            let request = ureq::http::Request::builder()
-                .method(method)
-                .uri(format!("{}{path}", self.server))
-                .header("Authorization", self.authorization())
-                .header("Idempotency-Key", &key)
-                .header("Content-Type", "application/json")
-                .body(body.map_or_else(String::new, Value::to_string))
-                .unwrap();
-            match ureq::run(request).and_then(|mut answer| answer.body_mut().read_json()) {
+            let client = self.client();
+            let call = client.call(method, path).idempotency_key(&key);
+            let call = match body {
+                Some(body) => call.body(body),
+                None => call,
+            };
+            match call.send() {
                 Ok(answer) => return answer,
                 Err(error) => last = error.to_string(),
             }
             thread::sleep(AGAIN);
         }
-        panic!("not within {PATIENCE:?}: {method} {path}: {last}");
+        panic!("not within {PATIENCE:?}: {method:?} {path}: {last}");
     }
 
     /// Makes one batch of the job by hand, beside what is unfinished.

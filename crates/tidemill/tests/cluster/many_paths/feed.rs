@@ -1,12 +1,12 @@
 //! What the public feed says of paths and batches.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead, BufReader};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde::Deserialize;
 use serde_json::Value;
+use tidemill_client::{Begin, Client};
 use tidemill_model::Timestamp;
 
 #[derive(Deserialize)]
@@ -36,23 +36,10 @@ pub(crate) fn follow((server, key): (String, String)) -> Arc<Mutex<Told>> {
     let told = Arc::new(Mutex::new(Told::default()));
     let heard = Arc::clone(&told);
     thread::spawn(move || {
-        let mut cursor: Option<String> = None;
-        loop {
-            let mut request =
-                ureq::get(format!("{server}/api/events")).header("Authorization", format!("Bearer {key}"));
-            request = match &cursor {
-                Some(cursor) => request.query("cursor", cursor),
-                None => request.query("from", "start"),
-            };
-            let Ok(answer) = request.call() else { return };
-            let lines = BufReader::new(answer.into_body().into_reader()).lines();
-            for line in lines.map_while(Result::ok) {
-                if let Some(id) = line.strip_prefix("id: ") {
-                    cursor = Some(id.to_owned());
-                } else if let Some(data) = line.strip_prefix("data: ") {
-                    heard.lock().unwrap().take(serde_json::from_str(data).unwrap());
-                }
-            }
+        let client = Client::builder(&server).key(key).build().unwrap();
+        for event in client.events(Begin::Start).follow() {
+            let Ok(event) = event else { return };
+            heard.lock().unwrap().take(serde_json::from_str(&event.data).unwrap());
         }
     });
     told

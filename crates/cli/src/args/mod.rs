@@ -1,0 +1,136 @@
+//! The command line of the commands that speak to a server: names, arguments and help. No behaviour; that is in
+//! [`crate::commands`].
+
+mod batch;
+mod bulk;
+mod calendar;
+mod dead_letter;
+mod events;
+mod external_dependencies;
+mod freeze;
+mod group;
+mod job;
+mod key;
+mod partition;
+mod pool;
+mod pull;
+mod rerun;
+mod worker;
+
+pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
+pub(crate) use bulk::{BatchesArgs, BulkCommand, JobsArgs};
+pub(crate) use calendar::CalendarCommand;
+pub(crate) use dead_letter::DeadLetterCommand;
+pub(crate) use events::{EventsArgs, EventsCommand, FeedFrom};
+pub(crate) use external_dependencies::{ProbeCommand, ThirdPartyCommand};
+pub(crate) use freeze::FreezeCommand;
+pub(crate) use group::GroupCommand;
+pub(crate) use job::{ApplyArgs, JobCommand, JobLsArgs, JobRunArgs, Parameter};
+pub(crate) use key::KeyCommand;
+pub use partition::PartitionCommand;
+pub(crate) use pool::PoolCommand;
+pub(crate) use pull::{
+    PullCommand, PullGrantsArgs, PullTaskCommand, PullTaskLsArgs, PullTemplateCommand, PullUserCommand,
+    TaskKind,
+};
+pub(crate) use rerun::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs};
+pub(crate) use worker::WorkerCommand;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
+#[allow(rustdoc::invalid_html_tags, reason = "these are lines of the help")]
+pub struct Global {
+    /// Configuration file [default: ./tidemill.toml where there is one]
+    #[arg(long, env = "TIDEMILL_CONFIG", value_name = "FILE", global = true, hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// Data directory [default: ./tidemill-data]
+    #[arg(long, env = "TIDEMILL_DATA", value_name = "DIR", global = true, hide_env_values = true)]
+    pub data: Option<PathBuf>,
+    /// Server to talk to [default: that of the data directory; with --key http://127.0.0.1:8780]
+    #[arg(long, env = "TIDEMILL_SERVER", value_name = "URL", global = true, hide_env_values = true)]
+    pub server: Option<String>,
+    /// Application key, APP:SECRET [default: <data>/admin.key]
+    #[arg(long, env = "TIDEMILL_KEY", value_name = "KEY", global = true, hide_env_values = true)]
+    pub key: Option<String>,
+    /// Authorities, in PEM, that may have signed the server's certificate [default: tls.ca_file, else the machine's]
+    #[arg(long, env = "TIDEMILL_CA_FILE", value_name = "FILE", global = true, hide_env_values = true)]
+    pub ca_file: Option<PathBuf>,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value = "table", global = true)]
+    pub output: OutputFormat,
+}
+
+/// Form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people
+    Table,
+    /// For programs: the server's answer as it is
+    Json,
+}
+
+/// What to do, with a server.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Define, run and look at jobs
+    #[command(subcommand, visible_alias = "jobs")]
+    Job(JobCommand),
+    /// Look at, kill and rerun batches, and read their logs
+    #[command(subcommand, visible_alias = "batches")]
+    Batch(BatchCommand),
+    /// Kill, mark, clear, enable or disable all that fit a filter, as one operation
+    #[command(subcommand)]
+    Bulk(BulkCommand),
+    /// Define and look at calendars, whose days jobs can keep to
+    #[command(subcommand, visible_alias = "calendars")]
+    Calendar(CalendarCommand),
+    /// Define and look at pools, whose slots and rates batches of several jobs share
+    #[command(subcommand, visible_alias = "pools")]
+    Pool(PoolCommand),
+    /// Tasks that clients pull: templates, users, tasks, grants; and to pull, complete and return them
+    #[command(subcommand)]
+    Pull(PullCommand),
+    /// Report what outside systems have ready, and list the reports
+    #[command(subcommand)]
+    ThirdParty(ThirdPartyCommand),
+    /// Probe the paths that batches wait for at once, and list probes that are late
+    #[command(subcommand)]
+    Probe(ProbeCommand),
+    /// Plan, approve and watch reruns of many batches
+    #[command(subcommand, visible_alias = "reruns")]
+    Rerun(RerunCommand),
+    /// Plan the first batches of the jobs of a period, for a span of logical times
+    ///
+    /// It is a rerun from then on: `tidemill rerun approve`, `watch` and the others take its id.
+    ColdStart(ColdStartArgs),
+    /// Look at workers, drain and resume them
+    #[command(subcommand, visible_alias = "workers")]
+    Worker(WorkerCommand),
+    /// Look at and define worker groups
+    #[command(subcommand, visible_alias = "groups")]
+    Group(GroupCommand),
+    /// Freeze a group or everything, and lift freezes
+    #[command(subcommand, visible_alias = "freezes")]
+    Freeze(FreezeCommand),
+    /// Define, revoke and list application keys
+    #[command(subcommand, visible_alias = "keys")]
+    Key(KeyCommand),
+    /// Follow the public feed of events
+    #[command(subcommand)]
+    Events(EventsCommand),
+    /// Look at commands that were set aside and timers that were suspended, and send them again
+    #[command(subcommand)]
+    DeadLetters(DeadLetterCommand),
+    /// Show partitions, their owners and how far the tables are behind
+    Status,
+}
+
+/// Reads how many of something.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "must be a whole number from 1 on".to_owned())
+}

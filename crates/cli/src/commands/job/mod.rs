@@ -1,0 +1,203 @@
+//! `tidemill job …`.
+
+mod apply;
+mod find;
+mod preview;
+pub(super) mod validate;
+
+pub use apply::apply_jobs;
+pub(super) use find::id_of;
+
+use serde_json::{Value, json};
+use tidemill_client::Method;
+
+use super::{Session, batch, wait, write};
+use crate::args::{JobCommand, JobLsArgs, JobRunArgs, OutputFormat, Parameter};
+use crate::exit::Exit;
+use crate::failure::Done;
+use crate::output;
+use crate::render::{self, Column};
+use crate::server::Query;
+use crate::yaml;
+use find::found;
+
+pub(super) fn run(session: &Session<'_>, command: JobCommand) -> Done<Exit> {
+    match command {
+        JobCommand::Validate { paths } => validate::run(session.host, session.format, &paths),
+        JobCommand::Apply(args) => apply::run(session, args),
+        JobCommand::Export { group } => export(session, group),
+        JobCommand::Ls(args) => list(session, args),
+        JobCommand::Show { job, at_version: None } => Ok(session.show(&found(session, &job)?, one)),
+        JobCommand::Show { job, at_version: Some(version) } => show_version(session, &job, version),
+        JobCommand::Versions { job, limit } => {
+            let answer = below(session, &job, "versions", limit)?;
+            Ok(session.show(&answer, |answer| render::list(answer, VERSIONS, "No version is on record.")))
+        }
+        JobCommand::Diff { job, from, to } => diff(session, &job, from, to),
+        JobCommand::Children { job, limit } => {
+            let answer = below(session, &job, "children", limit)?;
+            Ok(session.show(&answer, |answer| render::list(answer, CHILDREN, "No job names it as a parent.")))
+        }
+        JobCommand::Run(args) => run_once(session, &args),
+        JobCommand::Enable { job } => act(session, &job, "enable", "enabled"),
+        JobCommand::Disable { job } => act(session, &job, "disable", "disabled"),
+        JobCommand::Rename { job, name } => {
+            let path = format!("/api/jobs/{}/rename", id_of(session, &job)?);
+            let answer = session.server.post(&path, Some(&json!({ "name": name })))?;
+            Ok(write::show(session, &answer, |_| format!("Job {job} renamed to {name}.")))
+        }
+        JobCommand::Move { job, group } => {
+            let path = format!("/api/jobs/{}/move", id_of(session, &job)?);
+            let answer = session.server.post(&path, Some(&json!({ "group": group })))?;
+            Ok(write::show(session, &answer, |_| format!("Job {job} moved to group {group}.")))
+        }
+        JobCommand::Preview { job, n, after, at } => {
+            let query = match at {
+                Some(at) => vec![("at", at.to_string())],
+                None => {
+                    let after = after.map(|after| ("after", after.to_string()));
+                    [("n", n.to_string())].into_iter().chain(after).collect()
+                }
+            };
+            preview::show(session, &job, &query)
+        }
+        JobCommand::Skipped { job } => {
+            let path = format!("/api/jobs/{}/skipped-runs", id_of(session, &job)?);
+            let answer = session.server.get(&path, &[])?;
+            Ok(session.show(&answer, |answer| render::list(answer, SKIPPED, "No fire was skipped.")))
+        }
+        JobCommand::Delete { job, cancel, orphan_children } => {
+            let path = format!(
+                "/api/jobs/{}?cancel={cancel}&orphan_children={orphan_children}",
+                id_of(session, &job)?
+            );
+            let answer = session.server.write(Method::Delete, &path, None, None)?;
+            Ok(write::show(session, &answer, |_| format!("Job {job} deleted.")))
+        }
+    }
+}
+
+fn list(session: &Session<'_>, args: JobLsArgs) -> Done<Exit> {
+    let JobLsArgs { group, name, job_type, enabled, limit } = args;
+    let mut query = Query::new();
+    query.extend(name.map(|name| ("name", name)));
+    query.extend(job_type.map(|job_type| ("type", job_type)));
+    query.extend(enabled.map(|enabled| ("enabled", enabled.to_string())));
+    let is_all = query.is_empty() && group.is_none();
+    let answer = session.list_of_group("/api/jobs", group.as_deref(), query, limit)?;
+    let nothing = match is_all {
+        true => "No jobs. Add some with `tidemill job apply -f FILE`.",
+        false => "No such jobs.",
+    };
+    Ok(session.show(&answer, |answer| render::list(answer, JOBS, nothing)))
+}
+
+/// What there is several of below a job.
+fn below(session: &Session<'_>, job: &str, what: &str, limit: usize) -> Done<Value> {
+    let path = format!("/api/jobs/{}/{what}", id_of(session, job)?);
+    session.server.list(&path, &Query::new(), limit)
+}
+
+fn show_version(session: &Session<'_>, job: &str, version: u32) -> Done<Exit> {
+    let path = format!("/api/jobs/{}/versions/{version}", id_of(session, job)?);
+    let answer = session.server.get(&path, &[])?;
+    Ok(session.show(&answer, |answer| {
+        let definition = render::fields(&answer["definition"], &[]);
+        format!("{}\ndefinition\n{definition}", render::fields(answer, &["definition"]))
+    }))
+}
+
+fn diff(session: &Session<'_>, job: &str, from: u32, to: u32) -> Done<Exit> {
+    let path = format!("/api/jobs/{}/versions/{from}/diff/{to}", id_of(session, job)?);
+    let answer = session.server.get(&path, &[])?;
+    Ok(session.show(&answer, |answer| {
+        let fields = json!({ "items": answer["fields"] });
+        render::list(&fields, DIFF, &format!("Versions {from} and {to} do not differ."))
+    }))
+}
+
+fn run_once(session: &Session<'_>, args: &JobRunArgs) -> Done<Exit> {
+    let mut body = json!({ "parameters": object(&args.parameters), "concurrent": args.concurrent });
+    if let Some(time) = args.logical_time {
+        body["logical_time"] = json!(time);
+    }
+    let path = format!("/api/jobs/{}/run", id_of(session, &args.job)?);
+    let answer = session.server.write(Method::Post, &path, Some(&body), args.idempotency_key.as_deref())?;
+    wait::show_batch(session, &answer, args.wait)
+}
+
+const JOBS: &[Column] = &[
+    Column("ID", &["/id"]),
+    Column("GROUP", &["/group"]),
+    Column("NAME", &["/name"]),
+    Column("TYPE", &["/type"]),
+    Column("SCHEDULE", &["/cron", "/period"]),
+    Column("ZONE", &["/zone"]),
+    Column("ENABLED", &["/enabled"]),
+    Column("VERSION", &["/version"]),
+    Column("PARENTS", &["/parent_count"]),
+    Column("OWNER", &["/owner"]),
+];
+
+const VERSIONS: &[Column] =
+    &[Column("VERSION", &["/version"]), Column("DEFINED", &["/defined_at"]), Column("BY", &["/defined_by"])];
+
+const DIFF: &[Column] = &[Column("FIELD", &["/field"]), Column("OLD", &["/old"]), Column("NEW", &["/new"])];
+
+const CHILDREN: &[Column] = &[
+    Column("ID", &["/job"]),
+    Column("JOB", &["/name"]),
+    Column("ENABLED", &["/enabled"]),
+    Column("MAPPING", &["/mapping"]),
+];
+
+const SKIPPED: &[Column] = &[
+    Column("FROM", &["/from"]),
+    Column("TO", &["/to"]),
+    Column("COUNT", &["/count"]),
+    Column("REASON", &["/reason"]),
+    Column("RECORDED", &["/skipped_at"]),
+];
+
+/// Fields of the job, then its parents and its newest batch.
+fn one(job: &Value) -> String {
+    let mut text = render::fields(job, &["parents", "newest_batch"]);
+    let items = |value: &Value| json!({ "items": value });
+    if job["parent_count"].as_i64().unwrap_or(0) > 0 {
+        text.push_str(&format!("\nparents\n{}\n", render::list(&items(&job["parents"]), PARENTS, "")));
+    }
+    if job["newest_batch"].is_object() {
+        let newest = items(&json!([job["newest_batch"]]));
+        text.push_str(&format!("\nnewest batch\n{}\n", render::list(&newest, batch::BATCHES, "")));
+    }
+    text
+}
+
+const PARENTS: &[Column] =
+    &[Column("ID", &["/job"]), Column("PARENT", &["/name"]), Column("MAPPING", &["/mapping"])];
+
+fn export(session: &Session<'_>, group: Option<String>) -> Done<Exit> {
+    let query: Query<'_> = group.iter().map(|group| ("group", group.clone())).collect();
+    let answer = session.server.get("/api/jobs/export", &query)?;
+    let jobs = json!({ "jobs": answer["jobs"] });
+    if let Some(group) = group.filter(|_| jobs["jobs"].as_array().is_some_and(Vec::is_empty)) {
+        session.check_group(&group)?;
+    }
+    match session.format {
+        OutputFormat::Json => output::json(&jobs),
+        OutputFormat::Table => output::line(yaml::write_jobs(jobs)?),
+    }
+    Ok(Exit::Success)
+}
+
+fn act(session: &Session<'_>, job: &str, verb: &str, done: &str) -> Done<Exit> {
+    let path = format!("/api/jobs/{}/{verb}", id_of(session, job)?);
+    let answer = session.server.post(&path, None)?;
+    Ok(write::show(session, &answer, |_| format!("Job {job} {done}.")))
+}
+
+fn object(parameters: &[Parameter]) -> Value {
+    let fields: serde_json::Map<_, _> =
+        parameters.iter().map(|parameter| (parameter.name.clone(), json!(parameter.value))).collect();
+    fields.into()
+}

@@ -1,0 +1,284 @@
+//! `tidemill rerun …`, `tidemill cold-start` and `tidemill batch clear`.
+
+use std::io::IsTerminal;
+use std::thread;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use tidemill_client::Method;
+
+use super::{Session, wait};
+use crate::args::{ColdStartArgs, HowArgs, OutputFormat, PlanArgs, RerunCommand, SpanArgs, word};
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::output;
+use crate::render::{self, Column};
+use crate::server::Query;
+
+/// Between two looks at a rerun.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+const RERUNS: &[Column] = &[
+    Column("ID", &["/id"]),
+    Column("KIND", &["/kind"]),
+    Column("STATE", &["/state"]),
+    Column("PLANNED", &["/planned"]),
+    Column("STARTED", &["/started"]),
+    Column("SUCCEEDED", &["/succeeded"]),
+    Column("FAILED", &["/failed"]),
+    Column("SKIPPED", &["/skipped-runs"]),
+    Column("BLOCKED", &["/blocked"]),
+    Column("REQUESTED", &["/requested_at"]),
+    Column("BY", &["/requested_by"]),
+];
+const BATCHES: &[Column] = &[
+    Column("NO", &["/number"]),
+    Column("GROUP", &["/group"]),
+    Column("JOB", &["/job_name"]),
+    Column("LOGICAL TIME", &["/logical_time"]),
+    Column("RUN", &["/run"]),
+    Column("AFTER", &["/after"]),
+    Column("STATE", &["/state"]),
+    Column("BATCH", &["/batch"]),
+    Column("REASON", &["/reason"]),
+];
+const PLAN: &[Column] = &[
+    Column("JOB", &["/job_name", "/job"]),
+    Column("VERSION", &["/version"]),
+    Column("TOUCHES", &["/touches"]),
+];
+const LEFT_OUT: &[Column] = &[
+    Column("JOB", &["/job_name", "/job"]),
+    Column("REASON", &["/reason"]),
+    Column("BATCH", &["/batch"]),
+    Column("LOGICAL TIME", &["/logical_time"]),
+];
+
+pub(super) fn run(session: &Session<'_>, command: RerunCommand) -> Done<Exit> {
+    match command {
+        RerunCommand::Plan(args) => plan(session, args),
+        RerunCommand::Approve { rerun, wait } => {
+            let answer = session.server.post(&format!("/api/reruns/{rerun}/approve"), None)?;
+            if wait {
+                return watch(session, rerun);
+            }
+            Ok(session.show(&answer, |_| {
+                format!("Rerun {rerun} runs. Watch it with `tidemill rerun watch {rerun}`.")
+            }))
+        }
+        RerunCommand::Ls { state, limit } => {
+            let query: Query = state.map(|state| ("state", state)).into_iter().collect();
+            let answer = session.server.list("/api/reruns", &query, limit)?;
+            Ok(session.show(&answer, |answer| render::list(answer, RERUNS, "No reruns.")))
+        }
+        RerunCommand::Show { rerun } => {
+            let mut answer = look(session, rerun)?;
+            let jobs = session.server.get(&format!("/api/reruns/{rerun}/jobs"), &[])?;
+            for field in ["plan", "left_out"] {
+                answer[field] = jobs[field].clone();
+            }
+            Ok(session.show(&answer, one))
+        }
+        RerunCommand::Batches { rerun, state, limit } => {
+            let query: Query = state.map(|state| ("state", state)).into_iter().collect();
+            let answer = session.server.list(&format!("/api/reruns/{rerun}/batches"), &query, limit)?;
+            Ok(session.show(&answer, |answer| render::list(answer, BATCHES, "No batches.")))
+        }
+        RerunCommand::Watch { rerun } => watch(session, rerun),
+        RerunCommand::Pause { rerun } => {
+            act(session, rerun, "pause", None, "Nothing more of it is started for now.")
+        }
+        RerunCommand::Resume { rerun } => act(session, rerun, "resume", None, "It goes on."),
+        RerunCommand::Cancel { rerun, kill } => {
+            act(session, rerun, "cancel", Some(&json!({ "kill": kill })), "Nothing more of it is started.")
+        }
+    }
+}
+
+fn act(session: &Session<'_>, rerun: i64, what: &str, body: Option<&Value>, told: &str) -> Done<Exit> {
+    let answer = session.server.post(&format!("/api/reruns/{rerun}/{what}"), body)?;
+    Ok(session.show(&answer, |_| format!("Rerun {rerun}: {told}")))
+}
+
+/// Jobs by id or by name, as the server takes them.
+fn refs(jobs: &[String]) -> Value {
+    jobs.iter().map(|job| job.parse::<i64>().map_or_else(|_| json!(job), |id| json!(id))).collect()
+}
+
+fn span(body: &mut Value, span: &SpanArgs) {
+    body["from"] = json!(span.from);
+    body["to"] = json!(span.to);
+    body["only"] = json!(word(&span.only));
+    body["order"] = json!(word(&span.order));
+    how(body, &span.how);
+}
+
+fn how(body: &mut Value, how: &HowArgs) {
+    body["concurrency"] = json!(how.concurrency);
+    body["reason"] = json!(how.reason);
+    body["approve"] = json!(how.yes);
+}
+
+fn plan(session: &Session<'_>, args: PlanArgs) -> Done<Exit> {
+    let mut body = json!({
+        "jobs": refs(&args.jobs),
+        "cascade": word(&args.cascade),
+        "subset": refs(&args.subset),
+        "definition": word(&args.definition),
+    });
+    if let Some(reach) = args.reach {
+        body["reach"] = json!(reach);
+    }
+    span(&mut body, &args.span);
+    spec(session, "/api/reruns", &body, &args.span.how)
+}
+
+pub(super) fn cold_start(session: &Session<'_>, args: &ColdStartArgs) -> Done<Exit> {
+    let mut body = json!({ "period": word(&args.period) });
+    if let Some(group) = &args.group {
+        body["group"] = json!(group);
+    }
+    if !args.jobs.is_empty() {
+        body["jobs"] = refs(&args.jobs);
+    }
+    span(&mut body, &args.span);
+    spec(session, "/api/cold-starts", &body, &args.span.how)
+}
+
+pub(super) fn clear(session: &Session<'_>, batch: i64, args: &HowArgs) -> Done<Exit> {
+    let mut body = json!({});
+    how(&mut body, args);
+    spec(session, &format!("/api/batches/{batch}/clear"), &body, args)
+}
+
+/// Requests it, waits for its plan, and shows that or, on request, its progress to the end.
+fn spec(session: &Session<'_>, path: &str, body: &Value, args: &HowArgs) -> Done<Exit> {
+    let answer = session.server.write(Method::Post, path, Some(body), args.idempotency_key.as_deref())?;
+    let Some(rerun) = answer["rerun"].as_i64() else {
+        return Err(Failure::new(Exit::Failure, format!("the server's answer names no rerun: {answer}")));
+    };
+    if args.wait {
+        if session.format == OutputFormat::Table && answer["warnings"].is_array() {
+            output::line(wait::warnings(&answer).trim_start());
+        }
+        return watch(session, rerun);
+    }
+    let mut shown = look(session, rerun)?;
+    while shown["state"] == "planning" {
+        thread::sleep(LOOK_EVERY);
+        shown = look(session, rerun)?;
+    }
+    if shown["state"] == "refused" {
+        session.show(&shown, |shown| {
+            format!("Rerun {rerun} is refused: {}.", render::one_line(&shown["message"]))
+        });
+        return Ok(Exit::Refused);
+    }
+    let next = if args.yes { "watch" } else { "approve" };
+    if answer["warnings"].is_array() {
+        shown["warnings"] = answer["warnings"].clone();
+    }
+    Ok(session.show(&shown, |shown| {
+        let left_out = match (shown["jobs_skipped"].as_u64(), shown["jobs_left_out"].as_u64()) {
+            (Some(0) | None, Some(0) | None) => String::new(),
+            (skipped, beyond) => format!(
+                ", {} jobs left out, and {} downstream that the key does not reach",
+                skipped.unwrap_or(0),
+                beyond.unwrap_or(0)
+            ),
+        };
+        format!(
+            "Rerun {rerun}: {} batches of {} jobs are planned{left_out}. See them with `tidemill rerun batches {rerun}`, \
+             what is left out with `tidemill rerun show {rerun}`, then `tidemill rerun {next} {rerun}`.{}",
+            shown["planned"],
+            shown["jobs"],
+            wait::warnings(shown)
+        )
+    }))
+}
+
+fn look(session: &Session<'_>, rerun: i64) -> Done<Value> {
+    session.server.get(&format!("/api/reruns/{rerun}"), &[])
+}
+
+/// Fields, then jobs.
+fn one(rerun: &Value) -> String {
+    let mut text = render::fields(rerun, &["plan", "left_out", "spec"]);
+    text.push_str(&format!("request  {}\n", rerun["spec"]));
+    for (field, columns) in [("plan", PLAN), ("left_out", LEFT_OUT)] {
+        let items = json!({ "items": rerun[field] });
+        if rerun[field].as_array().is_some_and(|items| !items.is_empty()) {
+            text.push_str(&format!("\n{field}\n{}\n", render::list(&items, columns, "")));
+        }
+    }
+    text
+}
+
+/// A bar on stderr until it is over, then how it ended.
+fn watch(session: &Session<'_>, rerun: i64) -> Done<Exit> {
+    let shows = session.format == OutputFormat::Table && std::io::stderr().is_terminal();
+    let target = if shows { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}").expect("the template is good");
+    let bar = ProgressBar::with_draw_target(Some(0), target).with_style(style);
+    let ended = loop {
+        let shown = look(session, rerun)?;
+        let count = |field: &str| shown[field].as_u64().unwrap_or(0);
+        bar.set_length(count("planned"));
+        let settled = ["succeeded", "failed", "skipped", "blocked"].map(count);
+        bar.set_position(settled.iter().sum());
+        let state = shown["state"].as_str().unwrap_or("?");
+        let running = count("started").saturating_sub(settled[..3].iter().sum());
+        bar.set_message(format!("{state}, {running} run, {} failed, {} blocked", settled[1], settled[3]));
+        if !shown["ended_at"].is_null() {
+            break shown;
+        }
+        thread::sleep(LOOK_EVERY);
+    };
+    bar.finish_and_clear();
+    let state = ended["state"].as_str().unwrap_or("?").to_owned();
+    session.show(&ended, |ended| summary(rerun, ended));
+    Ok(match state.as_str() {
+        "done" => Exit::Success,
+        "done_with_failures" => Exit::BatchFailed,
+        "cancelled" => Exit::BatchKilled,
+        "refused" => Exit::Refused,
+        _ => Exit::Failure,
+    })
+}
+
+fn summary(rerun: i64, ended: &Value) -> String {
+    let message = ended["message"].as_str().filter(|message| !message.is_empty());
+    let message = message.map(|message| format!(" {message}")).unwrap_or_default();
+    format!(
+        "Rerun {rerun}: {}. {} planned, {} succeeded, {} failed, {} skipped, {} blocked.{message}",
+        ended["state"].as_str().unwrap_or("?").replace('_', " "),
+        ended["planned"],
+        ended["succeeded"],
+        ended["failed"],
+        ended["skipped"],
+        ended["blocked"]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_named_by_id_or_name() {
+        assert_eq!(refs(&["4096".to_owned(), "g/a".to_owned()]), json!([4096, "g/a"]));
+    }
+
+    #[test]
+    fn end_is_told_with_its_counters() {
+        let ended = json!({
+            "state": "done_with_failures", "planned": 5, "succeeded": 3, "failed": 1, "skipped": 0, "blocked": 1,
+            "message": "",
+        });
+        expect_test::expect![
+            "Rerun 7: done with failures. 5 planned, 3 succeeded, 1 failed, 0 skipped, 1 blocked."
+        ]
+        .assert_eq(&summary(7, &ended));
+    }
+}

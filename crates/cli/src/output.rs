@@ -1,0 +1,75 @@
+//! The only place that writes to stdout and stderr. A reader that went away (`| head`) ends the program
+//! quietly instead of with a panic.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Writes text and a line end to stdout, with what steers terminals made visible.
+pub fn line(text: impl AsRef<str>) {
+    let text = visible(text.as_ref().trim_end_matches('\n'));
+    raw(format!("{text}\n").as_bytes());
+}
+
+/// Names, reasons and comments are other people's: what steers a terminal, or turns the order of letters round, is told
+/// as `\u001b` is in JSON, so that JSON stays the same value.
+fn visible(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if steers(c) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown.into()
+}
+
+/// Writes bytes to stdout as they are.
+pub fn raw(bytes: &[u8]) {
+    let mut out = io::stdout().lock();
+    if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// Writes an answer as indented JSON to stdout.
+pub fn json(value: &Value) {
+    line(format!("{value:#}"));
+}
+
+/// Writes a remark to stderr, so that stdout holds nothing but the answer.
+pub fn note(text: impl AsRef<str>) {
+    // A closed stderr leaves nobody to tell.
+    let _ = writeln!(io::stderr().lock(), "{}", visible(text.as_ref()));
+}
+
+/// Writes why the command failed to stderr.
+pub fn failure(failure: &Failure, as_json: bool) {
+    note(if as_json { format!("{:#}", failure.to_json()) } else { failure.to_string() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_told_and_json_stays_the_same_value() {
+        let hostile = "a\u{1b}]0;owned\u{7}\rb\u{9b}2J\u{7f}\u{202e}c\td\ne 报表";
+        assert_eq!(visible(hostile), "a\\u001b]0;owned\\u0007\\u000db\\u009b2J\\u007f\\u202ec\td\ne 报表");
+        let value = serde_json::json!({ "name": hostile });
+        let told = visible(&format!("{value:#}")).into_owned();
+        assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told}");
+        assert_eq!(serde_json::from_str::<Value>(&told).unwrap(), value);
+    }
+}

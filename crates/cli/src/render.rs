@@ -1,0 +1,132 @@
+//! Answers for people: tables and field lists.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::Value;
+
+/// Columns without lines between them, for eyes and for `awk` alike.
+pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(headers);
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    let text = table.to_string();
+    let lines: Vec<_> = text.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+/// One column of a list: its title, and the JSON pointers of which the first that is there is shown.
+pub(crate) struct Column(pub(crate) &'static str, pub(crate) &'static [&'static str]);
+
+/// The items of a list answer as a table; a remark instead of an empty one.
+pub(crate) fn list(answer: &Value, columns: &[Column], nothing: &str) -> String {
+    let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if items.is_empty() {
+        return nothing.to_owned();
+    }
+    let titles: Vec<_> = columns.iter().map(|column| column.0).collect();
+    table(&titles, items.iter().map(|item| columns.iter().map(|column| cell(item, column)).collect()))
+}
+
+fn cell(item: &Value, column: &Column) -> String {
+    let found = column.1.iter().filter_map(|pointer| item.pointer(pointer)).find(|value| !value.is_null());
+    found.map_or_else(|| "-".to_owned(), one_line)
+}
+
+/// A value on one line.
+pub fn one_line(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) if text.is_empty() => "-".to_owned(),
+        Value::String(text) => text.replace('\n', "\\n"),
+        Value::Array(items) if items.is_empty() => "-".to_owned(),
+        Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {
+            items.iter().map(one_line).collect::<Vec<_>>().join(", ")
+        }
+        Value::Object(fields) if fields.is_empty() => "-".to_owned(),
+        Value::Object(fields) if fields.values().all(|value| !value.is_object() && !value.is_array()) => {
+            fields
+                .iter()
+                .map(|(name, value)| format!("{name}={}", one_line(value)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// `name  value` for every field that says something; texts of several lines are indented below their
+/// name. Fields in `apart` are left to the caller.
+pub(crate) fn fields(value: &Value, apart: &[&str]) -> String {
+    let Some(fields) = value.as_object() else { return one_line(value) };
+    let shown: Vec<_> = fields
+        .iter()
+        .filter(|(name, value)| !apart.contains(&name.as_str()) && one_line(value) != "-")
+        .collect();
+    let width = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, value) in shown {
+        match value.as_str().filter(|value| value.trim_end().contains('\n')) {
+            Some(lines) => {
+                text.push_str(&format!("{name}\n"));
+                for line in lines.lines() {
+                    text.push_str(&format!("    {line}\n"));
+                }
+            }
+            None => {
+                let value = one_line(value);
+                text.push_str(&format!("{name:<width$}  {}\n", value.strip_suffix("\\n").unwrap_or(&value)));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lists_are_columns_and_absent_values_a_dash() {
+        let answer = json!({"items": [
+            {"id": 4097, "job": {"name": "load-1"}, "state": "running"},
+            {"id": 8193, "job_name": "报表", "result": "success"},
+        ]});
+        let columns = [
+            Column("ID", &["/id"]),
+            Column("JOB", &["/job_name", "/job/name"]),
+            Column("STATE", &["/state"]),
+            Column("RESULT", &["/result"]),
+        ];
+        expect_test::expect![[r#"
+            ID    JOB     STATE    RESULT
+            4097  load-1  running  -
+            8193  报表    -        success"#]]
+        .assert_eq(&list(&answer, &columns, "none"));
+        assert_eq!(list(&json!({"items": []}), &columns, "No batches."), "No batches.");
+    }
+
+    #[test]
+    fn fields_are_aligned_and_long_texts_indented() {
+        let job = json!({
+            "command": "echo 1\necho 2\n", "enabled": true, "id": 4097, "owner": "", "parameters": {"a": "1"},
+            "parents": ["x", "y"], "short": "echo\n",
+        });
+        expect_test::expect![[r#"
+            command
+                echo 1
+                echo 2
+            enabled     true
+            id          4097
+            parameters  a=1
+            parents     x, y
+            short       echo
+        "#]]
+        .assert_eq(&fields(&job, &[]));
+    }
+}

@@ -1,0 +1,219 @@
+//! A server as the commands see it: its calls, and its refusals as people read them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidemill_client::{Begin, Call, Client, Error, Feed, Message, Method, Page};
+
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::output;
+use crate::problem;
+use crate::target::{self, Target};
+
+/// What to do where no server is found.
+pub(crate) const OTHER_SERVER: &str = "start one with `tidemill standalone`; name a running one by its data directory with \
+                            --data, or by its address with --server";
+/// Until lists have to show what was written.
+const SHOWN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Query parameters of a call; absent ones are left out.
+pub type Query<'a> = Vec<(&'a str, String)>;
+
+/// A server, and the right to speak to it.
+#[derive(Debug)]
+pub struct Server {
+    client: Client,
+    /// How its address came about, for messages.
+    from: &'static str,
+}
+
+impl Server {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The address is none, or the file of authorities cannot be used.
+    pub fn new(target: Target) -> Done<Self> {
+        let Target { server, server_from, key, ca_file } = target;
+        let mut builder = Client::builder(&server).idempotency_prefix("cli");
+        if let Some(key) = key {
+            builder = builder.key(key);
+        }
+        if let Some(file) = ca_file {
+            builder = builder.ca_file(file);
+        }
+        let client = builder.build().map_err(|error| match error {
+            Error::Address { server } => target::bad_address(&server),
+            Error::Authorities { file, rule } => {
+                Failure::bad_input(format!("--ca-file, TIDEMILL_CA_FILE or tls.ca_file: {file:?}: {rule}"))
+                    .hint("name a file with the certificates of the server's authorities in PEM")
+            }
+            error => Failure::unexpected(&error),
+        })?;
+        Ok(Self { client, from: server_from })
+    }
+
+    /// Reads one answer.
+    ///
+    /// # Errors
+    /// The server refuses it or cannot be reached, told for people.
+    pub fn get(&self, path: &str, query: &[(&str, String)]) -> Done<Value> {
+        self.asked(path, query).send().map_err(|error| self.failure(error, Kind::Read))
+    }
+
+    /// Reads the pages of a list until `limit` items are there: `{items, next}`.
+    ///
+    /// # Errors
+    /// As [`Server::get`].
+    pub fn list(&self, path: &str, query: &Query<'_>, limit: usize) -> Done<Value> {
+        let listed: Result<Page<Value>, _> = self.asked(path, query).list(limit);
+        let page = listed.map_err(|error| self.failure(error, Kind::Read))?;
+        Ok(json!({ "items": page.items, "next": page.next }))
+    }
+
+    /// Requests something. `request` names the request, so that a repeat of it is answered, not done again.
+    pub(crate) fn write(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        request: Option<&str>,
+    ) -> Done<Value> {
+        let mut call = self.client.call(method, path);
+        if let Some(body) = body {
+            call = call.body(body);
+        }
+        if let Some(request) = request {
+            call = call.idempotency_key(request);
+        }
+        let answer: Value = call.send().map_err(|error| self.failure(error, Kind::Write))?;
+        if let Some(position) = answer["position"].as_str() {
+            self.await_shown(position);
+        }
+        Ok(answer)
+    }
+
+    /// Requests something that needs no name.
+    ///
+    /// # Errors
+    /// As [`Server::get`]; the failure says whether it may have been done.
+    pub fn post(&self, path: &str, body: Option<&Value>) -> Done<Value> {
+        self.write(Method::Post, path, body, None)
+    }
+
+    /// The public feed, to be narrowed and then followed.
+    pub(crate) fn events(&self, begin: Begin) -> Feed<'_> {
+        self.client.events(begin)
+    }
+
+    /// Its events, one after the other.
+    pub(crate) fn follow<'a>(&'a self, feed: Feed<'a>) -> impl Iterator<Item = Done<Message>> + use<'a> {
+        feed.follow().map(|event| event.map_err(|error| self.failure(error, Kind::Read)))
+    }
+
+    fn asked(&self, path: &str, query: &[(&str, String)]) -> Call<'_> {
+        query.iter().fold(self.client.get(path), |call, (name, value)| call.query(name, value))
+    }
+
+    /// Waits until the read tables show a write, so that whoever looks next sees it. It is done either way.
+    fn await_shown(&self, position: &str) {
+        let Err(error) = self.client.await_shown(position, SHOWN_WITHIN) else { return };
+        let why = error.problem().map_or_else(|| cause(&error), |problem| problem.status_line());
+        output::note(format!(
+            "warning: it is done, but the lists do not show it yet (position {position}): {why}"
+        ));
+    }
+
+    fn failure(&self, error: Error, kind: Kind) -> Failure {
+        let from = self.from;
+        let key = error.key_to_repeat().map(str::to_owned);
+        match error {
+            Error::Encrypt { server, what, remedy } => {
+                let message = format!("cannot speak encrypted with {server} ({from}): {what}");
+                Failure::new(Exit::Unreachable, message).hint(remedy)
+            }
+            Error::Connect { ref server, .. } | Error::Answer { ref server, .. } => {
+                let message = format!("no answer from {server} ({from}): {}", cause(&error));
+                match key {
+                    Some(key) => unknown_outcome(Failure::new(Exit::OutcomeUnknown, message), &key),
+                    None => Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER),
+                }
+            }
+            Error::Foreign { server, title } => {
+                let message = format!("{server} ({from}) answers {title}, but not as Tidemill does");
+                Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER)
+            }
+            Error::TooLong { .. } => Failure::new(Exit::Unreachable, error.to_string()),
+            Error::Refused { problem, .. } => {
+                let failure = problem::failure(&problem, kind);
+                match key {
+                    _ if problem.status == 401 && !self.client.has_key() => {
+                        Failure::new(failure.exit, "no application key was given")
+                            .hint("no admin.key is in the data directory: use --key, TIDEMILL_KEY or --data")
+                    }
+                    Some(key) => unknown_outcome(failure, &key),
+                    None => failure,
+                }
+            }
+            error => Failure::unexpected(&error),
+        }
+    }
+}
+
+/// Whether a call only asks, or requests something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+}
+
+/// Tells how to repeat a request safely when it is not known what became of it.
+fn unknown_outcome(failure: Failure, key: &str) -> Failure {
+    failure.hint(format!(
+        "it may have been done; look, or repeat it with --idempotency-key {key} where the command takes it, \
+         which does it at most once"
+    ))
+}
+
+/// The first cause of an error: the others say only in which part of the library it came up.
+fn cause(error: &Error) -> String {
+    let first: &dyn std::error::Error = error;
+    let causes = std::iter::successors(Some(first), |error| error.source());
+    causes.last().unwrap_or(first).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    fn target(server: &str) -> Target {
+        Target { server: server.to_owned(), server_from: "--server", key: None, ca_file: None }
+    }
+
+    #[test]
+    fn refused_connection_means_nothing_was_done() {
+        let server = Server::new(target("http://127.0.0.1:1")).unwrap();
+        let failure = server.post("/api/jobs/1/run", None).unwrap_err();
+        assert_eq!(failure.exit, Exit::Unreachable);
+        assert!(failure.message.contains("http://127.0.0.1:1 (--server)"), "{}", failure.message);
+    }
+
+    #[test]
+    fn broken_write_has_an_unknown_outcome_and_a_broken_read_does_not() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let closer = std::thread::spawn(move || {
+            for stream in listener.incoming().take(2) {
+                stream.unwrap().read_exact(&mut [0_u8; 16]).unwrap();
+            }
+        });
+        let server = Server::new(target(&address)).unwrap();
+        let failure = server.write(Method::Post, "/x", None, Some("req-7")).unwrap_err();
+        assert_eq!(failure.exit, Exit::OutcomeUnknown);
+        assert!(failure.hint.unwrap().contains("--idempotency-key req-7"));
+        assert_eq!(server.get("/x", &[]).unwrap_err().exit, Exit::Unreachable);
+        closer.join().unwrap();
+    }
+}

@@ -1,0 +1,69 @@
+//! One command's dealings with a server.
+
+use serde_json::Value;
+
+use crate::args::{Global, OutputFormat};
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::host::{Host, Settings};
+use crate::output;
+use crate::server::{Query, Server};
+use crate::target::Target;
+
+/// A server, and how to show what it answers.
+pub(crate) struct Session<'a> {
+    pub(crate) server: Server,
+    pub(crate) format: OutputFormat,
+    pub(crate) settings: Settings,
+    pub(crate) host: &'a dyn Host,
+    target: Target,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(host: &'a dyn Host, global: &Global) -> Done<Self> {
+        let settings = host.settings(global)?;
+        let target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings)?
+            .trusting(global.ca_file.as_deref());
+        let server = Server::new(target.clone())?;
+        Ok(Self { server, format: global.output, settings, host, target })
+    }
+
+    /// The same server, with the operator's secret.
+    pub(crate) fn with_operator_key(&self) -> Done<Server> {
+        Server::new(self.target.clone().with_operator_key(&self.settings)?)
+    }
+
+    /// The list of a group, which has to be there: an empty one would say that it has nothing.
+    pub(crate) fn list_of_group(
+        &self,
+        path: &str,
+        group: Option<&str>,
+        mut query: Query<'_>,
+        limit: usize,
+    ) -> Done<Value> {
+        query.extend(group.map(|group| ("group", group.to_owned())));
+        let answer = self.server.list(path, &query, limit)?;
+        if answer["items"].as_array().is_some_and(Vec::is_empty) {
+            group.map_or(Ok(()), |group| self.check_group(group))?;
+        }
+        Ok(answer)
+    }
+
+    pub(crate) fn check_group(&self, group: &str) -> Done {
+        let groups = self.server.get("/api/groups", &[])?;
+        if groups["items"].as_array().into_iter().flatten().any(|known| known["name"] == group) {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::NotFound, format!("there is no group {group}"))
+            .hint("`tidemill group ls` lists the groups"))
+    }
+
+    /// Shows an answer: as it is to programs, by `table` to people.
+    pub(crate) fn show(&self, answer: &Value, table: impl FnOnce(&Value) -> String) -> Exit {
+        match self.format {
+            OutputFormat::Json => output::json(answer),
+            OutputFormat::Table => output::line(table(answer)),
+        }
+        Exit::Success
+    }
+}

@@ -1,0 +1,148 @@
+//! Files of YAML that people write: jobs, calendars, pools, pull tasks and their users.
+
+#[cfg(test)]
+mod corpus;
+mod job_files;
+mod list;
+mod tree;
+mod write;
+
+pub use job_files::JobFiles;
+pub(crate) use write::{calendars as write_calendars, jobs as write_jobs, pools as write_pools};
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::failure::{Done, Failure};
+use list::{list_of, text_of};
+
+const JOBS_HINT: &str = "write `jobs:` and under it a list of jobs, each with name, group and type";
+const CALENDARS_HINT: &str = "write `calendars:` and under it a list of calendars, each with its name";
+const POOLS_HINT: &str = "write `pools:` and under it a list of pools, each with its name and slots";
+const TEMPLATES_HINT: &str =
+    "write `templates:` and under it a list of templates, each with its name and fields";
+const TASKS_HINT: &str = "write `tasks:` and under it a list of tasks, each with executor and when";
+const USERS_HINT: &str = "write `users:` and under it a list of names";
+
+/// The jobs of a file, as written.
+fn jobs_of(file: &Path) -> Done<Vec<Value>> {
+    parse(file, &text_of(file)?)
+}
+
+/// The calendars of a file, as written; the server judges the fields.
+pub(crate) fn calendars(file: &Path) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, "calendars", CALENDARS_HINT)
+}
+
+/// The pools of a file, as written; the server judges the fields.
+pub(crate) fn pools(file: &Path) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, "pools", POOLS_HINT)
+}
+
+/// The templates of a file, as written; the server judges the fields.
+pub(crate) fn templates(file: &Path) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, "templates", TEMPLATES_HINT)
+}
+
+/// The pull tasks of a file, as written; the server judges the fields.
+pub(crate) fn tasks(file: &Path) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, "tasks", TASKS_HINT)
+}
+
+/// The names of users in a file. Numbers are names, too.
+pub(crate) fn users(file: &Path) -> Done<Vec<String>> {
+    let name = |user: Value| match user {
+        Value::String(name) => Ok(name),
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(Failure::bad_input(format!("{}: {other} is no name", file.display())).hint(USERS_HINT)),
+    };
+    list_of(file, &text_of(file)?, "users", USERS_HINT)?.into_iter().map(name).collect()
+}
+
+fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
+    list_of(file, text, "jobs", JOBS_HINT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write_jobs as write;
+    use super::*;
+    use serde_json::json;
+
+    fn parsed(text: &str) -> Result<Vec<Value>, String> {
+        parse(Path::new("a.yaml"), text).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn yaml_is_read_as_written() {
+        let jobs = parsed(
+            "jobs:\n- name: a\n  group: g\n  type: shell\n  command: |\n    echo 1\n    echo 2\n  priority: 3\n  enabled: false\n  parents: [b, {job: c, mapping: {offset: 2}}]\n",
+        )
+        .unwrap();
+        assert_eq!(
+            jobs,
+            [json!({
+                "name": "a", "group": "g", "type": "shell", "command": "echo 1\necho 2\n", "priority": 3,
+                "enabled": false, "parents": ["b", {"job": "c", "mapping": {"offset": 2}}],
+            })]
+        );
+    }
+
+    /// A6: what is wrong with a file is told with the file's name.
+    #[test]
+    fn bad_files_are_told_by_name() {
+        for (text, start) in [
+            ("jobs: [", "a.yaml is not YAML: "),
+            ("jobs:\n- name: a\n  name: b\n", "a.yaml is not YAML: "),
+            ("- name: a\n", "a.yaml: must be a mapping with the field jobs"),
+            ("job: []\n", "a.yaml: has no field jobs"),
+            ("jobs: []\ncolour: red\n", "a.yaml: has the unknown field colour"),
+            ("jobs: 3\n", "a.yaml: jobs must be a list"),
+        ] {
+            let message = parsed(text).unwrap_err();
+            assert!(message.starts_with(start), "{text:?}: {message}");
+        }
+    }
+
+    /// A6: what the library says is told in words of the file, not of the library's options.
+    #[test]
+    fn errors_of_yaml_leak_no_internals() {
+        let twice = parsed("jobs:\n- name: a\n  name: b\n").unwrap_err();
+        assert!(twice.contains("duplicate mapping key: name, which stands there already"), "{twice}");
+        assert!(!twice.contains("Options"), "{twice}");
+        let deep = parsed(&format!("jobs: {}{}", "[".repeat(3_000), "]".repeat(3_000))).unwrap_err();
+        assert!(deep.starts_with("a.yaml: at line 1") && deep.contains("nested too deep"), "{deep}");
+    }
+
+    #[test]
+    fn anchor_may_be_used_as_often_as_one_likes() {
+        let text = format!("jobs:\n- &a {{name: a}}\n{}", "- *a\n".repeat(5_000));
+        assert_eq!(parsed(&text).unwrap().len(), 5_001);
+    }
+
+    #[test]
+    fn aliases_cannot_blow_up_a_file() {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let below = format!("*a{},", level - 1).repeat(10);
+            text.push_str(&format!("a{level}: &a{level} [{}]\n", below.trim_end_matches(',')));
+        }
+        let told = parsed(&text).unwrap_err();
+        assert!(told.contains("too large") && !told.contains("budget"), "{told}");
+    }
+
+    /// JOB-5: what export writes, apply reads unchanged.
+    #[test]
+    fn export_reads_back_unchanged() {
+        let export = json!({"jobs": [{
+            "name": "a", "group": "g", "type": "shell", "command": "echo '1'\n# two: [\n", "priority": 3,
+            "parameters": {"yes": "no", "n": "1", "e": ""}, "parents": ["b", {"job": "h/c", "mapping": {"offset": 2}}],
+            "schedule": {"cron": "0 0 23 * * ?", "zone": "Europe/Berlin"},
+            "max_concurrent": 1, "retries": 0, "retry_interval_s": 60, "missed_runs": "all", "enabled": true,
+        }]});
+        let text = write(export.clone()).unwrap();
+        assert!(text.starts_with("jobs:\n"), "{text}");
+        assert_eq!(json!({ "jobs": parsed(&text).unwrap() }), export);
+    }
+}

@@ -1,0 +1,58 @@
+//! Which role, or which other part of the program, does what the command line says.
+
+use clap::CommandFactory as _;
+use tidemill_cli::{Done, Exit, Global, OutputFormat, output};
+
+use crate::cli::{Cli, Command, ConfigCommand, PartitionCommand, TopicsCommand};
+use crate::config;
+use crate::demo;
+use crate::host::Program;
+use crate::roles;
+use crate::schemas;
+
+/// Does what the command line says.
+pub(crate) fn run(cli: Cli) -> Done<Exit> {
+    let global = cli.global;
+    match cli.command {
+        Command::OfServer(command) => command.run(&Program, &global),
+        Command::Standalone { listen } => roles::standalone(&global, listen.as_deref()),
+        Command::Demo(args) => demo::run(&global, &args),
+        Command::Api => roles::api(&global),
+        Command::Dispatcher => roles::dispatcher(&global),
+        Command::Projector => roles::projector(&global),
+        Command::Sink => roles::sink(&global),
+        Command::Producers => roles::producers(&global),
+        Command::Bootstrap => roles::bootstrap(&global),
+        Command::Rebuild => roles::rebuild(&global),
+        Command::Verify(args) => roles::verify(&global, &args),
+        Command::Journal(command) => roles::journal(&global, &command),
+        Command::Partition(PartitionCommand::OfServer(command)) => command.run(&Program, &global),
+        Command::Partition(PartitionCommand::AcceptLoss(args)) => roles::accept_loss(&global, args),
+        Command::Schemas(command) => schemas::run(&command),
+        Command::Executor => roles::executor(&global),
+        Command::Topics(TopicsCommand::Create) => roles::create_topics(&global),
+        Command::Shim { dir } => roles::run_shim(&dir),
+        Command::Config(command) => show_config(&global, &command),
+        Command::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tidemill", &mut script);
+            output::raw(&script);
+            Ok(Exit::Success)
+        }
+    }
+}
+
+fn show_config(global: &Global, command: &ConfigCommand) -> Done<Exit> {
+    match command {
+        ConfigCommand::Schema => output::json(&config::schema()),
+        ConfigCommand::Environment => output::line(config::environment()),
+        ConfigCommand::Show => {
+            let loaded = config::from_command_line(global, Vec::new())?;
+            match global.output {
+                OutputFormat::Json => output::json(&config::as_json(&loaded)),
+                OutputFormat::Table => output::line(config::as_table(&loaded)),
+            }
+        }
+    }
+    Ok(Exit::Success)
+}
