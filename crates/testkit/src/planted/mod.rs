@@ -10,8 +10,9 @@ use tidemill_planted::Bug;
 
 pub use expected::{EXPECTED, Expected};
 
+use crate::happening::Happening;
 use crate::plan::{Fault, Planned};
-use crate::world::{Happening, World};
+use crate::world::World;
 
 /// How many faults of a kind a history gets in addition, where that is asked for.
 const MORE: u64 = 8;
