@@ -8,6 +8,7 @@ mod layering;
 mod links;
 mod policy;
 mod requirements;
+mod sizes;
 mod words;
 
 use std::process::Command;
