@@ -24,7 +24,7 @@ mod log_fault;
 mod oracle;
 mod outside;
 mod plan;
-#[cfg(feature = "planted")]
+#[cfg(any(test, feature = "planted"))]
 pub mod planted;
 mod pools;
 mod pulls;

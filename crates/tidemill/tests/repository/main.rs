@@ -6,6 +6,7 @@
 mod edits;
 mod layering;
 mod links;
+mod planted;
 mod policy;
 mod requirements;
 mod sizes;
