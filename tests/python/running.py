@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -9,7 +10,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_S = 60
 # What the Rust tests build, too.
-BUILD = ("--workspace", "--all-features", "--bins")
+FEATURES = re.search(r"^FEATURES = (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+BUILD = ("--workspace", "--features", FEATURES, "--bins")
 
 
 def fail(message):

@@ -104,29 +104,7 @@ impl Foreign {
                     self.waits.extend(dependency.times.iter().map(|time| (dependency.parent, *time, id)));
                 }
             }
-            Event::Subscription(SubscriptionEvent::ParentSubscribed { job, by, what }) => {
-                self.follows.insert((*job, id, *by), (*what, place(at)));
-            }
-            Event::Subscription(SubscriptionEvent::ParentTimesSubscribed { job, by, times }) => {
-                let tenure = shard.tenure(*job);
-                for time in times {
-                    let life = self.lives.entry((*job, *time)).or_default().entry(tenure).or_default();
-                    if life.is_empty() {
-                        life.push(shard.stand(*job, *time));
-                    }
-                    let watch = Watch { tenure, closed: None, owed: self.owed(at, id, *by) };
-                    self.watch((*job, *time, *by), watch);
-                }
-            }
-            Event::Subscription(SubscriptionEvent::ParentTimesUnsubscribed { job, by, times }) => {
-                let tenure = shard.tenure(*job);
-                for time in times {
-                    let life = self.lives.get(&(*job, *time)).and_then(|life| life.get(&tenure));
-                    let stands = life.map_or(0, Vec::len);
-                    let watch = Watch { tenure, closed: stands.checked_sub(1), owed: self.owed(at, id, *by) };
-                    self.watch((*job, *time, *by), watch);
-                }
-            }
+            Event::Subscription(event) => self.subscription_event(at, id, event, shard),
             Event::Replication(ReplicationEvent::ParentStatusUpdated { parent, standings }) => {
                 for standing in standings {
                     let heard = self.heard.entry((*parent, standing.logical_time, id)).or_default();
@@ -153,6 +131,34 @@ impl Foreign {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn subscription_event(&mut self, at: &At<'_>, id: ShardId, event: &SubscriptionEvent, shard: &Shard) {
+        match event {
+            SubscriptionEvent::ParentSubscribed { job, by, what } => {
+                self.follows.insert((*job, id, *by), (*what, place(at)));
+            }
+            SubscriptionEvent::ParentTimesSubscribed { job, by, times } => {
+                let tenure = shard.tenure(*job);
+                for time in times {
+                    let life = self.lives.entry((*job, *time)).or_default().entry(tenure).or_default();
+                    if life.is_empty() {
+                        life.push(shard.stand(*job, *time));
+                    }
+                    let watch = Watch { tenure, closed: None, owed: self.owed(at, id, *by) };
+                    self.watch((*job, *time, *by), watch);
+                }
+            }
+            SubscriptionEvent::ParentTimesUnsubscribed { job, by, times } => {
+                let tenure = shard.tenure(*job);
+                for time in times {
+                    let life = self.lives.get(&(*job, *time)).and_then(|life| life.get(&tenure));
+                    let stands = life.map_or(0, Vec::len);
+                    let watch = Watch { tenure, closed: stands.checked_sub(1), owed: self.owed(at, id, *by) };
+                    self.watch((*job, *time, *by), watch);
+                }
+            }
         }
     }
 

@@ -74,7 +74,7 @@ impl CalendarSpec {
     pub fn from_value(value: serde_json::Value) -> Result<Self, FieldError> {
         let given = value.clone();
         serde_path_to_error::deserialize(value)
-            .map_err(|error| crate::spec::told_of(&given, &error, "a calendar", "calendar"))
+            .map_err(|error| crate::unreadable::field_at_fault(&given, &error, "a calendar", "calendar"))
     }
 
     /// The same days in one way of writing: sorted, each once.

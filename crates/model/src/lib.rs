@@ -38,6 +38,7 @@ mod slips;
 mod spec;
 mod time;
 mod timeouts;
+mod unreadable;
 mod work;
 
 pub use bulk::{BulkAction, BulkOutcome, MAX_BULK_ITEMS};

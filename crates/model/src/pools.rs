@@ -105,7 +105,7 @@ impl PoolSpec {
     pub fn from_value(value: serde_json::Value) -> Result<Self, FieldError> {
         let given = value.clone();
         serde_path_to_error::deserialize(value)
-            .map_err(|error| crate::spec::told_of(&given, &error, "a pool", "pool"))
+            .map_err(|error| crate::unreadable::field_at_fault(&given, &error, "a pool", "pool"))
     }
 }
 

@@ -1,16 +1,23 @@
 //! A job as people write it: in YAML files, REST bodies and `ApplyJobs`.
 
+mod parent;
+mod schedule;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 
+pub use self::parent::ParentSpec;
+pub use self::schedule::ScheduleInput;
+use self::schedule::UTC;
 use crate::external_dependency::{MAX_CODE_BYTES, MAX_NEEDS};
+use crate::unreadable::{field_at_fault, plain};
 use crate::{
-    Account, Backoff, CalendarUse, ExitCodes, FieldError, Firing, GroupName, JobName, JobType, Mapping,
-    MissedRunsInput, OnParentFailure, Overlap, PathSpec, Period, PoolUse, Priority, Program, RunIf,
-    ScheduleRule, ScheduleSpec, SuccessCheck, TimeOfDay, Timestamp, WorkerLabel, bounds,
+    Account, Backoff, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, MissedRunsInput,
+    OnParentFailure, Overlap, PathSpec, PoolUse, Priority, Program, RunIf, SuccessCheck, TimeOfDay,
+    Timestamp, WorkerLabel, bounds,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
@@ -25,55 +32,6 @@ pub struct SpecFile {
     pub jobs: Vec<JobSpec>,
 }
 
-/// When a job runs, as written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ScheduleInput {
-    /// A fixed period; either this or `cron`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub period: Option<Period>,
-    /// A Quartz cron expression; either this or `period`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = bounds::CRON_BYTES))]
-    pub cron: Option<String>,
-    /// IANA zone; absent: the configured default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zone: Option<String>,
-}
-
-/// A parent, as written: `name`, `group/name`, or with its mapping.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, deny_unknown_fields)]
-pub enum ParentSpec {
-    /// Mapping *same*.
-    Name(String),
-    /// With its mapping.
-    Mapped {
-        /// `name`, or `group/name`.
-        job: String,
-        /// For which logical times.
-        #[serde(default)]
-        mapping: Mapping,
-    },
-}
-
-impl ParentSpec {
-    /// The parent's name as written.
-    pub fn job(&self) -> &str {
-        match self {
-            ParentSpec::Name(job) | ParentSpec::Mapped { job, .. } => job,
-        }
-    }
-
-    /// Its mapping.
-    pub fn mapping(&self) -> Mapping {
-        match self {
-            ParentSpec::Name(_) => Mapping::Same,
-            ParentSpec::Mapped { mapping, .. } => *mapping,
-        }
-    }
-}
-
 fn yes() -> bool {
     true
 }
@@ -83,7 +41,6 @@ fn one() -> u32 {
 fn minute() -> u32 {
     60
 }
-const UTC: &str = "UTC";
 fn default_priority() -> Priority {
     Priority::DEFAULT
 }
@@ -397,21 +354,6 @@ impl JobSpec {
         self
     }
 
-    /// When it runs, if it has a schedule: one with both rules or none, which is never accepted, counts as a period.
-    pub fn schedule_spec(&self) -> Option<ScheduleSpec> {
-        let ScheduleInput { period, cron, zone } = self.schedule.as_ref()?;
-        let rule = period.map(ScheduleRule::Period).or_else(|| cron.clone().map(ScheduleRule::Cron))?;
-        Some(ScheduleSpec { rule, zone: zone.clone().unwrap_or_else(|| UTC.to_owned()) })
-    }
-
-    /// What leaves logical times of its schedule out.
-    pub fn firing(&self) -> Option<Firing> {
-        let Self { valid_from, valid_until, calendar, .. } = self;
-        let firing =
-            Firing { valid_from: *valid_from, valid_until: *valid_until, calendar: calendar.clone() };
-        (firing != Firing::default()).then_some(firing)
-    }
-
     /// Whether it says what its batches do when a parent failed for good (BYD-18).
     pub fn has_failure_rule(&self) -> bool {
         !self.on_parent_failure.is_default() || !self.run_if.is_default()
@@ -443,169 +385,10 @@ impl JobSpec {
             ));
         }
         let given = value.clone();
-        serde_path_to_error::deserialize(value).map_err(|error| told(&given, &error))
+        serde_path_to_error::deserialize(value)
+            .map_err(|error| field_at_fault(&given, &error, "a job", "job"))
     }
-}
-
-fn told(given: &serde_json::Value, error: &serde_path_to_error::Error<serde_json::Error>) -> FieldError {
-    told_of(given, error, "a job", "job")
-}
-
-/// The path of the field at fault, what was given there, and the rule.
-pub(crate) fn told_of(
-    given: &serde_json::Value,
-    error: &serde_path_to_error::Error<serde_json::Error>,
-    external_dependency: &str,
-    name: &str,
-) -> FieldError {
-    let text = error.inner().to_string();
-    let path = match error.path().to_string() {
-        path if path == "." => String::new(),
-        path => path,
-    };
-    let named = text.split('`').nth(1).unwrap_or_default();
-    if text.starts_with("missing field") {
-        let field = [path.as_str(), named].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-        return FieldError::new(field.join("."), "", "is missing, and must be there");
-    }
-    let value = at(given, &path).map(plain).unwrap_or_default();
-    if text.starts_with("unknown field") {
-        let parent = path.strip_suffix(named).and_then(|parent| parent.strip_suffix('.')).unwrap_or("");
-        let known = text.split("expected ").nth(1).unwrap_or_default().replace('`', "");
-        let known = known.strip_prefix("one of ").unwrap_or(&known);
-        let what = if parent.is_empty() { external_dependency } else { parent };
-        let value = if value.is_empty() { at(given, named).map(plain).unwrap_or_default() } else { value };
-        let field = if path.ends_with(named) { path.clone() } else { named.to_owned() };
-        let rule = match crate::closest(named, known.split(", ")) {
-            Some(meant) => format!("is no field of {what}; did you mean `{meant}`? Known are {known}"),
-            None => format!("is no field of {what}; known are {known}"),
-        };
-        return FieldError::new(field, value, rule);
-    }
-    if path.starts_with("parents[") && text.contains("untagged enum") {
-        let rule =
-            "must be a name, group/name, or {job: name, mapping: same | all | any | latest | {offset: n}}";
-        return FieldError::new(path, value, rule);
-    }
-    if text.contains("enum PathSpec") {
-        let rule = "must be a path, or {path: /data/${yyyyMMdd}, mark: _SUCCESS}";
-        return FieldError::new(path, value, rule);
-    }
-    if path.starts_with("pools[") && text.contains("untagged enum") {
-        return FieldError::new(path, value, "must be the name of a pool, or {name: api, weight: 2}");
-    }
-    if path == "missed_runs" && text.contains("untagged enum") {
-        let rule = "must be all, latest or none, or with a bound {policy: all, max_lateness_s: 3600}";
-        return FieldError::new(path, value, rule);
-    }
-    let field = if path.is_empty() { name.to_owned() } else { path };
-    FieldError::new(field, value, rule(&text))
-}
-
-/// What the reader wanted, in the words of people.
-fn rule(text: &str) -> String {
-    let wanted = text.split("expected ").nth(1).filter(|_| text.starts_with("invalid "));
-    let rule = match wanted {
-        Some("u16" | "u32" | "i64") => "must be a whole number from 0 on",
-        Some("u8") => "must be a whole number from 0 to 255",
-        Some("f64") => "must be a number",
-        Some("a string") => "must be text; quote it where YAML takes it for something else",
-        Some("a boolean") => "must be true or false",
-        Some("a sequence") => "must be a list",
-        Some("a map") => "must be a mapping of names to values",
-        _ => text,
-    };
-    rule.to_owned()
-}
-
-/// The value at a path such as `parents[1].job`.
-fn at<'a>(value: &'a serde_json::Value, path: &str) -> Option<&'a serde_json::Value> {
-    let steps = path.split(['.', '[', ']']).filter(|step| !step.is_empty());
-    steps.into_iter().try_fold(value, |value, step| match value {
-        serde_json::Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-        value => value.get(step),
-    })
-}
-
-/// As people wrote it: text without quotes.
-fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn defaults_are_those_of_the_requirements() {
-        let spec = JobSpec::from_value(json!({"name": "a", "group": "g", "type": "noop"})).unwrap();
-        assert_eq!((spec.retries, spec.retry_interval_s, spec.max_concurrent), (0, 60, 1));
-        assert!(spec.enabled);
-        assert_eq!(spec.missed_runs, MissedRunsInput::default());
-    }
-
-    /// JOB-1: a field whose effect is not built yet is refused by name.
-    #[test]
-    fn not_built_and_unknown_fields_are_refused_by_name() {
-        for field in NOT_BUILT.iter().copied().chain(["colour"]) {
-            let mut value = json!({"name": "a", "group": "g", "type": "noop"});
-            value[field] = json!("x");
-            assert_eq!(JobSpec::from_value(value).unwrap_err().field, field);
-        }
-    }
-
-    /// JOB-1: an error names the field by its path, with what was given there.
-    #[test]
-    fn errors_name_field_value_and_rule() {
-        let table = [
-            (json!({"priority": 10}), "priority", "10", "priority 10 must be 0 (highest) to 9"),
-            (json!({"priority": 300}), "priority", "300", "priority 300 must be 0 (highest) to 9"),
-            (json!({"retries": "three"}), "retries", "three", "must be a whole number from 0 on"),
-            (json!({"group": "no/slash"}), "group", "no/slash", "name"),
-            (
-                json!({"schedule": {"perod": "day"}}),
-                "schedule.perod",
-                "day",
-                "is no field of schedule; did you mean `period`? Known are period, cron",
-            ),
-            (json!({"schedule": {"period": "year"}}), "schedule.period", "year", "day"),
-            (json!({"parents": ["a", {"job": "b", "mapping": "newest"}]}), "parents[1]", "newest", "latest"),
-            (json!({"parents": "a"}), "parents", "a", "must be a list"),
-            (
-                json!({"comand": "x"}),
-                "comand",
-                "x",
-                "is no field of a job; did you mean `command`? Known are name, group",
-            ),
-            (json!({"type": null}), "type", "null", "must be text"),
-            (json!({"missed_runs": "some"}), "missed_runs", "some", "must be all, latest or none"),
-            (json!({"overlap": "both"}), "overlap", "both", "cancel_old"),
-            (json!({"valid_from": "tomorrow"}), "valid_from", "tomorrow", ""),
-            (json!({"calendar": {"name": "cn", "shift": "up"}}), "calendar.shift", "up", "previous"),
-        ];
-        for (fields, field, given, rule) in table {
-            let mut value = json!({"name": "a", "group": "g", "type": "noop"});
-            for (name, given) in fields.as_object().unwrap() {
-                value[name] = given.clone();
-            }
-            let error = JobSpec::from_value(value).unwrap_err();
-            assert_eq!(error.field, field, "{error}");
-            assert!(error.value.contains(given), "{error}");
-            assert!(error.rule.contains(rule), "{error}");
-        }
-        let error = JobSpec::from_value(json!({"name": "a", "type": "noop"})).unwrap_err();
-        assert_eq!((error.field.as_str(), error.rule.as_str()), ("group", "is missing, and must be there"));
-    }
-
-    #[test]
-    fn parents_are_written_short_or_with_a_mapping() {
-        let spec = JobSpec::from_value(json!({
-            "name": "a", "group": "g", "type": "noop",
-            "parents": ["b", {"job": "h/c", "mapping": {"offset": 2}}, {"job": "d", "mapping": "all"}],
-        }))
-        .unwrap();
-        let mappings: Vec<_> = spec.parents.iter().map(ParentSpec::mapping).collect();
-        assert_eq!(mappings, [Mapping::Same, Mapping::Offset(2), Mapping::All]);
-    }
-}
+mod tests;

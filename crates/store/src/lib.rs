@@ -34,7 +34,6 @@ pub mod hints;
 mod mysql;
 mod port;
 mod read;
-mod read_pull;
 mod reference;
 pub mod rows;
 mod sink_note;
@@ -52,9 +51,9 @@ pub use port::{
     FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
 };
 pub use read::{
-    AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, ReadTables, RerunFilter, WorkerFilter,
+    AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter, ReadPullTables,
+    ReadTables, RerunFilter, WorkerFilter,
 };
-pub use read_pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 pub use reference::reference;
 pub use sink_note::SinkNote;
 pub use sqlite::SqliteTables;

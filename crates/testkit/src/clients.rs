@@ -8,10 +8,11 @@ use tidemill_model::{
     Timestamp, UserName,
 };
 
+use crate::happening::Happening;
 use crate::known_pulls::{End, KnownPulls};
 use crate::pulls::user;
 use crate::rng::Rng;
-use crate::world::{Happening, World};
+use crate::world::World;
 
 /// For each group.
 const CLIENTS: usize = 2;

@@ -3,10 +3,11 @@
 use tidemill_executor::Input;
 use tidemill_model::{Actor, AttemptEvent, Command, CommandRecord, Envelope, Event, WorkerCommand};
 
+use crate::happening::{Happening, Then};
 use crate::host::Fate;
 use crate::plan::{Fault, Planned};
 use crate::rng::Rng;
-use crate::world::{HOSTS, Happening, Then, World};
+use crate::world::{HOSTS, World};
 
 impl World {
     pub(crate) fn fault(&mut self, planned: &Planned) {
@@ -35,21 +36,7 @@ impl World {
                 self.hosts[host].cut_until = until;
                 self.suggest_around(host, until, &mut rng);
             }
-            Fault::StepClock => {
-                let step = rng.range(500, 20_000) as i64;
-                self.hosts[host].wall_offset += if rng.chance(50) { step } else { -step };
-                // Somebody sets it right.
-                let (index, at) = (planned.index, until);
-                if rng.chance(70) && self.hosts[host].wall_offset.abs() > 1_000 {
-                    let back = Planned { index: index + 1_000, fault: Fault::StepClock, at };
-                    if index < 1_000 {
-                        self.at(at, Happening::Fault { fault: back });
-                    }
-                }
-                if index >= 1_000 {
-                    self.hosts[host].wall_offset = 0;
-                }
-            }
+            Fault::StepClock => self.step_clock(host, planned.index, until, &mut rng),
             Fault::SlowReader => self.hosts[host].slow_until = until,
             Fault::MoveSuggestion | Fault::OverlapSuggestion => self.move_partition(fault, until, &mut rng),
             Fault::RivalClaims => self.rival_claims(&mut rng),
@@ -79,14 +66,8 @@ impl World {
             }
             Fault::CutWorker => self.clusters[cluster].cut_until = self.now + rng.range(500, 60_000),
             Fault::MuteWorker => self.clusters[cluster].mute_until = self.now + rng.range(2_000, 60_000),
-            Fault::StopWorker => {
-                let life = self.clusters[cluster].life;
-                self.worker_hears(cluster, life, Input::Stop);
-            }
-            Fault::MissedWork => {
-                let life = self.clusters[cluster].life;
-                self.worker_hears(cluster, life, Input::Missed);
-            }
+            Fault::StopWorker => self.worker_hears(cluster, self.clusters[cluster].life, Input::Stop),
+            Fault::MissedWork => self.worker_hears(cluster, self.clusters[cluster].life, Input::Missed),
             Fault::KillShim => {
                 let token = self.clusters[cluster].processes.keys().next().copied();
                 if let Some(token) = token {
@@ -96,6 +77,21 @@ impl World {
             Fault::OverdueRejections => self.weather.rejections_until = until,
             Fault::CutAtGrant => self.weather.cuts_at_grant = 1 + rng.below(3),
             Fault::LongStop => self.stop_for_long(&mut rng),
+        }
+    }
+
+    /// Forward or back; somebody sets it right later.
+    fn step_clock(&mut self, host: usize, index: usize, until: u64, rng: &mut Rng) {
+        let step = rng.range(500, 20_000) as i64;
+        self.hosts[host].wall_offset += if rng.chance(50) { step } else { -step };
+        if rng.chance(70) && self.hosts[host].wall_offset.abs() > 1_000 {
+            let back = Planned { index: index + 1_000, fault: Fault::StepClock, at: until };
+            if index < 1_000 {
+                self.at(until, Happening::Fault { fault: back });
+            }
+        }
+        if index >= 1_000 {
+            self.hosts[host].wall_offset = 0;
         }
     }
 

@@ -16,13 +16,15 @@ mod clients;
 mod cluster;
 mod coverage;
 mod faulty;
+mod happening;
 mod host;
+mod known;
 mod known_pulls;
 mod log_fault;
 mod oracle;
 mod outside;
 mod plan;
-#[cfg(feature = "planted")]
+#[cfg(any(test, feature = "planted"))]
 pub mod planted;
 mod pools;
 mod pulls;

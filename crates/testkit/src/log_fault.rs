@@ -99,7 +99,7 @@ impl World {
     fn owners_go(&mut self) {
         for host in 0..HOSTS {
             self.crash_host(host, None);
-            self.at(self.now + 100 + 700 * host as u64, crate::world::Happening::HostBegins { host });
+            self.at(self.now + 100 + 700 * host as u64, crate::happening::Happening::HostBegins { host });
         }
     }
 
@@ -141,7 +141,7 @@ impl World {
             self.commands_from[at] = from;
             while (self.commands[at].len() as u64) < from {
                 let value: Arc<[u8]> = Arc::from(&b"{}"[..]);
-                self.command_lands(partition, value, crate::world::Then::Nobody);
+                self.command_lands(partition, value, crate::happening::Then::Nobody);
             }
             return LogFault::CutOff { partition };
         }

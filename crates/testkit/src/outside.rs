@@ -10,8 +10,9 @@ use tidemill_model::{
     Waiver,
 };
 
+use crate::happening::{Happening, Then};
 use crate::rng::Rng;
-use crate::world::{Happening, Then, World};
+use crate::world::World;
 
 /// Codes that jobs name and third parties report.
 pub(crate) const CODES: [&str; 3] = ["c0", "c1", "c2"];

@@ -7,9 +7,10 @@ use tidemill_model::{
 };
 
 use crate::cluster::{Cluster, Entry, Process};
+use crate::happening::{Happening, Then};
 use crate::plan::Mode;
 use crate::rng::Rng;
-use crate::world::{Happening, Then, World};
+use crate::world::World;
 
 /// From one look at the clock to the next.
 const TICK_MS: u64 = 500;

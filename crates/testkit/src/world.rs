@@ -5,92 +5,27 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_dispatcher::Moment;
 use tidemill_engine::FaultInjection;
 use tidemill_executor::Input as WorkerInput;
-use tidemill_log::{AppendError, Genesis, LogId, Record};
+use tidemill_log::{Genesis, LogId, Record};
 use tidemill_model::{
     BatchId, CommandRecord, InstanceId, JobId, JobType, Outcome, Priority, Reply, RequestId, Reserved,
-    ShardId, Timestamp, Token, WorkMessage, WorkerId,
+    ShardId, Timestamp, WorkMessage, WorkerId,
 };
 
 use crate::clients::Client;
 use crate::cluster::Cluster;
+use crate::happening::{Entry, Happening, Then};
 use crate::host::Host;
+use crate::known::Known;
 use crate::log_fault::{LogFault, fault_injection};
-use crate::oracle::{Known, Oracle};
-use crate::plan::{Mode, Plan, Planned};
+use crate::oracle::Oracle;
+use crate::plan::{Mode, Plan};
 use crate::rng::Rng;
 use crate::stats::Stats;
 
 /// Two dispatcher processes.
 pub(crate) const HOSTS: usize = 2;
-
-/// Who hears what became of an append.
-#[derive(Debug, Clone)]
-pub(crate) enum Then {
-    Nobody,
-    /// An owner: host, partition, turn.
-    Owner(usize, u32, u64),
-    /// A worker: site, life.
-    Worker(usize, u64, tidemill_executor::Tag),
-}
-
-#[derive(Debug)]
-pub(crate) enum Happening {
-    JournalLands { partition: u32, value: Vec<u8>, from: (usize, u64), then: Then, held: bool },
-    CommandLands { partition: u32, value: Arc<[u8]>, then: Then },
-    Owner { host: usize, partition: u32, turn: u64, what: OwnerStep },
-    HostBegins { host: usize },
-    SeatBegins { host: usize, partition: u32, life: u64 },
-    Suggest { host: usize, partition: u32, suggested: bool },
-    Worker { cluster: usize, life: u64, input: Box<WorkerInput> },
-    WorkerTick { cluster: usize, life: u64 },
-    WorkerBegins { cluster: usize, life: u64 },
-    ProcessBegins { cluster: usize, life: u64, token: Token, process: Box<crate::cluster::Process> },
-    ProcessLook { cluster: usize, token: Token },
-    Reply { reply: Box<Reply> },
-    SubmitRequest { index: usize },
-    ClientRequestAgain { request: RequestId },
-    Outside { round: u64 },
-    Client { index: usize, turn: u64 },
-    Fault { fault: Planned },
-    LogFault,
-}
-
-#[derive(Debug)]
-pub(crate) enum OwnerStep {
-    Tick,
-    Wake,
-    PollJournal,
-    PollCommands,
-    Completed(Result<u64, AppendError>),
-    LookAtEnds { asked: Moment },
-    Ends { asked: Moment, journal: u64, commands: u64 },
-}
-
-struct Entry {
-    at: u64,
-    order: u64,
-    what: Happening,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.order) == (other.at, other.order)
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
 
 /// A request that is not answered yet, or was.
 #[derive(Debug)]

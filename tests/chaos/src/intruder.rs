@@ -235,18 +235,7 @@ impl Intruder {
                 until_closed: true,
                 ..base.sending(head + "\r\n")
             },
-            Act::Deaf => {
-                let ask = format!("GET /api/openapi.json HTTP/1.1\r\nhost: {MARK}\r\n\r\n");
-                let last = format!("GET /healthz HTTP/1.1\r\nhost: {MARK}\r\nconnection: close\r\n\r\n");
-                Manner {
-                    sockets: few.min(4),
-                    bound: Duration::from_millis(ANSWER_MS),
-                    deaf_for: Duration::from_millis(WRITE_MS + 3_000),
-                    until_closed: true,
-                    may_succeed: true,
-                    ..base.sending(ask.repeat(64) + &last)
-                }
-            }
+            Act::Deaf => deaf(base),
             Act::Streams => {
                 let key = format!("authorization: Bearer {WATCHER}:{SECRET}\r\n");
                 Manner {
@@ -336,5 +325,19 @@ impl Intruder {
         }
         let length = self.rng.range(1, 2_048);
         (0..length).map(|_| u8::try_from(self.rng.range(0, 256)).unwrap_or(0)).collect()
+    }
+}
+
+/// Many answers are asked for, and none is read.
+fn deaf(base: Manner) -> Manner {
+    let ask = format!("GET /api/openapi.json HTTP/1.1\r\nhost: {MARK}\r\n\r\n");
+    let last = format!("GET /healthz HTTP/1.1\r\nhost: {MARK}\r\nconnection: close\r\n\r\n");
+    Manner {
+        sockets: base.sockets.min(4),
+        bound: Duration::from_millis(ANSWER_MS),
+        deaf_for: Duration::from_millis(WRITE_MS + 3_000),
+        until_closed: true,
+        may_succeed: true,
+        ..base.sending(ask.repeat(64) + &last)
     }
 }

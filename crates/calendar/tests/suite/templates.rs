@@ -193,6 +193,7 @@ fn shell_syntax_stays() {
 
 /// JOB-6: a bad template is refused with its place, the placeholder, and what to write instead.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of templates, and of what is said of each")]
 fn bad_templates_are_refused() {
     refused(
         "échо ${HOME}",

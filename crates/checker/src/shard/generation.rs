@@ -24,86 +24,22 @@ impl Shard {
     ) {
         let BatchEvent::Generated {
             job,
-            version,
             logical_time,
-            run,
             origin,
-            dependencies,
-            counted_parents,
-            calendar,
-            next,
             quality_gate,
             external_dependencies,
             earliest_start,
-            rerun,
             parameters,
-            concurrent,
-            base,
-            outputs,
             ..
         } = event
         else {
             return;
         };
         let (job, time) = (*job, *logical_time);
-        self.minted_ids_grow(at, "batch", (batch.0, batch.shard()), found);
-        self.one_generated_per_run(at, job, time, *run, found);
-        self.rerun_as_it_was(at, event, found);
-        self.generated_only_when_enabled(at, job, *origin, found);
-        self.manual_runs_alone(at, job, *concurrent, found);
-        let of = self.generated_from_known_version(at, job, *version, *origin, found);
-        Self::earliest_is_as_declared(at, batch, of.as_deref(), (time, *earliest_start), found);
-        Self::outputs_are_as_declared(at, batch, of.as_deref(), (time, parameters, outputs), found);
-        let fires = self.jobs.get(&job).and_then(|job| job.next);
-        let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
-        let fired = fires.map(|fire| fire.at).or(*base);
-        self.base_is_an_ancestors(at, (batch, *origin, *base), of.as_deref(), time, found);
-        let base = fired.unwrap_or(at.now);
-        if let Some(of) = &of {
-            self.calendar_on_record(at, (job, of), *calendar, found);
-        }
-        let newest = self.jobs.get(&job).and_then(|job| job.newest()).map(|(_, newest)| Arc::clone(newest));
-        if let Some(newest) = newest.filter(|_| *origin == Origin::Schedule) {
-            self.overlaps(at, (job, &newest), found);
-        }
-        match origin {
-            Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),
-            Origin::Parent | Origin::Manual | Origin::Rerun | Origin::ColdStart | Origin::Submission => {}
-        }
+        let (of, fired) = self.generated_by_its_rules(at, batch, event, found);
         self.late.retain(|_, late| (late.job, late.time) != (job, time));
-        let mut waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
-        self.met_at_generation(at, (batch, job, of.as_deref()), &waits, found);
-        if let Some(said) = counted_parents {
-            let counted = self.counted(at, (batch, job, of.as_deref()), (time, dependencies, *said), found);
-            waits.extend(counted);
-        }
-        for dependency in dependencies {
-            if self.is_elsewhere(dependency.parent) {
-                self.elsewhere.wait(dependency);
-            }
-        }
-        let fired = fired.or_else(|| self.runs.get(&(job, time)).and_then(|run| run.fired));
-        let newest = Run {
-            number: *run,
-            batch,
-            version: *version,
-            parameters: fingerprint(parameters),
-            succeeded: false,
-            result: None,
-            fired,
-            said: at.offset,
-        };
-        match self.runs.insert((job, time), newest) {
-            Some(old) => self.run_replaced((job, time), &old),
-            None if rerun.is_none() => self.trigger_children(job, time),
-            None => {}
-        }
-        self.triggered.remove(&(job, time));
-        if let Some(known) = self.jobs.get_mut(&job).filter(|_| job.shard() == self.id) {
-            known.once.times.push(time);
-            known.once.unfinished += 1;
-        }
-        self.first_batch(job, time);
+        let waits = self.waits_of(at, (batch, of.as_deref()), event, found);
+        self.run_begins(at, batch, event, fired);
         if job.shard() == self.id {
             for waits in waits.iter().filter(|waits| waits.is_open()) {
                 self.first_waiters.entry(waits.dependency.parent).or_default().push(batch);
@@ -111,7 +47,7 @@ impl Shard {
         }
         let phase = Phase::Waiting;
         let limits = of.as_ref().map(|of| &of.limits);
-        let deadlines = limits.map(|limits| limits.from(base)).unwrap_or_default();
+        let deadlines = limits.map(|limits| limits.from(fired.unwrap_or(at.now))).unwrap_or_default();
         let needs = self.needs_of(at, batch, external_dependencies, *quality_gate, found);
         let generated = Batch {
             job,
@@ -138,6 +74,115 @@ impl Shard {
         };
         self.unfinished.entry(job).or_default().insert(batch);
         self.batches.insert(batch, generated);
+    }
+
+    /// Whether it may be generated, and so. Gives the version that it is of, and the fire that brought it forth.
+    fn generated_by_its_rules(
+        &mut self,
+        at: &At<'_>,
+        batch: BatchId,
+        event: &BatchEvent,
+        found: &mut Findings,
+    ) -> (Option<Arc<Version>>, Option<Timestamp>) {
+        let BatchEvent::Generated {
+            job,
+            version,
+            logical_time,
+            run,
+            origin,
+            calendar,
+            next,
+            earliest_start,
+            parameters,
+            concurrent,
+            base,
+            outputs,
+            ..
+        } = event
+        else {
+            return (None, None);
+        };
+        let (job, time) = (*job, *logical_time);
+        self.minted_ids_grow(at, "batch", (batch.0, batch.shard()), found);
+        self.one_generated_per_run(at, job, time, *run, found);
+        self.rerun_as_it_was(at, event, found);
+        self.generated_only_when_enabled(at, job, *origin, found);
+        self.manual_runs_alone(at, job, *concurrent, found);
+        let of = self.generated_from_known_version(at, job, *version, *origin, found);
+        Self::earliest_is_as_declared(at, batch, of.as_deref(), (time, *earliest_start), found);
+        Self::outputs_are_as_declared(at, batch, of.as_deref(), (time, parameters, outputs), found);
+        let fires = self.jobs.get(&job).and_then(|job| job.next);
+        let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
+        let fired = fires.map(|fire| fire.at).or(*base);
+        self.base_is_an_ancestors(at, (batch, *origin, *base), of.as_deref(), time, found);
+        if let Some(of) = &of {
+            self.calendar_on_record(at, (job, of), *calendar, found);
+        }
+        let newest = self.jobs.get(&job).and_then(|job| job.newest()).map(|(_, newest)| Arc::clone(newest));
+        if let Some(newest) = newest.filter(|_| *origin == Origin::Schedule) {
+            self.overlaps(at, (job, &newest), found);
+        }
+        match origin {
+            Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),
+            Origin::Parent | Origin::Manual | Origin::Rerun | Origin::ColdStart | Origin::Submission => {}
+        }
+        (of, fired)
+    }
+
+    /// What it waits for: what it names, and what it only counts.
+    fn waits_of(
+        &mut self,
+        at: &At<'_>,
+        (batch, of): (BatchId, Option<&Version>),
+        event: &BatchEvent,
+        found: &mut Findings,
+    ) -> Vec<Waits> {
+        let BatchEvent::Generated { job, logical_time, dependencies, counted_parents, .. } = event else {
+            return Vec::new();
+        };
+        let (job, time) = (*job, *logical_time);
+        let mut waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
+        self.met_at_generation(at, (batch, job, of), &waits, found);
+        if let Some(said) = counted_parents {
+            let counted = self.counted(at, (batch, job, of), (time, dependencies, *said), found);
+            waits.extend(counted);
+        }
+        for dependency in dependencies {
+            if self.is_elsewhere(dependency.parent) {
+                self.elsewhere.wait(dependency);
+            }
+        }
+        waits
+    }
+
+    /// It is the newest run of its logical time, and brings forth what follows its job.
+    fn run_begins(&mut self, at: &At<'_>, batch: BatchId, event: &BatchEvent, fired: Option<Timestamp>) {
+        let BatchEvent::Generated { job, version, logical_time, run, rerun, parameters, .. } = event else {
+            return;
+        };
+        let (job, time) = (*job, *logical_time);
+        let fired = fired.or_else(|| self.runs.get(&(job, time)).and_then(|run| run.fired));
+        let newest = Run {
+            number: *run,
+            batch,
+            version: *version,
+            parameters: fingerprint(parameters),
+            succeeded: false,
+            result: None,
+            fired,
+            said: at.offset,
+        };
+        match self.runs.insert((job, time), newest) {
+            Some(old) => self.run_replaced((job, time), &old),
+            None if rerun.is_none() => self.trigger_children(job, time),
+            None => {}
+        }
+        self.triggered.remove(&(job, time));
+        if let Some(known) = self.jobs.get_mut(&job).filter(|_| job.shard() == self.id) {
+            known.once.times.push(time);
+            known.once.unfinished += 1;
+        }
+        self.first_batch(job, time);
     }
 
     /// `timeouts_marked_once`: they count from the fire of the parent's batch that brought this one forth.

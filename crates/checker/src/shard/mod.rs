@@ -16,6 +16,7 @@ mod days;
 mod deleted_parents;
 mod dependencies;
 mod elsewhere;
+mod event;
 mod external_dependencies;
 mod facts;
 mod failing;
@@ -46,11 +47,7 @@ mod worker;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use jiff::SignedDuration;
-use tidemill_model::{
-    AlarmEvent, AlarmKind, BatchEvent, BatchId, BatchResult, CatalogueEvent, Event, GroupSettings, JobEvent,
-    JobId, PartitionEvent, Recorded, ReplicationEvent, RerunEvent, ScheduleEvent, ShardId, Timestamp, Token,
-    TransferEvent, WorkerId,
-};
+use tidemill_model::{BatchId, BatchResult, GroupSettings, JobId, ShardId, Timestamp, Token, WorkerId};
 
 use self::applies::Applies;
 use self::batch::Batch;
@@ -179,189 +176,6 @@ impl Shard {
             owed_worker: None,
             due_finals: HashMap::new(),
             finals: HashMap::new(),
-        }
-    }
-
-    /// Applies one event and checks the rules that concern it.
-    pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded, found: &mut Findings) {
-        if self.id == ShardId::CATALOGUE {
-            self.applies.event(at, &recorded.event, found);
-            self.bulks.event(at, &recorded.event, found);
-            self.removals.event(at, &recorded.event, found);
-            self.reruns.event(at, &recorded.event, found);
-        }
-        if !matches!(recorded.event, Event::Alarm(_)) {
-            self.alarm_is_not_owed(at, found);
-        }
-        if !matches!(
-            recorded.event,
-            Event::Alarm(_) | Event::Partition(PartitionEvent::TimerSuspended { .. })
-        ) {
-            self.failing_is_not_owed(at, found);
-        }
-        match &recorded.event {
-            Event::Alarm(AlarmEvent::Raised { kind, batch, job, worker, .. }) => match kind {
-                AlarmKind::GenerationFailed | AlarmKind::GenerationsFailing => {
-                    self.failing_told(at, *kind, *job, found);
-                }
-                AlarmKind::DependencyTimeout
-                | AlarmKind::OutputTimeout
-                | AlarmKind::NotSuccessfulBy
-                | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch, found),
-                AlarmKind::BigTask => self.told_of_duration(at, *batch, found),
-                AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref(), found),
-                AlarmKind::ProbesLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
-                AlarmKind::ColdStartSkipped => {}
-            },
-            Event::Job(JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. }) => {
-                self.versions_rise(at, definition.id, definition.version, found);
-            }
-            Event::Job(JobEvent::Deleted { job }) => {
-                self.versions.remove(job);
-            }
-            Event::Replication(
-                ReplicationEvent::ParentsReplicated { .. }
-                | ReplicationEvent::ParentStatusUpdated { .. }
-                | ReplicationEvent::ParentGenerationsReceived { .. },
-            ) => self.heard(at.offset, &recorded.event),
-            Event::Replication(ReplicationEvent::GroupReplicated { settings, .. }) => {
-                self.settings = Some(settings.clone())
-            }
-            Event::Replication(ReplicationEvent::JobReplicated { definition, enabled, next }) => {
-                self.job_replicated(at, definition, *enabled, *next, found);
-            }
-            Event::Replication(ReplicationEvent::ParentDeletionReplicated { parent, .. }) => {
-                self.deleted_parents.insert(*parent);
-            }
-            Event::Replication(ReplicationEvent::JobSwitchReplicated { job, enabled, next }) => {
-                self.job_switch_replicated(at, *job, *enabled, *next, found)
-            }
-            Event::Replication(ReplicationEvent::FreezeReplicated { scope, freeze }) => {
-                self.freezes.received(at, *scope, freeze.as_ref());
-            }
-            Event::Replication(ReplicationEvent::JobDropped { job, .. }) => {
-                self.late.retain(|_, late| late.job != *job);
-                self.job_dropped(*job);
-            }
-            Event::Transfer(TransferEvent::JobDetached { job, moved }) => {
-                self.job_detached(at, *job, moved, found)
-            }
-            Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, moved }) => {
-                self.job_attached(at, (definition, moved), *enabled, *next, found);
-            }
-            Event::Job(JobEvent::Submitted { definition }) => self.job_submitted(definition),
-            // What is evicted stays known, time by time.
-            Event::Partition(PartitionEvent::HistoryEvicted { .. }) => {}
-            Event::Rerun(RerunEvent::RunSkipped { job, reason, .. }) => {
-                self.run_left_out(at, *job, *reason, found)
-            }
-            Event::Schedule(ScheduleEvent::Skipped { job, from, to, count, reason, next }) => {
-                self.schedule_skipped(at, *job, (*from, *to, *count), (*reason, *next), found);
-            }
-            Event::Catalogue(CatalogueEvent::CalendarDefined { calendar }) => {
-                self.calendar_defined(at, calendar, found)
-            }
-            Event::Replication(ReplicationEvent::CalendarReplicated { calendar }) => {
-                self.calendar_replicated(at, calendar, found)
-            }
-            Event::Replication(ReplicationEvent::CalendarDropped { name }) => {
-                self.calendar_dropped(at, name, found)
-            }
-            Event::Schedule(ScheduleEvent::Rescheduled { job, next }) => {
-                self.schedule_rescheduled(at, *job, *next, found)
-            }
-            Event::Schedule(ScheduleEvent::GenerationFailed {
-                job,
-                logical_time,
-                failures,
-                retry_at,
-                ..
-            }) => {
-                self.generation_failed(at, (*job, *logical_time), *failures, *retry_at, found);
-            }
-            Event::Partition(PartitionEvent::TimerSuspended { entity, .. }) => {
-                self.failing_suspended(entity);
-                self.suspend(entity);
-            }
-            Event::Batch(event @ BatchEvent::Generated { batch, .. }) => {
-                self.generated(at, *batch, event, found);
-            }
-            Event::Batch(_) | Event::Attempt(_) => self.batch_event(at, &recorded.event, found),
-            Event::Observation(event) => self.external_dependency_event(at, event, found),
-            Event::FinalCommand(event) => self.final_event(at, event, found),
-            Event::Worker(event) => self.worker_event(at, event, found),
-            Event::Catalogue(CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. })
-            | Event::Replication(
-                ReplicationEvent::PoolReplicated { .. } | ReplicationEvent::PoolDropped { .. },
-            )
-            | Event::Permit(_) => self.pool_event(at, &recorded.event, found),
-            Event::Replication(ReplicationEvent::UsersReplicated { .. })
-            | Event::Transfer(
-                TransferEvent::UserDetached { .. }
-                | TransferEvent::UserDetachRejected { .. }
-                | TransferEvent::UserAttached { .. },
-            )
-            | Event::Task(_) => self.pull_event(at, &recorded.event, found),
-            Event::Catalogue(
-                CatalogueEvent::TemplateDefined { .. }
-                | CatalogueEvent::TemplateDeleted { .. }
-                | CatalogueEvent::UsersAssigned { .. }
-                | CatalogueEvent::UserMoveRequested { .. }
-                | CatalogueEvent::UserMoved { .. }
-                | CatalogueEvent::UserMoveRejected { .. },
-            )
-            | Event::Replication(
-                ReplicationEvent::TemplateReplicated { .. } | ReplicationEvent::TemplateDropped { .. },
-            ) => {}
-            Event::Catalogue(
-                CatalogueEvent::GroupDefined { .. }
-                | CatalogueEvent::KeyDefined { .. }
-                | CatalogueEvent::KeyRevoked { .. }
-                | CatalogueEvent::FreezeSet { .. }
-                | CatalogueEvent::FreezeLifted { .. }
-                | CatalogueEvent::CalendarDeleted { .. },
-            )
-            | Event::Job(
-                JobEvent::Enabled { .. }
-                | JobEvent::Disabled { .. }
-                | JobEvent::MoveRequested { .. }
-                | JobEvent::MoveRejected { .. }
-                | JobEvent::ParentDeleted { .. }
-                | JobEvent::Cancelled { .. },
-            )
-            | Event::Transfer(TransferEvent::JobDetachRejected { .. })
-            | Event::Deletion(_)
-            | Event::Apply(_)
-            | Event::Rerun(
-                RerunEvent::Requested { .. }
-                | RerunEvent::RunsQueried { .. }
-                | RerunEvent::RunsReceived { .. }
-                | RerunEvent::JobsSkipped { .. }
-                | RerunEvent::BatchesPlanned { .. }
-                | RerunEvent::Planned { .. }
-                | RerunEvent::Approved { .. }
-                | RerunEvent::RunsRequested { .. }
-                | RerunEvent::RunFinished { .. }
-                | RerunEvent::RunsBlocked { .. }
-                | RerunEvent::Paused { .. }
-                | RerunEvent::Resumed { .. }
-                | RerunEvent::Cancelled { .. }
-                | RerunEvent::Finished { .. }
-                | RerunEvent::RunsReported { .. },
-            )
-            | Event::Bulk(_)
-            | Event::Replication(
-                ReplicationEvent::CancellationReplicated { .. }
-                | ReplicationEvent::ParentTimesReceived { .. },
-            )
-            | Event::Subscription(_)
-            | Event::Partition(
-                PartitionEvent::MessageReceived { .. }
-                | PartitionEvent::OutboxAcknowledged { .. }
-                | PartitionEvent::CommandDeadLettered { .. }
-                | PartitionEvent::ClockSet { .. }
-                | PartitionEvent::CommandLossAccepted { .. },
-            ) => {}
         }
     }
 

@@ -103,46 +103,7 @@ impl Worker {
 impl Shard {
     pub(super) fn worker_event(&mut self, at: &At<'_>, event: &WorkerEvent, found: &mut Findings) {
         match event {
-            WorkerEvent::Registered {
-                worker, incarnation, host, slots, labels, settings, reserved, ..
-            } => {
-                let before = self.workers.remove(worker);
-                let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
-                let drained = before.as_ref().is_some_and(|before| before.drained);
-                let unready = same && before.as_ref().is_some_and(|before| before.unready);
-                let told = lease_of(settings.as_ref().or(self.settings.as_ref()));
-                let (lease, earlier) = match &before {
-                    Some(before) if same => (longer(told, before.lease), before.earlier),
-                    Some(before) if before.is_used() => (told, Some(before.longest_lease())),
-                    Some(_) | None => (told, None),
-                };
-                let machine = before.as_ref().map(|before| (before.overloaded, before.memory_mb));
-                let (overloaded, memory_mb) = machine.unwrap_or_default();
-                let (used, held) = before.map(|before| (before.used, before.held)).unwrap_or_default();
-                let reserved = reserved.clone();
-                let (incarnation, host, slots) = (incarnation.clone(), host.clone(), slots.clone());
-                let (lost, expired, lived, said) = (None, false, at.now, at.offset);
-                let now = Worker {
-                    incarnation,
-                    host,
-                    slots,
-                    used,
-                    reserved,
-                    held,
-                    overloaded,
-                    memory_mb,
-                    lost,
-                    expired,
-                    drained,
-                    unready,
-                    labels: labels.clone(),
-                    lease,
-                    earlier,
-                    lived,
-                    said,
-                };
-                self.workers.insert(worker.clone(), now);
-            }
+            WorkerEvent::Registered { .. } => self.registered(at, event),
             WorkerEvent::Measured { worker, measure, overloaded } => {
                 self.measured(worker, *measure, *overloaded);
             }
@@ -174,6 +135,51 @@ impl Shard {
             WorkerEvent::Drained { worker } => self.drain(worker, true),
             WorkerEvent::Resumed { worker } => self.drain(worker, false),
         }
+    }
+
+    /// Another life of a worker, or the same once more.
+    fn registered(&mut self, at: &At<'_>, event: &WorkerEvent) {
+        let WorkerEvent::Registered { worker, incarnation, host, slots, labels, settings, reserved, .. } =
+            event
+        else {
+            return;
+        };
+        let before = self.workers.remove(worker);
+        let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
+        let drained = before.as_ref().is_some_and(|before| before.drained);
+        let unready = same && before.as_ref().is_some_and(|before| before.unready);
+        let told = lease_of(settings.as_ref().or(self.settings.as_ref()));
+        let (lease, earlier) = match &before {
+            Some(before) if same => (longer(told, before.lease), before.earlier),
+            Some(before) if before.is_used() => (told, Some(before.longest_lease())),
+            Some(_) | None => (told, None),
+        };
+        let machine = before.as_ref().map(|before| (before.overloaded, before.memory_mb));
+        let (overloaded, memory_mb) = machine.unwrap_or_default();
+        let (used, held) = before.map(|before| (before.used, before.held)).unwrap_or_default();
+        let reserved = reserved.clone();
+        let (incarnation, host, slots) = (incarnation.clone(), host.clone(), slots.clone());
+        let (lost, expired, lived, said) = (None, false, at.now, at.offset);
+        let now = Worker {
+            incarnation,
+            host,
+            slots,
+            used,
+            reserved,
+            held,
+            overloaded,
+            memory_mb,
+            lost,
+            expired,
+            drained,
+            unready,
+            labels: labels.clone(),
+            lease,
+            earlier,
+            lived,
+            said,
+        };
+        self.workers.insert(worker.clone(), now);
     }
 
     /// `worker_lives_follow`: unready and fit take turns.

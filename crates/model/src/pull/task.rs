@@ -205,7 +205,7 @@ impl TaskSpec {
     pub fn from_value(value: Value) -> Result<Self, FieldError> {
         let given = value.clone();
         serde_path_to_error::deserialize(value)
-            .map_err(|error| crate::spec::told_of(&given, &error, "a task", "task"))
+            .map_err(|error| crate::unreadable::field_at_fault(&given, &error, "a task", "task"))
     }
 }
 

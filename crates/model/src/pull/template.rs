@@ -102,7 +102,7 @@ impl TemplateSpec {
     pub fn from_value(value: Value) -> Result<Self, FieldError> {
         let given = value.clone();
         serde_path_to_error::deserialize(value)
-            .map_err(|error| crate::spec::told_of(&given, &error, "a template", "template"))
+            .map_err(|error| crate::unreadable::field_at_fault(&given, &error, "a template", "template"))
     }
 
     /// Everything that is wrong with a task's parameters: missing, extra and wrongly typed ones, by name.

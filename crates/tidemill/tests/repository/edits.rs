@@ -11,7 +11,7 @@ const SENTINELS: &[(&str, &[&str], usize)] = &[
     ("a job field", &["business_type"], 2),
 ];
 
-fn sources() -> Vec<PathBuf> {
+pub(crate) fn sources() -> Vec<PathBuf> {
     let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
     let mut found = Vec::new();
     while let Some(directory) = open.pop() {

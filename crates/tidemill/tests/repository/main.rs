@@ -6,8 +6,10 @@
 mod edits;
 mod layering;
 mod links;
+mod planted;
 mod policy;
 mod requirements;
+mod sizes;
 mod words;
 
 use std::process::Command;

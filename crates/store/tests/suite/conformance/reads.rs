@@ -122,6 +122,7 @@ fn worker_of(group: &str) -> WorkerRow {
 }
 
 /// TBL-2: what a batch waits for is said in the words of the call `why`, the first condition that holds.
+#[expect(clippy::too_many_lines, reason = "a table of batches, and one of what each waits for")]
 pub(crate) fn waiting_batches_say_for_what(bench: &impl Bench) {
     let generation = prepare(bench);
     let job = |id: i64| job_row(id, &format!("j{id}"));

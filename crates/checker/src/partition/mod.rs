@@ -1,16 +1,20 @@
 //! One partition: its chain, its time, its commands, its shards.
 
+mod envelope;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use tidemill_log::{Frame, Kind};
 use tidemill_model::{
     Answer, ApplyEvent, BatchEvent, CatalogueEvent, Cause, CommandRecord, DeletionEvent, Envelope, Event,
-    JobEvent, Outcome, PartitionEvent, PermitEvent, Recorded, Rejection, RequestId, ScheduleEvent, ShardId,
-    Source, Timestamp, TransferEvent,
+    JobEvent, Outcome, PartitionEvent, PermitEvent, Recorded, RequestId, ScheduleEvent, ShardId, Source,
+    Timestamp, TransferEvent,
 };
 
+use self::envelope::{
+    causes_cover_events, decision_bounded, now_not_ahead_of_the_log, refused_changes_nothing,
+};
 use crate::Invariant;
 use crate::at::{Asked, At};
 use crate::commands::{Commands, Loss};
@@ -22,9 +26,6 @@ use crate::permits::Side;
 use crate::places::Places;
 use crate::requests::Requests;
 use crate::shard::{Bounds, Shard};
-
-/// The most that one decision of a command may weigh, bytes of its events.
-const MAX_DECISION_BYTES: usize = 256 * 1024;
 
 /// A record of a journal as it is given.
 #[derive(Clone, Copy)]
@@ -362,22 +363,6 @@ impl Partition {
     }
 }
 
-/// `now_not_ahead_of_the_log`: owners stop when their clock is 5 s off, or steps by as much.
-fn now_not_ahead_of_the_log(
-    at: &At<'_>,
-    taken_ms: Option<i64>,
-    tolerance: SignedDuration,
-    found: &mut Findings,
-) {
-    let Some(taken) = taken_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()) else { return };
-    // The log counts whole milliseconds.
-    let slack = tolerance.saturating_mul(2).saturating_add(SignedDuration::from_millis(1));
-    if at.now.duration_since(taken) > slack {
-        let why = format!("the envelope's time is {}, and the log took it at {taken}", at.now);
-        at.breaks(found, Invariant::NowNotAheadOfTheLog, why);
-    }
-}
-
 /// Who waits for the end of a move, and what it hears.
 fn end_of_move(event: &Event) -> Option<(&RequestId, Outcome)> {
     match event {
@@ -390,63 +375,5 @@ fn end_of_move(event: &Event) -> Option<(&RequestId, Outcome)> {
             Some((request.as_ref()?, Outcome::Refused(reason.clone())))
         }
         _ => None,
-    }
-}
-
-/// `causes_cover_events`
-fn causes_cover_events(at: &At<'_>, envelope: &Envelope, found: &mut Findings) -> bool {
-    let sum: u64 = envelope.causes.iter().map(|cause| u64::from(cause.events)).sum();
-    let covered = sum == envelope.events.len() as u64;
-    if !covered {
-        let why = format!("the causes account for {sum} events, and there are {}", envelope.events.len());
-        at.breaks(found, Invariant::CausesCoverEvents, why);
-    }
-    covered
-}
-
-/// `refused_changes_nothing`
-fn refused_changes_nothing(
-    at: &At<'_>,
-    envelope: &Envelope,
-    cause: &Cause,
-    events: std::ops::Range<usize>,
-    found: &mut Findings,
-) {
-    let is_set_aside = |event: &Event| match (event, &cause.source) {
-        (
-            Event::Partition(PartitionEvent::CommandDeadLettered { offset, .. }),
-            Source::Command { offset: of, .. },
-        ) => offset == of,
-        _ => false,
-    };
-    let caused = &envelope.events[events];
-    let why = match &cause.outcome {
-        Outcome::Done | Outcome::Answered(_) | Outcome::Deferred => return,
-        Outcome::Refused(Rejection::DeadLettered { .. }) => {
-            if caused.len() == 1 && is_set_aside(&caused[0].event) {
-                return;
-            }
-            format!("a command that was set aside has {} events, not just that one", caused.len())
-        }
-        Outcome::Refused(_) | Outcome::Repeated if caused.is_empty() => return,
-        Outcome::Refused(rejection) => {
-            format!("a command refused ({}) has {} events", rejection.code(), caused.len())
-        }
-        Outcome::Repeated => format!("a repeated command has {} events", caused.len()),
-    };
-    at.breaks(found, Invariant::RefusedChangesNothing, why);
-}
-
-/// `envelopes_bounded`, of one decision; the frame bounds the record.
-fn decision_bounded(at: &At<'_>, events: &[Recorded], found: &mut Findings) {
-    // Shorter than any decision that could be too large.
-    if events.len() < 4 {
-        return;
-    }
-    let bytes: usize =
-        events.iter().filter_map(|event| serde_json::to_vec(event).ok()).map(|json| json.len()).sum();
-    if bytes > MAX_DECISION_BYTES {
-        let why = format!("one command has events of {bytes} bytes, and may have {MAX_DECISION_BYTES}");
-        at.breaks(found, Invariant::EnvelopesBounded, why);
     }
 }

@@ -1,55 +1,29 @@
-//! The thread around one [`Owner`]: feeds it what the log has, carries out what it wants.
+//! One turn of ownership: from the first record of the journal to the end of it.
 
-use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select, unbounded};
-use tidemill_log::{AppendError, From, Log, Producer, Record, Topic, Waker, append_wait};
+use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
+use tidemill_log::{AppendError, From, Producer, Record, Topic, append_wait};
 
+use super::Owning;
+use super::asker::Asker;
+use super::feed::{Feed, READ_AHEAD, Read};
 use crate::effects::Effects;
-use crate::live::{LiveHandle, PartitionStatus, Question};
-use crate::owner::{Input, Output, Owner, Role, Start};
+use crate::live::{PartitionStatus, Question};
+use crate::owner::{Input, Output, Owner, Role};
 use crate::{Clock, Error, Moment};
 
-/// Batches of records on their way from a reader to the owner.
-const READ_AHEAD: usize = 8;
-/// Until a reader looks whether it is still wanted.
-const READ_PATIENCE: Duration = Duration::from_millis(500);
 /// With more batches of commands than this undecided, no more are taken from the reader.
 const MAX_BACKLOG_BATCHES: usize = 16;
-/// Until the log is asked again for the ends that it could not tell.
-const ENDS_AGAIN: Duration = Duration::from_millis(500);
-/// Until a partition whose commands were lost is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Between two times that the log is told how far its commands are done with.
 const TRIM_EVERY: Duration = Duration::from_millis(250);
-/// An ownership that lasted this long was no failure: the next wait is a first one again.
-const LASTING: Duration = Duration::from_secs(60);
 /// Told to leave, an owner that cannot finish what is under way goes without a word after this.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
-/// A deposed owner waits this long before it claims again, at first; doubled each time, up to the second.
-const BACK_OFF_MS: (u64, u64) = (1_000, 5_000);
-
-/// What the coordinator tells a partition's thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// The partition is suggested elsewhere, or the process ends: hand it over.
-    Leave,
-}
-
-pub(crate) struct Owning {
-    pub(crate) start: Start,
-    pub(crate) log: Arc<dyn Log>,
-    pub(crate) live: LiveHandle,
-    pub(crate) orders: Receiver<Order>,
-}
 
 /// What one turn of ownership ended with.
-enum End {
+pub(super) enum End {
     Restart {
         back_off: bool,
     },
@@ -61,50 +35,8 @@ enum End {
 }
 
 impl Owning {
-    /// Owns the partition, again and again, until told to leave.
-    pub(crate) fn run(self) -> Result<(), Error> {
-        let mut back_offs: u32 = 0;
-        loop {
-            let began = Instant::now();
-            match self.turn() {
-                Ok(End::Left) => return Ok(()),
-                Ok(End::Restart { back_off: false }) => continue,
-                Ok(End::Restart { back_off: true }) => {}
-                Err(error @ Error::Log { .. }) => {
-                    tracing::warn!(partition = self.start.partition, %error, source = ?error.source(), "tries again");
-                }
-                // A person can fix it: the journal says so then. Or it was only late, and others decided them.
-                Ok(End::CommandsLost { read }) if self.journal_grows(read) => {}
-                Ok(End::CommandsLost { .. }) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-            if began.elapsed() >= LASTING {
-                back_offs = 0;
-            }
-            let wait = back_off(back_offs);
-            back_offs += 1;
-            match self.orders.recv_timeout(wait) {
-                Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-    }
-
-    /// Waits until the journal has more than was read of it; not, where it is told to leave before.
-    fn journal_grows(&self, read: u64) -> bool {
-        loop {
-            let range = self.log.range(Topic::Journal, self.start.partition);
-            if range.is_ok_and(|range| range.end > read) {
-                return true;
-            }
-            match self.orders.recv_timeout(LOOK_AGAIN) {
-                Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return false,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-    }
-
-    fn turn(&self) -> Result<End, Error> {
+    /// Owns the partition once.
+    pub(super) fn turn(&self) -> Result<End, Error> {
         let partition = self.start.partition;
         let log_error = |operation| move |source| Error::Log { partition, operation, source };
         let producer = self.log.producer().map_err(log_error("opening a producer"))?;
@@ -410,8 +342,6 @@ fn lost_or(error: Error, partition: u32, offset: u64) -> Error {
     }
 }
 
-type Read = Result<Vec<Record>, tidemill_log::Error>;
-
 fn take(
     read: Result<Read, crossbeam_channel::RecvError>,
     make: impl Fn(Vec<Record>) -> Input,
@@ -423,150 +353,5 @@ fn take(
         Ok(Err(error)) => *failed = Some(error),
         // The reader's thread has ended after an error that was taken before.
         Err(_) => {}
-    }
-}
-
-/// A thread that reads one partition into a bounded channel. Ends when dropped.
-struct Feed {
-    records: Receiver<Read>,
-    waker: Waker,
-    /// Nobody listens any more. A channel that is full when its receiver goes stays full, so it cannot tell.
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Feed {
-    fn start(
-        log: &Arc<dyn Log>,
-        topic: Topic,
-        partition: u32,
-        from: From,
-        batch: usize,
-    ) -> Result<Self, Error> {
-        let operation = "opening a reader";
-        let reader = log.reader(topic, partition, from);
-        let mut reader = reader.map_err(|source| Error::Log { partition, operation, source })?;
-        let waker = reader.waker();
-        let (sender, records) = bounded::<Read>(READ_AHEAD);
-        let name = format!("{topic}-{partition}");
-        let over = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&over);
-        let read = move || {
-            while !is_over.load(Ordering::Acquire) {
-                let read = reader.poll(batch, READ_PATIENCE);
-                let ended = read.is_err();
-                let idle = read.as_ref().is_ok_and(Vec::is_empty);
-                if !idle && (sender.send(read).is_err() || ended) {
-                    return;
-                }
-            }
-        };
-        let thread = thread::Builder::new().name(name).spawn(read).map_err(Error::Thread)?;
-        Ok(Self { records, waker, over, thread: Some(thread) })
-    }
-}
-
-impl Drop for Feed {
-    fn drop(&mut self) {
-        let (_, nobody) = bounded(0);
-        drop(std::mem::replace(&mut self.records, nobody));
-        self.over.store(true, Ordering::Release);
-        self.waker.wake();
-        if let Some(thread) = self.thread.take() {
-            // A reader that panicked has nothing more to say.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// A thread that asks the log for both ends, since that may take a round trip. Ends when dropped.
-struct Asker {
-    asks: Sender<Moment>,
-    ends: Receiver<Input>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Asker {
-    fn start(log: Arc<dyn Log>, partition: u32) -> Result<Self, Error> {
-        let (asks, questions) = bounded::<Moment>(1);
-        let (answers, answered) = bounded(1);
-        let ask = move || {
-            for asked in &questions {
-                let ends = loop {
-                    match ends(log.as_ref(), partition, asked) {
-                        Ok(ends) => break ends,
-                        Err(error) => tracing::warn!(partition, %error, "the log does not tell its ends"),
-                    }
-                    if questions.recv_timeout(ENDS_AGAIN).is_err_and(|error| error.is_disconnected()) {
-                        return;
-                    }
-                };
-                if answers.send(ends).is_err() {
-                    return;
-                }
-            }
-        };
-        let name = format!("ends-{partition}");
-        let thread = thread::Builder::new().name(name).spawn(ask).map_err(Error::Thread)?;
-        Ok(Self { asks, ends: answered, thread: Some(thread) })
-    }
-}
-
-impl Drop for Asker {
-    fn drop(&mut self) {
-        self.asks = bounded(0).0;
-        self.ends = bounded(0).1;
-        if let Some(thread) = self.thread.take() {
-            // One that panicked has nothing more to say.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn ends(log: &dyn Log, partition: u32, asked: Moment) -> Result<Input, tidemill_log::Error> {
-    let journal = log.range(Topic::Journal, partition)?.end;
-    let commands = log.range(Topic::Commands, partition)?.end;
-    Ok(Input::Ends { asked, journal, commands })
-}
-
-/// Random within the bounds, doubled with each time in a row.
-fn back_off(times: u32) -> Duration {
-    let (low, high) = BACK_OFF_MS;
-    let mut bytes = [0; 8];
-    // Without randomness the wait is only less well spread.
-    let _ = getrandom::fill(&mut bytes);
-    let spread = u64::from_le_bytes(bytes) % (high - low);
-    Duration::from_millis((low + spread) << times.min(4))
-}
-
-#[cfg(test)]
-mod tests {
-    use tidemill_log::MemoryLog;
-
-    use super::*;
-
-    /// While an owner waits for a broker that does not answer, nobody takes what its readers have.
-    #[test]
-    fn feed_that_is_full_ends_when_dropped() {
-        let log: Arc<dyn Log> = Arc::new(MemoryLog::new(1));
-        let producer = log.producer().unwrap();
-        for _ in 0..=READ_AHEAD {
-            append_wait(&*producer, Topic::Commands, 0, b"", vec![0], READ_PATIENCE).unwrap();
-        }
-        let feed = Feed::start(&log, Topic::Commands, 0, From::Start, 1).unwrap();
-        while !feed.records.is_full() {
-            thread::yield_now();
-        }
-        // One more record waits for room; taken one, the reader has none left and idles beside a full channel.
-        feed.records.recv().unwrap().unwrap();
-        while !feed.records.is_full() {
-            thread::yield_now();
-        }
-        let (ended, has_ended) = bounded(1);
-        thread::spawn(move || {
-            drop(feed);
-            ended.send(()).unwrap();
-        });
-        has_ended.recv_timeout(10 * READ_PATIENCE).expect("a feed ends within its patience");
     }
 }

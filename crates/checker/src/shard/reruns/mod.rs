@@ -1,64 +1,19 @@
 //! Reruns and cold starts as the catalogue's journal tells them: what was planned is what runs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod rerun;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Event, JobDefinition, JobEvent, JobId, Mapping, OrderedRun, PlannedBatch, ReportedRun, RerunDefinition,
-    RerunEvent, RerunId, RerunOnly, RerunOrder, RerunResult, RerunSpec, RunOutcome, SkippedTimes, TimesSkip,
-    Timestamp,
+    Event, JobDefinition, JobEvent, JobId, Mapping, PlannedBatch, RerunEvent, RerunId, RerunOnly, RerunOrder,
+    RunOutcome, Timestamp,
 };
 
+use self::rerun::{Rerun, Stage, Stand};
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
-
-/// How a planned batch stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stand {
-    Planned,
-    Ordered,
-    Well,
-    /// It ran.
-    Failed,
-    /// It never ran.
-    Left,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Planning,
-    Planned,
-    Running,
-    Paused,
-    Cancelled,
-}
-
-#[derive(Debug)]
-struct Planned {
-    job: JobId,
-    time: Timestamp,
-    after: Vec<u32>,
-    stand: Stand,
-}
-
-/// One that has not ended.
-#[derive(Debug)]
-struct Rerun {
-    spec: Arc<RerunSpec>,
-    versions: BTreeMap<JobId, u32>,
-    /// The parents of jobs that say what they do when one of these failed.
-    ruled: BTreeMap<JobId, Vec<JobId>>,
-    stage: Stage,
-    parts: u32,
-    upto: usize,
-    open: BTreeSet<u32>,
-    asked: BTreeSet<(JobId, Timestamp)>,
-    told: HashMap<(JobId, Timestamp), ReportedRun>,
-    skipped: HashSet<JobId>,
-    batches: Vec<Planned>,
-    outstanding: usize,
-}
 
 /// All of them, and the definitions that their plans are held against.
 #[derive(Debug, Default)]
@@ -256,181 +211,6 @@ impl Reruns {
             ) => {
                 if let Some(rerun) = self.live.get_mut(rerun) {
                     rerun.fold(event);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Rerun {
-    /// The last logical time that it may plan. Without one on record, it reaches to the end of its span.
-    fn reach(&self) -> Timestamp {
-        self.spec.reach.unwrap_or(self.spec.to).max(self.spec.to)
-    }
-
-    /// What a cascade does not follow is of a job of the plan, and comes after all that it asked about.
-    fn wrong_skip(&self, skip: &SkippedTimes) -> Option<String> {
-        let SkippedTimes { job, from, reason } = skip;
-        let is_beyond = *from > self.reach();
-        let is_so = match reason {
-            TimesSkip::BeyondReach => is_beyond,
-            TimesSkip::OwnPast => !is_beyond,
-        };
-        let is_behind = self.asked.iter().filter(|(asked, _)| asked == job).all(|(_, time)| time < from);
-        let is_fine = self.versions.contains_key(job) && is_so && is_behind;
-        (!is_fine).then(|| format!("job {job} is left out from {from} on, {reason:?}, which cannot be"))
-    }
-
-    fn new(spec: Arc<RerunSpec>, versions: BTreeMap<JobId, u32>, ruled: BTreeMap<JobId, Vec<JobId>>) -> Self {
-        Self {
-            spec,
-            versions,
-            ruled,
-            stage: Stage::Planning,
-            parts: 0,
-            upto: 0,
-            open: BTreeSet::new(),
-            asked: BTreeSet::new(),
-            told: HashMap::new(),
-            skipped: HashSet::new(),
-            batches: Vec::new(),
-            outstanding: 0,
-        }
-    }
-
-    fn at(&self, number: u32) -> Option<&Planned> {
-        self.batches.get((number as usize).checked_sub(1)?)
-    }
-
-    fn wrong_order(&self, runs: &[OrderedRun]) -> Option<String> {
-        if self.stage != Stage::Running {
-            return Some(format!("batches are started while it is {:?}", self.stage).to_lowercase());
-        }
-        if self.outstanding + runs.len() > self.spec.concurrency as usize {
-            let (out, most) = (self.outstanding, self.spec.concurrency);
-            return Some(format!("{} are started, {out} have not ended, and {most} are allowed", runs.len()));
-        }
-        for run in runs {
-            let batch = self.at(run.number).filter(|batch| batch.stand == Stand::Planned);
-            let Some(batch) = batch.filter(|batch| (batch.job, batch.time) == (run.job, run.logical_time))
-            else {
-                return Some(format!("{} is started, and is not that batch, or was before", run.number));
-            };
-            let not_well = |number: &&u32| {
-                self.at(**number)
-                    .is_none_or(|before| before.stand != Stand::Well && !self.bears(batch, before))
-            };
-            if let Some(before) = batch.after.iter().find(not_well) {
-                return Some(format!("{} is started before {before} has ended well", run.number));
-            }
-        }
-        None
-    }
-
-    /// Whether the job of `batch` says what it does when its parent's `before` failed, as that did.
-    fn bears(&self, batch: &Planned, before: &Planned) -> bool {
-        let parents = self.ruled.get(&batch.job);
-        before.stand == Stand::Failed
-            && self.spec.definition == RerunDefinition::Today
-            && batch.job != before.job
-            && parents.is_some_and(|parents| parents.contains(&before.job))
-    }
-
-    fn wrong_block(&self, numbers: &[u32]) -> Option<String> {
-        let may_be_blocked = |number: &&u32| {
-            let Some(batch) = self.at(**number).filter(|batch| batch.stand == Stand::Planned) else {
-                return false;
-            };
-            let mut before = batch.after.iter().filter_map(|number| self.at(*number));
-            before.any(|before| match before.stand {
-                Stand::Failed => !self.bears(batch, before),
-                Stand::Left => true,
-                Stand::Planned | Stand::Ordered | Stand::Well => false,
-            })
-        };
-        let wrong = numbers.iter().find(|number| !may_be_blocked(number));
-        wrong.map(|number| format!("{number} is blocked, and nothing before it ended otherwise than well"))
-    }
-
-    fn wrong_end(&self, result: RerunResult) -> Option<String> {
-        let left = self.batches.iter().zip(1..).find(|(batch, _)| match result {
-            RerunResult::Done => batch.stand != Stand::Well,
-            RerunResult::DoneWithFailures => matches!(batch.stand, Stand::Planned | Stand::Ordered),
-            RerunResult::Cancelled | RerunResult::Refused => batch.stand == Stand::Ordered,
-        });
-        let fits = match result {
-            RerunResult::Done | RerunResult::DoneWithFailures => {
-                matches!(self.stage, Stage::Running | Stage::Paused)
-            }
-            RerunResult::Cancelled => self.stage == Stage::Cancelled && self.open.is_empty(),
-            RerunResult::Refused => matches!(self.stage, Stage::Planning | Stage::Planned),
-        };
-        match left {
-            Some((batch, number)) => {
-                Some(format!("it ends as {result:?}, and {number} is {:?}", batch.stand))
-            }
-            None => (!fits).then(|| format!("it ends as {result:?} while it is {:?}", self.stage)),
-        }
-    }
-
-    fn settle(&mut self, number: u32, stand: Stand) {
-        let Some(batch) = (number as usize).checked_sub(1).and_then(|at| self.batches.get_mut(at)) else {
-            return;
-        };
-        if batch.stand == Stand::Ordered {
-            self.outstanding -= 1;
-        }
-        batch.stand = stand;
-    }
-
-    fn fold(&mut self, event: &Event) {
-        match event {
-            Event::Rerun(RerunEvent::RunsQueried { part, asked, upto, .. }) => {
-                self.parts = *part;
-                self.upto = *upto as usize;
-                if !asked.is_empty() {
-                    self.open.insert(*part);
-                }
-                let times = |runs: &tidemill_model::RunsQuery| {
-                    runs.times.iter().map(|time| (runs.job, *time)).collect::<Vec<_>>()
-                };
-                self.asked.extend(asked.iter().flat_map(times));
-            }
-            Event::Rerun(RerunEvent::RunsReceived { part, runs, .. }) => {
-                self.open.remove(part);
-                self.told.extend(runs.iter().map(|run| ((run.job, run.logical_time), run.clone())));
-            }
-            Event::Rerun(RerunEvent::JobsSkipped { jobs, .. }) => {
-                self.skipped.extend(jobs.iter().map(|skip| skip.job))
-            }
-            Event::Rerun(RerunEvent::BatchesPlanned { batches, .. }) => {
-                self.batches.extend(batches.iter().map(|batch| Planned {
-                    job: batch.job,
-                    time: batch.logical_time,
-                    after: batch.after.clone(),
-                    stand: Stand::Planned,
-                }))
-            }
-            Event::Rerun(RerunEvent::Planned { .. }) => self.stage = Stage::Planned,
-            Event::Rerun(RerunEvent::Approved { .. } | RerunEvent::Resumed { .. }) => {
-                self.stage = Stage::Running
-            }
-            Event::Rerun(RerunEvent::Paused { .. }) => self.stage = Stage::Paused,
-            Event::Rerun(RerunEvent::Cancelled { .. }) => self.stage = Stage::Cancelled,
-            Event::Rerun(RerunEvent::RunsRequested { runs, .. }) => {
-                for run in runs {
-                    if let Some(batch) =
-                        (run.number as usize).checked_sub(1).and_then(|at| self.batches.get_mut(at))
-                    {
-                        batch.stand = Stand::Ordered;
-                        self.outstanding += 1;
-                    }
-                }
-            }
-            Event::Rerun(RerunEvent::RunsBlocked { numbers, .. }) => {
-                for number in numbers {
-                    self.settle(*number, Stand::Left);
                 }
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! Typed reads of what clients pull.
 
-use crate::read::{all, one, optional, page, text};
+use super::select::{all, one, optional, page, text};
 use crate::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, TaskTemplateRow};
 use crate::{Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -35,27 +35,21 @@ pub struct PullGrantFilter {
 }
 
 /// Reads for the API, of what clients pull.
+///
+/// # Errors
+/// Each fails where the database does, and a page of a list where its cursor is of another one.
 pub trait ReadPullTables: Tables {
     /// The templates, by name.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn task_templates(&self, request: &PageRequest) -> Result<Page<TaskTemplateRow>, Error> {
         page(self, Select::new(TaskTemplateRow::TABLE, &["name"]), request)
     }
 
     /// A template by name.
-    ///
-    /// # Errors
-    /// The database.
     fn task_template(&self, name: &str) -> Result<Option<TaskTemplateRow>, Error> {
         one(self, Select::new(TaskTemplateRow::TABLE, &["name"]).equal("name", name))
     }
 
     /// Users, by name.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn pull_users(&self, group: Option<&str>, request: &PageRequest) -> Result<Page<PullUserRow>, Error> {
         let mut select = Select::new(PullUserRow::TABLE, &["user_name"]);
         optional(&mut select, "group_name", group.map(text));
@@ -63,17 +57,11 @@ pub trait ReadPullTables: Tables {
     }
 
     /// A user by name.
-    ///
-    /// # Errors
-    /// The database.
     fn pull_user(&self, name: &str) -> Result<Option<PullUserRow>, Error> {
         one(self, Select::new(PullUserRow::TABLE, &["user_name"]).equal("user_name", name))
     }
 
     /// Pull tasks, those with the latest start first.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn pull_tasks(&self, filter: &PullTaskFilter, request: &PageRequest) -> Result<Page<PullTaskRow>, Error> {
         let mut select = Select::new(PullTaskRow::TABLE, &["start_at", "id", "shard"])
             .equal("rotating", i64::from(filter.rotating));
@@ -92,9 +80,6 @@ pub trait ReadPullTables: Tables {
     }
 
     /// A pull task in every shard that gave it out; the one that has it now first.
-    ///
-    /// # Errors
-    /// The database.
     fn pull_task(&self, id: i64) -> Result<Vec<PullTaskRow>, Error> {
         let mut select = Select::new(PullTaskRow::TABLE, &["received_at", "shard"]).equal("id", id);
         select.descending = true;
@@ -104,9 +89,6 @@ pub trait ReadPullTables: Tables {
     }
 
     /// The ledgers of a task's occurrences, the newest first.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn pull_ledger(&self, task: i64, request: &PageRequest) -> Result<Page<PullLedgerRow>, Error> {
         let mut select = Select::new(PullLedgerRow::TABLE, &["start_at", "shard"]).equal("task_id", task);
         select.descending = true;
@@ -114,9 +96,6 @@ pub trait ReadPullTables: Tables {
     }
 
     /// Grants, the newest of each shard first.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn pull_grants(
         &self,
         filter: &PullGrantFilter,

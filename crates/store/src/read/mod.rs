@@ -1,5 +1,12 @@
 //! Typed reads of the active generation, with paging by key. What the API asks.
 
+mod filter;
+mod pull;
+mod select;
+
+pub use self::filter::{AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, RerunFilter, WorkerFilter};
+pub use self::pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
+use self::select::{all, one, optional, page, text};
 use crate::rows::{
     AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
     BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow,
@@ -7,131 +14,14 @@ use crate::rows::{
     LateProbeRow, OverrideRow, PoolRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow,
     ShardJobRow, SkippedRunsRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
-use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
-
-/// Which jobs. Deleted ones are never listed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JobFilter {
-    /// Of this group.
-    pub group: Option<String>,
-    /// Of exactly this name.
-    pub name: Option<String>,
-    /// Of this type.
-    pub job_type: Option<String>,
-    /// Switched on, or off.
-    pub enabled: Option<bool>,
-    /// Defined in the catalogue (`false`) or submitted to run once (`true`).
-    pub submitted: Option<bool>,
-}
-
-/// Which batches.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BatchFilter {
-    /// Of this job.
-    pub job: Option<i64>,
-    /// Of this group.
-    pub group: Option<String>,
-    /// In this state, 0 to 3.
-    pub state: Option<i64>,
-    /// With this result.
-    pub result: Option<String>,
-    /// Only those that a failed parent blocks.
-    pub blocked: bool,
-    /// Logical time at or after, milliseconds.
-    pub from: Option<i64>,
-    /// Logical time before, milliseconds.
-    pub to: Option<i64>,
-}
-
-/// Which attempts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AttemptFilter {
-    /// Of this batch.
-    pub batch: Option<i64>,
-    /// Of this job.
-    pub job: Option<i64>,
-    /// On this worker.
-    pub worker: Option<String>,
-}
-
-/// Which reruns and cold starts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RerunFilter {
-    /// `rerun` or `cold_start`.
-    pub kind: Option<String>,
-    /// In this state.
-    pub state: Option<String>,
-}
-
-/// Which workers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorkerFilter {
-    /// Of this group.
-    pub group: Option<String>,
-    /// `live`, `lost` or `gone`.
-    pub state: Option<String>,
-}
-
-/// What was set aside.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeadLetterFilter {
-    /// `command` or `timer`.
-    pub kind: Option<String>,
-    /// Whether nothing has become of it yet.
-    pub is_open: Option<bool>,
-}
-
-fn typed<R: Row>(rows: Vec<Vec<Value>>) -> Result<Vec<R>, Error> {
-    rows.into_iter().map(R::from_values).collect()
-}
-
-pub(crate) fn all<R: Row>(tables: &(impl Tables + ?Sized), select: &Select) -> Result<Vec<R>, Error> {
-    typed(tables.select(select)?)
-}
-
-pub(crate) fn one<R: Row>(tables: &(impl Tables + ?Sized), select: Select) -> Result<Option<R>, Error> {
-    Ok(all(tables, &select.limit(1))?.pop())
-}
-
-pub(crate) fn page<R: Row>(
-    tables: &(impl Tables + ?Sized),
-    mut select: Select,
-    request: &PageRequest,
-) -> Result<Page<R>, Error> {
-    if let Some(cursor) = &request.after {
-        if cursor.values().len() != select.order.len() {
-            return Err(Error::BadCursor { cursor: cursor.to_string() });
-        }
-        select.after = Some(cursor.values().to_vec());
-    }
-    select.limit = request.limit.saturating_add(1);
-    let mut rows = tables.select(&select)?;
-    let more = rows.len() > request.limit;
-    rows.truncate(request.limit);
-    let next = rows.last().filter(|_| more).map(|row| {
-        let place = |name: &&str| {
-            let column = select.table.columns.iter().position(|column| column.name == *name);
-            row[column.expect("a list is sorted by columns of its table")].clone()
-        };
-        Cursor::new(select.order.iter().map(place).collect())
-    });
-    Ok(Page { items: typed(rows)?, next })
-}
-
-pub(crate) fn text(value: &str) -> Value {
-    Value::from(value)
-}
-
-pub(crate) fn optional(select: &mut Select, column: &'static str, value: Option<Value>) {
-    select.filters.extend(value.map(|value| Filter::Equal(column, value)));
-}
+use crate::{Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
 /// Reads for the API. Every one sees the generation that is in use at that moment.
+///
+/// # Errors
+/// Each fails where the database does, and a page of a list where its cursor is of another one.
 pub trait ReadTables: Tables {
     /// Jobs that are not deleted, by group and name.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn jobs(&self, filter: &JobFilter, request: &PageRequest) -> Result<Page<JobRow>, Error> {
         let mut select = Select::new(JobRow::TABLE, &["group_name", "name", "id"]);
         optional(&mut select, "group_name", filter.group.as_deref().map(text));
@@ -143,17 +33,11 @@ pub trait ReadTables: Tables {
     }
 
     /// A job, deleted ones too.
-    ///
-    /// # Errors
-    /// The database.
     fn job(&self, id: i64) -> Result<Option<JobRow>, Error> {
         one(self, Select::new(JobRow::TABLE, &["id"]).equal("id", id))
     }
 
     /// The job of this name in the catalogue; neither a deleted one nor one that is known by its id only.
-    ///
-    /// # Errors
-    /// The database.
     fn job_named(&self, group: &str, name: &str) -> Result<Option<JobRow>, Error> {
         let select = Select::new(JobRow::TABLE, &["id"]).equal("group_name", group).equal("name", name);
         let select =
@@ -162,25 +46,16 @@ pub trait ReadTables: Tables {
     }
 
     /// The parents that a job's newest definition names, in its order.
-    ///
-    /// # Errors
-    /// The database.
     fn parents(&self, job: i64) -> Result<Vec<JobParentRow>, Error> {
         all(self, &Select::new(JobParentRow::TABLE, &["job_id", "position"]).equal("job_id", job))
     }
 
     /// The jobs that name this one as a parent.
-    ///
-    /// # Errors
-    /// The database.
     fn children(&self, job: i64) -> Result<Vec<JobParentRow>, Error> {
         all(self, &Select::new(JobParentRow::TABLE, &["job_id", "position"]).equal("parent_id", job))
     }
 
     /// The versions of a definition of the catalogue, the newest first.
-    ///
-    /// # Errors
-    /// The database.
     fn job_versions(&self, job: i64) -> Result<Vec<JobVersionRow>, Error> {
         let mut select = Select::new(JobVersionRow::TABLE, &["version"]).equal("job_id", job);
         select.descending = true;
@@ -188,9 +63,6 @@ pub trait ReadTables: Tables {
     }
 
     /// The same, a part at a time.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn job_versions_page(&self, job: i64, request: &PageRequest) -> Result<Page<JobVersionRow>, Error> {
         let mut select = Select::new(JobVersionRow::TABLE, &["version"]).equal("job_id", job);
         select.descending = true;
@@ -198,27 +70,18 @@ pub trait ReadTables: Tables {
     }
 
     /// One version of a definition of the catalogue.
-    ///
-    /// # Errors
-    /// The database.
     fn job_version(&self, job: i64, version: i64) -> Result<Option<JobVersionRow>, Error> {
         let select = Select::new(JobVersionRow::TABLE, &["job_id", "version"]).equal("job_id", job);
         one(self, select.equal("version", version))
     }
 
     /// The jobs that name this one as a parent, a part at a time.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn children_page(&self, job: i64, request: &PageRequest) -> Result<Page<JobParentRow>, Error> {
         let select = Select::new(JobParentRow::TABLE, &["job_id", "position"]).equal("parent_id", job);
         page(self, select, request)
     }
 
     /// A definition as its shard holds it, with the next fire.
-    ///
-    /// # Errors
-    /// The database.
     fn shard_job(&self, job: i64) -> Result<Option<ShardJobRow>, Error> {
         // While a job moves, the tables may show it in two shards; the version grows with the move.
         let mut rows =
@@ -228,18 +91,12 @@ pub trait ReadTables: Tables {
     }
 
     /// Fires of a job that made no batch, in the order of the journal.
-    ///
-    /// # Errors
-    /// The database.
     fn skipped_runs(&self, job: i64) -> Result<Vec<SkippedRunsRow>, Error> {
         let order = &["journal_partition", "journal_offset", "event_index"];
         all(self, &Select::new(SkippedRunsRow::TABLE, order).equal("job_id", job))
     }
 
     /// Batches, the newest first.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn batches(&self, filter: &BatchFilter, request: &PageRequest) -> Result<Page<BatchRow>, Error> {
         let mut select = Select::new(BatchRow::TABLE, &["generated_at", "id"]);
         select.descending = true;
@@ -262,17 +119,11 @@ pub trait ReadTables: Tables {
     }
 
     /// A batch.
-    ///
-    /// # Errors
-    /// The database.
     fn batch(&self, id: i64) -> Result<Option<BatchRow>, Error> {
         one(self, Select::new(BatchRow::TABLE, &["id"]).equal("id", id))
     }
 
     /// The newest batch of a job.
-    ///
-    /// # Errors
-    /// The database.
     fn newest_batch(&self, job: i64) -> Result<Option<BatchRow>, Error> {
         let mut select = Select::new(BatchRow::TABLE, &["generated_at", "id"]).equal("job_id", job);
         select.descending = true;
@@ -280,26 +131,17 @@ pub trait ReadTables: Tables {
     }
 
     /// What a batch waits for, or waited for.
-    ///
-    /// # Errors
-    /// The database.
     fn dependencies(&self, batch: i64) -> Result<Vec<BatchDependencyRow>, Error> {
         let order = &["batch_id", "parent_id", "logical_time"];
         all(self, &Select::new(BatchDependencyRow::TABLE, order).equal("batch_id", batch))
     }
 
     /// The paths that a batch makes.
-    ///
-    /// # Errors
-    /// The database.
     fn batch_outputs(&self, batch: i64) -> Result<Vec<BatchOutputRow>, Error> {
         all(self, &Select::new(BatchOutputRow::TABLE, &["batch_id", "position"]).equal("batch_id", batch))
     }
 
     /// The external dependencies that a batch waits for, or waited for.
-    ///
-    /// # Errors
-    /// The database.
     fn batch_external_dependencies(&self, batch: i64) -> Result<Vec<BatchExternalDependencyRow>, Error> {
         all(
             self,
@@ -309,34 +151,22 @@ pub trait ReadTables: Tables {
     }
 
     /// An external dependency.
-    ///
-    /// # Errors
-    /// The database.
     fn external_dependency(&self, id: i64) -> Result<Option<ExternalDependencyRow>, Error> {
         one(self, Select::new(ExternalDependencyRow::TABLE, &["id"]).equal("id", id))
     }
 
     /// How the quality service stands to a batch, where it is asked.
-    ///
-    /// # Errors
-    /// The database.
     fn batch_quality(&self, batch: i64) -> Result<Option<BatchQualityRow>, Error> {
         one(self, Select::new(BatchQualityRow::TABLE, &["batch_id"]).equal("batch_id", batch))
     }
 
     /// What people let a batch run without, the oldest first.
-    ///
-    /// # Errors
-    /// The database.
     fn dependency_overrides(&self, batch: i64) -> Result<Vec<OverrideRow>, Error> {
         let order = &["journal_partition", "journal_offset", "event_index"];
         all(self, &Select::new(OverrideRow::TABLE, order).equal("batch_id", batch))
     }
 
     /// What third parties said last, by code and logical time.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn third_party_reports(
         &self,
         code: Option<&str>,
@@ -348,17 +178,11 @@ pub trait ReadTables: Tables {
     }
 
     /// Checks of paths that fail or are late.
-    ///
-    /// # Errors
-    /// The database.
     fn late_probes(&self) -> Result<Vec<LateProbeRow>, Error> {
         all(self, &Select::new(LateProbeRow::TABLE, &["authority", "prober"]))
     }
 
     /// Attempts, the newest first. Ids of different shards do not compare in time.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn attempts(&self, filter: &AttemptFilter, request: &PageRequest) -> Result<Page<AttemptRow>, Error> {
         let mut select = Select::new(AttemptRow::TABLE, &["id"]);
         select.descending = true;
@@ -369,26 +193,17 @@ pub trait ReadTables: Tables {
     }
 
     /// The codes that programs of a batch reported, in the order of the journal.
-    ///
-    /// # Errors
-    /// The database.
     fn user_codes(&self, batch: i64) -> Result<Vec<UserCodeRow>, Error> {
         let order = &["journal_partition", "journal_offset", "event_index"];
         all(self, &Select::new(UserCodeRow::TABLE, order).equal("batch_id", batch))
     }
 
     /// The assignments of a batch that ended without an attempt, the oldest first.
-    ///
-    /// # Errors
-    /// The database.
     fn assignment_returns(&self, batch: i64) -> Result<Vec<AssignmentReturnRow>, Error> {
         all(self, &Select::new(AssignmentReturnRow::TABLE, &["token"]).equal("batch_id", batch))
     }
 
     /// Reruns and cold starts, the newest first.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn reruns(&self, filter: &RerunFilter, request: &PageRequest) -> Result<Page<RerunRow>, Error> {
         let mut select = Select::new(RerunRow::TABLE, &["id"]);
         select.descending = true;
@@ -398,33 +213,21 @@ pub trait ReadTables: Tables {
     }
 
     /// A rerun or cold start.
-    ///
-    /// # Errors
-    /// The database.
     fn rerun(&self, id: i64) -> Result<Option<RerunRow>, Error> {
         one(self, Select::new(RerunRow::TABLE, &["id"]).equal("id", id))
     }
 
     /// The jobs of a rerun or cold start, in the order of its plan.
-    ///
-    /// # Errors
-    /// The database.
     fn rerun_jobs(&self, rerun: i64) -> Result<Vec<RerunJobRow>, Error> {
         all(self, &Select::new(RerunJobRow::TABLE, &["rerun_id", "position"]).equal("rerun_id", rerun))
     }
 
     /// The jobs that a rerun or cold start leaves out.
-    ///
-    /// # Errors
-    /// The database.
     fn rerun_skips(&self, rerun: i64) -> Result<Vec<RerunSkipRow>, Error> {
         all(self, &Select::new(RerunSkipRow::TABLE, &["rerun_id", "job_id"]).equal("rerun_id", rerun))
     }
 
     /// The batches of a plan, by number.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn rerun_batches(
         &self,
         rerun: i64,
@@ -437,9 +240,6 @@ pub trait ReadTables: Tables {
     }
 
     /// Workers, by id.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn workers(&self, filter: &WorkerFilter, request: &PageRequest) -> Result<Page<WorkerRow>, Error> {
         let mut select = Select::new(WorkerRow::TABLE, &["id", "shard"]);
         optional(&mut select, "group_name", filter.group.as_deref().map(text));
@@ -448,9 +248,6 @@ pub trait ReadTables: Tables {
     }
 
     /// A worker, in every shard that it ever worked for; the newest registration first.
-    ///
-    /// # Errors
-    /// The database.
     fn worker(&self, id: &str) -> Result<Vec<WorkerRow>, Error> {
         let mut select = Select::new(WorkerRow::TABLE, &["registered_at", "shard"]).equal("id", id);
         select.descending = true;
@@ -458,18 +255,12 @@ pub trait ReadTables: Tables {
     }
 
     /// What a worker can run at once, by type.
-    ///
-    /// # Errors
-    /// The database.
     fn resources(&self, worker: &str) -> Result<Vec<ResourceRow>, Error> {
         let order = &["worker_id", "shard", "job_type"];
         all(self, &Select::new(ResourceRow::TABLE, order).equal("worker_id", worker))
     }
 
     /// Operations on many batches or jobs, the newest first.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn bulk_operations(&self, request: &PageRequest) -> Result<Page<BulkRow>, Error> {
         let mut select = Select::new(BulkRow::TABLE, &["id"]);
         select.descending = true;
@@ -477,25 +268,16 @@ pub trait ReadTables: Tables {
     }
 
     /// Those that have not ended, the oldest first.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn open_bulk_operations(&self, request: &PageRequest) -> Result<Page<BulkRow>, Error> {
         page(self, Select::new(BulkRow::TABLE, &["id"]).equal("ended_at", Value::Null), request)
     }
 
     /// An operation on many batches or jobs.
-    ///
-    /// # Errors
-    /// The database.
     fn bulk_operation(&self, id: i64) -> Result<Option<BulkRow>, Error> {
         one(self, Select::new(BulkRow::TABLE, &["id"]).equal("id", id))
     }
 
     /// The items of an operation, by id.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn bulk_items(
         &self,
         bulk: i64,
@@ -508,73 +290,46 @@ pub trait ReadTables: Tables {
     }
 
     /// What is frozen, by group.
-    ///
-    /// # Errors
-    /// The database.
     fn freezes(&self) -> Result<Vec<FreezeRow>, Error> {
         all(self, &Select::new(FreezeRow::TABLE, &["scope"]))
     }
 
     /// The groups, by number.
-    ///
-    /// # Errors
-    /// The database.
     fn groups(&self) -> Result<Vec<GroupRow>, Error> {
         all(self, &Select::new(GroupRow::TABLE, &["id"]))
     }
 
     /// A group by name.
-    ///
-    /// # Errors
-    /// The database.
     fn group_named(&self, name: &str) -> Result<Option<GroupRow>, Error> {
         one(self, Select::new(GroupRow::TABLE, &["id"]).equal("name", name))
     }
 
     /// A group by number.
-    ///
-    /// # Errors
-    /// The database.
     fn group(&self, id: i64) -> Result<Option<GroupRow>, Error> {
         one(self, Select::new(GroupRow::TABLE, &["id"]).equal("id", id))
     }
 
     /// The calendars, by name.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn calendars(&self, request: &PageRequest) -> Result<Page<CalendarRow>, Error> {
         page(self, Select::new(CalendarRow::TABLE, &["name"]), request)
     }
 
     /// The pools, by name.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn pools(&self, request: &PageRequest) -> Result<Page<PoolRow>, Error> {
         page(self, Select::new(PoolRow::TABLE, &["name"]), request)
     }
 
     /// A pool by name.
-    ///
-    /// # Errors
-    /// The database.
     fn pool(&self, name: &str) -> Result<Option<PoolRow>, Error> {
         one(self, Select::new(PoolRow::TABLE, &["name"]).equal("name", name))
     }
 
     /// A calendar by name.
-    ///
-    /// # Errors
-    /// The database.
     fn calendar(&self, name: &str) -> Result<Option<CalendarRow>, Error> {
         one(self, Select::new(CalendarRow::TABLE, &["name"]).equal("name", name))
     }
 
     /// The versions of a calendar, the newest first; those of a removed one, too.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn calendar_versions(
         &self,
         name: &str,
@@ -586,34 +341,22 @@ pub trait ReadTables: Tables {
     }
 
     /// One version of a calendar.
-    ///
-    /// # Errors
-    /// The database.
     fn calendar_version(&self, name: &str, version: i64) -> Result<Option<CalendarVersionRow>, Error> {
         let select = Select::new(CalendarVersionRow::TABLE, &["name", "version"]).equal("name", name);
         one(self, select.equal("version", version))
     }
 
     /// The application keys that are good.
-    ///
-    /// # Errors
-    /// The database.
     fn app_keys(&self) -> Result<Vec<AppKeyRow>, Error> {
         all(self, &Select::new(AppKeyRow::TABLE, &["app"]))
     }
 
     /// An application key that is good.
-    ///
-    /// # Errors
-    /// The database.
     fn app_key(&self, app: &str) -> Result<Option<AppKeyRow>, Error> {
         one(self, Select::new(AppKeyRow::TABLE, &["app"]).equal("app", app))
     }
 
     /// What was set aside, in the order of the journal.
-    ///
-    /// # Errors
-    /// The database, or a cursor of another list.
     fn dead_letters(
         &self,
         filter: &DeadLetterFilter,
@@ -627,9 +370,6 @@ pub trait ReadTables: Tables {
     }
 
     /// One of these, by its place in the journal.
-    ///
-    /// # Errors
-    /// The database.
     fn dead_lettered(&self, place: (i64, i64, i64)) -> Result<Option<DeadLetterRow>, Error> {
         let order = &["journal_partition", "journal_offset", "event_index"];
         let (partition, offset, index) = place;

@@ -1,0 +1,269 @@
+//! Attempts: granted, started, told to end, ended.
+
+use tidemill_model::{
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Command, Incarnation, MAX_VALUES_BYTES, Nonce,
+    ReturnReason, Token, WorkerCommand, WorkerId,
+};
+
+use super::super::Shard;
+use super::super::batch::{Assignment, Batch, Phase};
+use crate::Invariant;
+use crate::at::{Asked, At};
+use crate::findings::Findings;
+
+impl Shard {
+    pub(super) fn step_of_attempt(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        event: &AttemptEvent,
+        found: &mut Findings,
+    ) {
+        match event {
+            AttemptEvent::StartGranted { token, worker, incarnation, nonce, .. } => {
+                self.granted(at, id, (*token, worker, incarnation, nonce), found);
+            }
+            AttemptEvent::Started { token, .. } => self.started(at, id, *token, found),
+            AttemptEvent::UserCodeReported { token, code, .. } => {
+                self.user_code_reported(at, id, (*token, *code), found)
+            }
+            AttemptEvent::Finished { token, attempt, worker, outcome, .. } => {
+                self.attempt_finished(at, id, (*token, *attempt, worker), outcome, found);
+            }
+            AttemptEvent::KillRequested { token, .. } => self.kill_requested(at, id, *token, found),
+        }
+    }
+
+    /// `start_timeout_kept`, and the assignment at hand is the one that ends.
+    pub(super) fn returned(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        token: Token,
+        reason: &ReturnReason,
+        found: &mut Findings,
+    ) {
+        let held = self.batches.get(&id).map(|batch| batch.phase.clone());
+        let held = match held.filter(|phase| is_of(phase, token)) {
+            Some(Phase::Assigned(held)) => held,
+            // The worker that was granted it says that it has not begun, and never will.
+            Some(Phase::Granted { to, nonce, started: false })
+                if matches!(reason, ReturnReason::Rejected(_))
+                    && !matches!(at.asked, Asked::Owner)
+                    && at.command().is_none_or(|command| gives_back(command, &to, &nonce)) =>
+            {
+                to
+            }
+            Some(_) | None => {
+                return self.not_allowed(at, id, &format!("assignment {token} is returned"), found);
+            }
+        };
+        if *reason == ReturnReason::NotStarted && at.now < held.start_by {
+            let why =
+                format!("assignment {token} is returned at {}, and had time until {}", at.now, held.start_by);
+            at.contradicts(found, Invariant::StartTimeoutKept, why, &[held.said]);
+        }
+        self.step(id, Phase::Waiting);
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.rejected = matches!(reason, ReturnReason::Rejected(_)).then_some(at.now);
+        }
+    }
+
+    /// `start_granted_only_to_assigned`
+    fn granted(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (token, worker, incarnation, nonce): (Token, &WorkerId, &Incarnation, &Nonce),
+        found: &mut Findings,
+    ) {
+        self.granted_only_with_its_external_dependencies(at, id, found);
+        self.has_a_failure(at, id, "granted a start", found);
+        let Some(batch) = self.batches.get(&id) else { return };
+        let rule = Invariant::StartGrantedOnlyToAssigned;
+        let Phase::Assigned(held) = &batch.phase else {
+            let why = format!("a start of batch {id} is granted while it is {}", batch.phase.word());
+            return at.contradicts(found, rule, why, &[batch.said]);
+        };
+        let lost = self.workers.get(worker).is_none_or(|worker| worker.lost.is_some());
+        let why = if held.token != token {
+            format!("{token} is granted, and {} is assigned", held.token)
+        } else if held.worker != *worker {
+            format!("{worker} gets the grant, and {} the assignment", held.worker)
+        } else if held.incarnation.as_ref() != Some(incarnation) {
+            format!("{incarnation} of {worker} gets the grant, and another life of it the assignment")
+        } else if lost {
+            format!("{worker} gets the grant, and is lost")
+        } else if at.command().is_some_and(|command| !asks(command, (token, worker, incarnation, nonce))) {
+            format!("{token} is granted to a question that was not asked")
+        } else {
+            String::new()
+        };
+        if !why.is_empty() {
+            at.contradicts(found, rule, format!("batch {id}: {why}"), &[held.said]);
+        }
+        let (to, run) = (held.clone(), (batch.job, batch.time));
+        if let Some(other) = self.live.insert(run, id).filter(|other| *other != id) {
+            let why =
+                format!("batch {id} may start while {other} lives, another run of {} for {}", run.0, run.1);
+            at.breaks(found, Invariant::NeverTwoLiveAttempts, why);
+        }
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.phase = Phase::Granted { to, nonce: nonce.clone(), started: false };
+            batch.zero = false;
+        }
+        self.watch_duration(at, id);
+    }
+
+    fn started(&mut self, at: &At<'_>, id: BatchId, token: Token, found: &mut Findings) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        match &mut batch.phase {
+            Phase::Granted { to, started, .. } if to.token == token && !*started => {
+                let same = |command: &Command| matches!(command, Command::Worker(WorkerCommand::ReportStarted { token: of, worker }) if *of == token && *worker == to.worker);
+                *started = true;
+                if at.command().is_some_and(|command| !same(command)) {
+                    self.late(at, id, &format!("the start of {token} was not reported by its worker"), found);
+                }
+            }
+            Phase::Granted { .. }
+            | Phase::Waiting
+            | Phase::Assigned(_)
+            | Phase::Ended { .. }
+            | Phase::Pausing { .. } => {
+                self.late(at, id, &format!("attempt {token} is said to have started"), found);
+            }
+        }
+    }
+
+    /// `late_reports_change_nothing`: nothing is said after a 0.
+    fn user_code_reported(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (token, code): (Token, i32),
+        found: &mut Findings,
+    ) {
+        let granted = |batch: &Batch| matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token);
+        match self.batches.get_mut(&id) {
+            Some(batch) if granted(batch) && !batch.zero => batch.zero = code == 0,
+            Some(_) | None => {
+                self.late(at, id, &format!("attempt {token} is said to have reported a code"), found);
+            }
+        }
+    }
+
+    fn kill_requested(&mut self, at: &At<'_>, id: BatchId, token: Token, found: &mut Findings) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token) {
+            batch.kill = Some(at.offset);
+        } else {
+            self.not_allowed(at, id, &format!("attempt {token} is to be ended"), found);
+        }
+    }
+
+    fn attempt_finished(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (token, attempt, worker): (Token, u32, &WorkerId),
+        outcome: &AttemptOutcome,
+        found: &mut Findings,
+    ) {
+        let result = outcome.result;
+        let phase = self.batches.get(&id).map(|batch| batch.phase.clone());
+        let Some(Phase::Granted { to, nonce, .. }) = phase.filter(|phase| is_of(phase, token)) else {
+            return self.late(at, id, &format!("attempt {token} is said to have finished"), found);
+        };
+        if to.worker != *worker {
+            let why = format!("attempt {token} of {} is said to have finished on {worker}", to.worker);
+            self.late(at, id, &why, found);
+        }
+        self.succeeds_by_its_code(at, id, result, found);
+        let by_code = self.code_of(id).is_some();
+        if at.command().is_some_and(|command| !ends(command, (&to, &nonce), (result, by_code))) {
+            self.late(at, id, &format!("the end of {token} was not reported so by its worker"), found);
+        }
+        if to.attempt != attempt {
+            let why = format!("batch {id} was assigned as attempt {}, and finishes {attempt}", to.attempt);
+            at.contradicts(found, Invariant::AttemptNumbersWithoutGaps, why, &[to.said]);
+        }
+        if outcome.values_bytes() > MAX_VALUES_BYTES {
+            let why = format!("batch {id} passes {} bytes of values on", outcome.values_bytes());
+            at.breaks(found, Invariant::ValuesWithinBounds, why);
+        }
+        self.no_attempt_before_lease_over(at, &to, result, found);
+        self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.attempts = to.attempt;
+            batch.last_worker = Some(to.worker.clone());
+        }
+        self.unsettled.push(id);
+    }
+
+    /// `only_allowed_transitions`: where a job goes by the code, 0 is success, and nothing else is.
+    fn succeeds_by_its_code(&self, at: &At<'_>, id: BatchId, result: AttemptResult, found: &mut Findings) {
+        match (self.code_of(id), result) {
+            (Some(false), AttemptResult::Success) => {
+                self.not_allowed(at, id, "has an attempt that succeeds without its code 0", found);
+            }
+            (Some(true), AttemptResult::Failed) => {
+                self.not_allowed(at, id, "has an attempt that fails after its code 0", found);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the attempt at hand has reported 0, where its job goes by that.
+    fn code_of(&self, id: BatchId) -> Option<bool> {
+        let batch = self.batches.get(&id)?;
+        batch.of.as_ref()?.by_code.then_some(batch.zero)
+    }
+
+    /// `late_reports_change_nothing`
+    fn late(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let why = format!("batch {id} is {}, and {what}", batch.phase.word());
+        at.contradicts(found, Invariant::LateReportsChangeNothing, why, &[batch.said]);
+    }
+}
+
+fn is_of(phase: &Phase, token: Token) -> bool {
+    phase.assignment().is_some_and(|held| held.token == token)
+}
+
+/// Whether a command is the question that a grant answers.
+fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> bool {
+    matches!(command, Command::Worker(WorkerCommand::RequestStart(asked))
+        if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == grant)
+}
+
+/// Whether a command gives this grant back: it names the question that was granted. A worker that says it of an
+/// earlier question may have begun on a later one.
+pub(in crate::shard) fn gives_back(command: &Command, to: &Assignment, granted: &Nonce) -> bool {
+    matches!(command, Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce, .. })
+        if (*token, worker, nonce.as_ref()) == (to.token, &to.worker, Some(granted)))
+}
+
+/// Whether a command can have brought the end of an attempt.
+fn ends(
+    command: &Command,
+    (to, granted): (&Assignment, &Nonce),
+    (result, by_code): (AttemptResult, bool),
+) -> bool {
+    let is_judged = |result| by_code && matches!(result, AttemptResult::Success | AttemptResult::Failed);
+    match command {
+        Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, .. }) => {
+            let said = outcome.result;
+            let same = said == result || (is_judged(said) && is_judged(result));
+            *token == to.token && *worker == to.worker && same
+        }
+        Command::Worker(WorkerCommand::Register(who)) => {
+            who.worker == to.worker && result == AttemptResult::Lost
+        }
+        // It was to be ended, and its worker has not begun it.
+        Command::Worker(WorkerCommand::RejectAssignment { .. }) => {
+            gives_back(command, to, granted) && result == AttemptResult::Killed
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,181 @@
+//! What happens to a batch between generation and result.
+
+mod attempt;
+mod result;
+mod retry;
+
+use tidemill_model::{AttemptEvent, BatchEvent, BatchId, Event, ReturnReason, Timestamp};
+
+pub(super) use self::attempt::gives_back;
+use super::Shard;
+use super::batch::Phase;
+use super::placement::Wanted;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+impl Shard {
+    pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        let Some(id) = batch_of(event) else { return };
+        if let Event::Batch(BatchEvent::TimeoutReached { kind, deadline, .. }) = event
+            && self.late_marked(at, id, (*kind, *deadline), found)
+        {
+            return;
+        }
+        if matches!(event, Event::Batch(event) if self.marked(at, event, found))
+            || !self.is_unfinished(at, id, event, found)
+        {
+            return;
+        }
+        match event {
+            Event::Batch(event) => self.step_of_batch(at, id, event, found),
+            Event::Attempt(event) => self.step_of_attempt(at, id, event, found),
+            _ => {}
+        }
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.said = at.offset;
+        }
+    }
+
+    fn step_of_batch(&mut self, at: &At<'_>, id: BatchId, event: &BatchEvent, found: &mut Findings) {
+        match event {
+            // Its first event comes another way.
+            BatchEvent::Generated { .. } => {}
+            BatchEvent::DependencySatisfied { parent, logical_time, unmet, .. } => {
+                self.dependency_changed(at, id, (*parent, *logical_time), (true, *unmet), found);
+            }
+            BatchEvent::DependencyRevoked { parent, logical_time, unmet, .. } => {
+                self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet), found);
+            }
+            BatchEvent::Assigned { attempt, token, worker, start_by, .. } => {
+                let wanted = Wanted { attempt: *attempt, token: *token, worker, start_by: *start_by };
+                self.assigned(at, id, &wanted, found);
+            }
+            BatchEvent::AssignmentReturned { token, reason, .. } => {
+                self.returned(at, id, *token, reason, found)
+            }
+            BatchEvent::RetryScheduled { attempt, at: until, .. } => {
+                self.retry_scheduled(at, id, *attempt, *until, found);
+            }
+            BatchEvent::RetryDue { .. } => self.retry_due(at, id, found),
+            BatchEvent::Finished { result, by, final_command, .. } => {
+                self.batch_finished(at, id, (*result, by.is_some(), *final_command), found);
+            }
+            BatchEvent::ResultOverridden { .. } => {}
+            BatchEvent::StartDue { .. } => self.start_due(at, id, found),
+            BatchEvent::TimeoutReached { kind, deadline, .. } => {
+                self.timeout_reached(at, id, (*kind, *deadline), found);
+            }
+            BatchEvent::Blocked { parent, logical_time, since, .. } => {
+                self.block_recorded(at, id, Some((*parent, *logical_time, *since)), found);
+            }
+            BatchEvent::Unblocked { .. } => self.block_recorded(at, id, None, found),
+            BatchEvent::DependencyOverridden { .. } => self.overridden(at, id, event, found),
+            BatchEvent::QualityRequested { number, again_at, .. } => {
+                self.quality_requested(at, id, (*number, *again_at), found);
+            }
+            BatchEvent::QualitySent { number, .. } => self.quality_sent(at, id, *number, found),
+            BatchEvent::QualityAnswered { allowed, .. } => self.quality_answered(at, id, *allowed, found),
+        }
+    }
+
+    /// `finished_is_final`, and `events_per_batch_bounded`
+    fn is_unfinished(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) -> bool {
+        let bound = self.bounds.events_per_batch;
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.events = batch.events.saturating_add(1);
+            if batch.events == bound.saturating_add(1) {
+                let why = format!("batch {id} has more than {bound} events");
+                at.contradicts(found, Invariant::EventsPerBatchBounded, why, &[batch.said]);
+            }
+            return true;
+        }
+        // Ids grow and unfinished batches are kept, so one that was minted and is not here has finished.
+        if id.shard() == self.id && id.0 <= self.last_batch {
+            let why = format!("{} of batch {id}, which has finished", event.kind());
+            at.breaks(found, Invariant::FinishedIsFinal, why);
+        } else {
+            let why = format!("{} of batch {id}, which was never generated", event.kind());
+            at.breaks(found, Invariant::OnlyAllowedTransitions, why);
+        }
+        false
+    }
+
+    /// `only_allowed_transitions`
+    fn not_allowed(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let why = format!("batch {id} is {}, and {what}", batch.phase.word());
+        at.contradicts(found, Invariant::OnlyAllowedTransitions, why, &[batch.said]);
+    }
+
+    /// Moves a batch on, and its place in the limits with it.
+    fn step(&mut self, id: BatchId, to: Phase) {
+        self.occupy(id, -1);
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if matches!(batch.phase, Phase::Granted { .. }) {
+            let run = (batch.job, batch.time);
+            if self.live.get(&run) == Some(&id) {
+                self.live.remove(&run);
+            }
+        }
+        batch.long_at = None;
+        batch.phase = to;
+    }
+
+    /// At the end of an envelope, every attempt that ended in it has led to a retry or a result.
+    pub(crate) fn settle(&mut self, at: &At<'_>, found: &mut Findings) {
+        for id in std::mem::take(&mut self.unsettled) {
+            let left = self.batches.get(&id).is_some_and(|batch| matches!(batch.phase, Phase::Ended { .. }));
+            if left {
+                self.not_allowed(at, id, "the envelope ends with neither retry nor result", found);
+            }
+        }
+    }
+
+    /// When the pause or start time of the batch at hand was over, for the rule that timers wait for commands.
+    pub(crate) fn timer_due(&self, event: &Event) -> Option<Timestamp> {
+        let phase = |id: &BatchId| self.batches.get(id).map(|batch| &batch.phase);
+        match event {
+            Event::Batch(BatchEvent::RetryDue { batch }) => match phase(batch)? {
+                Phase::Pausing { until } => Some(*until),
+                Phase::Waiting | Phase::Assigned(_) | Phase::Granted { .. } | Phase::Ended { .. } => None,
+            },
+            Event::Batch(BatchEvent::StartDue { batch }) => self.batches.get(batch)?.earliest,
+            Event::Batch(BatchEvent::AssignmentReturned {
+                batch, reason: ReturnReason::NotStarted, ..
+            }) => phase(batch)?.assignment().map(|held| held.start_by),
+            event => self.grant_due(event),
+        }
+    }
+}
+
+fn batch_of(event: &Event) -> Option<BatchId> {
+    match event {
+        Event::Batch(
+            BatchEvent::DependencySatisfied { batch, .. }
+            | BatchEvent::DependencyRevoked { batch, .. }
+            | BatchEvent::Assigned { batch, .. }
+            | BatchEvent::AssignmentReturned { batch, .. }
+            | BatchEvent::RetryScheduled { batch, .. }
+            | BatchEvent::RetryDue { batch }
+            | BatchEvent::StartDue { batch }
+            | BatchEvent::ResultOverridden { batch, .. }
+            | BatchEvent::Blocked { batch, .. }
+            | BatchEvent::Unblocked { batch }
+            | BatchEvent::TimeoutReached { batch, .. }
+            | BatchEvent::DependencyOverridden { batch, .. }
+            | BatchEvent::QualityRequested { batch, .. }
+            | BatchEvent::QualitySent { batch, .. }
+            | BatchEvent::QualityAnswered { batch, .. }
+            | BatchEvent::Finished { batch, .. },
+        )
+        | Event::Attempt(
+            AttemptEvent::StartGranted { batch, .. }
+            | AttemptEvent::Started { batch, .. }
+            | AttemptEvent::UserCodeReported { batch, .. }
+            | AttemptEvent::Finished { batch, .. }
+            | AttemptEvent::KillRequested { batch, .. },
+        ) => Some(*batch),
+        _ => None,
+    }
+}

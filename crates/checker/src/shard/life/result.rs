@@ -1,0 +1,155 @@
+//! The end of a batch: with which result it may end, and what is forgotten then.
+
+use tidemill_model::{AttemptResult, BatchId, BatchResult, JobId};
+
+use super::super::Shard;
+use super::super::batch::Phase;
+use super::super::final_commands::Due;
+use super::super::retries::Means;
+use super::super::timeouts::Ended;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// Finished jobs-for-once that are still known. Owners keep fewer.
+const ENDED_SUBMISSIONS: usize = 20_000;
+
+impl Shard {
+    pub(super) fn batch_finished(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (result, by, is_called): (BatchResult, bool, bool),
+        found: &mut Findings,
+    ) {
+        match self.marks.remove(&id) {
+            Some(marked) => self.may_finish_marked(at, id, (marked, result), found),
+            None => self.may_finish(at, id, result, by, found),
+        }
+        self.step(id, Phase::Waiting);
+        self.leaves_external_dependencies(id);
+        let Some(batch) = self.batches.remove(&id) else { return };
+        if let Some(of_job) = self.unfinished.get_mut(&batch.job) {
+            of_job.remove(&id);
+            if of_job.is_empty() {
+                self.unfinished.remove(&batch.job);
+            }
+        }
+        for waits in &batch.waits {
+            self.elsewhere.let_go(&waits.dependency);
+        }
+        if is_called && !Due::may_be_called(&batch) {
+            let why =
+                format!("the final command of {id} is called, though it had an attempt, or asks for none");
+            at.breaks(found, Invariant::FinalCommandsOnce, why);
+        }
+        self.due_finals.extend(Due::of(&batch, is_called, at).map(|due| (id, due)));
+        let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
+        if !result.satisfies() && !removed {
+            self.late.extend(Ended::of(&batch).map(|ended| (id, ended)));
+        }
+        if let Some(run) = self.runs.get_mut(&(batch.job, batch.time)).filter(|run| run.batch == id) {
+            (run.succeeded, run.result) = (result.satisfies(), Some(result));
+            run.said = at.offset;
+        }
+        self.forget_submissions(batch.job);
+    }
+
+    /// `only_allowed_transitions`, `retries_used_before_failure`, `killed_stays_killed`, and for what the
+    /// engine completes by itself `assigned_only_when_conditions_held`
+    fn may_finish(&self, at: &At<'_>, id: BatchId, result: BatchResult, by: bool, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let anchor = batch.of.as_ref().is_some_and(|of| of.job_type.is_anchor());
+        match (&batch.phase, result) {
+            (Phase::Ended { result: AttemptResult::Success, .. }, BatchResult::Success) => {}
+            (Phase::Ended { .. }, BatchResult::Killed) if by || batch.kill.is_some() => {}
+            (
+                Phase::Ended { result: AttemptResult::Success, .. },
+                BatchResult::Failed | BatchResult::Killed | BatchResult::Skipped,
+            ) => {
+                self.not_allowed(at, id, "does not succeed after an attempt that did", found);
+            }
+            (Phase::Ended { .. }, BatchResult::Skipped) if batch.exit_means() == Means::Skip => {}
+            (Phase::Ended { .. }, BatchResult::Failed | BatchResult::Success)
+                if batch.kill.is_none() && batch.exit_means() == Means::Skip =>
+            {
+                self.exit_code_means_otherwise(at, id, &format!("ends as {}", result.as_str()), found);
+            }
+            (Phase::Ended { .. }, BatchResult::Failed) => match batch.kill {
+                Some(kill) => {
+                    let why = format!("batch {id} was to be ended, and ends as failed");
+                    at.contradicts(found, Invariant::KilledStaysKilled, why, &[kill]);
+                }
+                None if batch.exit_means() == Means::NoRetry => {}
+                None if batch.attempts < batch.most_attempts() => {
+                    let (used, most) = (batch.attempts, batch.most_attempts());
+                    let why = format!("batch {id} fails after {used} of {most} attempts");
+                    at.contradicts(found, Invariant::RetriesUsedBeforeFailure, why, &[batch.said]);
+                }
+                None => {}
+            },
+            (Phase::Ended { .. }, BatchResult::Success | BatchResult::Killed | BatchResult::Skipped) => {
+                self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+            }
+            (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_), BatchResult::Killed) if by => {}
+            (Phase::Waiting, BatchResult::Failed) if self.may_refuse_account(batch) => {}
+            (Phase::Waiting, BatchResult::Success) if anchor => {
+                self.may_begin(at, id, "completed", found);
+                self.has_a_failure(at, id, "completed", found);
+                if let Some((why, earlier)) = self.unheld(id) {
+                    let why = format!("batch {id} is completed, though {why}");
+                    at.contradicts(found, Invariant::AssignedOnlyWhenConditionsHeld, why, &earlier);
+                }
+            }
+            (Phase::Waiting | Phase::Pausing { .. }, BatchResult::Failed | BatchResult::Skipped)
+                if !by && self.ends_for_its_parents(at, id, result, found) => {}
+            (Phase::Assigned(_), BatchResult::Failed) if !by && batch.may_fail_at_start() => {}
+            (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_) | Phase::Granted { .. }, _) => {
+                self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+            }
+        }
+    }
+
+    /// `marks_are_accounted_for`: it ends as it was marked, when nothing of it runs.
+    fn may_finish_marked(
+        &self,
+        at: &At<'_>,
+        id: BatchId,
+        (marked, result): (BatchResult, BatchResult),
+        found: &mut Findings,
+    ) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        if matches!(batch.phase, Phase::Granted { .. }) {
+            return self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+        }
+        if marked != result {
+            let why = format!("batch {id} was marked {}, and ends as {}", marked.as_str(), result.as_str());
+            at.contradicts(found, Invariant::MarksAreAccountedFor, why, &[batch.said]);
+        }
+    }
+
+    /// Owners forget ad-hoc jobs by count; so does this, later than they do.
+    fn forget_submissions(&mut self, job: JobId) {
+        if job.shard() != self.id {
+            return;
+        }
+        if let Some(known) = self.jobs.get_mut(&job) {
+            known.once.unfinished = known.once.unfinished.saturating_sub(1);
+            known.once.ended += 1;
+        }
+        self.submissions.push_back(job);
+        while self.submissions.len() > ENDED_SUBMISSIONS
+            && let Some(oldest) = self.submissions.pop_front()
+        {
+            let Some(known) = self.jobs.get_mut(&oldest) else { continue };
+            known.once.ended = known.once.ended.saturating_sub(1);
+            if known.once.ended == 0 && known.once.unfinished == 0 {
+                for time in std::mem::take(&mut known.once.times) {
+                    self.runs.remove(&(oldest, time));
+                    self.older_runs.remove(&(oldest, time));
+                }
+                self.jobs.remove(&oldest);
+            }
+        }
+    }
+}

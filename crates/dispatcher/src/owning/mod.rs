@@ -1,0 +1,93 @@
+//! The thread around one [`Owner`]: feeds it what the log has, carries out what it wants.
+
+mod asker;
+mod feed;
+mod turn;
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use tidemill_log::{Log, Topic};
+
+use self::turn::End;
+use crate::Error;
+use crate::live::LiveHandle;
+use crate::owner::Start;
+
+/// Until a partition whose commands were lost is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// An ownership that lasted this long was no failure: the next wait is a first one again.
+const LASTING: Duration = Duration::from_secs(60);
+/// A deposed owner waits this long before it claims again, at first; doubled each time, up to the second.
+const BACK_OFF_MS: (u64, u64) = (1_000, 5_000);
+
+/// What the coordinator tells a partition's thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The partition is suggested elsewhere, or the process ends: hand it over.
+    Leave,
+}
+
+pub(crate) struct Owning {
+    pub(crate) start: Start,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) live: LiveHandle,
+    pub(crate) orders: Receiver<Order>,
+}
+
+impl Owning {
+    /// Owns the partition, again and again, until told to leave.
+    pub(crate) fn run(self) -> Result<(), Error> {
+        let mut back_offs: u32 = 0;
+        loop {
+            let began = Instant::now();
+            match self.turn() {
+                Ok(End::Left) => return Ok(()),
+                Ok(End::Restart { back_off: false }) => continue,
+                Ok(End::Restart { back_off: true }) => {}
+                Err(error @ Error::Log { .. }) => {
+                    tracing::warn!(partition = self.start.partition, %error, source = ?error.source(), "tries again");
+                }
+                // A person can fix it: the journal says so then. Or it was only late, and others decided them.
+                Ok(End::CommandsLost { read }) if self.journal_grows(read) => {}
+                Ok(End::CommandsLost { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if began.elapsed() >= LASTING {
+                back_offs = 0;
+            }
+            let wait = back_off(back_offs);
+            back_offs += 1;
+            match self.orders.recv_timeout(wait) {
+                Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Waits until the journal has more than was read of it; not, where it is told to leave before.
+    fn journal_grows(&self, read: u64) -> bool {
+        loop {
+            let range = self.log.range(Topic::Journal, self.start.partition);
+            if range.is_ok_and(|range| range.end > read) {
+                return true;
+            }
+            match self.orders.recv_timeout(LOOK_AGAIN) {
+                Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
+/// Random within the bounds, doubled with each time in a row.
+fn back_off(times: u32) -> Duration {
+    let (low, high) = BACK_OFF_MS;
+    let mut bytes = [0; 8];
+    // Without randomness the wait is only less well spread.
+    let _ = getrandom::fill(&mut bytes);
+    let spread = u64::from_le_bytes(bytes) % (high - low);
+    Duration::from_millis((low + spread) << times.min(4))
+}

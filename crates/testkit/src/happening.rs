@@ -1,0 +1,78 @@
+//! What is going to happen, and when: the entries of the queue.
+
+use std::sync::Arc;
+
+use tidemill_dispatcher::Moment;
+use tidemill_executor::Input as WorkerInput;
+use tidemill_log::AppendError;
+use tidemill_model::{Reply, RequestId, Token};
+
+use crate::cluster::Process;
+use crate::plan::Planned;
+
+#[derive(Debug)]
+pub(crate) enum Happening {
+    JournalLands { partition: u32, value: Vec<u8>, from: (usize, u64), then: Then, held: bool },
+    CommandLands { partition: u32, value: Arc<[u8]>, then: Then },
+    Owner { host: usize, partition: u32, turn: u64, what: OwnerStep },
+    HostBegins { host: usize },
+    SeatBegins { host: usize, partition: u32, life: u64 },
+    Suggest { host: usize, partition: u32, suggested: bool },
+    Worker { cluster: usize, life: u64, input: Box<WorkerInput> },
+    WorkerTick { cluster: usize, life: u64 },
+    WorkerBegins { cluster: usize, life: u64 },
+    ProcessBegins { cluster: usize, life: u64, token: Token, process: Box<Process> },
+    ProcessLook { cluster: usize, token: Token },
+    Reply { reply: Box<Reply> },
+    SubmitRequest { index: usize },
+    ClientRequestAgain { request: RequestId },
+    Outside { round: u64 },
+    Client { index: usize, turn: u64 },
+    Fault { fault: Planned },
+    LogFault,
+}
+
+#[derive(Debug)]
+pub(crate) enum OwnerStep {
+    Tick,
+    Wake,
+    PollJournal,
+    PollCommands,
+    Completed(Result<u64, AppendError>),
+    LookAtEnds { asked: Moment },
+    Ends { asked: Moment, journal: u64, commands: u64 },
+}
+
+/// Who hears what became of an append.
+#[derive(Debug, Clone)]
+pub(crate) enum Then {
+    Nobody,
+    /// An owner: host, partition, turn.
+    Owner(usize, u32, u64),
+    /// A worker: site, life.
+    Worker(usize, u64, tidemill_executor::Tag),
+}
+
+/// One of them in the queue: of those at one time, the one that came first.
+pub(crate) struct Entry {
+    pub(crate) at: u64,
+    pub(crate) order: u64,
+    pub(crate) what: Happening,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
