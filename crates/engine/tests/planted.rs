@@ -1,5 +1,5 @@
 //! The fuzzed check of `suite/corpus.rs` finds what it looks for. A bug is on in the whole process, so this is one of its own.
-
+#![allow(clippy::too_many_lines, reason = "a test tells its story from beginning to end")]
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 #[path = "suite/kit/mod.rs"]

@@ -77,6 +77,7 @@ pub(crate) fn calls() -> Calls {
     dead_letter_calls(calls)
 }
 
+#[expect(clippy::too_many_lines, reason = "a table with a line for each call")]
 fn job_calls(calls: Calls) -> Calls {
     let id = |verb, path, summary| Call::new(verb, path, summary).query([AT_LEAST]);
     calls
@@ -413,6 +414,7 @@ fn pool_calls(calls: Calls) -> Calls {
         )
 }
 
+#[expect(clippy::too_many_lines, reason = "a table with a line for each call")]
 fn batch_calls(calls: Calls) -> Calls {
     calls
         .add(
@@ -677,6 +679,7 @@ fn rerun_calls(calls: Calls) -> Calls {
         )
 }
 
+#[expect(clippy::too_many_lines, reason = "a table with a line for each call")]
 fn worker_calls(calls: Calls) -> Calls {
     calls
         .add(

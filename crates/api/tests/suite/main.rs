@@ -1,6 +1,6 @@
 //! The interface over real sockets: SQLite tables in a directory of their own, the memory log, and an owner that
 //! answers as a test says.
-
+#![allow(clippy::too_many_lines, reason = "a test tells its story from beginning to end")]
 #![allow(clippy::unwrap_used)]
 
 mod admin;

@@ -1,5 +1,5 @@
 //! The engine's tests: tables of what is given, done and expected; properties; fuzzing.
-
+#![allow(clippy::too_many_lines, reason = "a test tells its story from beginning to end")]
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod apply_jobs;

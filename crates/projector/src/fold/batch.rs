@@ -71,6 +71,7 @@ impl Caches {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each event, with the rows that it changes")]
     pub(super) fn apply_batch(&mut self, at: Place, event: &BatchEvent) {
         match event {
             BatchEvent::Generated { .. } => self.generate(at, event),
@@ -247,6 +248,7 @@ impl Caches {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each event, with the rows that it changes")]
     fn generate(&mut self, at: Place, event: &BatchEvent) {
         let BatchEvent::Generated {
             batch,

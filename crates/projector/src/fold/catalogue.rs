@@ -34,6 +34,7 @@ impl Caches {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each event, with the rows that it changes")]
     pub(super) fn apply_catalogue(&mut self, at: Place, event: &CatalogueEvent) {
         match event {
             CatalogueEvent::GroupDefined { group, name, shard, worker_key, settings } => {

@@ -15,6 +15,7 @@ pub(super) enum Marked {
 }
 
 /// Tells what the fact ends. A hint says that *nothing* is due, so what only takes away leaves it true.
+#[expect(clippy::too_many_lines, reason = "one arm for each event")]
 pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
     let shard = recorded.shard.0;
 

@@ -59,6 +59,7 @@ struct Role<S> {
 
 impl Standalone {
     /// Starts every role; gives it back when all of them work.
+    #[expect(clippy::too_many_lines, reason = "the roles in the order in which they start")]
     pub(crate) fn start(settings: &Settings, stop: &Receiver<()>) -> Done<Self> {
         let tls = Tls::open(settings)?;
         check_address(&settings.api)?;

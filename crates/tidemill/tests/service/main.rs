@@ -1,5 +1,5 @@
 //! One `tidemill standalone` with everything embedded, through the command line and REST.
-
+#![allow(clippy::too_many_lines, reason = "a test tells its story from beginning to end")]
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod accept_loss;
