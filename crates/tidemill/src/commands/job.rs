@@ -267,7 +267,7 @@ fn checked(files: &JobFiles) -> Done<Vec<String>> {
     if !errors.is_empty() {
         return Err(refused(errors));
     }
-    tidemill_engine::check_jobs(&jobs, tidemill_projector::now()).map_err(|rejection| match rejection {
+    tidemill_engine::check_jobs(&jobs, tidemill_journal::now()).map_err(|rejection| match rejection {
         Rejection::Invalid { fields } => refused(fields),
         other => Failure::bad_input(other.to_string()),
     })

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use tidemill_api::ports::{Admin, Operation, OperationState, OperationStatus};
+use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_projector::{Config, Shutdown, VerifyConfig};
+use tidemill_projector::{Config, VerifyConfig};
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 

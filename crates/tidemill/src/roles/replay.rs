@@ -9,8 +9,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidemill_api::ports::Operation;
+use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_projector::{Config, Report, Shutdown, VerifyConfig};
+use tidemill_projector::{Config, Report, VerifyConfig};
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 
