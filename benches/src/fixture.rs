@@ -12,13 +12,14 @@ use anyhow::{Context, bail};
 use crossbeam_channel::{Sender, bounded};
 use ed25519_dalek::SigningKey;
 use tidemill_dispatcher::Dispatcher;
+use tidemill_journal::{FeedCursor, FeedReader, Progress, Shutdown};
 use tidemill_log::{Log, Producer, Topic};
 use tidemill_model::{
     Actor, Answer, CatalogueCommand, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobCommand,
     JobSpec, JobType, Outcome, ShardId,
 };
 use tidemill_producers::{SubmitRequest, Submitter};
-use tidemill_projector::{FeedCursor, FeedReader, Progress, PublishConfig, Shutdown};
+use tidemill_projector::PublishConfig;
 use tidemill_store::{SqliteTables, Tables};
 
 use crate::backend::Backend;

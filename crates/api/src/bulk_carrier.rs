@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use tidemill_journal::now;
 use tidemill_model::{
     Actor, Answer, BatchCommand, BatchId, BatchResult, BulkAction, BulkCommand, BulkId, BulkOutcome, Command,
     JobCommand, JobId, Outcome, OverriddenResult, Rejection, RequestId, RerunCommand, RerunSpec, ShardId,
     Timestamp,
 };
 use tidemill_producers::SubmitRequest;
-use tidemill_projector::now;
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 use tidemill_store::{Cursor, PageRequest, ReadTables};
 use tokio::sync::Notify;

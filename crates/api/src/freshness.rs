@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidemill_projector::Progress;
+use tidemill_journal::Progress;
 use tidemill_store::Tables;
 
 use crate::ports::{BoxFuture, Freshness};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tidemill_journal as journal;
+use tidemill_journal::{CloudEvent, FeedCursor};
 use tidemill_log::{Log, Readers as _, SharedJournals};
 use tidemill_model::ShardId;
-use tidemill_projector as projector;
-use tidemill_projector::{CloudEvent, FeedCursor};
 use tidemill_store::Tables;
 
 use crate::ports::{Feed, FeedError, FeedEvent, FeedFrom, FeedReader};
@@ -37,11 +37,10 @@ impl Feed for JournalFeed {
             FeedFrom::Cursor(cursor) => Some(cursor.chars().take(200).collect::<String>()),
             FeedFrom::Start | FeedFrom::End | FeedFrom::Time(_) => None,
         };
-        let failed = |error: projector::Error| match (&error, given) {
-            (
-                projector::Error::BadCursor { .. } | projector::Error::PositionMismatch { .. },
-                Some(cursor),
-            ) => FeedError::BadCursor { cursor },
+        let failed = |error: journal::Error| match (&error, given) {
+            (journal::Error::BadCursor { .. } | journal::Error::PositionMismatch { .. }, Some(cursor)) => {
+                FeedError::BadCursor { cursor }
+            }
             _ => FeedError::Read(Box::new(error)),
         };
         let cursor = match from {
@@ -50,14 +49,14 @@ impl Feed for JournalFeed {
             FeedFrom::Time(since) => Ok(FeedCursor::since(self.log.log_id(), since)),
             FeedFrom::Cursor(text) => FeedCursor::parse(&text),
         };
-        match cursor.and_then(|cursor| projector::FeedReader::new(&self.log.of(key), cursor)) {
+        match cursor.and_then(|cursor| journal::FeedReader::new(&self.log.of(key), cursor)) {
             Ok(reader) => Ok(Box::new(Reader(reader))),
             Err(error) => Err(failed(error)),
         }
     }
 }
 
-struct Reader(projector::FeedReader);
+struct Reader(journal::FeedReader);
 
 impl FeedReader for Reader {
     fn poll(&mut self, max: usize, timeout: Duration) -> Result<Vec<FeedEvent>, FeedError> {

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tidemill_journal::now;
 use tidemill_model::{Answer, Command, PulledGrant, Rejection, ShardId, TaskCommand, Timestamp, UserName};
-use tidemill_projector::now;
 use tidemill_store::hints::{Hint, Life, Place};
 use tokio::sync::OwnedSemaphorePermit;
 

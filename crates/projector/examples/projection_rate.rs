@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use tidemill_journal::{FeedCursor, FeedReader, Shutdown};
 use tidemill_log::{Head, Kind, Log, MemoryLog, Producer, Tip, Topic};
 use tidemill_model::{Envelope, Recorded, ShardId, Timestamp};
-use tidemill_projector::{Config, FeedCursor, FeedReader, Shutdown, rebuild, verify};
+use tidemill_projector::{Config, rebuild, verify};
 use tidemill_store::{SqliteTables, Tables};
 
 /// Batches whose lives share their records, as under group commit.

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use tidemill_journal::{Entry, Journal, Start};
 use tidemill_log::{Head, Log, Waker};
 use tidemill_store::{Position, RowBatch, Tables};
 
 use crate::Error;
 use crate::fold::{Fold, Keys};
-use crate::journal::{Entry, Journal, Start};
 
 /// Facts of one transaction; with less, more records are read as far as there are any.
 const MAX_EVENTS: usize = 20_000;

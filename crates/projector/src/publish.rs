@@ -11,17 +11,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tidemill_journal::event::source_of;
+use tidemill_journal::{CloudEvent, Journal, Keepers, Progress, Session, Shutdown, Start, cloud_event};
 use tidemill_log::{AppendError, From, Log, Producer, Topic};
 
-use crate::event::source_of;
-use crate::journal::{Journal, Start};
-use crate::retry::{Session, keep};
-use crate::{CloudEvent, Error, Progress, Shutdown, cloud_event};
+use crate::Error;
 
 /// How the feed is published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +51,7 @@ pub fn publish(
     progress: &Progress,
     shutdown: &Shutdown,
 ) -> Result<(), Error> {
-    let mut threads = Vec::new();
+    let mut keepers = Keepers::new(shutdown);
     for partition in 0..log.partitions(Topic::Journal) {
         let publisher = Publisher {
             window: config.window.max(1),
@@ -62,27 +60,11 @@ pub fn publish(
             progress: progress.clone(),
             shutdown: shutdown.clone(),
         };
-        let spawned = thread::Builder::new()
-            .name(format!("publisher-{partition}"))
-            .spawn(move || publisher.run())
-            .map_err(|source| Error::Thread { partition, source });
-        match spawned {
-            Ok(thread) => threads.push(thread),
-            Err(error) => {
-                shutdown.request();
-                threads.into_iter().for_each(|thread| drop(thread.join()));
-                return Err(error);
-            }
-        }
+        keepers
+            .start(format!("publisher-{partition}"), publisher)
+            .map_err(|source| Error::Thread { partition, source })?;
     }
-    let mut outcome = Ok(());
-    for thread in threads {
-        match thread.join() {
-            Ok(ended) => outcome = outcome.and(ended),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-    outcome
+    keepers.join()
 }
 
 /// Identity of an event within a partition.
@@ -96,7 +78,7 @@ struct Publisher {
     shutdown: Shutdown,
 }
 
-impl Session for &Publisher {
+impl Session for Publisher {
     type Error = Error;
 
     fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
@@ -120,11 +102,6 @@ impl Session for &Publisher {
 }
 
 impl Publisher {
-    fn run(&self) -> Result<(), Error> {
-        let mut sessions = self;
-        keep(&mut sessions, &self.shutdown)
-    }
-
     /// Publishes until shutdown (`Ok`) or an error; after that, what the topic lacks is found out again.
     fn session(&self, worked: &mut bool) -> Result<(), Error> {
         let (mut known, is_whole) = self.read_back()?;
@@ -252,11 +229,11 @@ impl Publisher {
         if same {
             return Ok(());
         }
-        Err(Error::PositionMismatch {
+        Err(Error::Journal(tidemill_journal::Error::PositionMismatch {
             holder: HOLDER,
             partition: self.partition,
             offset: event.offset,
             found: format!("the journal has another event {} there", event.index),
-        })
+        }))
     }
 }

@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use tidemill_journal::{Shutdown, causes, now};
 use tidemill_model::Timestamp;
 use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, ShardRow};
 use tidemill_store::{Filter, Row, Select, Table, Tables, Value};
 
-use crate::error::chain;
-use crate::{Error, Shutdown, now};
+use crate::Error;
 
 /// Rows of one transaction.
 const CHUNK: usize = 500;
@@ -41,7 +41,7 @@ pub(crate) fn keep_purging(tables: &dyn Tables, days: u32, shutdown: &Shutdown) 
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, "{rows} rows from before {before} have left the tables"),
             Err(error) => {
-                let reason = chain(&error);
+                let reason = causes(&error);
                 tracing::warn!(reason, "old rows stay in the tables for another hour: {reason}");
             }
         }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use tidemill_journal::Shutdown;
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
 use tidemill_store::{FORMAT, Tables, rows};
 
 use crate::projection::Projection;
-use crate::{Config, Error, Shutdown, purge};
+use crate::{Config, Error, purge};
 
 /// How far a rebuild is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

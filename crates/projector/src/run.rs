@@ -5,13 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tidemill_journal::{Keepers, Progress, Session, Shutdown, causes};
 use tidemill_log::{Log, Topic};
 use tidemill_store::{FORMAT, Tables};
 
-use crate::error::chain;
 use crate::projection::Projection;
-use crate::retry::{Session, keep};
-use crate::{Error, Progress, Shutdown, purge};
+use crate::{Error, purge};
 
 /// How the tables are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +49,7 @@ pub fn run(
     shutdown: &Shutdown,
 ) -> Result<(), Error> {
     point_views(&**tables);
-    let mut threads = Vec::new();
+    let mut keepers = Keepers::new(shutdown);
     for partition in 0..log.partitions(Topic::Journal) {
         progress.change(partition, |_| {});
         let keeper = Keeper {
@@ -61,18 +60,9 @@ pub fn run(
             progress: progress.clone(),
             shutdown: shutdown.clone(),
         };
-        let spawned = thread::Builder::new()
-            .name(format!("projector-{partition}"))
-            .spawn(move || keeper.run())
-            .map_err(|source| Error::Thread { partition, source });
-        match spawned {
-            Ok(thread) => threads.push(thread),
-            Err(error) => {
-                shutdown.request();
-                threads.into_iter().for_each(|thread| drop(thread.join()));
-                return Err(error);
-            }
-        }
+        keepers
+            .start(format!("projector-{partition}"), Kept { keeper, projection: None })
+            .map_err(|source| Error::Thread { partition, source })?;
     }
     // It ends with the partitions, also where they end by themselves.
     let purged = Shutdown::new();
@@ -82,13 +72,7 @@ pub fn run(
             .name("purge".to_owned())
             .spawn(move || purge::keep_purging(&*tables, days, &told))
     });
-    let mut outcome = Ok(());
-    for thread in threads {
-        match thread.join() {
-            Ok(ended) => outcome = outcome.and(ended),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
+    let outcome = keepers.join();
     purged.request();
     match purging {
         Some(Ok(thread)) => drop(thread.join()),
@@ -104,7 +88,7 @@ pub fn run(
 fn point_views(tables: &dyn Tables) {
     let again = tables.active().and_then(|active| active.map_or(Ok(()), |it| tables.activate(it.number)));
     if let Err(error) = again {
-        let reason = chain(&error);
+        let reason = causes(&error);
         tracing::warn!(reason, "the views could not be pointed to the tables in use: {reason}");
     }
 }
@@ -120,13 +104,13 @@ struct Keeper {
 }
 
 /// A keeper's sessions, one after the other.
-struct Kept<'a> {
-    keeper: &'a Keeper,
+struct Kept {
+    keeper: Keeper,
     /// Kept over an outage of the database: what was read and folded need not be done again.
     projection: Option<Projection>,
 }
 
-impl Session for Kept<'_> {
+impl Session for Kept {
     type Error = Error;
 
     fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
@@ -153,10 +137,6 @@ impl Session for Kept<'_> {
 }
 
 impl Keeper {
-    fn run(&self) -> Result<(), Error> {
-        keep(&mut Kept { keeper: self, projection: None }, &self.shutdown)
-    }
-
     /// Follows the journal until shutdown (`Ok`) or an error. Goes over to other tables when they are in use.
     fn session(&self, kept: &mut Option<Projection>, worked: &mut bool) -> Result<(), Error> {
         let pace = Duration::from_millis(self.config.min_write_interval_ms);

@@ -9,9 +9,9 @@ mod samples;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use tidemill_journal::event::{VERSION, schema_id, type_of};
 use tidemill_model::{Audience, CommandRecord, Event, EventKind};
 
-use crate::event::{VERSION, schema_id, type_of};
 use defs::{description, reachable, referred, sorted, variants};
 pub use page::page;
 pub use samples::samples;

@@ -23,14 +23,14 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tidemill_journal::{Journal, Shutdown, Start};
 use tidemill_log::{Log, Topic};
 use tidemill_store::rows::{PullGrantRow, PullTaskRow, PullTaskVersionRow, ShardRow, TABLES};
 use tidemill_store::{Position, Row, Snapshot, Table, Tables, Value};
 
+use crate::Error;
 use crate::fold::Fold;
-use crate::journal::{Journal, Start};
 use crate::purge::Old;
-use crate::{Error, Shutdown};
 pub use hints::verify_hints;
 use scratch::Scratch;
 pub use stand::{Stand, Unreadable};
@@ -125,7 +125,7 @@ impl Report {
 /// `on_progress` hears how many records are read, of how many.
 ///
 /// # Errors
-/// A record below the position that cannot be read; [`Error::PositionMismatch`] where the tables stand at a record that the journal does not have;
+/// A record below the position that cannot be read; [`tidemill_journal::Error::PositionMismatch`] where the tables stand at a record that the journal does not have;
 /// [`Error::Interrupted`] on shutdown; [`Error::Scratch`]; the log; the database.
 pub fn verify(
     log: &dyn Log,
@@ -190,11 +190,9 @@ fn refold(
     report: &mut Report,
     on_progress: &mut dyn FnMut(u64),
 ) -> Result<(), Error> {
-    let mismatch = |found: &str| Error::PositionMismatch {
-        holder: "the tables",
-        partition,
-        offset: position.offset,
-        found: found.to_owned(),
+    let mismatch = |found: &str| {
+        let (holder, offset, found) = ("the tables", position.offset, found.to_owned());
+        Error::Journal(tidemill_journal::Error::PositionMismatch { holder, partition, offset, found })
     };
     let range = log.range(Topic::Journal, partition).map_err(Error::journal(partition))?;
     if !range.contains(&position.offset) {

@@ -11,7 +11,7 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 pub enum Error {
     /// The journal cannot be read, or does not continue the position.
     #[error("the journal does not feed the sink")]
-    Journal(#[source] tidemill_projector::Error),
+    Journal(#[source] tidemill_journal::Error),
     /// The read tables cannot be read.
     #[error("cannot {what}")]
     Tables {

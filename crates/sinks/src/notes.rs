@@ -4,8 +4,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
+use tidemill_journal::{Session, Shutdown, keep};
 use tidemill_model::Timestamp;
-use tidemill_projector::{Session, Shutdown, keep};
 use tidemill_store::{SinkNote, Tables};
 
 use crate::{Error, Progress, SinkPartitionStatus, SinkStatus};
@@ -51,7 +51,7 @@ impl Notes<'_> {
         if self.noted.as_ref().is_some_and(|(noted, at)| *noted == sinks && at.elapsed() < AT_LEAST) {
             return Ok(());
         }
-        let now = tidemill_projector::now();
+        let now = tidemill_journal::now();
         let note = |sink: &SinkStatus, status: &SinkPartitionStatus| SinkNote {
             sink: sink.sink.clone(),
             partition: status.partition,

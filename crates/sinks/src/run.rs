@@ -1,11 +1,10 @@
 //! The role: a thread for each partition of each sink.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
+use tidemill_journal::{Keepers, Session, Shutdown};
 use tidemill_log::{Log, Topic};
-use tidemill_projector::{Session, Shutdown, keep};
 use tidemill_store::Tables;
 
 use crate::{Config, Error, Progress, Sink, Source, Stored};
@@ -122,7 +121,7 @@ pub fn run_with(
     progress: &Progress,
     shutdown: &Shutdown,
 ) -> Result<(), Error> {
-    let mut threads = Vec::new();
+    let mut keepers = Keepers::new(shutdown);
     for opener in openers {
         let opener = Arc::new(opener);
         for partition in 0..log.partitions(Topic::Journal) {
@@ -135,25 +134,12 @@ pub fn run_with(
                 progress: progress.clone(),
                 shutdown: shutdown.clone(),
             };
-            let name = format!("sink-{}-{partition}", opener.name);
-            match thread::Builder::new().name(name).spawn(move || keeper.run()) {
-                Ok(thread) => threads.push(thread),
-                Err(source) => {
-                    shutdown.request();
-                    threads.into_iter().for_each(|thread| drop(thread.join()));
-                    return Err(Error::Thread { sink: opener.name, source });
-                }
-            }
+            keepers
+                .start(format!("sink-{}-{partition}", opener.name), keeper)
+                .map_err(|source| Error::Thread { sink: opener.name, source })?;
         }
     }
-    let mut outcome = Ok(());
-    for thread in threads {
-        match thread.join() {
-            Ok(ended) => outcome = outcome.and(ended),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-    outcome
+    keepers.join()
 }
 
 /// Keeps one partition of one sink.
@@ -166,7 +152,7 @@ struct Keeper {
     shutdown: Shutdown,
 }
 
-impl Session for &Keeper {
+impl Session for Keeper {
     type Error = Error;
 
     fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
@@ -198,11 +184,6 @@ impl Session for &Keeper {
 }
 
 impl Keeper {
-    fn run(&self) -> Result<(), Error> {
-        let mut sessions = self;
-        keep(&mut sessions, &self.shutdown)
-    }
-
     /// Follows the journal from where the sink stands until shutdown (`Ok`) or an error.
     fn session(&self, worked: &mut bool) -> Result<(), Error> {
         let (name, partition) = (self.opener.name, self.partition);

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tidemill_journal::{Entry, Journal, Start};
 use tidemill_log::{Head, Log, Waker};
 use tidemill_model::TaskSpec;
-use tidemill_projector::{Entry, Journal, Start, wait_in_tables};
 use tidemill_store::rows::{PullGrantRow, PullTaskVersionRow};
-use tidemill_store::{Row, Tables};
+use tidemill_store::{Row, Tables, wait_in_tables};
 
 use crate::{Change, Error, Given, State};
 

@@ -42,6 +42,7 @@ mod sqlite;
 mod table;
 mod value;
 mod views;
+mod waiting;
 
 pub use cursor::{Cursor, Page, PageRequest};
 pub use error::{Error, Source};
@@ -59,3 +60,4 @@ pub use sink_note::SinkNote;
 pub use sqlite::SqliteTables;
 pub use table::{Column, Kind, Row, Table};
 pub use value::{Field, Value};
+pub use waiting::wait_in_tables;

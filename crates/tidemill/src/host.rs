@@ -22,6 +22,6 @@ impl Host for Program {
     }
 
     fn check_jobs(&self, jobs: &[JobSpec]) -> Result<Vec<String>, Rejection> {
-        tidemill_engine::check_jobs(jobs, tidemill_projector::now())
+        tidemill_engine::check_jobs(jobs, tidemill_journal::now())
     }
 }

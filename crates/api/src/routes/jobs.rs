@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
+use tidemill_journal::now;
 use tidemill_model::{JobDefinition, JobId, Timestamp};
-use tidemill_projector::now;
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
 

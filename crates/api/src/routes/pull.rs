@@ -6,8 +6,8 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_journal::now;
 use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, TaskCommand, Timestamp, UserName, bounds};
-use tidemill_projector::now;
 
 use super::pull_users::user_name;
 use super::run::written;

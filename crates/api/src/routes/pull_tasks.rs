@@ -10,11 +10,11 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tidemill_journal::now;
 use tidemill_model::{
     Answer, Command, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskCommand, TaskId, TaskSpec,
     Timestamp, UserName,
 };
-use tidemill_projector::now;
 use tidemill_store::rows::PullTaskRow;
 use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 

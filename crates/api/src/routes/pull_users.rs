@@ -5,11 +5,11 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tidemill_journal::now;
 use tidemill_model::{
     CatalogueCommand, Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding,
     bounds,
 };
-use tidemill_projector::now;
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;
 

@@ -21,7 +21,7 @@ fn a_journal_without_facts_has_an_empty_feed_and_foreign_cursors_are_refused() {
         assert_eq!(events, []);
     }
     let other = MemoryLog::new(2);
-    let foreign = tidemill_projector::FeedCursor::start(tidemill_log::Readers::log_id(&other)).to_string();
+    let foreign = tidemill_journal::FeedCursor::start(tidemill_log::Readers::log_id(&other)).to_string();
     for cursor in ["xx".to_owned(), foreign] {
         let refused = feed.open(&key, FeedFrom::Cursor(cursor.clone())).map(drop);
         assert!(

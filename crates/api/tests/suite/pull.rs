@@ -343,7 +343,7 @@ async fn old_grants_are_gone_and_live_ones_never() {
     assert_eq!(listed().await.len(), 1_000);
     let tables = Arc::clone(&fixture.tables);
     let yesterday = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_secs(24 * 60 * 60);
-    let purged = move || tidemill_projector::purge(&*tables, yesterday, &tidemill_projector::Shutdown::new());
+    let purged = move || tidemill_projector::purge(&*tables, yesterday, &tidemill_journal::Shutdown::new());
     assert_eq!(tokio::task::spawn_blocking(purged).await.unwrap().unwrap(), 1_201);
     assert_eq!(listed().await, [4, 3, 2]);
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use backon::ExponentialBuilder;
+use tidemill_journal::{Session, Shutdown, causes};
 use tidemill_log::{Frame, From, Kind, Log, Reader, Topic};
 use tidemill_model::Envelope;
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 
 use super::marks::{Marked, marked};
 use super::pace::{BEAT, Due, Pace, Sample};
-use crate::error::chain;
-use crate::{Error, Shutdown};
+use crate::Error;
 
 /// Records taken at once.
 const MAX_RECORDS: usize = 512;
@@ -72,29 +73,38 @@ impl Living {
     }
 }
 
+impl Session for Keeper {
+    type Error = Error;
+
+    fn run(&mut self, _: &mut bool) -> Result<(), Error> {
+        self.follow()
+    }
+
+    /// Hints are missing meanwhile, and nothing else.
+    fn failed(&mut self, _: &Error, _: &str) -> bool {
+        true
+    }
+
+    fn tell_held_up(&self, reason: &str) {
+        let partition = self.partition;
+        tracing::warn!(partition, reason, "partition {partition} has no hints: {reason}");
+    }
+
+    fn tell_stopped(&self, _: &str) {}
+
+    /// A new life may begin with every beat.
+    fn pauses(&self) -> ExponentialBuilder {
+        ExponentialBuilder::new().with_min_delay(BEAT).with_max_delay(BEAT).without_max_times()
+    }
+}
+
 impl Keeper {
     pub(super) fn new(partition: u32, log: Arc<dyn Log>, hints: Arc<dyn Hints>, shutdown: Shutdown) -> Self {
         Self { partition, log, hints, shutdown }
     }
 
-    pub(super) fn run(&self) {
-        let mut told = None;
-        loop {
-            let Err(error) = self.session() else { return };
-            let (partition, reason) = (self.partition, chain(&error));
-            // Once for each cause, however often it is tried meanwhile.
-            if told.as_ref() != Some(&reason) {
-                tracing::warn!(partition, reason, "partition {partition} has no hints: {reason}");
-                told = Some(reason);
-            }
-            if self.shutdown.wait(BEAT) {
-                return;
-            }
-        }
-    }
-
     /// Follows the journal from its end, in lives of its own, until shutdown (`Ok`) or an error of the journal.
-    fn session(&self) -> Result<(), Error> {
+    fn follow(&self) -> Result<(), Error> {
         let mut next = self.end()?;
         let reader = self.log.reader(Topic::Journal, self.partition, From::Offset(next));
         let mut reader = reader.map_err(Error::journal(self.partition))?;
@@ -144,11 +154,8 @@ impl Keeper {
                 continue;
             };
             let (partition, offset) = (self.partition, record.offset);
-            let envelope: Envelope = serde_json::from_slice(&frame.body).map_err(|source| Error::Body {
-                partition,
-                offset,
-                source,
-            })?;
+            let envelope: Envelope = serde_json::from_slice(&frame.body)
+                .map_err(|source| tidemill_journal::Error::Body { partition, offset, source })?;
             for recorded in &envelope.events {
                 marked(recorded, |what| match what {
                     Marked::One(mark) => drop(living.marks.insert(mark, record.offset)),
@@ -245,7 +252,7 @@ impl Keeper {
                 *trouble = None;
             }
             (Err(error), told) => {
-                let reason = chain(&error);
+                let reason = causes(&error);
                 if told.as_ref() != Some(&reason) {
                     tracing::warn!(partition, reason, "partition {partition} has no hints: {reason}");
                 }

@@ -14,12 +14,12 @@ mod marks;
 mod pace;
 
 use std::sync::Arc;
-use std::thread;
 
+use tidemill_journal::{Keepers, Shutdown};
 use tidemill_log::{Log, Topic};
 use tidemill_store::hints::Hints;
 
-use crate::{Error, Shutdown};
+use crate::Error;
 use keeper::Keeper;
 
 /// Keeps the hints of every partition until shutdown. A broker or back end that is away is waited for: hints are
@@ -28,26 +28,12 @@ use keeper::Keeper;
 /// # Errors
 /// A thread cannot be started.
 pub fn keep_hints(log: &Arc<dyn Log>, hints: &Arc<dyn Hints>, shutdown: &Shutdown) -> Result<(), Error> {
-    let mut threads = Vec::new();
+    let mut keepers = Keepers::new(shutdown);
     for partition in 0..log.partitions(Topic::Journal) {
         let keeper = Keeper::new(partition, Arc::clone(log), Arc::clone(hints), shutdown.clone());
-        let spawned = thread::Builder::new()
-            .name(format!("hints-{partition}"))
-            .spawn(move || keeper.run())
-            .map_err(|source| Error::Thread { partition, source });
-        match spawned {
-            Ok(thread) => threads.push(thread),
-            Err(error) => {
-                shutdown.request();
-                threads.into_iter().for_each(|thread| drop(thread.join()));
-                return Err(error);
-            }
-        }
+        keepers
+            .start(format!("hints-{partition}"), keeper)
+            .map_err(|source| Error::Thread { partition, source })?;
     }
-    for thread in threads {
-        if let Err(panic) = thread.join() {
-            std::panic::resume_unwind(panic);
-        }
-    }
-    Ok(())
+    keepers.join()
 }

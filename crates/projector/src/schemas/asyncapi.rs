@@ -42,7 +42,7 @@ pub(super) fn document<'a>(
     let of_events: Map<_, _> = events
         .iter()
         .map(|(kind, schema)| {
-            let mut message = message(&crate::event::type_of(kind), event_path(kind));
+            let mut message = message(&tidemill_journal::event::type_of(kind), event_path(kind));
             message["summary"] = schema["description"].clone();
             message["bindings"] = key("The number of the shard, as text.");
             (kind.clone(), message)
@@ -58,7 +58,7 @@ pub(super) fn document<'a>(
     let channel = |topic: &str, description: &str, messages: Value| json!({"address": format!("tidemill.{topic}"), "description": description, "messages": messages});
     json!({
         "asyncapi": "3.0.0",
-        "info": {"title": "Tidemill", "version": format!("{}", crate::event::VERSION), "description": ABOUT},
+        "info": {"title": "Tidemill", "version": format!("{}", tidemill_journal::event::VERSION), "description": ABOUT},
         "defaultContentType": "application/json",
         "channels": {
             "events": channel("events", EVENTS, of_events.into()),

@@ -14,13 +14,13 @@
 use std::time::{Duration, Instant};
 
 use tidemill_engine::Partition;
+use tidemill_journal::{Journal, Shutdown, Start, now};
 use tidemill_log::{Log, Topic};
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId, Timestamp, UserName};
 use tidemill_store::hints::{Hint, Hints, Look, Place};
 
 use super::{Difference, RECORDS, Report};
-use crate::journal::{Journal, Start};
-use crate::{Error, Shutdown, now};
+use crate::Error;
 
 /// Where a life holds, the mark of every fact is there that is older.
 const MARKED_AFTER: Duration = Duration::from_secs(1);

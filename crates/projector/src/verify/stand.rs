@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tidemill_journal::{Journal, Shutdown, causes};
 use tidemill_log::{Log, Topic};
 
 use super::RECORDS;
-use crate::error::chain;
-use crate::journal::Journal;
-use crate::{Error, Shutdown};
+use crate::Error;
 
 /// Of what is said about a record: what is in it may be quoted there.
 const MOST_REASON_CHARS: usize = 500;
@@ -44,16 +43,17 @@ pub struct Unreadable {
 
 impl Unreadable {
     /// Of an error that is about one record; no broker or disk that is away.
-    fn of(error: &Error) -> Option<Self> {
+    fn of(error: &tidemill_journal::Error) -> Option<Self> {
+        use tidemill_journal::Error as Journal;
         use tidemill_log::Error as Log;
         let (offset, file) = match error {
-            Error::Body { offset, .. } | Error::Journal { source: Log::Gap { offset, .. }, .. } => {
+            Journal::Body { offset, .. } | Journal::Read { source: Log::Gap { offset, .. }, .. } => {
                 (*offset, None)
             }
-            Error::Journal { source: Log::Damaged { offset, file, .. }, .. } => (*offset, Some(file.clone())),
+            Journal::Read { source: Log::Damaged { offset, file, .. }, .. } => (*offset, Some(file.clone())),
             _ => return None,
         };
-        let reason = chain(error).chars().take(MOST_REASON_CHARS).collect();
+        let reason = causes(error).chars().take(MOST_REASON_CHARS).collect();
         error.remedy().map(|remedy| Self { offset, file, reason, remedy })
     }
 }

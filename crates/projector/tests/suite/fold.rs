@@ -7,7 +7,8 @@ use crate::support::{
     lives, log, shard, time,
 };
 use serde_json::json;
-use tidemill_projector::{Config, Progress, Shutdown, rebuild, run, verify};
+use tidemill_journal::{Progress, Shutdown};
+use tidemill_projector::{Config, rebuild, run, verify};
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, DeadLetterFilter, JobFilter, PageRequest, ReadTables, WorkerFilter};
 

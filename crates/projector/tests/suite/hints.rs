@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Owner, log};
 use serde_json::{Value, json};
+use tidemill_journal::Shutdown;
 use tidemill_log::{Log, MemoryLog, Readers, Topic};
-use tidemill_projector::{Error, Report, Shutdown, keep_hints, verify_hints};
+use tidemill_projector::{Error, Report, keep_hints, verify_hints};
 use tidemill_store::hints::{Hint, HintFuture, HintPage, Hints, Life, Look, MemoryHints, Place, Turn};
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod corpus;
-mod feed;
 mod fold;
 mod hints;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod publish;
 mod pull;
 mod rebuild;
 mod run;

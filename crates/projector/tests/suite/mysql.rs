@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{Owner, catalogue, id, lives, log, shard};
+use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::LogId;
-use tidemill_projector::{Config, Progress, Shutdown, rebuild, run, verify};
+use tidemill_projector::{Config, rebuild, run, verify};
 use tidemill_store::{MysqlServer, MysqlTables, ReadTables, Tables};
 
 const LONG: Duration = Duration::from_secs(60);

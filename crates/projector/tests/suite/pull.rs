@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::support::{Database, Dice, Owner, START_MS, catalogue, id, log, shard, time};
 use serde_json::{Value, json};
+use tidemill_journal::{Progress, Shutdown};
 use tidemill_model::Timestamp;
-use tidemill_projector::{Config, Progress, Shutdown, purge, rebuild, run, verify};
+use tidemill_projector::{Config, purge, rebuild, run, verify};
 use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow};
 use tidemill_store::{PageRequest, PullGrantFilter, PullTaskFilter, ReadPullTables, Row};
 

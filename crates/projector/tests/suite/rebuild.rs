@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::support::{Database, Owner, START_MS, catalogue, id, lives, log, shard, time};
 use serde_json::json;
-use tidemill_projector::{Config, Difference, Error, Progress, Shutdown, rebuild, run, verify};
+use tidemill_journal::{Progress, Shutdown};
+use tidemill_projector::{Config, Difference, Error, rebuild, run, verify};
 use tidemill_store::{ReadTables, rows};
 
 const LONG: Duration = Duration::from_secs(30);

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::support::{Database, Owner, catalogue, lives, log, shard};
+use tidemill_journal::{Error as JournalError, Progress, Shutdown};
 use tidemill_log::{Log, MemoryLog, Topic, append_wait};
-use tidemill_projector::{Config, Error, Progress, Shutdown, run, verify, wait_in_tables};
+use tidemill_projector::{Config, Error, run, verify};
 use tidemill_store::{
-    Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
+    Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written, wait_in_tables,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -82,9 +83,9 @@ fn another_journal_stops_the_projection_by_name() {
     Owner::claim(&*other, 0).decide(catalogue());
     let error =
         run(&Config::default(), &other, &database.tables, &Progress::new(), &Shutdown::new()).unwrap_err();
-    assert!(matches!(error, Error::PositionMismatch { partition: 0, .. }), "{error}");
+    assert!(matches!(error, Error::Journal(JournalError::PositionMismatch { partition: 0, .. })), "{error}");
     let error = verify(&*other, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap_err();
-    assert!(matches!(error, Error::PositionMismatch { partition: 0, .. }), "{error}");
+    assert!(matches!(error, Error::Journal(JournalError::PositionMismatch { partition: 0, .. })), "{error}");
 }
 
 /// Rule 12: a fact of a later version stops the partition by name and is not skipped; others go on.
@@ -108,7 +109,10 @@ fn an_unknown_fact_stops_its_partition_only() {
         assert!(!progress.reaches(0, unknown));
     });
     let error = ended.unwrap_err();
-    assert!(matches!(error, Error::Body { partition: 0, offset, .. } if offset == unknown), "{error}");
+    assert!(
+        matches!(error, Error::Journal(JournalError::Body { partition: 0, offset, .. }) if offset == unknown),
+        "{error}"
+    );
     assert!(known < unknown);
     let report = verify(&*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
     let [stopped, whole] = &report.stands[..] else { panic!("one for each partition: {:?}", report.stands) };

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tidemill_journal::cloud_event;
 use tidemill_log::LogId;
 use tidemill_model::{
     Actor, Cause, Envelope, Event, EventKind, Outcome, Recorded, RequestId, ShardId, Source,
 };
-use tidemill_projector::{cloud_event, schemas};
+use tidemill_projector::schemas;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas")

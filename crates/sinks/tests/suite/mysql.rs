@@ -152,8 +152,7 @@ fn grants_that_have_left_the_tables_are_passed_over() {
     let whole = fixture.grants();
     let before = whole.values().map(|grant| grant.granted_at).max().unwrap() + 1;
     let before = tidemill_model::Timestamp::from_millisecond(before).unwrap();
-    tidemill_projector::purge(&*fixture.database.tables, before, &tidemill_projector::Shutdown::new())
-        .unwrap();
+    tidemill_projector::purge(&*fixture.database.tables, before, &tidemill_journal::Shutdown::new()).unwrap();
     let left = fixture.grants();
     assert!(
         !left.is_empty() && left.len() < whole.len() && left.values().all(|grant| &*grant.state == "live")

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use crate::kit::{Fixture, Running, until};
+use tidemill_journal::Shutdown;
 use tidemill_log::Head;
-use tidemill_projector::{Config, Shutdown, purge, rebuild};
+use tidemill_projector::{Config, purge, rebuild};
 use tidemill_sinks::{Batch, Error, Opener, Sink, Stored};
 use tidemill_store::rows::PullGrantRow;
 

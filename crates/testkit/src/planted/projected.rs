@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tidemill_journal::Shutdown;
 use tidemill_log::{
     Error, From, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record, Topic, Usage, Waker,
     append_wait,
 };
-use tidemill_projector::{Config, Shutdown, rebuild, verify};
+use tidemill_projector::{Config, rebuild, verify};
 use tidemill_store::{SqliteTables, Tables};
 
 use crate::rng::Rng;

@@ -303,6 +303,6 @@ fn hour_without_batches(batches: &[Batch], hour: Timestamp) -> Timestamp {
 
 /// The hour that it is, UTC.
 fn this_hour() -> Timestamp {
-    let now = tidemill_projector::now().as_second();
+    let now = tidemill_journal::now().as_second();
     Timestamp::from_second(now - now.rem_euclid(3600)).unwrap_or(Timestamp::UNIX_EPOCH)
 }

@@ -10,9 +10,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tidemill_api::ports::Live;
 use tidemill_api::{Deps, HttpLive, JournalFeed, JournalPast, LogCommands, OwnerAddress, TablePositions};
 use tidemill_cli::{Done, Exit, Failure};
+use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
 use tidemill_producers::{AskOwner, Submitter, instance_id};
-use tidemill_projector::{Progress, PublishConfig, Shutdown};
+use tidemill_projector::PublishConfig;
 
 use super::cluster::{self, SharedCluster};
 use super::in_process::owners;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tidemill_cli::{Done, Failure};
+use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_projector::{Shutdown, keep_hints};
+use tidemill_projector::keep_hints;
 use tidemill_store::hints::{Hints, MemoryHints};
 
 use super::standalone::spawn;

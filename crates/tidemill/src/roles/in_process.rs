@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use tidemill_api::OwnersHere;
 use tidemill_api::ports::{BoxFuture, Cluster, ClusterStatus, PartitionStatus};
 use tidemill_dispatcher::LiveHandle;
+use tidemill_journal::Progress;
 use tidemill_log::{Log, Topic};
 use tidemill_producers::prober::Status;
-use tidemill_projector::Progress;
 
 /// Questions to the owners of this process.
 pub(crate) fn owners(live: LiveHandle, partitions: u32) -> OwnersHere {

@@ -5,8 +5,9 @@ use std::thread::JoinHandle;
 
 use tidemill_api::ports::{Admin, Operation, OperationState, OperationStatus};
 use tidemill_cli::Done;
+use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_projector::{Config, Shutdown, VerifyConfig};
+use tidemill_projector::{Config, VerifyConfig};
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 

@@ -10,8 +10,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidemill_api::ports::Operation;
 use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, Server, Target, output, render::one_line};
+use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_projector::{Config, Report, Shutdown, VerifyConfig};
+use tidemill_projector::{Config, Report, VerifyConfig};
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 

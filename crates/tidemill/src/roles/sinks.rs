@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tidemill_cli::{Done, Failure};
+use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_projector::Shutdown;
 use tidemill_sinks::{Config, Error, Opener, Progress};
 use tidemill_store::Tables;
 

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tidemill_journal::{Journal, Start};
 use tidemill_log::{Readers, Topic};
 use tidemill_model::{Event, EventKind, Timestamp};
-use tidemill_projector::{Journal, Start};
 
 /// A fact.
 pub(crate) struct Fact {

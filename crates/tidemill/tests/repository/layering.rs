@@ -29,19 +29,22 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // It knows a server by its public calls only.
         "cli" => vec!["model", "client"],
         "log" => vec!["planted"],
+        // It is what all who follow a journal have in common, and none of them.
+        "journal" => vec!["model", "log", "planted"],
         "engine" => vec!["model", "calendar", "planted"],
         "store" => vec!["model", "log", "planted"],
         "checker" => vec!["model", "log"],
         "probe" => vec!["model"],
         // It serves the logs of its attempts.
         "executor" => [BASES, &["planted", "serving"]].concat(),
+        "projector" => [BASES, &["journal", "planted"]].concat(),
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
-        // It reads journals as the projector does, and trusts servers as all clients do.
-        "sinks" => [BASES, &["projector", "serving"]].concat(),
-        "api" => [BASES, &["producers", "projector", "sinks", "serving"]].concat(),
+        // It trusts servers as all clients do.
+        "sinks" => [BASES, &["journal", "serving"]].concat(),
+        "api" => [BASES, &["journal", "producers", "sinks", "serving"]].concat(),
         // It measures all of it, so it may start all of it.
-        "bench" => [BASES, SHELLS, &["api", "sinks"]].concat(),
-        "tidemill" => [BASES, SHELLS, &["api", "sinks", "checker", "bench", "serving", "cli"]].concat(),
+        "bench" => [BASES, SHELLS, &["journal", "api", "sinks"]].concat(),
+        "tidemill" => [BASES, SHELLS, &["journal", "api", "sinks", "checker", "bench", "serving", "cli"]].concat(),
         // It sees the program from outside, as clients, journal and disk show it.
         "chaos" => vec!["model", "log", "checker"],
         _ => return None,

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::{Database, Dice, Owner, START_MS, time};
+use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_projector::Shutdown;
 use tidemill_sinks::{Error, Opener, Progress, SinkPartitionStatus, run_with};
 use tidemill_store::rows::PullGrantRow;
 use tidemill_store::{PageRequest, PullGrantFilter, ReadPullTables};
@@ -75,7 +75,7 @@ impl Fixture {
         let shutdown = Shutdown::new();
         let projector = {
             let (log, tables, told) = (Arc::clone(&log), Arc::clone(&database.tables), shutdown.clone());
-            let progress = tidemill_projector::Progress::new();
+            let progress = tidemill_journal::Progress::new();
             let config = tidemill_projector::Config {
                 min_write_interval_ms: 1,
                 cached_rows: 100,
@@ -153,7 +153,7 @@ impl Fixture {
     pub(crate) fn grants(&self) -> BTreeMap<i64, PullGrantRow> {
         let tables = &self.database.tables;
         for (partition, end) in self.ends.iter().enumerate() {
-            let shown = tidemill_projector::wait_in_tables(&**tables, partition as u32, *end, LONG);
+            let shown = tidemill_store::wait_in_tables(&**tables, partition as u32, *end, LONG);
             assert!(shown.unwrap());
         }
         let (mut grants, mut page) = (BTreeMap::new(), PageRequest::first(500));

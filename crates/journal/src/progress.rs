@@ -1,10 +1,8 @@
-//! How far the tables are: what a read waits for that has to see an earlier write.
+//! How far a follower of the journal is, partition by partition: what a read waits for that has to see an earlier write.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use tidemill_store::Tables;
 
 /// One partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +37,8 @@ impl Progress {
         self.0.partitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn change(&self, partition: u32, change: impl FnOnce(&mut PartitionProgress)) {
+    /// The follower of a partition has moved, or is held up.
+    pub fn change(&self, partition: u32, change: impl FnOnce(&mut PartitionProgress)) {
         change(self.lock().entry(partition).or_default());
         self.0.moved.notify_all();
     }
@@ -75,37 +74,6 @@ impl Progress {
 
 fn reaches(partitions: &BTreeMap<u32, PartitionProgress>, partition: u32, offset: u64) -> bool {
     partitions.get(&partition).and_then(|it| it.projected).is_some_and(|projected| projected >= offset)
-}
-
-/// Waits until the tables show this journal record, by asking the database: for a process that reads tables
-/// which another process fills. `false` where they do not within `timeout`.
-///
-/// # Errors
-/// The database.
-pub fn wait_in_tables(
-    tables: &dyn Tables,
-    partition: u32,
-    offset: u64,
-    timeout: Duration,
-) -> Result<bool, tidemill_store::Error> {
-    const SHORTEST: Duration = Duration::from_millis(2);
-    const LONGEST: Duration = Duration::from_millis(50);
-    let deadline = Instant::now() + timeout;
-    let mut pause = SHORTEST;
-    loop {
-        if let Some(active) = tables.active()? {
-            let positions = tables.positions(active.number)?;
-            if positions.get(&partition).is_some_and(|position| position.offset >= offset) {
-                return Ok(true);
-            }
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(false);
-        }
-        std::thread::sleep(pause.min(left));
-        pause = (pause * 2).min(LONGEST);
-    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidemill_log::{LogId, Readers, Topic};
 use tidemill_model::Timestamp;
 
-use crate::journal::{Journal, Start};
-use crate::{CloudEvent, Error, cloud_event};
+use crate::{CloudEvent, Error, Journal, Start, cloud_event};
 
 /// How long one partition is waited for while others may have news.
 const SLICE: Duration = Duration::from_millis(20);

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use crate::Shutdown;
-use crate::error::chain;
+use backon::{BackoffBuilder, ExponentialBuilder};
 
-const FIRST: Duration = Duration::from_millis(100);
-const LAST: Duration = Duration::from_secs(5);
+use crate::{Shutdown, causes};
 
 /// Work that goes on until shutdown or an error, and can be begun anew.
 pub trait Session {
@@ -28,22 +26,34 @@ pub trait Session {
 
     /// Tells people that it does not go on.
     fn tell_stopped(&self, reason: &str);
+
+    /// How long to pause before each attempt; counted anew after something went well. Where there are no more,
+    /// it is the longest one, 5 s.
+    fn pauses(&self) -> ExponentialBuilder {
+        ExponentialBuilder::new()
+            .with_min_delay(Duration::from_millis(100))
+            .with_max_delay(LONGEST)
+            .without_max_times()
+    }
 }
+
+/// Between two attempts, at most.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// Keeps the session going until it ends in order, shutdown is requested, or beginning anew does not help.
 ///
 /// # Errors
 /// The one that beginning anew does not fix.
 pub fn keep<S: Session>(session: &mut S, shutdown: &Shutdown) -> Result<(), S::Error> {
-    let mut pause = FIRST;
+    let mut pauses = session.pauses().build();
     let mut told = None;
     loop {
         let mut worked = false;
         let Err(error) = session.run(&mut worked) else { return Ok(()) };
         if worked {
-            (pause, told) = (FIRST, None);
+            (pauses, told) = (session.pauses().build(), None);
         }
-        let reason = chain(&error);
+        let reason = causes(&error);
         if !session.failed(&error, &reason) {
             session.tell_stopped(&reason);
             return Err(error);
@@ -52,10 +62,9 @@ pub fn keep<S: Session>(session: &mut S, shutdown: &Shutdown) -> Result<(), S::E
             session.tell_held_up(&reason);
             told = Some(reason);
         }
-        if shutdown.wait(pause) {
+        if shutdown.wait(pauses.next().unwrap_or(LONGEST)) {
             return Ok(());
         }
-        pause = (pause * 2).min(LAST);
     }
 }
 

@@ -21,12 +21,13 @@ pub struct Entry {
 
 /// What one poll gave.
 #[derive(Debug, Default)]
-pub(crate) struct Read {
-    pub(crate) entries: Vec<Entry>,
-    /// Offset of the last record, void or not.
-    pub(crate) last: Option<u64>,
+pub struct Read {
+    /// The envelopes among the records that count.
+    pub entries: Vec<Entry>,
+    /// Offset of the last record, void or not; absent: there was none.
+    pub last: Option<u64>,
     /// How many records were void.
-    pub(crate) voids: u64,
+    pub voids: u64,
 }
 
 /// Where to begin.
@@ -94,13 +95,13 @@ impl Journal {
             Start::At(offset) => (From::Offset(offset), Anchor::Record(offset)),
         };
         if let From::Offset(offset) = from {
-            let range = log.range(Topic::Journal, partition).map_err(Error::journal(partition))?;
+            let range = log.range(Topic::Journal, partition).map_err(Error::read(partition))?;
             if !range.contains(&offset) {
                 let found = format!("the journal has records {} to {}", range.start, range.end);
                 return Err(mismatch(offset, found));
             }
         }
-        let reader = log.reader(Topic::Journal, partition, from).map_err(Error::journal(partition))?;
+        let reader = log.reader(Topic::Journal, partition, from).map_err(Error::read(partition))?;
         let template = Template { log_id: log.log_id().clone(), count: log.partitions(Topic::Journal) };
         Ok(Self { partition, holder, reader, chain: Chain::new(), anchor, template, ahead: VecDeque::new() })
     }
@@ -118,8 +119,11 @@ impl Journal {
     }
 
     /// Reads on: at most this many records; waits up to `timeout` for the first.
-    pub(crate) fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Read, Error> {
-        let records = self.reader.poll(max_records, timeout).map_err(Error::journal(self.partition))?;
+    ///
+    /// # Errors
+    /// [`Error::PositionMismatch`], [`Error::Body`]; the log.
+    pub fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Read, Error> {
+        let records = self.reader.poll(max_records, timeout).map_err(Error::read(self.partition))?;
         let mut read = Read::default();
         for record in records {
             let (frame, is_void) = self.take(&record)?;
@@ -137,7 +141,7 @@ impl Journal {
     /// [`Error::PositionMismatch`], [`Error::Body`]; the log.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Entry>, Error> {
         if self.ahead.is_empty() {
-            self.ahead = self.reader.poll(AHEAD, timeout).map_err(Error::journal(self.partition))?.into();
+            self.ahead = self.reader.poll(AHEAD, timeout).map_err(Error::read(self.partition))?.into();
         }
         while let Some(record) = self.ahead.pop_front() {
             let (frame, _) = self.take(&record)?;

@@ -9,7 +9,7 @@ use tidemill_model::{Audience, CatalogueEvent, Cause, Envelope, Event, EventKind
 
 /// The version of every event type so far. A published type never changes; other behaviour is another
 /// version, beside it.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// One event of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,17 +54,20 @@ struct Attributes<'a> {
 }
 
 /// The CloudEvents `type` of a kind.
-pub(crate) fn type_of(kind: &str) -> String {
+#[must_use]
+pub fn type_of(kind: &str) -> String {
     format!("tidemill.{kind}.v{VERSION}")
 }
 
 /// The CloudEvents `dataschema` of a kind, which is the `$id` of its schema.
-pub(crate) fn schema_id(kind: &str) -> String {
+#[must_use]
+pub fn schema_id(kind: &str) -> String {
     format!("urn:tidemill:schema:events:{kind}:v{VERSION}")
 }
 
 /// The CloudEvents `source` of a partition.
-pub(crate) fn source_of(log_id: &LogId, partition: u32) -> String {
+#[must_use]
+pub fn source_of(log_id: &LogId, partition: u32) -> String {
     format!("tidemill/{log_id}/{partition}")
 }
 
@@ -118,7 +121,7 @@ pub fn cloud_event(
 }
 
 /// What may be published of an event.
-pub(crate) fn public(event: &Event) -> Cow<'_, Event> {
+fn public(event: &Event) -> Cow<'_, Event> {
     if let Event::Catalogue(CatalogueEvent::KeyDefined { app, role, groups, run_as, .. }) = event {
         let (app, role, groups, run_as) = (app.clone(), *role, groups.clone(), run_as.clone());
         return Cow::Owned(Event::Catalogue(CatalogueEvent::KeyDefined {
@@ -133,7 +136,7 @@ pub(crate) fn public(event: &Event) -> Cow<'_, Event> {
 }
 
 /// Where the fields of an event lie in its JSON, `{"batch":{"finished":{…}}}`.
-pub(crate) fn data_range(json: &[u8]) -> Range<usize> {
+fn data_range(json: &[u8]) -> Range<usize> {
     let mut colons = json.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at);
     let colon = colons.nth(1).expect("an event is an object with one field, and so is what that holds");
     colon + 1..json.len() - 2

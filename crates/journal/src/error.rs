@@ -1,0 +1,99 @@
+//! What can fail, one variant per operation.
+
+use thiserror::Error;
+
+/// A journal that cannot be followed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The journal cannot be read.
+    #[error("cannot follow the journal of partition {partition}")]
+    Read {
+        /// Which journal.
+        partition: u32,
+        /// Why not.
+        #[source]
+        source: tidemill_log::Error,
+    },
+    /// A stored position does not fit the journal: it was lost, restored or rebuilt, or the position is of
+    /// another log.
+    #[error(
+        "{holder} stand at record {offset} of partition {partition}, but {found}; \
+         if the log was replaced on purpose, make them anew (`tidemill rebuild`, an empty topic, or an empty place for task logs)"
+    )]
+    PositionMismatch {
+        /// What stands there: the tables, the feed, a cursor.
+        holder: &'static str,
+        /// Which journal.
+        partition: u32,
+        /// Where the position is.
+        offset: u64,
+        /// What the journal has there instead.
+        found: String,
+    },
+    /// An accepted record that this version does not understand. It is never skipped.
+    #[error("record {offset} of the journal of partition {partition} is not understood by this version")]
+    Body {
+        /// Which journal.
+        partition: u32,
+        /// Where.
+        offset: u64,
+        /// Why not.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The cursor was not given out by this feed.
+    #[error("the cursor {cursor:?} is not one of this feed: {reason}")]
+    BadCursor {
+        /// As given.
+        cursor: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// What the log says of this journal.
+    pub fn read(partition: u32) -> impl FnOnce(tidemill_log::Error) -> Self {
+        move |source| Self::Read { partition, source }
+    }
+
+    /// What a person does about a record that cannot be read; absent: that is not what failed.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&'static str> {
+        use tidemill_log::Error as Log;
+        match self {
+            Self::Read { source: Log::Damaged { .. } | Log::Gap { .. }, .. } => Some(
+                "stop the processes that use the log, put a copy of the log back that is whole, or repair what stores it, \
+                 and start again",
+            ),
+            Self::Body { .. } => Some("use the version that wrote it, or a newer one"),
+            Self::Read { .. } | Self::PositionMismatch { .. } | Self::BadCursor { .. } => None,
+        }
+    }
+
+    /// Whether trying again later may help: a broker that is away.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        use tidemill_log::Error as Log;
+        match self {
+            Self::Read { source, .. } => {
+                matches!(source, Log::Open { .. } | Log::Read { .. } | Log::Range { .. })
+            }
+            Self::PositionMismatch { .. } | Self::Body { .. } | Self::BadCursor { .. } => false,
+        }
+    }
+}
+
+/// An error and everything below it as one line, for a log.
+#[must_use]
+pub fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(below) = source {
+        text.push_str(": ");
+        text.push_str(&below.to_string());
+        source = below.source();
+    }
+    text
+}
