@@ -18,6 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{Token, WorkerId};
+use uuid::Uuid;
 
 use crate::Error;
 use crate::attempt_dir::AttemptDir;
@@ -81,7 +82,7 @@ impl DataDir {
                 if earlier.is_some() {
                     attempts.end_all()?;
                 }
-                let identity = Identity { format: FORMAT, worker: WorkerId::new(random("w-")), boot };
+                let identity = Identity { format: FORMAT, worker: WorkerId::new(unique("w-")), boot };
                 write_identity(&file, &identity).map_err(data("write", &file))?;
                 identity.worker
             }
@@ -124,11 +125,9 @@ fn write_identity(file: &Path, identity: &Identity) -> io::Result<()> {
     plain_file::open_dir(file.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// 64 random bits behind a prefix.
-pub(crate) fn random(prefix: &str) -> String {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).expect("the system gives random numbers");
-    format!("{prefix}{:016x}", u64::from_be_bytes(bytes))
+/// An id that nothing else has, behind a prefix.
+pub(crate) fn unique(prefix: &str) -> String {
+    format!("{prefix}{}", Uuid::new_v4().simple())
 }
 
 /// Only its own account enters the directory, and where jobs run as others, they pass through to their attempts: each

@@ -40,7 +40,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let limits = config.http.for_own_roles();
     let serving = Serving { limits, tls: config.tls.clone() };
     let logs = LogServer::start(config.listen, data.attempts.clone(), &config.logs_key, serving)?;
-    let incarnation = Incarnation::new(data_dir::random("i-"));
+    let incarnation = Incarnation::new(data_dir::unique("i-"));
     let (process_inputs, from_processes) = bounded(1_024);
     let (work_inputs, from_work) = bounded(64);
     let (outcome_inputs, from_log) = unbounded();

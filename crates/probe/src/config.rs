@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use backon::ExponentialBuilder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::FieldError;
@@ -207,6 +208,13 @@ impl Config {
             Kind::Hdfs => &self.hdfs.limits,
             Kind::S3 => &self.s3.limits,
         }
+    }
+
+    /// The pauses between the tries of one look-up.
+    pub(crate) fn retry_pauses(&self) -> ExponentialBuilder {
+        let first = Duration::from_millis(self.retry_pause_ms);
+        let retries = usize::try_from(self.retries).unwrap_or(usize::MAX);
+        ExponentialBuilder::new().with_min_delay(first).with_max_times(retries).without_max_delay()
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use backon::BackoffBuilder as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
@@ -96,7 +97,7 @@ impl Lane {
     /// Looks for one thing, with all tries (DEP-5).
     pub(crate) async fn look(&self, target: &Target) -> Outcome {
         let mut tries = 0;
-        let mut pause = Duration::from_millis(self.config.retry_pause_ms);
+        let mut pauses = self.config.retry_pauses().build();
         let mut last = None;
         loop {
             let outcome = match self.once(Call::Look, || self.backend.look(target.clone())).await {
@@ -115,12 +116,9 @@ impl Lane {
                 Err(Miss::Hung) => Outcome::Hung { tries: tries + 1 },
             };
             tries += 1;
-            if tries > self.config.retries {
-                return outcome;
-            }
+            let Some(pause) = pauses.next() else { return outcome };
             last = Some(outcome);
             sleep(pause).await;
-            pause *= 2;
         }
     }
 

@@ -8,6 +8,7 @@ use std::error::Error as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tidemill_log::{Log, Topic};
 
@@ -20,8 +21,13 @@ use crate::owner::Start;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// An ownership that lasted this long was no failure: the next wait is a first one again.
 const LASTING: Duration = Duration::from_secs(60);
-/// A deposed owner waits this long before it claims again, at first; doubled each time, up to the second.
-const BACK_OFF_MS: (u64, u64) = (1_000, 5_000);
+/// The pauses of a deposed owner before it claims again: each is up to twice as long, by chance, so that owners who depose each
+/// other part.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_secs(2))
+    .with_max_delay(Duration::from_secs(32))
+    .without_max_times()
+    .with_jitter();
 
 /// What the coordinator tells a partition's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +46,7 @@ pub(crate) struct Owning {
 impl Owning {
     /// Owns the partition, again and again, until told to leave.
     pub(crate) fn run(self) -> Result<(), Error> {
-        let mut back_offs: u32 = 0;
+        let mut pauses = PAUSES.build();
         loop {
             let began = Instant::now();
             match self.turn() {
@@ -56,11 +62,10 @@ impl Owning {
                 Err(error) => return Err(error),
             }
             if began.elapsed() >= LASTING {
-                back_offs = 0;
+                pauses = PAUSES.build();
             }
-            let wait = back_off(back_offs);
-            back_offs += 1;
-            match self.orders.recv_timeout(wait) {
+            let pause = pauses.next().expect("there is no end of them");
+            match self.orders.recv_timeout(pause) {
                 Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -80,14 +85,4 @@ impl Owning {
             }
         }
     }
-}
-
-/// Random within the bounds, doubled with each time in a row.
-fn back_off(times: u32) -> Duration {
-    let (low, high) = BACK_OFF_MS;
-    let mut bytes = [0; 8];
-    // Without randomness the wait is only less well spread.
-    let _ = getrandom::fill(&mut bytes);
-    let spread = u64::from_le_bytes(bytes) % (high - low);
-    Duration::from_millis((low + spread) << times.min(4))
 }
