@@ -44,7 +44,9 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "api" => [BASES, &["journal", "producers", "sinks", "serving"]].concat(),
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["journal", "api", "sinks"]].concat(),
-        "tidemill" => [BASES, SHELLS, &["journal", "api", "sinks", "checker", "bench", "serving", "cli"]].concat(),
+        "tidemill" => {
+            [BASES, SHELLS, &["journal", "api", "sinks", "checker", "bench", "serving", "cli"]].concat()
+        }
         // It sees the program from outside, as clients, journal and disk show it.
         "chaos" => vec!["model", "log", "checker"],
         _ => return None,
