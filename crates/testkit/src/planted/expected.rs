@@ -73,7 +73,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::ClockADayAhead, &["now_not_ahead_of_the_log"], FEW),
     bug(Bug::RefusedDecidedAgain, &["one_outcome_per_request"], SOME),
     bug(Bug::LimitCheckedBeforeApply, &["running_never_above_limit"], FEW),
-    bug(Bug::LateFinishAccepted, &["late_reports_change_nothing"], SOME),
+    bug(Bug::LateFinishAccepted, &["late_reports_change_nothing"], MANY),
     bug(Bug::ForeignFinishAccepted, &["late_reports_change_nothing"], SOME),
     bug(Bug::KilledTriesAgain, &["killed_stays_killed"], FEW),
     bug(Bug::DependencyForgotten, &["assigned_only_when_conditions_held"], FEW),
