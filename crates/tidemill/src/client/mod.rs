@@ -255,7 +255,7 @@ fn read_json(response: &mut Response) -> Done<Value> {
 
 /// Draws the name of a request.
 fn draw_request() -> String {
-    format!("cli-{}", tidemill_producers::request_id())
+    format!("cli-{}", tidemill_cluster::request_id())
 }
 
 /// Bytes in hexadecimal digits.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tidemill_cluster::instance_id;
 use tidemill_dispatcher::{AcceptLossError, AcceptedLoss, Loss};
 use tidemill_log::{Log, Topic};
-use tidemill_producers::instance_id;
 
 use super::log;
 use crate::cli::{AcceptLossArgs, Global, OutputFormat};
