@@ -142,7 +142,7 @@ planted: ## plant each bug in turn: the checker must name it; ARGS=--write write
 # One target after the other, each for its share of the time. What fails is kept in tests/corpus. The features are those of
 # decoders that lie behind one.
 FUZZ_TEST = $(CARGO) test --locked --no-fail-fast --profile fuzz --features tidemill-store/redis -p tidemill \
-	$(addprefix -p tidemill-,log model calendar engine checker projector store journal probe producers sinks api executor client cli)
+	$(addprefix -p tidemill-,log model calendar engine checker projector store journal cluster probe producers sinks api executor client cli)
 fuzz: ## mutations of tests/corpus for MINUTES=10
 	@echo "seeds from $(FUZZ_SEED) on"
 	@counts=$$(mktemp); \

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use crossbeam_channel::{Sender, bounded};
 use ed25519_dalek::SigningKey;
+use tidemill_cluster::{SubmitRequest, Submitter};
 use tidemill_dispatcher::Dispatcher;
 use tidemill_journal::{FeedCursor, FeedReader, Progress, Shutdown};
 use tidemill_log::{Log, Producer, Topic};
@@ -18,7 +19,6 @@ use tidemill_model::{
     Actor, Answer, CatalogueCommand, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobCommand,
     JobSpec, JobType, Outcome, ShardId,
 };
-use tidemill_producers::{SubmitRequest, Submitter};
 use tidemill_projector::PublishConfig;
 use tidemill_store::{SqliteTables, Tables};
 
@@ -78,8 +78,8 @@ impl Fixture {
         let config = tidemill_dispatcher::Config { claim_after_ms: 0, ..Default::default() };
         let dispatcher = tidemill_dispatcher::run(config, Arc::clone(&log), "bench")?;
         let projector = Projector::start(backend, &log, directory)?;
-        let instance = tidemill_producers::instance_id("bench");
-        let submitter = Submitter::start(Arc::clone(&log), instance, tidemill_producers::Config::default())?;
+        let instance = tidemill_cluster::instance_id("bench");
+        let submitter = Submitter::start(Arc::clone(&log), instance, tidemill_cluster::Config::default())?;
         let watches = (0..log.partitions(Topic::Journal)).map(|number| Watch::start(log.as_ref(), number));
         let journals = RefCell::new(watches.collect::<anyhow::Result<_>>()?);
         let mut fixture = Self {
@@ -142,7 +142,7 @@ impl Fixture {
     /// Sends a command and waits for its answer.
     pub(crate) fn ask(&self, shard: ShardId, command: Command) -> anyhow::Result<Answer> {
         let (tell, told) = bounded(1);
-        let request = tidemill_producers::request_id();
+        let request = tidemill_cluster::request_id();
         let submit_request = SubmitRequest { shard, request, actor: actor(), command };
         self.submitter.submit_with(submit_request, Some(PATIENCE), move |result| {
             // The receiver waits below.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tidemill_cluster::{Live, Submitter};
 use tidemill_model::ShardId;
-use tidemill_producers::Submitter;
 use tidemill_serving::Limits;
 use tidemill_serving::tls::Roles;
 use tidemill_store::hints::Hints;
@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::arrivals::Arrivals;
 use crate::auth::Keys;
 use crate::bulk_carrier::Bulks;
-use crate::ports::{Admin, Cluster, Feed, Freshness, Live, Past, SentCommands};
+use crate::ports::{Admin, Cluster, Feed, Freshness, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::streams::Streams;
 use crate::turns::Turns;

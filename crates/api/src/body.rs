@@ -22,7 +22,7 @@ use crate::unique::Unique;
 const MAX_DRAINED_BYTES: usize = 32 << 20;
 
 /// Bytes of a body that may hold a whole directory of jobs, whatever other bodies may hold.
-pub(crate) const MAX_LARGE_BODY_BYTES: usize = 16 << 20;
+pub(crate) const MAX_LARGE_BODY_BYTES: usize = tidemill_cluster::MAX_PLANNED_BYTES;
 
 /// A JSON body. An absent one is an empty object.
 pub(crate) struct Body(pub(crate) Value);

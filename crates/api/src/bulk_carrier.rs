@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use tidemill_cluster::SubmitRequest;
 use tidemill_journal::now;
 use tidemill_model::{
     Actor, Answer, BatchCommand, BatchId, BatchResult, BulkAction, BulkCommand, BulkId, BulkOutcome, Command,
     JobCommand, JobId, Outcome, OverriddenResult, Rejection, RequestId, RerunCommand, RerunSpec, ShardId,
     Timestamp,
 };
-use tidemill_producers::SubmitRequest;
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 use tidemill_store::{Cursor, PageRequest, ReadTables};
 use tokio::sync::Notify;
@@ -168,7 +168,7 @@ async fn step(app: &App, bulk: &BulkRow, seen: &mut Seen) -> Result<bool, Proble
     let command = Command::Bulk(BulkCommand::Report { bulk: BulkId(bulk.id), outcomes });
     let submit_request = SubmitRequest {
         shard: ShardId::CATALOGUE,
-        request: tidemill_producers::request_id(),
+        request: tidemill_cluster::request_id(),
         actor: actor_of(&bulk.requested_by),
         command,
     };

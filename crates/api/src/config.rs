@@ -60,7 +60,7 @@ pub struct Config {
     pub stop_timeout_ms: u64,
     /// Bounds of the commands that wait for their outcome. Whoever makes the submitter gives it these; how long a
     /// write waits is `write_timeout_ms`.
-    pub submit: tidemill_producers::Config,
+    pub submit: tidemill_cluster::Config,
 }
 
 impl Default for Config {
@@ -85,7 +85,7 @@ impl Default for Config {
             peer_timeout_ms: 3_000,
             key_cache_ms: 1_000,
             stop_timeout_ms: 5_000,
-            submit: tidemill_producers::Config::default(),
+            submit: tidemill_cluster::Config::default(),
         }
     }
 }
@@ -137,7 +137,7 @@ impl Config {
         Duration::from_millis(self.write_timeout_ms)
     }
 
-    pub(crate) fn settle_timeout(&self) -> Duration {
+    pub(crate) fn propagation_timeout(&self) -> Duration {
         Duration::from_millis(self.propagation_timeout_ms)
     }
 

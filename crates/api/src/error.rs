@@ -23,7 +23,7 @@ pub enum Error {
     /// Connections cannot be accepted any more.
     #[error("cannot serve")]
     Serve(#[source] std::io::Error),
-    /// The client for owners and workers cannot be made.
+    /// The client for workers cannot be made.
     #[error("cannot make the HTTP client")]
     Client(#[source] reqwest::Error),
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tidemill_cluster::BoxFuture;
 use tidemill_journal::Progress;
 use tidemill_store::Tables;
 
-use crate::ports::{BoxFuture, Freshness};
+use crate::ports::Freshness;
 
 /// Between two looks at the tables.
 const LOOK: Duration = Duration::from_millis(20);

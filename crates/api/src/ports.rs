@@ -1,55 +1,16 @@
 //! What the interface needs from the rest: small traits, whose makes the binary chooses.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
-use tidemill_model::{LiveAnswer, LiveQuery, ShardId, Timestamp};
+use tidemill_cluster::BoxFuture;
+use tidemill_model::{LiveAnswer, LiveQuery, ProberStatus, ShardId, SinkStatus, Timestamp};
 
 use crate::JournalPosition;
-
-/// A future of a trait object.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Questions to the owner of a shard.
-pub trait Live: Send + Sync {
-    /// Asks the shard's owner.
-    fn query(&self, shard: ShardId, query: LiveQuery) -> BoxFuture<'_, Result<LiveAnswer, LiveError>>;
-}
-
-/// Why an owner gave no answer.
-#[derive(Debug, Error)]
-pub enum LiveError {
-    /// Nobody owns the shard at the moment, or it is not known who.
-    #[error("shard {shard} has no known owner at the moment")]
-    NoOwner {
-        /// Which shard.
-        shard: ShardId,
-    },
-    /// The owner could not be asked, or did not answer in time.
-    #[error("cannot ask the owner of shard {shard} at {address}")]
-    Ask {
-        /// Which shard.
-        shard: ShardId,
-        /// Where its owner listens.
-        address: String,
-        /// Why not.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The owner refused to answer.
-    #[error("the owner of shard {shard} refused to answer: {reason}")]
-    Refused {
-        /// Which shard.
-        shard: ShardId,
-        /// In its words.
-        reason: String,
-    },
-}
 
 /// Questions about the past, which no owner is asked.
 pub trait Past: Send + Sync {
@@ -289,9 +250,9 @@ pub struct ClusterStatus {
     pub partitions: Vec<PartitionStatus>,
     /// How paths are looked for, where this process does it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub paths: Option<tidemill_producers::prober::Status>,
+    pub paths: Option<ProberStatus>,
     /// How far task logs have gone to each sink.
-    pub sinks: Vec<tidemill_sinks::SinkStatus>,
+    pub sinks: Vec<SinkStatus>,
     /// How often a reader of the log in this process got nothing more though there was more, and began anew, since the process
     /// began: a count for each of `commands`, `journal`, `events`, `work`, `replies` and `dead-letters` where it happened.
     pub stalled_readers: BTreeMap<String, u64>,

@@ -6,8 +6,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tidemill_cluster::SubmitError;
 use tidemill_model::{FieldError, Rejection};
-use tidemill_producers::SubmitError;
 
 /// An answer of status 4xx or 5xx.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

@@ -7,10 +7,10 @@ use axum::http::StatusCode;
 use futures_util::Stream as FuturesStream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_cluster::{Peers, trouble};
 use tidemill_model::Token;
 use tidemill_serving::tls::Roles;
 
-use crate::peers::{Peers, trouble};
 use crate::{Error, Problem};
 
 /// Which of the two streams.
@@ -71,7 +71,9 @@ impl WorkerLogs {
     pub(crate) fn new(logs_key: &str, timeout: Duration, roles: Option<&Roles>) -> Result<Self, Error> {
         let peers = Peers::new(roles);
         let scheme = peers.scheme;
-        let client = peers.client(|builder| builder.connect_timeout(timeout).read_timeout(timeout))?;
+        let client = peers
+            .client(|builder| builder.connect_timeout(timeout).read_timeout(timeout))
+            .map_err(Error::Client)?;
         Ok(Self { client, scheme, logs_key: logs_key.to_owned(), timeout })
     }
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
+use tidemill_cluster::{SubmitRequest, request_id};
 use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, ShardId};
-use tidemill_producers::{SubmitRequest, request_id};
 
 use crate::Problem;
 use crate::app::App;

@@ -1,35 +1,24 @@
-//! Outside requests become commands.
-//!
-//! A [`Submitter`] appends a [`SubmitRequest`] to the commands of its shard's partition, waits until the owner's
-//! [`Reply`](tidemill_model::Reply) comes back, and gives that. While none comes it appends the same request
-//! again: the state keeps the outcome of every request, so a repeat gets the first answer, from any instance,
-//! also after the owner changed.
+//! What looks outside for the owners, and tells them by commands: paths that batches wait for, the quality service, the
+//! topic of third parties.
 //!
 //! ```text
-//!  submit ──► Outstanding ──► commands p ──► owner ──► journal p ──► replies r ──► reader thread ──► caller
-//!                 ▲   └ again every 2 s, same request id                                │
-//!                 └─────────────────────────────────────────────────────────────────────┘
+//!  owners ── what is waited for ──► a role ── asks ──► name nodes, mounts, buckets, the quality service, a topic
+//!    ▲                                │
+//!    └─────────── commands ───────────┴─ answers ◄──────────────────────┘
 //! ```
+//! Each role divides its work among its processes as the log suggests, and keeps nothing that must survive it: what it had
+//! begun is asked for again by the owners.
 //!
-//! What it must never do: decide anything, write to another topic than `commands`, or wait without a bound.
-//! [`Outstanding`] holds the rules, without clock, thread or I/O; [`Submitter`] is the loop around it.
+//! What it must never do: decide what an answer means, or wait without a bound.
+//!
+//! Where to start reading: [`prober`], [`quality`], [`third_party`]; [`Outside`] is what all of them stand on.
 
-mod config;
 mod division;
-mod draw;
 mod error;
-mod outstanding;
-mod owners;
+mod outside;
 pub mod prober;
 pub mod quality;
-mod submit_request;
-mod submitter;
 pub mod third_party;
 
-pub use config::Config;
-pub use draw::{instance_id, request_id};
-pub use error::{Error, SubmitError};
-pub use outstanding::{Load, Output, Outstanding};
-pub use owners::{AskOwner, GroupShards, Outside};
-pub use submit_request::SubmitRequest;
-pub use submitter::Submitter;
+pub use error::Error;
+pub use outside::Outside;

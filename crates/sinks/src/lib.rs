@@ -46,5 +46,5 @@ pub use parquet::{Files, LocalFiles, ParquetSink};
 pub use run::{Opener, openers, run, run_with};
 pub use sink::{Sink, Stored};
 pub use source::{Batch, Source};
-pub use status::{Progress, SinkPartitionStatus, SinkStatus};
+pub use status::Progress;
 pub use task_log::{Change, Given, State};

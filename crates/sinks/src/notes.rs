@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use tidemill_journal::{Session, Shutdown, keep};
-use tidemill_model::Timestamp;
+use tidemill_model::{SinkPartitionStatus, SinkStatus, Timestamp};
 use tidemill_store::{SinkNote, Tables};
 
-use crate::{Error, Progress, SinkPartitionStatus, SinkStatus};
+use crate::{Error, Progress};
 
 /// Between two looks at what has changed.
 const LOOK: Duration = Duration::from_secs(1);

@@ -3,45 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// One partition of a sink.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct SinkPartitionStatus {
-    /// Its number.
-    pub partition: u32,
-    /// Offset of the last journal record that the data hold; absent: none yet.
-    pub stored: Option<u64>,
-    /// Journal records behind that, most of which have nothing to store.
-    pub lag_records: u64,
-    /// Changes stored since the start.
-    pub changes: u64,
-    /// Why it is held up, or does not go on any more.
-    pub error: Option<String>,
-    /// It does not go on by itself: somebody has to fix something and start it again.
-    pub stopped: bool,
-    /// When the process that runs it said so, every 10 s at least; absent: it is this one, now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub noted_at: Option<String>,
-}
-
-impl SinkPartitionStatus {
-    /// With the lag behind where the journal ends.
-    pub(crate) fn lagging(self, end: u64) -> Self {
-        let next = self.stored.map_or(0, |offset| offset + 1);
-        Self { lag_records: end.saturating_sub(next), ..self }
-    }
-}
-
-/// One sink.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SinkStatus {
-    /// `mysql`, `elasticsearch` or `parquet`.
-    pub sink: String,
-    /// Each partition.
-    pub partitions: Vec<SinkPartitionStatus>,
-}
+use tidemill_model::{SinkPartitionStatus, SinkStatus};
 
 type All = BTreeMap<&'static str, BTreeMap<u32, SinkPartitionStatus>>;
 

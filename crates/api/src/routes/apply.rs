@@ -13,9 +13,9 @@ use tidemill_store::{JobFilter, PageRequest, ReadTables, Tables};
 use crate::Problem;
 use crate::app::App;
 use crate::body::LargeBody;
-use crate::in_force::{self, Late};
 use crate::job_types::{self, Named};
 use crate::params::Params;
+use crate::propagation::{self, Late};
 use crate::rights::Caller;
 use crate::spec::spec_of;
 use crate::view::definition_of;
@@ -91,9 +91,10 @@ pub(super) async fn apply(
         return Ok((StatusCode::OK, Json(applied)));
     }
     let (mut applied, position) = staged.apply(&app, &write).await?;
-    applied.late = in_force::wait(&app, in_force::by_changes(&applied.changes), position).await;
+    applied.late =
+        propagation::wait(&app, tidemill_cluster::propagation::by_changes(&applied.changes), position).await;
     if !applied.late.pending_groups.is_empty() {
-        applied.warnings.push(in_force::warning(&applied.late.pending_groups));
+        applied.warnings.push(propagation::warning(&applied.late.pending_groups));
     }
     applied.warnings.extend(unserved);
     Ok((applied.late.status(), Json(applied)))

@@ -247,7 +247,7 @@ fn past_problem(error: &PastError, as_of: &str) -> Problem {
 }
 
 /// An owner that cannot be asked.
-pub(crate) fn live_problem(error: &crate::ports::LiveError) -> Problem {
+pub(crate) fn live_problem(error: &tidemill_cluster::LiveError) -> Problem {
     tracing::warn!(error = error as &dyn std::error::Error, "an owner could not be asked");
     Problem::unavailable("owner_unavailable", format!("{error}; try again later"))
 }

@@ -14,8 +14,8 @@ use tidemill_model::{Answer, Command, Concerned, Role, ShardId};
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::in_force::{self, Late};
 use crate::params::Params;
+use crate::propagation::{self, Late};
 use crate::rights::{Caller, Right};
 use crate::view::Written;
 use crate::write::{Done, Write};
@@ -81,7 +81,7 @@ impl Definer {
         else {
             return Err(done.unexpected());
         };
-        let late = in_force::wait(&self.app, concerned, done.position).await;
+        let late = propagation::wait(&self.app, concerned, done.position).await;
         let position = done.position.to_string();
         Ok((late.status(), Json(Defined { name: name.to_string(), version, position, late })))
     }

@@ -13,8 +13,8 @@ use tidemill_store::ReadTables;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
-use crate::in_force::{self, Late};
 use crate::params::Params;
+use crate::propagation::{self, Late};
 use crate::rights::Caller;
 use crate::view::{GroupView, List};
 use crate::write::Write;
@@ -74,7 +74,7 @@ pub(super) async fn define(
         Command::Catalogue(CatalogueCommand::DefineGroup { name: name.clone(), worker_key, settings });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Answer::Group { group, shard } = done.answer else { return Err(done.unexpected()) };
-    let late = in_force::wait(&app, Concerned::Group(name), done.position).await;
+    let late = propagation::wait(&app, Concerned::Group(name), done.position).await;
     let position = done.position.to_string();
     Ok((late.status(), Json(GroupDefined { id: group.0, shard: shard.0, position, late })))
 }

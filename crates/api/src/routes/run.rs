@@ -15,8 +15,8 @@ use super::jobs::job_row;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::{Body, parse};
-use crate::in_force::{self, Late};
 use crate::params::{Params, id};
+use crate::propagation::{self, Late};
 use crate::rights::Caller;
 use crate::view::{Written, definition_of};
 use crate::write::{Done, Write};
@@ -104,7 +104,7 @@ pub(super) async fn settled(
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let position = done.position;
     let Json(mut written) = written(done)?;
-    written.late = in_force::wait(app, concerned, position).await;
+    written.late = propagation::wait(app, concerned, position).await;
     Ok((written.late.status(), Json(written)))
 }
 
@@ -234,7 +234,7 @@ pub(super) async fn move_to(
     let right = caller.for_groups([&*place.group, group.as_str()])?;
     let command = Command::Job(JobCommand::Move { job, to: group.clone() });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    settled(&app, in_force::by_job(job, group.as_str()), done).await
+    settled(&app, tidemill_cluster::propagation::by_job(job, group.as_str()), done).await
 }
 
 /// Removes a definition (JOB-9): refused while something of it is unfinished, unless `cancel=true` ends that, and while
@@ -265,5 +265,5 @@ async fn change(
     let place = job_place(&app, job).await?;
     let right = caller.for_group(&place.group)?;
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
-    settled(&app, in_force::by_job(job, &place.group), done).await
+    settled(&app, tidemill_cluster::propagation::by_job(job, &place.group), done).await
 }

@@ -12,8 +12,8 @@ use super::apply::{Applied, too_large};
 use super::batches::live_problem;
 use crate::Problem;
 use crate::app::App;
-use crate::in_force::Late;
 use crate::position::JournalPosition;
+use crate::propagation::Late;
 use crate::rights::Right;
 use crate::write::Write;
 

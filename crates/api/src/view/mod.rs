@@ -18,7 +18,7 @@ use serde_json::Value;
 use tidemill_model::Timestamp;
 use tidemill_store::Page;
 
-use crate::in_force::Late;
+use crate::propagation::Late;
 
 pub(crate) use batch::{
     AttemptView, BatchDetail, BatchView, DependencyView, OutputView, ReturnView, UserCodeView,

@@ -1,27 +1,18 @@
 //! Requests as anybody may send them: each is answered, and never by a failure of the program.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::net::{SocketAddr, TcpStream};
 
-use tidemill_api::ports::Live;
-use tidemill_api::{Config, HttpLive, JournalPosition, live_router};
-use tidemill_corpus::{Peer, corpus};
+use tidemill_api::{Config, JournalPosition};
+use tidemill_corpus::corpus;
 use tidemill_model::{
     Answer, BatchCommand, BatchId, CatalogueCommand, Command, CommandRecord, GroupId, JobCommand, JobId,
-    LiveAnswer, LiveQuery, Outcome, ShardId,
+    LiveAnswer, Outcome, ShardId,
 };
-use tidemill_serving::Limits;
 
 use crate::fixture::Fixture;
 use crate::rows::SECRET;
-
-/// An answer begins within this, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// More than any answer here: the document of the interface, an export.
-const MOST_HEARD: usize = 4 << 20;
+use crate::wire::{PATIENCE, impatient, is_fine, speak, statuses, with_secret};
 
 /// What an owner would say to such a command.
 fn answer(record: &CommandRecord) -> Option<Outcome> {
@@ -104,62 +95,6 @@ fn every_request_is_answered() {
     });
 }
 
-/// Bounds of connections within which whoever sends half a request is not waited for.
-fn impatient(limits: Limits) -> Limits {
-    let soon = Duration::from_millis(40);
-    Limits { header: soon, idle: soon, body: soon, ..limits }
-}
-
-/// What comes back on a connection that got these bytes, which is then closed by the server, or by us once it has begun to
-/// answer.
-fn speak(address: SocketAddr, said: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_nodelay(true).unwrap();
-    // The server may have answered before it has read everything, and closed.
-    let _ = stream.write_all(said);
-    // Half a head: its end is all that can still be said.
-    if !said.windows(2).any(|window| window == b"\n\n" || window == b"\n\r") {
-        let _ = stream.shutdown(Shutdown::Write);
-    }
-    let (mut heard, mut chunk) = (Vec::new(), [0; 4_096]);
-    loop {
-        match stream.read(&mut chunk) {
-            Ok(0) => return heard,
-            Ok(count) => heard.extend(&chunk[..count]),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return heard,
-            Err(error) => panic!("neither an answer nor an end: {error}"),
-        }
-        let _ = stream.shutdown(Shutdown::Write);
-        assert!(heard.len() <= MOST_HEARD, "{} bytes", heard.len());
-        // A stream of events goes on for as long as its reader is there. Where more was said than its request, the server does
-        // not read that far, and so not that nothing more is said: only a reader that is gone ends it.
-        if heard.windows(17).any(|window| window == b"text/event-stream") {
-            return heard;
-        }
-    }
-}
-
-/// The statuses in what was heard; a body that looks like one counts as well.
-fn statuses(heard: &[u8]) -> Vec<u16> {
-    let text = String::from_utf8_lossy(heard);
-    let status = |part: &str| part.get(2..5)?.parse().ok();
-    text.split("HTTP/1.").skip(1).filter_map(status).collect()
-}
-
-fn is_fine(statuses: &[u16]) -> bool {
-    // 503: the answer to what is over a bound; 504: the tables are not that far. 505: another version of HTTP.
-    // 100: a client that asked whether it may send its body has ended its side before the answer.
-    statuses.iter().all(|status| (100..500).contains(status) || [502, 503, 504, 505].contains(status))
-}
-
-fn with_secret(input: &[u8]) -> Vec<u8> {
-    match std::str::from_utf8(input) {
-        Ok(text) => text.replace("SECRET", SECRET).into_bytes(),
-        Err(_) => input.to_vec(),
-    }
-}
-
 /// API-5, OPS-7: any bytes on a connection are answered or it is closed, in bounded time, and never by a failure of the
 /// program; what is refused, for its key or anything else, has reached no owner.
 #[test]
@@ -173,12 +108,12 @@ fn any_bytes_are_answered_or_the_connection_is_closed() {
     fixture.publish(1, "batch.finished", "batch/4097");
     let raw = corpus!("http");
     for input in raw.inputs() {
-        let said = with_secret(input);
+        let said = with_secret(input, SECRET);
         assert!(!statuses(&speak(fixture.address, &said)).is_empty(), "{}", String::from_utf8_lossy(input));
     }
     raw.fuzz(400, |input| {
         let before = fixture.owner.count();
-        let heard = speak(fixture.address, &with_secret(input));
+        let heard = speak(fixture.address, &with_secret(input, SECRET));
         let statuses = statuses(&heard);
         assert!(
             is_fine(&statuses),
@@ -188,49 +123,6 @@ fn any_bytes_are_answered_or_the_connection_is_closed() {
         );
         let refused = !statuses.is_empty() && statuses.iter().all(|status| (400..500).contains(status));
         assert!(!refused || fixture.owner.count() == before, "{}", String::from_utf8_lossy(input));
-    });
-}
-
-/// API-5: the live port answers any question or refuses it, and without the secret nothing reaches an owner.
-#[test]
-fn any_question_on_the_live_port_is_answered_or_refused() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    let here = Arc::new(move |_, _| {
-        count.fetch_add(1, Ordering::SeqCst);
-        Ok(LiveAnswer::NotFound)
-    });
-    let limits = impatient(tidemill_serving::Config::default().for_own_roles());
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-    let address = listener.local_addr().unwrap();
-    let router = live_router(SECRET, here);
-    runtime.spawn(tidemill_serving::serve(listener, router, limits, std::future::pending()));
-    corpus!("live").fuzz(400, |input| {
-        let before = asked.load(Ordering::SeqCst);
-        let said = with_secret(input);
-        let heard = statuses(&speak(address, &said));
-        assert!(is_fine(&heard), "{heard:?}: {}", String::from_utf8_lossy(input));
-        let knows = said.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
-        let reached = asked.load(Ordering::SeqCst) > before;
-        assert!(knows || !reached, "{}", String::from_utf8_lossy(input));
-    });
-}
-
-/// Whatever stands where an owner is said to be, asking it ends: by an answer, or by why there is none.
-#[test]
-fn any_answer_of_an_owner_is_taken_or_told() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let peer = Peer::listen();
-    let address = peer.address().to_string();
-    let find = Arc::new(move |_| Some(address.clone()));
-    let live = HttpLive::new(1, "internal", Duration::from_secs(5), find, None).unwrap();
-    corpus!("live-answer").fuzz(150, |input| {
-        peer.says(input);
-        let query = LiveQuery::Why { batch: BatchId(4097) };
-        if let Err(error) = runtime.block_on(live.query(ShardId(1), query)) {
-            assert!(!error.to_string().is_empty());
-        }
     });
 }
 

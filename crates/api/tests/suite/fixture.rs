@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidemill_api::ports::{
-    Admin, BoxFuture, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Live,
-    LiveError, Moment, Operation, OperationState, OperationStatus, PartitionStatus, Past, PastError,
+    Admin, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Moment, Operation,
+    OperationState, OperationStatus, PartitionStatus, Past, PastError,
 };
 use tidemill_api::{Config, Deps, JournalPast, LogCommands, Server, TablePositions};
+use tidemill_cluster::{BoxFuture, Live, LiveError, Submitter, instance_id};
 use tidemill_log::MemoryLog;
 use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
-use tidemill_producers::{Submitter, instance_id};
 use tidemill_serving::Limits;
 use tidemill_store::SqliteTables;
 use tidemill_store::hints::MemoryHints;
@@ -213,7 +213,7 @@ impl Fixture {
         let log = MemoryLog::new(1);
         let owner = Owner::start(&log, script);
         // Nothing is lost here, however long an answer takes.
-        let submit = tidemill_producers::Config { resend_after_ms: 60_000, ..Default::default() };
+        let submit = tidemill_cluster::Config { resend_after_ms: 60_000, ..Default::default() };
         let feed = ListFeed::default();
         let past = JournalPast::new(Arc::new(log.clone()), std::time::Duration::from_secs(5));
         let past = HeldPast {

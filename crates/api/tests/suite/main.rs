@@ -12,15 +12,17 @@ mod document;
 mod events;
 mod every_call;
 mod fixture;
-mod in_force;
 mod job_calls;
 mod journal_feed;
-mod live;
 mod logs;
 mod owner;
+mod propagation;
 mod pull;
 mod reads;
 mod rights;
 mod rows;
 mod stopping;
+// Raw connections, as the tests of the live port have them.
+#[path = "../../../cluster/tests/suite/wire.rs"]
+mod wire;
 mod writes;

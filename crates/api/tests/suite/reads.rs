@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_api::Config;
-use tidemill_api::ports::LiveError;
+use tidemill_cluster::LiveError;
 use tidemill_model::{BatchId, BatchState, Condition, LiveAnswer, LiveQuery, ShardId, Why};
 
 use crate::fixture::{Fixture, answers_done, send};

@@ -26,5 +26,4 @@ pub use config::Config;
 pub use health::Health;
 pub use role::{Answered, Input, Output, Role, Turn};
 pub use run::{Prober, start};
-pub use status::{AuthorityStatus, Status};
 pub use waiting::{Finding, Wanted};

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tidemill_cluster::{AskOwner, SubmitRequest, all_pages, follow_shards, request_id};
 use tidemill_model::{
     Actor, CatalogueCommand, Command, LiveAnswer, LiveQuery, ObservationCommand, Outcome, PathAnswer,
-    ProbeReport, ShardId, WantedExternalDependency,
+    ProbeReport, ProberStatus, ShardId, WantedExternalDependency,
 };
 use tidemill_probe::{Mark, Question, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,11 +16,10 @@ use tokio::task::JoinSet;
 use super::config::Config;
 use super::health::Health;
 use super::role::{Answered, Input, Output, Role};
-use super::status::Status;
+use super::status::status_of;
 use super::waiting::{Finding, Wanted};
 use crate::division::{Division, Parts};
-use crate::owners::{AskOwner, all_pages, follow_shards};
-use crate::{Error, Outside, SubmitRequest, request_id};
+use crate::{Error, Outside};
 
 /// The role's name among those that divide their work, and in what it requests.
 const ROLE: &str = "prober";
@@ -35,7 +35,7 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 pub struct Prober {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
-    status: Arc<Mutex<Status>>,
+    status: Arc<Mutex<ProberStatus>>,
 }
 
 /// Starts to look for what owners wait for.
@@ -55,7 +55,7 @@ pub fn start(config: Config, outside: Outside) -> Result<Prober, Error> {
     let (inputs, taken) = mpsc::channel(INPUTS);
     let division = Division::follow(&outside, ROLE)?;
     let (stop, stopped) = oneshot::channel();
-    let status = Arc::new(Mutex::new(Status::default()));
+    let status = Arc::new(Mutex::new(ProberStatus::default()));
     let running = Loop {
         role,
         probe,
@@ -79,12 +79,12 @@ pub fn start(config: Config, outside: Outside) -> Result<Prober, Error> {
 impl Prober {
     /// How it does; a second old at most.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ProberStatus {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The same, for whoever asks again and again.
-    pub fn watch(&self) -> impl Fn() -> Status + Send + Sync + 'static + use<> {
+    pub fn watch(&self) -> impl Fn() -> ProberStatus + Send + Sync + 'static + use<> {
         let status = Arc::clone(&self.status);
         move || status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -112,7 +112,7 @@ struct Loop {
     inputs: mpsc::Sender<Input>,
     tasks: JoinSet<()>,
     begun_at: Instant,
-    status: Arc<Mutex<Status>>,
+    status: Arc<Mutex<ProberStatus>>,
     status_at: Option<Instant>,
 }
 
@@ -152,7 +152,7 @@ impl Loop {
             return;
         }
         self.status_at = Some(Instant::now());
-        let status = Status::of(&self.role, self.now_ms(), &self.probe.statistics());
+        let status = status_of(&self.role, self.now_ms(), &self.probe.statistics());
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 

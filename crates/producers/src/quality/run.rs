@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tidemill_cluster::{AskOwner, SubmitRequest, all_pages, follow_shards, request_id};
 use tidemill_model::{
     Actor, BatchCommand, Command, FieldError, Incarnation, LiveAnswer, LiveQuery, Outcome, QualityQuestion,
     ShardId,
@@ -15,8 +16,7 @@ use super::config::Config;
 use super::role::{Input, Output, Role, Taken};
 use super::service::Service;
 use crate::division::{Division, Parts};
-use crate::owners::{AskOwner, all_pages, follow_shards};
-use crate::{Error, Outside, SubmitRequest, request_id};
+use crate::{Error, Outside};
 
 /// The role's name among those that divide their work, and in what it requests.
 const ROLE: &str = "quality";

@@ -7,11 +7,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::Serialize;
+use tidemill_cluster::{SubmitError, SubmitRequest};
 use tidemill_log::{Intake, Producer, Taken, Topic, append_wait};
 use tidemill_model::{Actor, CatalogueCommand, Command, Outcome, RequestId, ShardId, ThirdPartyReport};
 
 use super::Config;
-use crate::{Error, Outside, SubmitError, SubmitRequest};
+use crate::{Error, Outside};
 
 /// The role's name in what it requests.
 const ROLE: &str = "third-party";

@@ -6,6 +6,4 @@ mod kit;
 mod prober;
 mod prober_role;
 mod quality;
-mod rules;
-mod submitter;
 mod third_party;

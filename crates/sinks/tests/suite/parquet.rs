@@ -178,7 +178,7 @@ fn second_sink_on_the_same_directory_waits() {
     fixture.works(40);
     first.catch_up(&fixture);
     let second = fixture.start(vec![sink(directory.path())]);
-    let told = |it: &tidemill_sinks::SinkPartitionStatus| {
+    let told = |it: &tidemill_model::SinkPartitionStatus| {
         it.error.as_ref().is_some_and(|it| it.contains("another sink"))
     };
     until("the second tells why it waits", || second.partitions().iter().any(told));

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, output};
+use tidemill_cluster::instance_id;
 use tidemill_dispatcher::{AcceptLossError, AcceptedLoss, Loss};
 use tidemill_log::{Log, Topic};
-use tidemill_producers::instance_id;
 
 use super::log;
 use crate::cli::AcceptLossArgs;

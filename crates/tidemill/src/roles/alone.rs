@@ -7,12 +7,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use tidemill_api::ports::Live;
-use tidemill_api::{Deps, HttpLive, JournalFeed, JournalPast, LogCommands, OwnerAddress, TablePositions};
+use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands, TablePositions};
 use tidemill_cli::{Done, Exit, Failure};
+use tidemill_cluster::{AskOwner, HttpLive, Live, OwnerAddress, Submitter, instance_id};
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
-use tidemill_producers::{AskOwner, Submitter, instance_id};
 use tidemill_projector::PublishConfig;
 
 use super::cluster::{self, SharedCluster};
@@ -48,7 +47,7 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
     let dispatcher = tidemill_dispatcher::run(config, log, incarnation.as_str())
         .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
     let here = owners(dispatcher.live(), partitions);
-    let router = tidemill_api::live_router(&settings.internal_key(&keys)?, here);
+    let router = tidemill_cluster::live_router(&settings.internal_key(&keys)?, here);
     let live = LiveServer::start(listener, router, settings.http.for_own_roles(), tls.for_roles())?;
     let ended = until(stop, || dispatcher.has_ended() || live.has_ended());
     let dispatcher = dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));

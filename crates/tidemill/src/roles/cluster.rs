@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemill_api::OwnerAddress;
-use tidemill_api::ports::{BoxFuture, Cluster, ClusterStatus, PartitionStatus};
+use tidemill_api::ports::{Cluster, ClusterStatus, PartitionStatus};
+use tidemill_cluster::{BoxFuture, OwnerAddress};
 use tidemill_log::{Chain, From, Head, Log, Topic};
 use tidemill_store::{Position, Tables};
 

@@ -7,12 +7,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use tidemill_cli::{Done, Exit, Failure};
+use tidemill_cluster::{SubmitRequest, Submitter, request_id};
 use tidemill_log::Log;
 use tidemill_model::{
     Actor, Answer, CatalogueCommand, Command, GroupName, GroupSettings, Outcome, Rejection, Reply, Role,
     ShardId,
 };
-use tidemill_producers::{SubmitRequest, Submitter, request_id};
 
 use super::groups::{self, Group};
 use crate::keys::{self, Keys};

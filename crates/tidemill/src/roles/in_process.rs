@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tidemill_api::OwnersHere;
-use tidemill_api::ports::{BoxFuture, Cluster, ClusterStatus, PartitionStatus};
+use tidemill_api::ports::{Cluster, ClusterStatus, PartitionStatus};
+use tidemill_cluster::{AskOwner, BoxFuture};
 use tidemill_dispatcher::LiveHandle;
 use tidemill_journal::Progress;
 use tidemill_log::{Log, Topic};
-use tidemill_producers::prober::Status;
+use tidemill_model::ProberStatus;
 
 /// Questions to the owners of this process.
-pub(crate) fn owners(live: LiveHandle, partitions: u32) -> OwnersHere {
+pub(crate) fn owners(live: LiveHandle, partitions: u32) -> AskOwner {
     Arc::new(move |shard, query| live.query(shard, partitions, query).map_err(|error| error.to_string()))
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct LocalCluster {
 }
 
 /// How the prober of this process does, once it runs.
-pub(crate) type Probes = Arc<OnceLock<Arc<dyn Fn() -> Status + Send + Sync>>>;
+pub(crate) type Probes = Arc<OnceLock<Arc<dyn Fn() -> ProberStatus + Send + Sync>>>;
 
 impl LocalCluster {
     fn look(&self) -> Result<ClusterStatus, String> {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use tidemill_cli::{Done, Failure};
+use tidemill_cluster::{AskOwner, GroupShards, Submitter};
 use tidemill_log::Log;
-use tidemill_model::ShardId;
+use tidemill_model::{ProberStatus, ShardId};
+use tidemill_producers::Outside;
 use tidemill_producers::prober::{self, Prober};
 use tidemill_producers::quality::{self, Quality};
 use tidemill_producers::third_party::{self, ThirdParties};
-use tidemill_producers::{AskOwner, GroupShards, Outside, Submitter};
 use tidemill_store::{ReadTables, Tables};
 
 use super::tls;
@@ -40,7 +41,7 @@ impl Producers {
     }
 
     /// How the prober does, for whoever asks again and again.
-    pub(crate) fn probes(&self) -> Arc<dyn Fn() -> prober::Status + Send + Sync> {
+    pub(crate) fn probes(&self) -> Arc<dyn Fn() -> ProberStatus + Send + Sync> {
         Arc::new(self.prober.watch())
     }
 

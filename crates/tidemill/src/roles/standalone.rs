@@ -12,12 +12,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use tidemill_api::{Deps, InProcessLive, JournalFeed, JournalPast, LogCommands};
+use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands};
 use tidemill_cli::{Done, Exit, Failure};
+use tidemill_cluster::{InProcessLive, Submitter, instance_id};
 use tidemill_dispatcher::Dispatcher;
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
-use tidemill_producers::{Submitter, instance_id};
 use tidemill_serving::tls::Roles;
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;

@@ -8,9 +8,9 @@ use std::thread::{self, JoinHandle};
 use jiff::SignedDuration;
 use rustix::process::Signal;
 use serde_json::Value;
+use tidemill_cluster::{Config, SubmitRequest, Submitter, instance_id, request_id};
 use tidemill_log::Log;
 use tidemill_model::{Actor, Answer, BatchCommand, Command, JobId, Outcome, Reply, ShardId, Timestamp};
-use tidemill_producers::{Config, SubmitRequest, Submitter, instance_id, request_id};
 
 use crate::kit::{Cluster, History, PATIENCE, until};
 

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tidemill_cluster::{Config, Submitter, instance_id};
 use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 use tidemill_model::{
     Command, CommandRecord, ExternalDependencyId, LiveAnswer, LiveQuery, Outcome, QualityQuestion, Reply,
     ShardId, WantedExternalDependency,
 };
-use tidemill_producers::{Config, Outside, Submitter, instance_id};
+use tidemill_producers::Outside;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const PARTITIONS: u32 = 4;

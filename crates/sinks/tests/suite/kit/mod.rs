@@ -23,7 +23,8 @@ use serde_json::{Value, json};
 use support::{Database, Dice, Owner, START_MS, time};
 use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_sinks::{Error, Opener, Progress, SinkPartitionStatus, run_with};
+use tidemill_model::SinkPartitionStatus;
+use tidemill_sinks::{Error, Opener, Progress, run_with};
 use tidemill_store::rows::PullGrantRow;
 use tidemill_store::{PageRequest, PullGrantFilter, ReadPullTables};
 

@@ -69,7 +69,7 @@ async fn an_apply_waits_for_definitions_then_for_who_follows_then_for_answers() 
 }
 
 #[tokio::test]
-async fn an_apply_that_is_not_in_force_in_time_says_where() {
+async fn an_apply_that_is_not_in_effect_in_time_says_where() {
     let (answered, asked) = apply(3).await;
     assert_eq!(answered.status, 202, "{answered:?}");
     assert_eq!(answered.body["pending_groups"], json!(["demo"]), "{answered:?}");

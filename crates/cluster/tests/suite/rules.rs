@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use tidemill_cluster::{Config, Output, Outstanding, SubmitError};
 use tidemill_log::AppendError;
 use tidemill_model::{Outcome, Reply, RequestId};
-use tidemill_producers::{Config, Output, Outstanding, SubmitError};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidemill_cluster::{Config, SubmitError, SubmitRequest, Submitter, instance_id, request_id};
 use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 use tidemill_model::{
     Actor, Answer, BatchCommand, BatchId, Command, CommandRecord, JobId, Outcome, Reply, RequestId, ShardId,
 };
-use tidemill_producers::{Config, SubmitError, SubmitRequest, Submitter, instance_id, request_id};
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemill_api::ports::{Live, LiveError};
-use tidemill_api::{HttpLive, OwnersHere, live_router};
+use tidemill_cluster::{AskOwner, HttpLive, Live, LiveError, live_router};
 use tidemill_model::{BatchId, BatchState, JobId, LiveAnswer, LiveQuery, ShardId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 async fn owners() -> String {
-    let owners: OwnersHere = Arc::new(|shard, query| match query {
+    let owners: AskOwner = Arc::new(|shard, query| match query {
         LiveQuery::NewestBatch { job } if shard == ShardId(3) => {
             Ok(LiveAnswer::NewestBatch { batch: Some(BatchId(job.0 + 1)), state: Some(BatchState::Running) })
         }

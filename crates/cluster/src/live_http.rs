@@ -4,22 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
 use tidemill_serving::tls::Roles;
 
-use crate::auth::{hash_of, is_equal};
-use crate::peers::{Peers, trouble};
-use crate::ports::{BoxFuture, Live, LiveError};
-use crate::{Error, Problem};
+use crate::{AskOwner, BoxFuture, Error, Live, LiveError, Peers, trouble};
 
 /// Where the owner of a partition listens, as its claim says; `None`: it has no owner that is known.
 pub type OwnerAddress = Arc<dyn Fn(u32) -> Option<String> + Send + Sync>;
+
+/// The largest body of jobs that an owner is asked to plan; a question has little beside it.
+pub const MAX_PLANNED_BYTES: usize = 16 << 20;
 
 const PLAN_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -46,7 +48,7 @@ impl HttpLive {
     ) -> Result<Self, Error> {
         let peers = Peers::new(roles);
         let scheme = peers.scheme;
-        let client = peers.client(|builder| builder.timeout(timeout))?;
+        let client = peers.client(|builder| builder.timeout(timeout)).map_err(Error::Client)?;
         Ok(Self { client, scheme, internal_key: internal_key.to_owned(), partitions, owner_address })
     }
 
@@ -96,17 +98,14 @@ impl Live for HttpLive {
     }
 }
 
-/// The owners of this process: blocks at most a few seconds; an error says why there is no answer.
-pub type OwnersHere = Arc<dyn Fn(ShardId, LiveQuery) -> Result<LiveAnswer, String> + Send + Sync>;
-
 /// Asks owners in this process.
 pub struct InProcessLive {
-    owners: OwnersHere,
+    owners: AskOwner,
 }
 
 impl InProcessLive {
     /// Asks these.
-    pub fn new(owners: OwnersHere) -> Self {
+    pub fn new(owners: AskOwner) -> Self {
         Self { owners }
     }
 }
@@ -124,7 +123,7 @@ impl Live for InProcessLive {
 
 #[derive(Clone)]
 struct Owners {
-    owners: OwnersHere,
+    owners: AskOwner,
     internal_key: Arc<str>,
 }
 
@@ -134,43 +133,86 @@ struct Asked {
 }
 
 /// What a process with owners serves, for [`HttpLive`] to ask: `POST /live?shard=<n>` with a [`LiveQuery`].
-pub fn live_router(internal_key: &str, owners: OwnersHere) -> Router {
+pub fn live_router(internal_key: &str, owners: AskOwner) -> Router {
     let owners = Owners { owners, internal_key: internal_key.into() };
     Router::new()
         .route("/live", post(answer))
-        .layer(DefaultBodyLimit::max(crate::body::MAX_LARGE_BODY_BYTES + (1 << 20)))
+        .layer(DefaultBodyLimit::max(MAX_PLANNED_BYTES + (1 << 20)))
         .layer(middleware::from_fn_with_state(owners.clone(), knows_secret))
         .with_state(owners)
 }
 
 /// Nothing of a question is read before the secret.
-async fn knows_secret(State(here): State<Owners>, request: Request, next: Next) -> Result<Response, Problem> {
+async fn knows_secret(State(here): State<Owners>, request: Request, next: Next) -> Result<Response, Refusal> {
     let headers = request.headers();
     let shown =
         headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     // An empty secret would let everybody in.
-    let knows = !here.internal_key.is_empty()
-        && is_equal(&hash_of(shown.unwrap_or("")), &hash_of(&here.internal_key));
+    let knows = !here.internal_key.is_empty() && is_same(shown.unwrap_or(""), &here.internal_key);
     if !knows {
-        return Err(Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "unauthorized",
-            "the cluster's secret is missing or wrong",
-        ));
+        let detail = "the cluster's secret is missing or wrong".to_owned();
+        return Err(Refusal { status: StatusCode::UNAUTHORIZED, code: "unauthorized", detail });
     }
     Ok(next.run(request).await)
+}
+
+/// Compares by hashes, all of them whatever differs: how long it takes says nothing of the secret.
+fn is_same(shown: &str, secret: &str) -> bool {
+    let (shown, secret) = (Sha256::digest(shown), Sha256::digest(secret));
+    shown.iter().zip(&secret).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
 async fn answer(
     State(here): State<Owners>,
     Query(asked): Query<Asked>,
     Json(query): Json<LiveQuery>,
-) -> Result<Json<LiveAnswer>, Problem> {
+) -> Result<Json<LiveAnswer>, Refusal> {
     let owners = here.owners;
     let answered = tokio::task::spawn_blocking(move || owners(ShardId(asked.shard), query)).await;
     match answered {
         Ok(Ok(answer)) => Ok(Json(answer)),
-        Ok(Err(reason)) => Err(Problem::unavailable("no_answer", reason)),
-        Err(_) => Err(Problem::internal("asking the owner ended unexpectedly")),
+        Ok(Err(detail)) => {
+            Err(Refusal { status: StatusCode::SERVICE_UNAVAILABLE, code: "no_answer", detail })
+        }
+        Err(_) => {
+            let detail =
+                "asking the owner ended unexpectedly; the cause is in the log of this instance".to_owned();
+            Err(Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, code: "internal", detail })
+        }
+    }
+}
+
+/// A question that is not answered, as problem+json.
+struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self { status, code, detail } = self;
+        let mut body = json!({
+            "type": format!("urn:tidemill:problem:{code}"),
+            "title": status.canonical_reason().unwrap_or("error"),
+            "status": status.as_u16(),
+            "detail": detail,
+            "code": code,
+            "errors": [],
+        });
+        let again = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1_u64);
+        if let Some(seconds) = again {
+            body["retry_after_s"] = seconds.into();
+        }
+        let mut response = (status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        if let Some(seconds) = again {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }

@@ -1,12 +1,9 @@
-//! What the roles of this crate learn from owners: small ports, whose makes the binary chooses.
+//! What roles on threads of their own learn from owners: small ports, whose makes the binary chooses.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemill_log::Log;
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
-
-use crate::Submitter;
 
 /// Asks the owner of a shard; blocks for some seconds at most. An error says why there is no answer.
 pub type AskOwner = Arc<dyn Fn(ShardId, LiveQuery) -> Result<LiveAnswer, String> + Send + Sync>;
@@ -17,23 +14,11 @@ pub type GroupShards = Arc<dyn Fn() -> Result<Vec<ShardId>, String> + Send + Syn
 /// How often it is looked for new groups.
 const SHARDS_EVERY: Duration = Duration::from_secs(2);
 
-/// What connects a role to the rest.
-#[derive(Clone)]
-pub struct Outside {
-    /// The log, for the division of work.
-    pub log: Arc<dyn Log>,
-    /// For commands.
-    pub submitter: Submitter,
-    /// For what is waited for.
-    pub ask: AskOwner,
-    /// Whom to ask.
-    pub shards: GroupShards,
-    /// Names this process among its peers, and in what it says.
-    pub instance: Arc<str>,
-}
-
-/// Asks for pages until there are no more.
-pub(crate) fn all_pages<T, K>(
+/// Asks for pages until there are no more. `page` is given the key of the last one so far, and says whether more follow.
+///
+/// # Errors
+/// The first that a page gives.
+pub fn all_pages<T, K>(
     mut page: impl FnMut(Option<K>) -> Result<(Vec<T>, bool), String>,
     key: impl Fn(&T) -> K,
 ) -> Result<Vec<T>, String> {
@@ -51,10 +36,7 @@ pub(crate) fn all_pages<T, K>(
 
 /// Tells which shards there are, again and again, until nobody listens. New groups are found sooner or later;
 /// while they cannot be asked for, nothing is told.
-pub(crate) async fn follow_shards<F: Future<Output = bool>>(
-    shards: GroupShards,
-    tell: impl Fn(Vec<ShardId>) -> F,
-) {
+pub async fn follow_shards<F: Future<Output = bool>>(shards: GroupShards, tell: impl Fn(Vec<ShardId>) -> F) {
     loop {
         let shards = Arc::clone(&shards);
         match tokio::task::spawn_blocking(move || shards()).await {

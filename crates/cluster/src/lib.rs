@@ -1,0 +1,49 @@
+//! A cluster as its clients see it: the owners of its shards are sent commands and asked questions.
+//!
+//! A [`Submitter`] appends a [`SubmitRequest`] to the commands of its shard's partition, waits until the owner's
+//! [`Reply`](tidemill_model::Reply) comes back, and gives that. While none comes it appends the same request
+//! again: the state keeps the outcome of every request, so a repeat gets the first answer, from any instance,
+//! also after the owner changed.
+//!
+//! ```text
+//!  submit ──► Outstanding ──► commands p ──► owner ──► journal p ──► replies r ──► reader thread ──► caller
+//!                 ▲   └ again every 2 s, same request id                                │
+//!                 └─────────────────────────────────────────────────────────────────────┘
+//!
+//!  query ──► Live: HttpLive ──► POST /live of the owner's process (live_router), or InProcessLive ──► owner ──► answer
+//!              ▲
+//!              └── Propagation: is a change in effect everywhere?
+//! ```
+//!
+//! What it must never do: decide anything, invent an outcome, write to another topic than `commands`, or wait without
+//! a bound.
+//!
+//! Where to start reading:
+//! - [`Outstanding`] holds the rules of waiting for an outcome, without clock, thread or I/O; [`Submitter`] is the loop
+//!   around it.
+//! - [`Live`]: questions to the owner of a shard, in this process or another. [`live_router`]: what answers them.
+//! - [`propagation`]: waits until what the catalogue decided is in effect in every group that it concerns.
+//! - [`AskOwner`], [`GroupShards`]: the same for callers on threads of their own.
+
+mod config;
+mod draw;
+mod error;
+mod live;
+mod live_http;
+mod outstanding;
+mod owners;
+mod peers;
+pub mod propagation;
+mod submit_request;
+mod submitter;
+
+pub use config::Config;
+pub use draw::{instance_id, request_id};
+pub use error::{Error, SubmitError};
+pub use live::{BoxFuture, Live, LiveError};
+pub use live_http::{HttpLive, InProcessLive, MAX_PLANNED_BYTES, OwnerAddress, live_router};
+pub use outstanding::{Load, Output, Outstanding};
+pub use owners::{AskOwner, GroupShards, all_pages, follow_shards};
+pub use peers::{Peers, trouble};
+pub use submit_request::SubmitRequest;
+pub use submitter::Submitter;
