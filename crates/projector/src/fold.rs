@@ -10,11 +10,14 @@
 //! A fact about a row that is not there changes nothing. That happens only where somebody removed rows by
 //! hand, and `verify` names them.
 
+mod attempt;
 mod batch;
 mod bulk;
 mod cache;
 mod catalogue;
 mod external_dependencies;
+mod final_command;
+mod generated;
 mod group;
 mod job;
 mod pull;

@@ -1,6 +1,5 @@
 //! BYD-3: one action for all batches or jobs that fit a filter, as one operation.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -10,23 +9,19 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, BatchResult, BatchState, BulkAction, BulkCommand, BulkId, Command, MAX_BULK_ITEMS,
-    OverriddenResult, Role, ShardId, Timestamp, bounds,
+    Answer, BulkAction, BulkCommand, BulkId, Command, MAX_BULK_ITEMS, OverriddenResult, ShardId, bounds,
 };
-use tidemill_store::rows::{BatchRow, JobRow};
-use tidemill_store::{BatchFilter, JobFilter, PageRequest, ReadTables, Tables};
+use tidemill_store::ReadTables;
 
+use super::bulk_matches::{BulkFilter, BulkMatch, matches};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::params::{Params, id};
-use crate::rights::{Caller, Right};
+use crate::rights::Caller;
 use crate::view::{BulkItemView, BulkView, List};
 use crate::write::Write;
 
-/// Rows that are looked at for one filter.
-const MAX_ROWS: usize = 200_000;
-const PAGE: usize = 1_000;
 /// What may have come of an item, as the tables name it.
 pub(super) const OUTCOMES: &[&str] = &["left", "done", "refused"];
 
@@ -45,29 +40,6 @@ pub(crate) enum BulkVerb {
     Enable,
     /// Switch jobs off.
     Disable,
-}
-
-/// Which batches or jobs; what is absent lets all pass. At least one field has to be given.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct BulkFilter {
-    /// Of this group.
-    group: Option<String>,
-    /// Of jobs whose name fits; `*` stands for any letters, `?` for one.
-    job: Option<String>,
-    /// Of jobs of this type.
-    #[serde(rename = "type")]
-    job_type: Option<String>,
-    /// Of jobs of this owner.
-    owner: Option<String>,
-    /// Batches in this state.
-    state: Option<BatchState>,
-    /// Batches that ended with this result.
-    result: Option<BatchResult>,
-    /// Batches of logical times from this one on.
-    from: Option<Timestamp>,
-    /// Batches of logical times before this one.
-    to: Option<Timestamp>,
 }
 
 /// One action for all that fit a filter.
@@ -97,20 +69,6 @@ pub(crate) struct BulkRequest {
 
 fn most() -> usize {
     MAX_BULK_ITEMS
-}
-
-/// A batch or job that fits.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct BulkMatch {
-    /// The batch; of `enable` and `disable` the job.
-    id: i64,
-    /// The job, `group/name`.
-    job_name: String,
-    /// The batch's logical time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    logical_time: Option<Timestamp>,
-    /// The batch's state and, once it has finished, result; of a job `enabled` or `disabled`.
-    now: String,
 }
 
 /// What would be done.
@@ -156,7 +114,7 @@ pub(super) async fn begin(
                     clear single batches";
         return Err(Problem::field("action", "clear", rule));
     }
-    let (right, items) = matches(&app, &caller, action, &request).await?;
+    let (right, items) = matches(&app, &caller, action, (&request.filter, request.limit)).await?;
     let found = items.len();
     if request.dry_run {
         return Ok(Json(BulkPlan { found, items }).into_response());
@@ -200,177 +158,6 @@ fn action(request: &BulkRequest) -> Result<BulkAction, Problem> {
         }
         None => Ok(action),
     }
-}
-
-/// All that fit and that the caller may act on; where more fit than the limit, it is refused.
-async fn matches(
-    app: &App,
-    caller: &Caller,
-    action: BulkAction,
-    request: &BulkRequest,
-) -> Result<(Right, Vec<BulkMatch>), Problem> {
-    let mut filter = request.filter.clone();
-    filter.group = caller.listed_group(filter.group)?;
-    let right = match &filter.group {
-        Some(group) => caller.for_group(group)?,
-        None => caller.for_site(Role::User)?,
-    };
-    let most = request.limit.min(action.most());
-    let found = app
-        .read(move |tables| match action.is_of_jobs() {
-            true => jobs(tables, &filter, action),
-            false => batches(tables, &filter, action),
-        })
-        .await?;
-    let rule = match found {
-        Found::All(items) if items.len() <= most => return Ok((right, items)),
-        Found::All(items) => {
-            let rule = "narrow it, or plan one rerun for a range of logical times";
-            let rule = if action == BulkAction::Clear { rule } else { "narrow it" };
-            format!("{} or more fit, and {action} takes at most {most} here; {rule}", items.len())
-        }
-        Found::TooWide => {
-            format!("more than {MAX_ROWS} rows would be looked at; narrow it by group, state or times")
-        }
-    };
-    Err(Problem::field("filter", "", rule))
-}
-
-enum Found {
-    All(Vec<BulkMatch>),
-    TooWide,
-}
-
-fn jobs(
-    tables: &dyn Tables,
-    filter: &BulkFilter,
-    action: BulkAction,
-) -> Result<Found, tidemill_store::Error> {
-    let wanted = JobFilter {
-        group: filter.group.clone(),
-        name: None,
-        job_type: filter.job_type.clone(),
-        enabled: Some(action == BulkAction::Disable),
-        submitted: Some(false),
-    };
-    let mut items = Vec::new();
-    let mut request = PageRequest::first(PAGE);
-    for _ in 0..MAX_ROWS / PAGE {
-        let page = tables.jobs(&wanted, &request)?;
-        let fitting = page.items.iter().filter(|job| filter.fits_job(job));
-        items.extend(fitting.map(|job| BulkMatch {
-            id: job.id,
-            job_name: format!("{}/{}", job.group_name, job.name),
-            logical_time: None,
-            now: if job.enabled { "enabled" } else { "disabled" }.to_owned(),
-        }));
-        match page.next {
-            Some(next) if items.len() <= MAX_BULK_ITEMS => request.after = Some(next),
-            Some(_) | None => return Ok(Found::All(items)),
-        }
-    }
-    Ok(Found::TooWide)
-}
-
-fn batches(
-    tables: &dyn Tables,
-    filter: &BulkFilter,
-    action: BulkAction,
-) -> Result<Found, tidemill_store::Error> {
-    // What has finished cannot be ended, and what has not cannot be run once more.
-    let states: &[i64] = match (filter.state, action) {
-        (Some(state), _) => &[i64::from(state.number())],
-        (None, BulkAction::Kill) => &[0, 1, 2],
-        (None, BulkAction::Clear) => &[3],
-        (None, _) => &[0, 1, 2, 3],
-    };
-    let mut items = Vec::new();
-    let mut known: BTreeMap<i64, bool> = BTreeMap::new();
-    let mut rows = 0;
-    for state in states {
-        let wanted = BatchFilter {
-            job: None,
-            group: filter.group.clone(),
-            state: Some(*state),
-            result: filter.result.map(|result| result.as_str().to_owned()),
-            blocked: false,
-            from: filter.from.map(Timestamp::as_millisecond),
-            to: filter.to.map(Timestamp::as_millisecond),
-        };
-        let mut request = PageRequest::first(PAGE);
-        loop {
-            let page = tables.batches(&wanted, &request)?;
-            rows += page.items.len();
-            for row in &page.items {
-                let fits = match known.get(&row.job_id) {
-                    Some(fits) => *fits,
-                    None => {
-                        let fits = !filter.is_of_jobs()
-                            || tables.job(row.job_id)?.is_some_and(|job| filter.fits_job(&job));
-                        known.insert(row.job_id, fits);
-                        fits
-                    }
-                };
-                items.extend(fits.then(|| of_batch(row)));
-            }
-            match page.next {
-                Some(_) if items.len() > MAX_BULK_ITEMS => return Ok(Found::All(items)),
-                Some(_) if rows >= MAX_ROWS => return Ok(Found::TooWide),
-                Some(next) => request.after = Some(next),
-                None => break,
-            }
-        }
-    }
-    Ok(Found::All(items))
-}
-
-fn of_batch(row: &BatchRow) -> BulkMatch {
-    let states = [BatchState::Waiting, BatchState::Assigned, BatchState::Running, BatchState::Finished];
-    let state = states.into_iter().find(|state| i64::from(state.number()) == row.state);
-    let state = state.map_or("", BatchState::as_str);
-    BulkMatch {
-        id: row.id,
-        job_name: format!("{}/{}", row.group_name, row.job_name),
-        logical_time: Timestamp::from_millisecond(row.logical_time).ok(),
-        now: row.result.as_deref().unwrap_or(state).to_owned(),
-    }
-}
-
-impl BulkFilter {
-    /// Whether it asks for what only the definition of a batch's job says.
-    fn is_of_jobs(&self) -> bool {
-        self.job.is_some() || self.owner.is_some() || self.job_type.is_some()
-    }
-
-    fn fits_job(&self, job: &JobRow) -> bool {
-        let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
-        self.job.as_deref().is_none_or(|pattern| fits(pattern, &job.name))
-            && same(&self.owner, &job.owner)
-            && same(&self.job_type, &job.job_type)
-    }
-}
-
-/// Whether a name fits a pattern: `*` stands for any letters, `?` for one.
-fn fits(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, n));
-                p += 1;
-            }
-            Some(wanted) if *wanted == '?' || *wanted == name[n] => (p, n) = (p + 1, n + 1),
-            _ => {
-                // The last star takes one letter more.
-                let Some((at, taken)) = star else { return false };
-                star = Some((at, taken + 1));
-                (p, n) = (at + 1, taken + 1);
-            }
-        }
-    }
-    pattern[p..].iter().all(|rest| *rest == '*')
 }
 
 /// Operations, the newest first: each may concern every group.
@@ -417,27 +204,4 @@ async fn shown(app: &App, caller: &Caller, bulk: BulkId) -> Result<BulkView, Pro
         caller.reaches_all()?;
     }
     Ok(BulkView::from(row))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn star_stands_for_any_letters_and_question_mark_for_one() {
-        for (pattern, name, expected) in [
-            ("load-*", "load-1", true),
-            ("load-*", "load-", true),
-            ("*", "", true),
-            ("l?ad", "load", true),
-            ("l?ad", "lad", false),
-            ("*-daily", "a-daily-b-daily", true),
-            ("*-daily", "a-daily-b", false),
-            ("a*b*c", "aXbYbZc", true),
-            ("load", "load-1", false),
-            ("报*", "报表", true),
-        ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
-        }
-    }
 }

@@ -6,7 +6,7 @@ use super::batch::person;
 use super::job::json;
 use super::pull::user_key;
 use super::{Caches, Place};
-use tidemill_model::{CatalogueEvent, GroupName, Role};
+use tidemill_model::{Calendar, CatalogueEvent, GroupName, Pool, Role, ShardId, UserName};
 use tidemill_store::rows::{
     AppKeyRow, CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, PoolRow, PullUserRow, TaskTemplateRow,
 };
@@ -34,7 +34,6 @@ impl Caches {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "one arm for each event, with the rows that it changes")]
     pub(super) fn apply_catalogue(&mut self, at: Place, event: &CatalogueEvent) {
         match event {
             CatalogueEvent::GroupDefined { group, name, shard, worker_key, settings } => {
@@ -67,44 +66,9 @@ impl Caches {
                 frozen_at: at.now,
             }),
             CatalogueEvent::FreezeLifted { group, .. } => self.freezes.remove((scope(group.as_ref()),)),
-            CatalogueEvent::CalendarDefined { calendar } => {
-                let spec = &calendar.spec;
-                let dates = spec.holidays.len() + spec.working_days.len();
-                let version = CalendarVersionRow {
-                    name: spec.name.as_str().into(),
-                    version: i64::from(calendar.version),
-                    time_zone: spec.zone.as_deref().map(Into::into),
-                    comment: spec.comment.as_str().into(),
-                    dates: i64::try_from(dates).expect("a calendar is bounded in size"),
-                    definition: json(spec),
-                    defined_at: at.now,
-                    defined_by: self.requester(),
-                };
-                self.calendars.put(CalendarRow {
-                    name: version.name.clone(),
-                    version: version.version,
-                    time_zone: version.time_zone.clone(),
-                    comment: version.comment.clone(),
-                    dates: version.dates,
-                    definition: version.definition.clone(),
-                    changed_at: at.now,
-                });
-                self.calendar_versions.put(version);
-            }
+            CatalogueEvent::CalendarDefined { calendar } => self.define_calendar(at, calendar),
             CatalogueEvent::CalendarDeleted { name } => self.calendars.remove((name.as_str().into(),)),
-            CatalogueEvent::PoolDefined { pool } => {
-                let spec = &pool.spec;
-                self.pools.put(PoolRow {
-                    name: spec.name.as_str().into(),
-                    version: i64::from(pool.version),
-                    slots: i64::from(spec.slots),
-                    rate_starts: spec.rate.map(|rate| i64::from(rate.starts)),
-                    rate_interval_s: spec.rate.map(|rate| i64::from(rate.interval_s)),
-                    group_name: spec.group.as_ref().map(|group| group.as_str().into()),
-                    comment: spec.comment.as_str().into(),
-                    changed_at: at.now,
-                });
-            }
+            CatalogueEvent::PoolDefined { pool } => self.pools.put(pool_row(at, pool)),
             CatalogueEvent::PoolDeleted { name } => self.pools.remove((name.as_str().into(),)),
             CatalogueEvent::TemplateDefined { template } => self.task_templates.put(TaskTemplateRow {
                 name: template.spec.name.as_str().into(),
@@ -115,18 +79,7 @@ impl Caches {
             }),
             CatalogueEvent::TemplateDeleted { name } => self.task_templates.remove((name.as_str().into(),)),
             CatalogueEvent::UsersAssigned { group, shard, users } => {
-                for user in users {
-                    self.pull_users.put(PullUserRow {
-                        user_name: user.as_str().into(),
-                        group_name: group.as_str().into(),
-                        shard: i64::from(shard.0),
-                        moving: false,
-                        moving_to: None,
-                        refusal: "".into(),
-                        assigned_at: at.now,
-                        changed_at: at.now,
-                    });
-                }
+                users.iter().for_each(|user| self.pull_users.put(user_row(at, user, group, *shard)));
             }
             CatalogueEvent::UserMoveRequested { user, to, .. } => {
                 self.pull_users.change(user_key(user), |row| {
@@ -135,16 +88,9 @@ impl Caches {
                     row.refusal = "".into();
                 })
             }
-            CatalogueEvent::UserMoved { user, to, shard, .. } => match to.as_ref().zip(*shard) {
-                None => self.pull_users.remove(user_key(user)),
-                Some((to, shard)) => self.pull_users.change(user_key(user), |row| {
-                    row.group_name = to.as_str().into();
-                    row.shard = i64::from(shard.0);
-                    row.moving = false;
-                    row.moving_to = None;
-                    row.changed_at = at.now;
-                }),
-            },
+            CatalogueEvent::UserMoved { user, to, shard, .. } => {
+                self.move_user(at, user, to.as_ref().zip(*shard));
+            }
             CatalogueEvent::UserMoveRejected { user, reason, .. } => {
                 self.pull_users.change(user_key(user), |row| {
                     row.moving = false;
@@ -153,6 +99,72 @@ impl Caches {
                 })
             }
         }
+    }
+
+    /// To another group; without one the user has none any more.
+    fn move_user(&mut self, at: Place, user: &UserName, to: Option<(&GroupName, ShardId)>) {
+        match to {
+            None => self.pull_users.remove(user_key(user)),
+            Some((to, shard)) => self.pull_users.change(user_key(user), |row| {
+                row.group_name = to.as_str().into();
+                row.shard = i64::from(shard.0);
+                row.moving = false;
+                row.moving_to = None;
+                row.changed_at = at.now;
+            }),
+        }
+    }
+
+    fn define_calendar(&mut self, at: Place, calendar: &Calendar) {
+        let spec = &calendar.spec;
+        let dates = spec.holidays.len() + spec.working_days.len();
+        let version = CalendarVersionRow {
+            name: spec.name.as_str().into(),
+            version: i64::from(calendar.version),
+            time_zone: spec.zone.as_deref().map(Into::into),
+            comment: spec.comment.as_str().into(),
+            dates: i64::try_from(dates).expect("a calendar is bounded in size"),
+            definition: json(spec),
+            defined_at: at.now,
+            defined_by: self.requester(),
+        };
+        self.calendars.put(CalendarRow {
+            name: version.name.clone(),
+            version: version.version,
+            time_zone: version.time_zone.clone(),
+            comment: version.comment.clone(),
+            dates: version.dates,
+            definition: version.definition.clone(),
+            changed_at: at.now,
+        });
+        self.calendar_versions.put(version);
+    }
+}
+
+fn pool_row(at: Place, pool: &Pool) -> PoolRow {
+    let spec = &pool.spec;
+    PoolRow {
+        name: spec.name.as_str().into(),
+        version: i64::from(pool.version),
+        slots: i64::from(spec.slots),
+        rate_starts: spec.rate.map(|rate| i64::from(rate.starts)),
+        rate_interval_s: spec.rate.map(|rate| i64::from(rate.interval_s)),
+        group_name: spec.group.as_ref().map(|group| group.as_str().into()),
+        comment: spec.comment.as_str().into(),
+        changed_at: at.now,
+    }
+}
+
+fn user_row(at: Place, user: &UserName, group: &GroupName, shard: ShardId) -> PullUserRow {
+    PullUserRow {
+        user_name: user.as_str().into(),
+        group_name: group.as_str().into(),
+        shard: i64::from(shard.0),
+        moving: false,
+        moving_to: None,
+        refusal: "".into(),
+        assigned_at: at.now,
+        changed_at: at.now,
     }
 }
 

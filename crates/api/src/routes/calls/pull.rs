@@ -1,17 +1,18 @@
-//! The table of calls about tasks that clients pull.
+//! Tasks that clients pull, their users and templates.
 
 use tidemill_model::{Role, TaskId, TaskSpec, TemplateSpec};
 
-use super::defined::Defined;
-use super::{AT_LEAST, PAGE, pull_tasks as tasks, pull_templates as templates, pull_users as users};
+use super::{AT_LEAST, PAGE};
 use crate::openapi::{Call, Calls, Verb};
 use crate::parameter::{Parameter, Rule};
+use crate::routes::defined::Defined;
+use crate::routes::{pull_tasks as tasks, pull_templates as templates, pull_users as users};
 use crate::view::{
     LedgerView, List, PullGrantView, PullTaskView, PullUserDetail, PullUserView, TaskTemplateView, Written,
 };
 
 pub(super) fn calls(calls: Calls) -> Calls {
-    task_calls(user_calls(template_calls(calls)))
+    grant_calls(task_calls(user_calls(template_calls(calls))))
 }
 
 fn template_calls(calls: Calls) -> Calls {
@@ -95,7 +96,6 @@ fn user_calls(calls: Calls) -> Calls {
         )
 }
 
-#[expect(clippy::too_many_lines, reason = "a table with a line for each call")]
 fn task_calls(calls: Calls) -> Calls {
     let one = "/api/pull/tasks/{id}";
     calls
@@ -107,10 +107,22 @@ fn task_calls(calls: Calls) -> Calls {
                     PAGE[1],
                     AT_LEAST,
                     Parameter::new("kind", "`once` (default) or `rotating`.", Rule::Word(tasks::KINDS)),
-                    Parameter::new("executor", "`group:NAME` or `user:NAME`.", Rule::Pattern(tasks::EXECUTOR_PATTERN)),
+                    Parameter::new(
+                        "executor",
+                        "`group:NAME` or `user:NAME`.",
+                        Rule::Pattern(tasks::EXECUTOR_PATTERN),
+                    ),
                     Parameter::text("group", "Given out by this group: its own, and those of its users."),
-                    Parameter::new("state", "`valid`, `deleted`, or `released` (left the group with its user).", Rule::Word(tasks::STATES)),
-                    Parameter::new("from", "Start at or after; default: 7 days ago, of rotating tasks any.", Rule::Time),
+                    Parameter::new(
+                        "state",
+                        "`valid`, `deleted`, or `released` (left the group with its user).",
+                        Rule::Word(tasks::STATES),
+                    ),
+                    Parameter::new(
+                        "from",
+                        "Start at or after; default: 7 days ago, of rotating tasks any.",
+                        Rule::Time,
+                    ),
                     Parameter::new("to", "Start before.", Rule::Time),
                 ])
                 .gives::<List<PullTaskView>>(),
@@ -131,10 +143,14 @@ fn task_calls(calls: Calls) -> Calls {
             tasks::get,
         )
         .add(
-            Call::new(Verb::Put, one, "Changes a task; its executor stays, and so does what somebody has of it")
-                .of_group(Role::User)
-                .takes::<TaskSpec>()
-                .gives::<tasks::TaskWritten>(),
+            Call::new(
+                Verb::Put,
+                one,
+                "Changes a task; its executor stays, and so does what somebody has of it",
+            )
+            .of_group(Role::User)
+            .takes::<TaskSpec>()
+            .gives::<tasks::TaskWritten>(),
             tasks::change,
         )
         .add(
@@ -143,6 +159,11 @@ fn task_calls(calls: Calls) -> Calls {
                 .gives::<Written>(),
             tasks::delete,
         )
+}
+
+/// What of tasks was given out.
+fn grant_calls(calls: Calls) -> Calls {
+    calls
         .add(
             Call::new(
                 Verb::Get,

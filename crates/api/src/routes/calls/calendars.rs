@@ -1,0 +1,62 @@
+//! Calendars and their versions.
+
+use tidemill_model::{CalendarSpec, Role};
+
+use super::{AT_LEAST, PAGE};
+use crate::openapi::{Call, Calls, Verb};
+use crate::routes::{calendars, defined};
+use crate::view::{CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, List, Written};
+
+pub(super) fn calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/calendars/{name}/versions",
+                "The versions of a calendar, the newest first; those of a removed one, too",
+            )
+            .everybody(Role::Viewer)
+            .query([PAGE[0], PAGE[1], AT_LEAST])
+            .gives::<List<CalendarVersionView>>(),
+            calendars::versions,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/calendars/{name}/versions/{version}", "One version of a calendar")
+                .everybody(Role::Viewer)
+                .query([AT_LEAST])
+                .gives::<CalendarVersionDetail>(),
+            calendars::version,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/calendars", "Calendars, by name")
+                .everybody(Role::Viewer)
+                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<CalendarView>>(),
+            calendars::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/calendars", "Adds or changes a calendar")
+                .settles()
+                .of_site(Role::Administrator)
+                .takes::<CalendarSpec>()
+                .gives::<defined::Defined>(),
+            calendars::define,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/calendars/{name}",
+                "A calendar with its days, as it could have been written",
+            )
+            .everybody(Role::Viewer)
+            .query([AT_LEAST])
+            .gives::<CalendarDetail>(),
+            calendars::get,
+        )
+        .add(
+            Call::new(Verb::Delete, "/api/calendars/{name}", "Removes a calendar that no job uses")
+                .of_site(Role::Administrator)
+                .gives::<Written>(),
+            calendars::remove,
+        )
+}

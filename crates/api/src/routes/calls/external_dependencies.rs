@@ -1,0 +1,71 @@
+//! What batches wait for outside: paths, the quality service, third parties.
+
+use tidemill_model::Role;
+
+use super::{AT_LEAST, PAGE};
+use crate::openapi::{Call, Calls, Verb};
+use crate::parameter::Parameter;
+use crate::routes::external_dependencies;
+use crate::view::{LateProbeView, List, ThirdPartyView, Written};
+
+pub(super) fn calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/batches/{id}/override",
+                "Lets a batch run without some of its unmet conditions",
+            )
+            .of_group(Role::User)
+            .takes::<external_dependencies::OverrideRequest>()
+            .gives::<Written>(),
+            external_dependencies::waive,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/batches/{id}/quality", "The quality service's word on a batch")
+                .of_group(Role::User)
+                .takes::<external_dependencies::QualityRequest>()
+                .gives::<Written>(),
+            external_dependencies::quality,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/third-party",
+                "A third party says that something is ready, or is so no longer; kept for batches to come",
+            )
+            .of_site(Role::User)
+            .takes::<tidemill_model::ThirdPartyReport>()
+            .gives::<Written>(),
+            external_dependencies::report,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/third-party",
+                "What third parties said last, by code and logical time",
+            )
+            .everybody(Role::Viewer)
+            .query([PAGE[0], PAGE[1], AT_LEAST, Parameter::text("code", "Of this code.")])
+            .gives::<List<ThirdPartyView>>(),
+            external_dependencies::reports,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/probes",
+                "Probes the paths that a batch waits for at once; everything, with an administrator's key that is bound to no group",
+            )
+            .of_group(Role::User)
+            .takes::<external_dependencies::ProbeRequest>()
+            .gives::<Written>(),
+            external_dependencies::probe_now,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/probes/late", "Checks of paths that fail or are late")
+                .of_site(Role::Viewer)
+                .query([AT_LEAST])
+                .gives::<List<LateProbeView>>(),
+            external_dependencies::late_probes,
+        )
+}

@@ -1,0 +1,94 @@
+//! Worker groups: their workers, their bounds, their freezes.
+
+use tidemill_model::Role;
+
+use super::{AT_LEAST, PAGE};
+use crate::openapi::{Call, Calls, Verb};
+use crate::parameter::{Parameter, Rule};
+use crate::routes::{freezes, groups, workers};
+use crate::view::{FreezeView, GroupView, List, WorkerView, Written};
+
+const REASON: Parameter = Parameter::text("reason", "Why, for the record; at most 500 characters.");
+
+pub(super) fn calls(calls: Calls) -> Calls {
+    freezes_of(workers_of(calls))
+}
+
+fn workers_of(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/workers", "Workers, by id")
+                .of_group(Role::Viewer)
+                .query([
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    Parameter::text("group", "Of this group."),
+                    Parameter::new("state", "`live`, `lost` or `gone`.", Rule::Word(workers::STATES)),
+                ])
+                .gives::<List<WorkerView>>(),
+            workers::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/workers/{id}", "A worker")
+                .of_group(Role::Viewer)
+                .query([AT_LEAST])
+                .gives::<WorkerView>(),
+            workers::get,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/workers/{id}/drain", "The worker takes no new work")
+                .of_group(Role::User)
+                .gives::<Written>(),
+            workers::drain,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/workers/{id}/resume", "The worker takes work again")
+                .of_group(Role::User)
+                .gives::<Written>(),
+            workers::resume,
+        )
+}
+
+/// Groups, and what is frozen in them.
+fn freezes_of(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/groups", "Worker groups, by number")
+                .of_group(Role::Viewer)
+                .query([AT_LEAST])
+                .gives::<List<GroupView>>(),
+            groups::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/groups", "Creates a group, or changes its key and bounds")
+                .settles()
+                .of_site(Role::SuperAdministrator)
+                .takes::<groups::GroupRequest>()
+                .gives::<groups::GroupDefined>(),
+            groups::define,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/freezes", "What is frozen, by group")
+                .of_group(Role::Viewer)
+                .query([AT_LEAST])
+                .gives::<List<FreezeView>>(),
+            freezes::list,
+        )
+        .add(
+            Call::new(Verb::Put, "/api/freezes/{scope}", "Lets no batch beyond a logical time be assigned")
+                .settles()
+                .of_group(Role::User)
+                .takes::<freezes::FreezeRequest>()
+                .gives::<Written>(),
+            freezes::set,
+        )
+        .add(
+            Call::new(Verb::Delete, "/api/freezes/{scope}", "Lifts a freeze")
+                .settles()
+                .of_group(Role::User)
+                .query([REASON])
+                .gives::<Written>(),
+            freezes::lift,
+        )
+}

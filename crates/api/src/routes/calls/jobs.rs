@@ -1,0 +1,198 @@
+//! Jobs, their schedules and their versions.
+
+use tidemill_model::Role;
+
+use super::{AT_LEAST, PAGE};
+use crate::openapi::{Call, Calls, Verb};
+use crate::parameter::{Parameter, Rule};
+use crate::routes::{apply, jobs, run, versions};
+use crate::view::{
+    ChildView, JobDetail, JobVersionDetail, JobVersionView, JobView, List, PreviewView, SkippedRunsView,
+    VersionDiff, Written,
+};
+
+pub(super) fn calls(calls: Calls) -> Calls {
+    versions_of(changes(runs(definitions(calls))))
+}
+
+/// What jobs there are.
+fn definitions(calls: Calls) -> Calls {
+    let id = |verb, path, summary| Call::new(verb, path, summary).query([AT_LEAST]);
+    calls
+        .add(
+            Call::new(Verb::Post, "/api/jobs/apply", "Adds and changes jobs, all or none")
+                .of_group(Role::User)
+                .query([Parameter::new("dry_run", "`true`: only say what would change; nothing is done.", Rule::Flag)])
+                .settles()
+                .takes::<apply::ApplyRequest>()
+                .gives::<apply::Applied>(),
+            apply::apply,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/jobs", "Jobs, by group and name")
+                .of_group(Role::Viewer)
+                .query([
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    Parameter::text("group", "Of this group."),
+                    Parameter::text("name", "Of exactly this name."),
+                    Parameter::text("type", "Of this type."),
+                    Parameter::new("enabled", "`true` or `false`.", Rule::Flag),
+                    Parameter::new("submitted", "`true`: submitted to run once; `false`: defined in the catalogue.", Rule::Flag),
+                ])
+                .gives::<List<JobView>>(),
+            jobs::list,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/jobs/export",
+                "Jobs as they could have been written; `apply` takes them",
+            )
+            .of_group(Role::Viewer)
+            .query([AT_LEAST, Parameter::text("group", "Of this group; absent: of all.")])
+            .gives::<apply::Exported>(),
+            apply::export,
+        )
+        .add(id(Verb::Get, "/api/jobs/{id}", "A job").of_group(Role::Viewer).gives::<JobDetail>(), jobs::get)
+        .add(
+            id(Verb::Delete, "/api/jobs/{id}", "Removes a definition")
+                .of_group(Role::User)
+                .query([
+                    Parameter::new("cancel", "`true`: end what is unfinished of it; else it is refused while something is.", Rule::Flag),
+                    Parameter::new("orphan_children", "`true`: delete it though other jobs name it as parent, whose batches go on waiting; else it is refused.", Rule::Flag),
+                ])
+                .settles()
+                .gives::<Written>(),
+            run::delete,
+        )
+        .add(
+            id(Verb::Get, "/api/groups/{group}/jobs/{job}", "A job by the names of its group and its own")
+                .of_group(Role::Viewer)
+                .gives::<JobDetail>(),
+            jobs::get_named,
+        )
+}
+
+/// What comes of their schedules, and runs by hand.
+fn runs(calls: Calls) -> Calls {
+    let id = |verb, path, summary| Call::new(verb, path, summary).query([AT_LEAST]);
+    calls
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/jobs/{id}/preview",
+                "The next fires, or one logical time, with all templates resolved",
+            )
+            .of_group(Role::Viewer)
+            .query([
+                AT_LEAST,
+                Parameter::new(
+                    "n",
+                    "How many, 1 to 1000; default 10. Fewer are answered where the job's texts are long.",
+                    Rule::Number(1, jobs::MAX_PREVIEW as u64),
+                ),
+                Parameter::new("after", "After this time; default now.", Rule::Time),
+                Parameter::new(
+                    "at",
+                    "This logical time alone, whatever the schedule; without n and after.",
+                    Rule::Time,
+                ),
+            ])
+            .gives::<PreviewView>(),
+            jobs::preview,
+        )
+        .add(
+            id(Verb::Get, "/api/jobs/{id}/skipped-runs", "Fires that made no batch, and why")
+                .of_group(Role::Viewer)
+                .gives::<List<SkippedRunsView>>(),
+            jobs::skipped,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/jobs/{id}/run", "One batch by hand")
+                .of_group(Role::User)
+                .takes::<run::RunRequest>()
+                .gives::<run::Generated>(),
+            run::run,
+        )
+}
+
+/// What is changed of one.
+fn changes(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Post, "/api/jobs/{id}/enable", "Batches are generated from now on")
+                .of_group(Role::User)
+                .settles()
+                .gives::<Written>(),
+            run::enable,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/jobs/{id}/disable", "No more batches are generated")
+                .of_group(Role::User)
+                .settles()
+                .gives::<Written>(),
+            run::disable,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/jobs/{id}/rename",
+                "Gives a job another name in its group; its id, its history and its run numbers stay",
+            )
+            .of_group(Role::User)
+            .settles()
+            .takes::<run::RenameRequest>()
+            .gives::<Written>(),
+            run::rename,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/jobs/{id}/move",
+                "Gives a job to another group, unless something of it is unfinished; its id and its run numbers stay",
+            )
+            .of_group(Role::User)
+            .settles()
+            .takes::<run::MoveJobRequest>()
+            .gives::<Written>(),
+            run::move_to,
+        )
+}
+
+fn versions_of(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/jobs/{id}/versions", "The versions of a definition, the newest first")
+                .of_group(Role::Viewer)
+                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<JobVersionView>>(),
+            versions::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/jobs/{id}/versions/{version}", "One version of a definition")
+                .of_group(Role::Viewer)
+                .query([AT_LEAST])
+                .gives::<JobVersionDetail>(),
+            versions::get,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/jobs/{id}/versions/{version}/diff/{other}",
+                "What differs between two versions of a definition, field by field",
+            )
+            .of_group(Role::Viewer)
+            .query([AT_LEAST])
+            .gives::<VersionDiff>(),
+            versions::diff,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/jobs/{id}/children", "The jobs that name this one as a parent")
+                .of_group(Role::Viewer)
+                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<ChildView>>(),
+            versions::children,
+        )
+}

@@ -1,0 +1,40 @@
+//! Pools that batches of several jobs share.
+
+use tidemill_model::{PoolSpec, Role};
+
+use super::{AT_LEAST, PAGE};
+use crate::openapi::{Call, Calls, Verb};
+use crate::routes::{defined, pools};
+use crate::view::{List, PoolDetail, PoolView, Written};
+
+pub(super) fn calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/pools", "Pools that batches of several jobs share, by name")
+                .everybody(Role::Viewer)
+                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<PoolView>>(),
+            pools::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/pools", "Adds or changes a pool; what runs goes on")
+                .settles()
+                .of_group(Role::Administrator)
+                .takes::<PoolSpec>()
+                .gives::<defined::Defined>(),
+            pools::define,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/pools/{name}", "A pool, and who has slots of it now")
+                .of_group(Role::Viewer)
+                .query([AT_LEAST])
+                .gives::<PoolDetail>(),
+            pools::get,
+        )
+        .add(
+            Call::new(Verb::Delete, "/api/pools/{name}", "Removes a pool that no job uses")
+                .of_group(Role::Administrator)
+                .gives::<Written>(),
+            pools::remove,
+        )
+}

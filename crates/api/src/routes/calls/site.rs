@@ -1,0 +1,150 @@
+//! What is of the whole site: keys, the public feed, the state of the service, dead letters, and what needs no key.
+
+use tidemill_model::Role;
+
+use super::{AT_LEAST, PAGE};
+use crate::openapi::{Call, Calls, Verb};
+use crate::parameter::{Parameter, Rule};
+use crate::ports::OperationStatus;
+use crate::routes::{admin, codes, dead_letters, events, keys, open, status};
+use crate::view::{DeadLetterDetail, DeadLetterView, KeyView, List, Redriven, Written};
+
+pub(super) fn calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/keys", "Application keys, by name")
+                .of_site(Role::SuperAdministrator)
+                .query([AT_LEAST])
+                .gives::<List<KeyView>>(),
+            keys::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/keys", "Creates or replaces an application key")
+                .of_site(Role::SuperAdministrator)
+                .takes::<keys::KeyRequest>()
+                .gives::<keys::KeyDefined>(),
+            keys::define,
+        )
+        .add(
+            Call::new(Verb::Delete, "/api/keys/{app}", "Ends an application key")
+                .of_site(Role::SuperAdministrator)
+                .gives::<Written>(),
+            keys::revoke,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/events", "The public feed, as server-sent events")
+                .of_group(Role::Viewer)
+                .query([
+                    Parameter::text("cursor", "After the event with this id; the header `Last-Event-ID` does the same."),
+                    Parameter::new("from", "`start`, `end` (default) or a time as RFC 3339 has it, where there is no cursor. With a time, each \
+                         partition begins with its first event of that time or later.", Rule::of::<events::Begin>()),
+                    Parameter::text("type", "Only types that begin so, as in `batch` or `batch.finished`; has to begin the type of a \
+                         public event. docs/reference/events.md has all of them."),
+                    Parameter::text("subject", "Only subjects that begin so."),
+                    Parameter::new("limit", "Ends after so many events.", Rule::Number(1, u64::MAX)),
+                ])
+                .gives_media("text/event-stream"),
+            events::stream,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/status", "The partitions and how far each is")
+                .everybody(Role::Viewer)
+                .gives::<status::StatusView>(),
+            status::status,
+        )
+}
+
+pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/dead-letters",
+                "Commands that were set aside and timers that were suspended, in the order of the journal",
+            )
+            .of_site(Role::SuperAdministrator)
+            .query([
+                PAGE[0],
+                PAGE[1],
+                AT_LEAST,
+                Parameter::new("kind", "`command` or `timer`.", Rule::Word(dead_letters::KINDS)),
+                Parameter::new(
+                    "open",
+                    "`true`: only those of which nothing has become yet; `false`: only the others.",
+                    Rule::Flag,
+                ),
+            ])
+            .gives::<List<DeadLetterView>>(),
+            dead_letters::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/dead-letters/{id}", "A dead letter, with the command as it was sent")
+                .of_site(Role::SuperAdministrator)
+                .query([AT_LEAST])
+                .gives::<DeadLetterDetail>(),
+            dead_letters::get,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/dead-letters/{id}/redrive",
+                "Sends the command again as a new one, or lets the job go on whose timer was suspended",
+            )
+            .of_site(Role::SuperAdministrator)
+            .gives::<Redriven>(),
+            dead_letters::redrive,
+        )
+}
+
+/// The calls of operators: an unbound super administrator's key, or the operator's secret.
+pub(crate) fn admin_calls() -> Calls {
+    let call = |verb, path, summary| Call::new(verb, path, summary).of_site(Role::SuperAdministrator);
+    Calls::new()
+        .add(
+            call(Verb::Get, "/api/admin", "What goes on, or went on last, in this instance")
+                .gives::<Option<OperationStatus>>(),
+            admin::status,
+        )
+        .add(
+            call(Verb::Post, "/api/admin/rebuild", "Begins to rebuild the read tables; one at a time")
+                .gives::<OperationStatus>(),
+            admin::rebuild,
+        )
+        .add(
+            call(Verb::Post, "/api/admin/verify", "Begins to compare the read tables; one at a time")
+                .gives::<OperationStatus>(),
+            admin::verify,
+        )
+        .add(
+            call(Verb::Post, "/api/admin/keys", "Creates or replaces an application key, where all are lost")
+                .takes::<keys::KeyRequest>()
+                .gives::<keys::KeyDefined>(),
+            keys::define,
+        )
+        .add(
+            call(Verb::Post, "/api/admin/partitions/{partition}/set-time", "Sets a partition's clock")
+                .takes::<admin::SetTimeRequest>()
+                .gives::<Written>(),
+            admin::set_time,
+        )
+}
+
+/// The calls of programs that run, with the key of their attempt.
+pub(crate) fn attempt_calls() -> Calls {
+    let summary = "The program of a running attempt says whether it has succeeded";
+    Calls::new().add(
+        Call::new(Verb::Post, "/api/attempts/{id}/code", summary)
+            .attempt_key()
+            .takes::<codes::CodeRequest>()
+            .gives::<Written>(),
+        codes::report,
+    )
+}
+
+/// The calls that need no key.
+pub(crate) fn open_calls() -> Calls {
+    Calls::new()
+        .add(Call::new(Verb::Get, "/healthz", "Whether the process lives"), open::healthz)
+        .add(Call::new(Verb::Get, "/readyz", "Whether it can do its work"), open::readyz)
+        .add(Call::new(Verb::Get, "/api/openapi.json", "This document"), open::openapi)
+}

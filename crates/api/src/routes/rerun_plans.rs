@@ -1,0 +1,344 @@
+//! What is to be run again, or for the first time, as a plan (GEN-6, GEN-8, BYD-3, BYD-16).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{
+    Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunCommand, RerunDefinition,
+    RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, Timestamp, bounds,
+};
+use tidemill_store::ReadTables;
+
+use super::batches::batch_row;
+use super::run::{RUNS_THOUGH_DISABLED, job_place};
+use crate::Problem;
+use crate::app::App;
+use crate::body::{Body, parse};
+use crate::params::{Params, id};
+use crate::rights::{Caller, Right};
+use crate::write::{Done, Write};
+
+/// Batches at once where nothing else is requested.
+const DEFAULT_CONCURRENCY: u32 = 10;
+
+fn default_concurrency() -> u32 {
+    DEFAULT_CONCURRENCY
+}
+
+/// A job: its id, or `group/name`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum JobRef {
+    Id(i64),
+    Name(String),
+}
+
+/// How far a rerun reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reach {
+    /// The named jobs and no others.
+    #[default]
+    Job,
+    /// Also all jobs that come after them by their parents, in every group.
+    Logic,
+    /// Also all batches that read a path that theirs write, and so on, in every group. Paths are resolved for each logical
+    /// time, with the parameters of the definitions.
+    Data,
+}
+
+/// Batches that are to be run again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RerunRequest {
+    /// Where it begins: ids, or `group/name`.
+    #[schemars(length(min = 1, max = bounds::RERUN_NAMED))]
+    jobs: Vec<JobRef>,
+    /// How far it reaches.
+    #[serde(default)]
+    cascade: Reach,
+    /// Also these jobs, and no others that come after.
+    #[serde(default)]
+    subset: Vec<JobRef>,
+    /// The first logical time.
+    from: Timestamp,
+    /// The last logical time, not after now.
+    to: Timestamp,
+    /// The last logical time of what comes after the jobs, cut to now; absent: now with a cascade, else `to`.
+    #[serde(default)]
+    reach: Option<Timestamp>,
+    /// Which of the batches in it.
+    #[serde(default)]
+    only: RerunOnly,
+    /// Which logical times go first.
+    #[serde(default)]
+    order: RerunOrder,
+    /// Batches that are started and have not ended, over all groups; default 10.
+    #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = bounds::RERUN_CONCURRENCY))]
+    concurrency: u32,
+    /// Which definition the batches get.
+    #[serde(default)]
+    definition: RerunDefinition,
+    /// Why, for people.
+    #[serde(default)]
+    #[schemars(length(max = bounds::REQUEST_REASON_BYTES))]
+    reason: String,
+    /// Approve it as soon as it is planned.
+    #[serde(default)]
+    approve: bool,
+}
+
+/// Batches of a period that are to be run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ColdStartRequest {
+    /// The period of the jobs.
+    period: Period,
+    /// Only the jobs of this group.
+    #[serde(default)]
+    group: Option<GroupName>,
+    /// Only these jobs: ids, or `group/name`.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = bounds::RERUN_NAMED))]
+    jobs: Option<Vec<JobRef>>,
+    /// The first logical time.
+    from: Timestamp,
+    /// The last logical time, not after now.
+    to: Timestamp,
+    /// Which of the batches in it.
+    #[serde(default)]
+    only: RerunOnly,
+    /// Which logical times go first.
+    #[serde(default)]
+    order: RerunOrder,
+    /// Batches that are started and have not ended, over all groups; default 10.
+    #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = bounds::RERUN_CONCURRENCY))]
+    concurrency: u32,
+    /// Why, for people.
+    #[serde(default)]
+    #[schemars(length(max = bounds::REQUEST_REASON_BYTES))]
+    reason: String,
+    /// Approve it as soon as it is planned.
+    #[serde(default)]
+    approve: bool,
+}
+
+/// One batch and all after it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClearRequest {
+    /// Batches that are started and have not ended; default 10.
+    #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = bounds::RERUN_CONCURRENCY))]
+    concurrency: u32,
+    /// Why, for people.
+    #[serde(default)]
+    #[schemars(length(max = bounds::REQUEST_REASON_BYTES))]
+    reason: String,
+    /// Approve it as soon as it is planned.
+    #[serde(default)]
+    approve: bool,
+}
+
+/// A plan is being made.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RerunPlanned {
+    /// The rerun or cold start.
+    rerun: i64,
+    /// Give this as `at_least` to reads that must show it.
+    position: String,
+    /// Jobs downstream that the plan leaves out, because the key does not reach their groups, or because they come only
+    /// after such a job.
+    jobs_left_out: u32,
+    /// What people should know: which of the named jobs are disabled, and that jobs are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+impl RerunPlanned {
+    fn of(done: Done) -> Result<Json<Self>, Problem> {
+        match done.answer {
+            Answer::Rerun { rerun, disabled, jobs_left_out } => {
+                let warning = |job: JobId| format!("job {job} {RUNS_THOUGH_DISABLED}");
+                let mut warnings: Vec<String> = disabled.into_iter().map(warning).collect();
+                if jobs_left_out > 0 {
+                    warnings.push(format!(
+                        "{jobs_left_out} jobs downstream are left out: the key does not reach their groups, or they come \
+                         only after such jobs"
+                    ));
+                }
+                Ok(Json(Self {
+                    rerun: rerun.0,
+                    position: done.position.to_string(),
+                    warnings,
+                    jobs_left_out,
+                }))
+            }
+            _ => Err(done.unexpected()),
+        }
+    }
+}
+
+/// The jobs that are named, which the key must reach; their groups are added to `groups`.
+async fn named(
+    app: &App,
+    groups: &mut BTreeSet<String>,
+    field: &str,
+    refs: Vec<JobRef>,
+) -> Result<Vec<JobId>, Problem> {
+    let mut jobs = Vec::with_capacity(refs.len());
+    for (index, job) in refs.into_iter().enumerate() {
+        let id = match job {
+            JobRef::Id(id) => JobId(id),
+            JobRef::Name(name) => {
+                let field = format!("{field}[{index}]");
+                let Some((group, job)) = name.split_once('/').map(|(g, j)| (g.to_owned(), j.to_owned()))
+                else {
+                    return Err(Problem::field(field, &name, "must be a job's id, or group/name"));
+                };
+                let row = app.read(move |tables| tables.job_named(&group, &job)).await?;
+                JobId(row.ok_or_else(|| Problem::unknown("job", &name))?.id)
+            }
+        };
+        groups.insert(job_place(app, id).await?.group);
+        jobs.push(id);
+    }
+    Ok(jobs)
+}
+
+/// A key that is bound to groups sees a plan before it may run, for the plan may reach others.
+fn may_approve_unseen(caller: &Caller, approve: bool, reaches_on: bool) -> Result<(), Problem> {
+    if approve && reaches_on && !caller.is_of_site() {
+        let rule = "a key that is bound to groups approves what reaches on once it is planned; leave it out";
+        return Err(Problem::field("approve", "true", rule));
+    }
+    Ok(())
+}
+
+async fn plan(
+    app: &App,
+    right: Right,
+    headers: &HeaderMap,
+    spec: RerunSpec,
+) -> Result<Json<RerunPlanned>, Problem> {
+    let command = Command::Rerun(RerunCommand::Plan(Box::new(spec)));
+    RerunPlanned::of(Write::new(app, right, headers)?.send(ShardId::CATALOGUE, command).await?)
+}
+
+/// Plans a rerun (GEN-6).
+pub(super) async fn request(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<RerunPlanned>, Problem> {
+    params.only(&[])?;
+    let mut more: RerunRequest = parse(body)?;
+    let (approve, mut groups) = (more.approve, BTreeSet::new());
+    let jobs = named(&app, &mut groups, "jobs", std::mem::take(&mut more.jobs)).await?;
+    let subset = named(&app, &mut groups, "subset", std::mem::take(&mut more.subset)).await?;
+    let right = caller.for_groups(groups.iter().map(String::as_str))?;
+    let cascade = match (more.cascade, subset.is_empty()) {
+        (Reach::Job, true) => Cascade::Job,
+        (Reach::Logic, true) => Cascade::Logic,
+        (Reach::Data, true) => Cascade::Data,
+        (Reach::Job, false) => Cascade::Subset(subset),
+        (Reach::Logic | Reach::Data, false) => {
+            let rule = "names the jobs to take part; leave it out, or cascade";
+            return Err(Problem::field("subset", subset.len(), rule));
+        }
+    };
+    may_approve_unseen(&caller, approve, matches!(cascade, Cascade::Logic | Cascade::Data))?;
+    let spec = RerunSpec {
+        scope: RerunScope::Rerun { jobs, cascade },
+        from: more.from,
+        to: more.to,
+        reach: more.reach,
+        only: more.only,
+        order: more.order,
+        concurrency: more.concurrency,
+        definition: more.definition,
+        reason: more.reason,
+        approve,
+    };
+    plan(&app, right, &headers, spec).await
+}
+
+/// Plans a cold start (GEN-8).
+pub(super) async fn cold_start(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<RerunPlanned>, Problem> {
+    params.only(&[])?;
+    let right = caller.for_site(Role::SuperAdministrator)?;
+    let more: ColdStartRequest = parse(body)?;
+    let of = match (more.group, more.jobs) {
+        (Some(group), None) => ColdStartOf::Group(group),
+        (None, Some(jobs)) => ColdStartOf::Jobs(named(&app, &mut BTreeSet::new(), "jobs", jobs).await?),
+        (None, None) => ColdStartOf::All,
+        (Some(group), Some(_)) => {
+            return Err(Problem::field("group", group, "give a group or jobs, not both"));
+        }
+    };
+    let spec = RerunSpec {
+        scope: RerunScope::ColdStart { of, period: more.period },
+        from: more.from,
+        to: more.to,
+        reach: None,
+        only: more.only,
+        order: more.order,
+        concurrency: more.concurrency,
+        definition: RerunDefinition::Today,
+        reason: more.reason,
+        approve: more.approve,
+    };
+    plan(&app, right, &headers, spec).await
+}
+
+/// Plans to run one batch's logical time, and all that comes after it, again (BYD-16).
+pub(super) async fn clear(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<RerunPlanned>, Problem> {
+    params.only(&[])?;
+    let ClearRequest { concurrency, reason, approve } = parse(body)?;
+    let batch: BatchId = id("batch", &text)?;
+    let row = batch_row(&app, batch).await?;
+    let right = caller.for_group(&row.group_name)?;
+    may_approve_unseen(&caller, approve, true)?;
+    let time = Timestamp::from_millisecond(row.logical_time)
+        .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
+    let spec = RerunSpec { concurrency, reason, approve, ..clearing(JobId(row.job_id), time) };
+    plan(&app, right, &headers, spec).await
+}
+
+/// One batch and all that comes after it again.
+pub(crate) fn clearing(job: JobId, time: Timestamp) -> RerunSpec {
+    RerunSpec {
+        scope: RerunScope::Rerun { jobs: vec![job], cascade: Cascade::Logic },
+        from: time,
+        to: time,
+        reach: Some(Timestamp::MAX),
+        only: RerunOnly::All,
+        order: RerunOrder::Oldest,
+        concurrency: DEFAULT_CONCURRENCY,
+        definition: RerunDefinition::Today,
+        reason: String::new(),
+        approve: false,
+    }
+}

@@ -1,0 +1,125 @@
+//! Attempts: granted, begun, ended, and what their programs say.
+
+use std::sync::Arc;
+
+use tidemill_model::{
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchState, Token, Usage, WorkerId,
+};
+use tidemill_store::rows::{AttemptRow, BatchRow, UserCodeRow};
+
+use super::batch::{person, state};
+use super::job::{json, number};
+use super::{Caches, Place};
+
+impl Caches {
+    /// The rows that such an event changes or reads.
+    pub(super) fn need_attempt(&mut self, event: &AttemptEvent) {
+        match event {
+            AttemptEvent::StartGranted { batch, token, .. } => {
+                self.batches.need((batch.0,));
+                self.attempts.expect_new((token.0,));
+            }
+            AttemptEvent::UserCodeReported { token, .. } => self.attempts.need((token.0,)),
+            AttemptEvent::Started { batch, token } | AttemptEvent::Finished { batch, token, .. } => {
+                self.batches.need((batch.0,));
+                self.attempts.need((token.0,));
+            }
+            AttemptEvent::KillRequested { batch, .. } => self.batches.need((batch.0,)),
+        }
+    }
+
+    pub(super) fn apply_attempt(&mut self, at: Place, event: &AttemptEvent) {
+        match event {
+            AttemptEvent::StartGranted { batch, token, worker, incarnation, .. } => {
+                self.grant(at, *batch, *token, worker, &incarnation.0);
+            }
+            AttemptEvent::Started { batch, token } => {
+                self.attempts.change((token.0,), |row| row.started_at = Some(at.now));
+                let started = |row: &mut BatchRow| row.started_at = row.started_at.or(Some(at.now));
+                self.batches.change((batch.0,), started);
+            }
+            AttemptEvent::UserCodeReported { token, code, .. } => {
+                self.user_code_reported(at, *token, i64::from(*code))
+            }
+            AttemptEvent::Finished { batch, token, outcome, usage, .. } => {
+                self.batches.change((batch.0,), |row| {
+                    row.token = None;
+                    row.message = outcome.message.as_str().into();
+                });
+                self.attempts.change((token.0,), |row| finish(row, at, outcome, usage.as_ref()));
+            }
+            AttemptEvent::KillRequested { batch, by, reason, .. } => self.batches.change((batch.0,), |row| {
+                row.kill_requested_at = Some(at.now);
+                row.killed_by = Some(person(by));
+                row.message = reason.as_str().into();
+            }),
+        }
+    }
+
+    fn grant(&mut self, at: Place, batch: BatchId, token: Token, worker: &WorkerId, incarnation: &Arc<str>) {
+        let Some(row) = self.batches.get(&(batch.0,)) else { return };
+        self.attempts.put(AttemptRow {
+            id: token.0,
+            batch_id: batch.0,
+            job_id: row.job_id,
+            attempt: row.attempt,
+            worker_id: Arc::clone(&worker.0),
+            incarnation: Arc::clone(incarnation),
+            granted_at: at.now,
+            started_at: None,
+            finished_at: None,
+            result: None,
+            exit_code: None,
+            signal_number: None,
+            user_code: None,
+            message: "".into(),
+            passed_values: "{}".into(),
+            duration_ms: None,
+            cpu_ms: None,
+            peak_memory_kib: None,
+        });
+        self.batches.change((batch.0,), |row| {
+            row.state = state(BatchState::Running);
+            row.attempts += 1;
+            row.start_by = None;
+        });
+    }
+
+    /// After a 0 no other code counts.
+    fn user_code_reported(&mut self, at: Place, token: Token, code: i64) {
+        let Some(row) = self.attempts.get(&(token.0,)) else { return };
+        let effective_code = if row.user_code == Some(0) { 0 } else { code };
+        self.user_code_reports.put(UserCodeRow {
+            journal_partition: at.partition,
+            journal_offset: at.offset,
+            event_index: at.index,
+            batch_id: row.batch_id,
+            job_id: row.job_id,
+            attempt_id: token.0,
+            attempt: row.attempt,
+            code,
+            effective_code,
+            reported_at: at.now,
+        });
+        self.attempts.change((token.0,), |row| row.user_code = Some(effective_code));
+    }
+}
+
+fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Option<&Usage>) {
+    let result = match outcome.result {
+        AttemptResult::Success => "success",
+        AttemptResult::Failed => "failed",
+        AttemptResult::Killed => "killed",
+        AttemptResult::Lost => "lost",
+        AttemptResult::TimedOut => "timed_out",
+    };
+    row.finished_at = Some(at.now);
+    row.result = Some(result.into());
+    row.exit_code = outcome.exit_code.map(i64::from);
+    row.signal_number = outcome.signal.map(i64::from);
+    row.message = outcome.message.as_str().into();
+    row.passed_values = json(&outcome.values);
+    row.duration_ms = usage.map(|usage| number(usage.duration_ms));
+    row.cpu_ms = usage.map(|usage| number(usage.cpu_ms));
+    row.peak_memory_kib = usage.map(|usage| number(usage.peak_memory_kib));
+}
