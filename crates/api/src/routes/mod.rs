@@ -35,5 +35,5 @@ mod workers;
 
 pub(crate) use calls::{admin_calls, attempt_calls, calls, open_calls};
 pub(crate) use logs::{LINES, download_attempt, newest_attempt, read_part};
-pub(crate) use rerun_plans::clearing;
+pub(crate) use open::Document;
 pub(crate) use run::{JobPlace, job_place};
