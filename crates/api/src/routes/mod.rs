@@ -3,6 +3,7 @@
 mod admin;
 mod apply;
 mod apply_body;
+mod apply_request;
 mod attempts;
 mod batches;
 mod bulk;
