@@ -5,22 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidemill_cluster::{Live, Submitter};
-use tidemill_model::ShardId;
+use tidemill_model::{ShardId, UserName};
 use tidemill_serving::Limits;
 use tidemill_serving::tls::Roles;
 use tidemill_store::hints::Hints;
 use tidemill_store::rows::GroupRow;
-use tidemill_store::{ReadTables, Tables};
+use tidemill_store::{ReadPullTables, ReadTables, Tables};
 use tokio::sync::{Semaphore, watch};
 
 use crate::arrivals::Arrivals;
-use crate::auth::Keys;
-use crate::bulk_carrier::Bulks;
+use crate::bulks::Bulks;
 use crate::ports::{Admin, Cluster, Feed, Freshness, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::streams::Streams;
+use crate::trusted_keys::TrustedKeys;
 use crate::turns::Turns;
-use crate::user_groups::UserGroups;
+use crate::user_groups::{Home, UserGroups, unknown};
 use crate::worker_logs::WorkerLogs;
 use crate::{Config, Error, Problem};
 
@@ -57,7 +57,7 @@ pub struct Deps {
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) deps: Deps,
-    pub(crate) keys: Keys,
+    pub(crate) keys: TrustedKeys,
     pub(crate) logs: WorkerLogs,
     pub(crate) user_groups: UserGroups,
     pub(crate) bulks: Bulks,
@@ -100,7 +100,7 @@ impl App {
         let config = config.within(limits);
         let peer_timeout = Duration::from_millis(config.peer_timeout_ms);
         Ok(Self {
-            keys: Keys::new(config.key_cache()),
+            keys: TrustedKeys::new(config.key_cache()),
             user_groups: UserGroups::default(),
             bulks: Bulks::default(),
             logs: WorkerLogs::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
@@ -172,6 +172,28 @@ impl App {
     /// The group whose work the shard does.
     pub(crate) async fn group_of_shard(&self, shard: ShardId) -> Result<Option<GroupRow>, Problem> {
         self.find_group(|group| group.shard == i64::from(shard.0)).await
+    }
+
+    /// The user's home group.
+    ///
+    /// # Errors
+    /// The user has none; the tables.
+    pub(crate) async fn home_of(&self, user: &UserName) -> Result<Home, Problem> {
+        if let Some(home) = self.user_groups.kept(user) {
+            return Ok(home);
+        }
+        let name = user.clone();
+        let row = self.read(move |tables| tables.pull_user(name.as_str())).await?;
+        let row = row.ok_or_else(|| unknown(user))?;
+        let home = Home {
+            group: row.group_name,
+            shard: ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named")),
+            moving: row.moving,
+        };
+        if !home.moving {
+            self.user_groups.keep(user.clone(), home.clone());
+        }
+        Ok(home)
     }
 
     /// The group of this name.

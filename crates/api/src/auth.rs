@@ -1,11 +1,8 @@
 //! Who calls (API-5); what they may is in [`crate::rights`].
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use sha2::{Digest, Sha256};
 use tidemill_model::{Account, Role};
 use tidemill_store::ReadTables;
 use tidemill_store::rows::AppKeyRow;
@@ -13,36 +10,13 @@ use tidemill_store::rows::AppKeyRow;
 use crate::Problem;
 use crate::app::App;
 use crate::rights::{Caller, role_named};
+use crate::secret::{hash_of, is_equal};
 
 /// A key's name is at most this long.
 const MAX_NAME_BYTES: usize = 200;
 
 /// The actor of those who show the operator's secret.
 const OPERATOR: &str = "operator";
-
-/// SHA-256 of a secret, in hexadecimal.
-pub(crate) fn hash_of(secret: &str) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    // Of every request, so without a text for each byte.
-    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
-    Sha256::digest(secret.as_bytes()).iter().flat_map(digits).collect()
-}
-
-/// Stands for what a request asks for (API-4).
-pub(crate) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    let digest = hash.finalize();
-    u64::from_be_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
-}
-
-/// Compares without telling by its time where the first difference is.
-pub(crate) fn is_equal(a: &str, b: &str) -> bool {
-    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
-}
 
 /// What a caller shows.
 #[derive(Clone)]
@@ -67,30 +41,6 @@ impl Credentials {
 pub(crate) fn user_of(headers: &HeaderMap) -> Option<Arc<str>> {
     let user = std::str::from_utf8(headers.get("x-user")?.as_bytes()).ok()?;
     Some(user.chars().take(200).collect::<String>().into()).filter(|user: &Arc<str>| !user.is_empty())
-}
-
-/// Keys that were good a moment ago.
-pub(crate) struct Keys {
-    trusted_for: Duration,
-    kept: Mutex<HashMap<Arc<str>, (Instant, AppKeyRow)>>,
-}
-
-impl Keys {
-    pub(crate) fn new(trusted_for: Duration) -> Self {
-        Self { trusted_for, kept: Mutex::default() }
-    }
-
-    fn kept(&self, app: &str) -> Option<AppKeyRow> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (read_at, key) = kept.get(app)?;
-        (read_at.elapsed() < self.trusted_for).then(|| key.clone())
-    }
-
-    fn keep(&self, key: &AppKeyRow) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|_, (read_at, _)| read_at.elapsed() < self.trusted_for);
-        kept.insert(key.app.clone(), (Instant::now(), key.clone()));
-    }
 }
 
 impl App {
@@ -141,19 +91,6 @@ impl App {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn equal_and_other_hashes_are_told_apart() {
-        assert!(is_equal(&hash_of("a"), &hash_of("a")));
-        assert!(!is_equal(&hash_of("a"), &hash_of("b")));
-        assert!(!is_equal(&hash_of("a"), ""));
-    }
-
-    #[test]
-    fn hash_is_hexadecimal() {
-        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hash_of("abc"), hash);
-    }
 
     #[test]
     fn secret_may_contain_colons_and_spaces_are_no_part_of_it() {

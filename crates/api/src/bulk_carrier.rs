@@ -6,7 +6,7 @@
 //! once, one that starts carries on all that it finds, and any takes over what has not moved for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -19,11 +19,10 @@ use tidemill_model::{
 };
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 use tidemill_store::{Cursor, PageRequest, ReadTables};
-use tokio::sync::Notify;
 
 use crate::Problem;
 use crate::app::App;
-use crate::routes::clearing;
+use crate::clearing::clearing;
 
 /// Between two looks for operations that others began.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -37,32 +36,6 @@ const ITEMS: usize = 64;
 const OPERATIONS: usize = 64;
 /// Shards know for 24 hours what they have done; what has not been sent for this long is not sent any more.
 const MAX_AGE_MS: i64 = 12 * 3_600_000;
-
-/// What this instance knows of operations beyond the tables.
-#[derive(Debug, Default)]
-pub(crate) struct Bulks {
-    own: Mutex<BTreeSet<BulkId>>,
-    news: Notify,
-}
-
-impl Bulks {
-    /// This instance took the request.
-    pub(crate) fn begun(&self, bulk: BulkId) {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(bulk);
-        self.news.notify_one();
-    }
-
-    fn is_own(&self, bulk: BulkId) -> bool {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&bulk)
-    }
-
-    fn keep(&self, open: &BTreeSet<BulkId>) {
-        // One that the tables do not show yet has an id above those that they do.
-        let newest = open.last().copied();
-        let is_kept = |bulk: &BulkId| open.contains(bulk) || newest.is_none_or(|newest| *bulk > newest);
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).retain(is_kept);
-    }
-}
 
 /// What this instance has seen of the operations that have not ended.
 #[derive(Default)]

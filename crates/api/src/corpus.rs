@@ -6,8 +6,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tidemill_corpus::corpus;
 
-use crate::auth::{Credentials, hash_of, is_equal, user_of};
+use crate::auth::{Credentials, user_of};
 use crate::params::is_text;
+use crate::secret::{hash_of, is_equal};
 use crate::unique::Unique;
 use crate::view::DeadLetterPlace;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use tidemill_cluster::BoxFuture;
 use tidemill_journal::Progress;
 use tidemill_store::Tables;
@@ -11,6 +12,11 @@ use crate::ports::Freshness;
 
 /// Between two looks at the tables.
 const LOOK: Duration = Duration::from_millis(20);
+/// Between two looks at what the projector of this process says.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(1))
+    .with_max_delay(Duration::from_millis(16))
+    .without_max_times();
 
 /// Looks at the position that the projector stores with the rows. For clusters: within one process a handle of
 /// the projector hears of progress at once.
@@ -54,17 +60,15 @@ impl Freshness for TablePositions {
 /// there are fewer of those than requests.
 impl Freshness for Progress {
     fn wait(&self, partition: u32, offset: u64, timeout: Duration) -> BoxFuture<'_, bool> {
-        const LONGEST: Duration = Duration::from_millis(16);
         let deadline = Instant::now() + timeout;
         Box::pin(async move {
-            let mut pause = Duration::from_millis(1);
+            let mut pauses = PAUSES.build();
             while !self.reaches(partition, offset) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return false;
                 }
-                tokio::time::sleep(pause.min(left)).await;
-                pause = (pause * 2).min(LONGEST);
+                tokio::time::sleep(pauses.next().expect("they have no end").min(left)).await;
             }
             true
         })

@@ -11,8 +11,8 @@
 //! Where to start reading:
 //! - [`run`] serves; [`router`] is the same without a socket. [`Deps`] is what both stand on, [`ports`] the
 //!   small traits in it.
-//! - `routes` has one file for each resource, `s4` the job calls whose form is given from outside, `openapi` the
-//!   table of all calls, from which router and document are made alike.
+//! - `routes` has one file for each resource, `s4` the job calls whose form is given from outside, `call` what is
+//!   said of each, from which router and document are made alike.
 //! - [`Problem`]: every answer that is not a success.
 
 mod app;
@@ -20,6 +20,9 @@ mod arrivals;
 mod auth;
 mod body;
 mod bulk_carrier;
+mod bulks;
+mod call;
+mod clearing;
 mod config;
 #[cfg(test)]
 mod corpus;
@@ -40,11 +43,13 @@ mod pulling;
 mod rights;
 mod routes;
 mod s4;
+mod secret;
 mod sent_commands;
 mod server;
 mod spec;
 mod standing;
 mod streams;
+mod trusted_keys;
 mod turns;
 mod unique;
 mod user_groups;

@@ -1,55 +1,22 @@
-//! The table of all calls. Router and document are made from it alike, so neither can name a call that the other
-//! does not have.
+//! What is written of all calls: the OpenAPI document, and the page of what each needs.
 
-use std::sync::Arc;
+use std::sync::LazyLock;
 
-use axum::Router;
-use axum::handler::Handler;
-use axum::middleware::from_fn;
-use axum::routing::{MethodFilter, on};
+use axum::body::Bytes;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
-    BatchId, BulkId, CalendarName, GroupName, JobId, JobName, PoolName, RerunId, Role, TaskId, TemplateName,
-    Token, UserName,
+    BatchId, BulkId, CalendarName, GroupName, JobId, JobName, PoolName, RerunId, TaskId, TemplateName, Token,
+    UserName,
 };
 
-use crate::app::App;
+use crate::call::{Call, Verb};
 use crate::parameter::{Parameter, Rule};
-use crate::rights::{Needs, Reach, role_name};
+use crate::rights::{Needs, role_name};
 use crate::view::DeadLetterPlace;
 use crate::write::KEY_PATTERN;
-use crate::{Problem, layers, routes, s4};
-
-/// The method of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Get,
-    Post,
-    Put,
-    Delete,
-}
-
-impl Verb {
-    fn filter(self) -> MethodFilter {
-        match self {
-            Verb::Get => MethodFilter::GET,
-            Verb::Post => MethodFilter::POST,
-            Verb::Put => MethodFilter::PUT,
-            Verb::Delete => MethodFilter::DELETE,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Verb::Get => "get",
-            Verb::Post => "post",
-            Verb::Put => "put",
-            Verb::Delete => "delete",
-        }
-    }
-}
+use crate::{Problem, routes, s4};
 
 /// What the page of rights begins with.
 const RIGHTS_HEAD: &str = "# What each call needs
@@ -75,142 +42,6 @@ reaches all of them, and of a cold start an unbound `super_administrator`.
 |---|---|---|
 ";
 
-type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
-
-/// What the document says of a call.
-pub(crate) struct Call {
-    verb: Verb,
-    path: &'static str,
-    summary: &'static str,
-    /// What the key may at least; without it the call needs none.
-    needs: Option<Needs>,
-    /// What it shows as its right, by the name of the scheme.
-    scheme: Option<&'static str>,
-    query: Vec<Parameter>,
-    request: Option<SchemaOf>,
-    answer: Option<SchemaOf>,
-    other_answer: Option<SchemaOf>,
-    media: &'static str,
-    /// It may be done and not yet be in effect.
-    settles: bool,
-}
-
-impl Call {
-    pub(crate) fn new(verb: Verb, path: &'static str, summary: &'static str) -> Self {
-        let media = "application/json";
-        Self {
-            verb,
-            path,
-            summary,
-            needs: None,
-            scheme: None,
-            query: Vec::new(),
-            request: None,
-            answer: None,
-            other_answer: None,
-            media,
-            settles: false,
-        }
-    }
-
-    fn needs(mut self, role: Role, reach: Reach) -> Self {
-        self.needs = Some(Needs { role, reach });
-        self.scheme = Some("key");
-        self
-    }
-
-    /// Shows what is of the whole site, to every key of this rank.
-    pub(crate) fn everybody(self, role: Role) -> Self {
-        self.needs(role, Reach::Everybody)
-    }
-
-    /// About what is of a group, with a key of this rank that reaches it.
-    pub(crate) fn of_group(self, role: Role) -> Self {
-        self.needs(role, Reach::Groups)
-    }
-
-    /// About what the key itself asked for; of others, with a key that is bound to no group.
-    pub(crate) fn own(self, role: Role) -> Self {
-        self.needs(role, Reach::Own)
-    }
-
-    /// About the whole site, with a key of this rank that is bound to no group.
-    pub(crate) fn of_site(self, role: Role) -> Self {
-        self.needs(role, Reach::Site)
-    }
-
-    /// Its key may stand in fields of the call, so the handler looks at it.
-    pub(crate) fn key_in_fields(mut self) -> Self {
-        self.scheme = None;
-        self
-    }
-
-    /// It waits until it is in effect in every group, for a bounded time.
-    pub(crate) fn settles(mut self) -> Self {
-        self.settles = true;
-        self
-    }
-
-    /// Called by the program of an attempt, with the key of that.
-    pub(crate) fn attempt_key(mut self) -> Self {
-        self.scheme = Some("attempt_key");
-        self
-    }
-
-    pub(crate) fn query<const N: usize>(mut self, query: [Parameter; N]) -> Self {
-        self.query.extend(query);
-        self
-    }
-
-    /// It answers this at times.
-    pub(crate) fn or_gives<T: JsonSchema>(mut self) -> Self {
-        self.other_answer = Some(|generator| generator.subschema_for::<T>());
-        self
-    }
-
-    pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
-        self.request = Some(|generator| generator.subschema_for::<T>());
-        self
-    }
-
-    pub(crate) fn gives<T: JsonSchema>(mut self) -> Self {
-        self.answer = Some(|generator| generator.subschema_for::<T>());
-        self
-    }
-
-    pub(crate) fn gives_media(mut self, media: &'static str) -> Self {
-        self.media = media;
-        self
-    }
-}
-
-/// Calls with their handlers.
-pub(crate) struct Calls {
-    pub(crate) router: Router<Arc<App>>,
-    calls: Vec<Call>,
-}
-
-impl Calls {
-    pub(crate) fn new() -> Self {
-        Self { router: Router::new(), calls: Vec::new() }
-    }
-
-    pub(crate) fn add<H, T>(mut self, call: Call, handler: H) -> Self
-    where
-        H: Handler<T, Arc<App>>,
-        T: 'static,
-    {
-        let mut route = on(call.verb.filter(), handler);
-        // Whoever declares a need has it looked at, whatever the handler does.
-        if let Some(needs) = call.needs.filter(|_| call.scheme.is_some()) {
-            route = route.route_layer(from_fn(move |request, next| layers::permitted(needs, request, next)));
-        }
-        self.router = self.router.route(call.path, route);
-        self.calls.push(call);
-        self
-    }
-}
-
 /// Every call that there is.
 fn all() -> impl Iterator<Item = Call> {
     let all =
@@ -232,6 +63,9 @@ pub fn rights_reference() -> String {
     }
     page
 }
+
+/// The document as it is served, made once it is asked for.
+pub(crate) static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
 
 /// The OpenAPI 3.1 document of the whole interface.
 pub fn document() -> Value {

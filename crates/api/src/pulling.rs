@@ -66,7 +66,7 @@ enum Seen {
 impl<'a> Puller<'a> {
     /// Finds the user's home group, which the caller's key has to reach.
     pub(crate) async fn new(app: &'a App, caller: &Caller, user: UserName) -> Result<Self, Problem> {
-        let home = app.user_groups.find(app, &user).await?;
+        let home = app.home_of(&user).await?;
         let right = caller.for_group(&home.group)?;
         Ok(Self { app, caller: caller.clone(), right, user, home })
     }
@@ -195,7 +195,7 @@ impl<'a> Puller<'a> {
         }
         let moving = Rejection::UserMoving { user: self.user.to_string() };
         self.app.user_groups.forget(&self.user);
-        let home = self.app.user_groups.find(self.app, &self.user).await?;
+        let home = self.app.home_of(&self.user).await?;
         self.right = self.caller.for_group(&home.group)?;
         if home.moving || home.shard == self.home.shard {
             // It is on its way: the tables know it, its shard not yet, or no more.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use tidemill_model::{Account, Actor, RequestId, Role, Token};
 
 use crate::Problem;
-use crate::auth::fingerprint;
+use crate::secret::fingerprint;
 
 /// How far a key has to reach for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

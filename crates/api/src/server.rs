@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
 use tidemill_serving::tls::ServerSide;
 use tidemill_serving::{Limits, Listener};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::{Config, Deps, Error, bulk_carrier, layers, routes, s4};
+use crate::{Config, Deps, Error, bulk_carrier, layers, openapi, routes, s4};
 
 /// The interface without a socket.
 ///
@@ -39,7 +39,7 @@ fn service(app: Arc<App>) -> Router {
         .merge(routes::attempt_calls().router)
         .merge(s4::calls().router)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::bounded))
-        .merge(routes::open_calls().router)
+        .merge(routes::open_calls().router.layer(Extension::<routes::Document>(&openapi::DOCUMENT)))
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::wrong_method)
         .with_state(app);

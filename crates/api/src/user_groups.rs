@@ -5,10 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidemill_model::{Rejection, ShardId, UserName};
-use tidemill_store::ReadPullTables;
 
 use crate::Problem;
-use crate::app::App;
 
 /// A home is looked for again after so long. Only the group's name could be another one then: where the user has
 /// moved, the shard that it left refuses it.
@@ -34,40 +32,20 @@ pub(crate) struct UserGroups {
 }
 
 impl UserGroups {
-    /// The user's home group.
-    ///
-    /// # Errors
-    /// The user has none; the tables.
-    pub(crate) async fn find(&self, app: &App, user: &UserName) -> Result<Home, Problem> {
-        if let Some(home) = self.kept(user) {
-            return Ok(home);
-        }
-        let name = user.clone();
-        let row = app.read(move |tables| tables.pull_user(name.as_str())).await?;
-        let row = row.ok_or_else(|| unknown(user))?;
-        let home = Home {
-            group: row.group_name,
-            shard: ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named")),
-            moving: row.moving,
-        };
-        if !home.moving {
-            self.keep(user.clone(), home.clone());
-        }
-        Ok(home)
-    }
-
     /// The shard does not know the user: the tables are asked the next time.
     pub(crate) fn forget(&self, user: &UserName) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(user);
     }
 
-    fn kept(&self, user: &UserName) -> Option<Home> {
+    /// The home, where it was right a moment ago.
+    pub(crate) fn kept(&self, user: &UserName) -> Option<Home> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, home) = kept.get(user)?;
         (read_at.elapsed() < KEPT_FOR).then(|| home.clone())
     }
 
-    fn keep(&self, user: UserName, home: Home) {
+    /// A home as the tables have it.
+    pub(crate) fn keep(&self, user: UserName, home: Home) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= MAX_KEPT {
             kept.retain(|_, (read_at, _)| read_at.elapsed() < KEPT_FOR);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
+use backon::{BackoffBuilder, ExponentialBuilder};
 use tidemill_cluster::{SubmitRequest, request_id};
 use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, ShardId};
 
@@ -18,6 +19,11 @@ const MAX_KEY_BYTES: usize = 200;
 pub(crate) const KEY_PATTERN: &str = r"^[\x21-\x7e]([\x20-\x7e]{0,198}[\x21-\x7e])?$";
 /// How long a write waits for a large `apply` of somebody else.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
+/// Between two attempts of a write that is refused for a while.
+const BUSY_PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(20))
+    .with_max_delay(Duration::from_millis(250))
+    .without_max_times();
 
 /// What the caller chose as its request's key, checked.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
@@ -114,14 +120,13 @@ impl<'a> Write<'a> {
     ) -> Result<Result<Done, Rejection>, Problem> {
         let deadline = Instant::now() + patience;
         let mut request = self.request.clone();
-        let mut pause = Duration::from_millis(20);
+        let mut pauses = BUSY_PAUSES.build();
         for again in 1.. {
             match self.send_as(request, shard, command.clone()).await? {
                 Err(rejection) if passes(&rejection) && Instant::now() < deadline => {}
                 outcome => return Ok(outcome),
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(250));
+            tokio::time::sleep(pauses.next().expect("they have no end")).await;
             request = self.request.part(again);
         }
         unreachable!("the loop ends by its deadline")

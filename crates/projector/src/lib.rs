@@ -17,6 +17,7 @@
 //!                           └─► CloudEvents ─► topic events
 //! ```
 
+#[cfg(feature = "planted")]
 #[macro_use]
 #[path = "../../planted/src/hook.rs"]
 mod planted;

@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_model::{FieldError, GroupName, JobId, JobSpec, PlannedChange};
+use serde::Serialize;
+use tidemill_model::{GroupName, JobId, JobSpec};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, PageRequest, ReadTables, Tables};
 
@@ -15,54 +15,18 @@ use crate::app::App;
 use crate::body::LargeBody;
 use crate::job_types::{self, Named};
 use crate::params::Params;
-use crate::propagation::{self, Late};
+use crate::propagation;
 use crate::rights::Caller;
 use crate::spec::spec_of;
 use crate::view::definition_of;
 use crate::write::Write;
 
 use super::apply_body;
+use super::apply_request::Applied;
 use super::staged::StagedApply;
 
 /// Rows read at once for an export.
 const EXPORT_PAGE: usize = 1_000;
-
-/// Jobs to be added and changed.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ApplyRequest {
-    /// As written; at most 40,000.
-    pub(super) jobs: Vec<JobSpec>,
-    /// Also delete the jobs of these groups that are not named.
-    #[serde(default)]
-    prune: Vec<GroupName>,
-    /// End what is unfinished of jobs that are deleted. Otherwise nothing of this is applied while one of them
-    /// has an unfinished batch.
-    #[serde(default)]
-    cancel: bool,
-    /// Delete jobs that others name as parent, too: these keep their definitions, and their batches go on waiting.
-    #[serde(default)]
-    orphan_children: bool,
-    /// Take jobs of types that neither the configuration nor any worker knows, whose batches wait until a worker
-    /// does. Otherwise they are refused.
-    #[serde(default)]
-    allow_unknown_type: bool,
-}
-
-/// What `apply` did, or would do.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Applied {
-    /// Job by job, in the order given, unchanged ones too; then the deleted ones.
-    pub(super) changes: Vec<PlannedChange>,
-    /// For people.
-    pub(super) warnings: Vec<String>,
-    /// Give this as `at_least` to reads that must show it. Absent for a dry run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) position: Option<String>,
-    /// How far it is.
-    #[serde(flatten)]
-    pub(super) late: Late,
-}
 
 /// Adds and changes jobs, all or none (JOB-5). When it answers 200, whatever is done next finds them in effect in every
 /// group, however many it goes through.
@@ -109,12 +73,6 @@ fn types_of(jobs: &[JobSpec]) -> Vec<Named<'_>> {
         job_type: &job.job_type,
     })
     .collect()
-}
-
-pub(super) fn too_large(value: impl ToString, rule: String) -> Problem {
-    let mut problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", rule.as_str());
-    problem.errors = vec![FieldError::new("jobs", value, rule)];
-    problem
 }
 
 /// Jobs as they could have been written.

@@ -7,8 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Value};
 use tidemill_model::{FieldError, JobSpec};
 
-use super::apply::{ApplyRequest, too_large};
-use super::staged::MAX_JOBS;
+use super::apply_request::{ApplyRequest, MAX_JOBS, too_large};
 use crate::Problem;
 use crate::body::{bad_json, parse};
 use crate::unique::{Budget, MAX_DEPTH, Reader, check_name};

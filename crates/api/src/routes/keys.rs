@@ -12,10 +12,10 @@ use tidemill_store::ReadTables;
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::hash_of;
 use crate::body::{Body, parse};
 use crate::params::Params;
 use crate::rights::Caller;
+use crate::secret::hash_of;
 use crate::view::{KeyView, List, Written};
 use crate::write::Write;
 

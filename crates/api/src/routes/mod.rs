@@ -3,6 +3,7 @@
 mod admin;
 mod apply;
 mod apply_body;
+mod apply_request;
 mod attempts;
 mod batches;
 mod bulk;
@@ -35,5 +36,5 @@ mod workers;
 
 pub(crate) use calls::{admin_calls, attempt_calls, calls, open_calls};
 pub(crate) use logs::{LINES, download_attempt, newest_attempt, read_part};
-pub(crate) use rerun_plans::clearing;
+pub(crate) use open::Document;
 pub(crate) use run::{JobPlace, job_place};

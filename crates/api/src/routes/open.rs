@@ -1,15 +1,15 @@
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
+use crate::Problem;
 use crate::app::App;
-use crate::{Problem, openapi};
 
 /// How long an answer whether it is ready holds.
 const READY_FOR: Duration = Duration::from_millis(250);
@@ -42,8 +42,10 @@ async fn ready(app: &App) -> Result<(), String> {
     }
 }
 
-/// The document of this interface. Made once: anybody may ask for it.
-pub(super) async fn openapi() -> impl IntoResponse {
-    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| openapi::document().to_string().into());
-    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.clone())
+/// The text of the document of all calls. Made once: anybody may ask for it.
+pub(crate) type Document = &'static LazyLock<Bytes>;
+
+/// The document of this interface, which whoever serves it gives.
+pub(super) async fn openapi(Extension(document): Extension<Document>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(document))
 }

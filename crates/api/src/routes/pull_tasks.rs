@@ -114,7 +114,7 @@ impl Place {
                 Ok(Self { shard: shard_of(&group), group: group.name.to_string(), is_home: false })
             }
             Executor::User(user) => {
-                let home = app.user_groups.find(app, user).await?;
+                let home = app.home_of(user).await?;
                 Ok(Self { shard: home.shard, group: home.group.to_string(), is_home: true })
             }
         }
@@ -126,7 +126,7 @@ impl Place {
         if let Some(row) = row.filter(|row| &*row.executor_kind == "user") {
             let user = UserName::try_from(&*row.executor).ok();
             if let Some(user) = user
-                && let Ok(home) = app.user_groups.find(app, &user).await
+                && let Ok(home) = app.home_of(&user).await
             {
                 return Ok(Self { shard: home.shard, group: home.group.to_string(), is_home: true });
             }

@@ -19,12 +19,10 @@ use super::run::{RUNS_THOUGH_DISABLED, job_place};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::clearing::{DEFAULT_CONCURRENCY, clearing};
 use crate::params::{Params, id};
 use crate::rights::{Caller, Right};
 use crate::write::{Done, Write};
-
-/// Batches at once where nothing else is requested.
-const DEFAULT_CONCURRENCY: u32 = 10;
 
 fn default_concurrency() -> u32 {
     DEFAULT_CONCURRENCY
@@ -325,20 +323,4 @@ pub(super) async fn clear(
         .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
     let spec = RerunSpec { concurrency, reason, approve, ..clearing(JobId(row.job_id), time) };
     plan(&app, right, &headers, spec).await
-}
-
-/// One batch and all that comes after it again.
-pub(crate) fn clearing(job: JobId, time: Timestamp) -> RerunSpec {
-    RerunSpec {
-        scope: RerunScope::Rerun { jobs: vec![job], cascade: Cascade::Logic },
-        from: time,
-        to: time,
-        reach: Some(Timestamp::MAX),
-        only: RerunOnly::All,
-        order: RerunOrder::Oldest,
-        concurrency: DEFAULT_CONCURRENCY,
-        definition: RerunDefinition::Today,
-        reason: String::new(),
-        approve: false,
-    }
 }

@@ -8,17 +8,14 @@ use tidemill_model::{
     LiveQuery, PlannedChange, Rejection, ShardId,
 };
 
-use super::apply::{Applied, too_large};
+use super::apply_request::{Applied, too_large};
 use super::batches::live_problem;
 use crate::Problem;
 use crate::app::App;
 use crate::position::JournalPosition;
-use crate::propagation::Late;
 use crate::rights::Right;
 use crate::write::Write;
 
-/// Jobs that one `apply` may name.
-pub(super) const MAX_JOBS: usize = 40_000;
 /// Jobs of one command.
 const COMMAND_JOBS: usize = 400;
 /// Bytes of JSON of one command that changes jobs at once.
@@ -177,13 +174,6 @@ impl StagedApply {
             Command::Job(JobCommand::Commit { apply, parts, prune, cancel, orphan_children, if_revision });
         let commit = write.part(&format!("{attempt}.commit")).send_once(ShardId::CATALOGUE, commit).await?;
         Ok(commit.map(|done| done.position))
-    }
-}
-
-impl Applied {
-    pub(super) fn of(plan: ApplyPlan, position: Option<JournalPosition>) -> Self {
-        let position = position.map(|position| position.to_string());
-        Self { changes: plan.changes, warnings: plan.warnings, position, late: Late::default() }
     }
 }
 

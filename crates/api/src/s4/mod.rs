@@ -26,7 +26,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::{Credentials, user_of};
 use crate::body::{Body, bad_body};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::parameter::{Parameter, Rule};
 use crate::params::Params;
 use crate::rights::{Asks, Caller};

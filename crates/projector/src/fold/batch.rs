@@ -8,7 +8,7 @@ use tidemill_model::{
 };
 use tidemill_store::rows::{AssignmentReturnRow, BatchRow};
 
-use super::sources::is_copy;
+use super::job::is_copy;
 use super::{Caches, Place};
 
 pub(super) fn state(state: BatchState) -> i64 {

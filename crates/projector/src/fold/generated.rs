@@ -7,8 +7,8 @@ use tidemill_model::{BatchEvent, BatchId, BatchState, Dependency, JobId, Origin}
 use tidemill_store::rows::{BatchDependencyRow, BatchOutputRow, BatchRow};
 
 use super::batch::state;
+use super::job::is_copy;
 use super::job::{json, mapping_word};
-use super::sources::is_copy;
 use super::{Caches, Place};
 
 impl Caches {

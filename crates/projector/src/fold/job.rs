@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidemill_model::{Fire, JobDefinition, JobEvent, Mapping, ScheduleEvent, SkipReason};
+use tidemill_model::{Fire, JobDefinition, JobEvent, JobId, Mapping, ScheduleEvent, ShardId, SkipReason};
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, SkippedRunsRow};
 
-use super::sources::is_copy;
 use super::{Caches, Place};
 
 /// As JSON, in the order of the fields, so that the same value is the same text.
@@ -27,6 +26,11 @@ pub(super) fn mapping_word(mapping: Mapping) -> &'static str {
         Mapping::Latest => "latest",
         Mapping::Any => "any",
     }
+}
+
+/// Whether a job is defined in the catalogue, so that its shard holds a copy, or submitted to that shard.
+pub(super) fn is_copy(job: JobId) -> bool {
+    job.shard() == ShardId::CATALOGUE
 }
 
 impl Caches {

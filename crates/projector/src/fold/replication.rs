@@ -1,6 +1,6 @@
 //! What shards hold of jobs, groups and users.
 
-use super::sources::is_copy;
+use super::job::is_copy;
 use super::{Caches, Place};
 use tidemill_model::{ReplicationEvent, TransferEvent};
 use tidemill_store::rows::{ShardJobRow, ShardRow};

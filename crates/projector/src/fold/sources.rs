@@ -1,13 +1,8 @@
 //! Which rows an event changes or reads: what has to be known before it is applied.
 
-use tidemill_model::{Event, JobId, ShardId};
+use tidemill_model::Event;
 
 use super::Caches;
-
-/// Whether a job is defined in the catalogue, so that its shard holds a copy, or submitted to that shard.
-pub(super) fn is_copy(job: JobId) -> bool {
-    job.shard() == ShardId::CATALOGUE
-}
 
 pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
     match event {

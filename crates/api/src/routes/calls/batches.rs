@@ -3,7 +3,7 @@
 use tidemill_model::{BatchId, JobId, Role};
 
 use super::{AT_LEAST, PAGE};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::parameter::{Parameter, Rule};
 use crate::routes::{attempts, batches, logs, run};
 use crate::view::{AttemptView, BatchDetail, BatchView, List, ReturnView, Written};

@@ -3,7 +3,7 @@
 use tidemill_model::{CalendarSpec, Role};
 
 use super::{AT_LEAST, PAGE};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::routes::{calendars, defined};
 use crate::view::{CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, List, Written};
 

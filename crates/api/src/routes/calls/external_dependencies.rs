@@ -3,7 +3,7 @@
 use tidemill_model::Role;
 
 use super::{AT_LEAST, PAGE};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::parameter::Parameter;
 use crate::routes::external_dependencies;
 use crate::view::{LateProbeView, List, ThirdPartyView, Written};

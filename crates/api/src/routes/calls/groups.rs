@@ -3,7 +3,7 @@
 use tidemill_model::Role;
 
 use super::{AT_LEAST, PAGE};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::parameter::{Parameter, Rule};
 use crate::routes::{freezes, groups, workers};
 use crate::view::{FreezeView, GroupView, List, WorkerView, Written};

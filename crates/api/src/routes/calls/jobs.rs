@@ -3,9 +3,9 @@
 use tidemill_model::Role;
 
 use super::{AT_LEAST, PAGE};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::parameter::{Parameter, Rule};
-use crate::routes::{apply, jobs, run, versions};
+use crate::routes::{apply, apply_request, jobs, run, versions};
 use crate::view::{
     ChildView, JobDetail, JobVersionDetail, JobVersionView, JobView, List, PreviewView, SkippedRunsView,
     VersionDiff, Written,
@@ -24,8 +24,8 @@ fn definitions(calls: Calls) -> Calls {
                 .of_group(Role::User)
                 .query([Parameter::new("dry_run", "`true`: only say what would change; nothing is done.", Rule::Flag)])
                 .settles()
-                .takes::<apply::ApplyRequest>()
-                .gives::<apply::Applied>(),
+                .takes::<apply_request::ApplyRequest>()
+                .gives::<apply_request::Applied>(),
             apply::apply,
         )
         .add(

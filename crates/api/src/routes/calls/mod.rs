@@ -14,7 +14,7 @@ mod site;
 pub(crate) use site::{admin_calls, attempt_calls, open_calls};
 
 use crate::JournalPosition;
-use crate::openapi::Calls;
+use crate::call::Calls;
 use crate::parameter::{Parameter, Rule};
 use crate::params::MAX_LIMIT;
 

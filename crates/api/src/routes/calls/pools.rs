@@ -3,7 +3,7 @@
 use tidemill_model::{PoolSpec, Role};
 
 use super::{AT_LEAST, PAGE};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::routes::{defined, pools};
 use crate::view::{List, PoolDetail, PoolView, Written};
 

@@ -3,7 +3,7 @@
 use tidemill_model::{Role, TaskId, TaskSpec, TemplateSpec};
 
 use super::{AT_LEAST, PAGE};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::parameter::{Parameter, Rule};
 use crate::routes::defined::Defined;
 use crate::routes::{pull_tasks as tasks, pull_templates as templates, pull_users as users};

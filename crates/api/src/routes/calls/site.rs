@@ -3,7 +3,7 @@
 use tidemill_model::Role;
 
 use super::{AT_LEAST, PAGE};
-use crate::openapi::{Call, Calls, Verb};
+use crate::call::{Call, Calls, Verb};
 use crate::parameter::{Parameter, Rule};
 use crate::ports::OperationStatus;
 use crate::routes::{admin, codes, dead_letters, events, keys, open, status};

@@ -1,0 +1,181 @@
+//! A call of the interface: what is said of it, what it needs, and who answers it. Router and document are made from it
+//! alike, so neither can name a call that the other does not have.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::middleware::from_fn;
+use axum::routing::{MethodFilter, on};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use tidemill_model::Role;
+
+use crate::app::App;
+use crate::layers;
+use crate::parameter::Parameter;
+use crate::rights::{Needs, Reach};
+
+/// The method of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+impl Verb {
+    fn filter(self) -> MethodFilter {
+        match self {
+            Verb::Get => MethodFilter::GET,
+            Verb::Post => MethodFilter::POST,
+            Verb::Put => MethodFilter::PUT,
+            Verb::Delete => MethodFilter::DELETE,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Verb::Get => "get",
+            Verb::Post => "post",
+            Verb::Put => "put",
+            Verb::Delete => "delete",
+        }
+    }
+}
+
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// What the document says of a call.
+pub(crate) struct Call {
+    pub(crate) verb: Verb,
+    pub(crate) path: &'static str,
+    pub(crate) summary: &'static str,
+    /// What the key may at least; without it the call needs none.
+    pub(crate) needs: Option<Needs>,
+    /// What it shows as its right, by the name of the scheme.
+    pub(crate) scheme: Option<&'static str>,
+    pub(crate) query: Vec<Parameter>,
+    pub(crate) request: Option<SchemaOf>,
+    pub(crate) answer: Option<SchemaOf>,
+    pub(crate) other_answer: Option<SchemaOf>,
+    pub(crate) media: &'static str,
+    /// It may be done and not yet be in effect.
+    pub(crate) settles: bool,
+}
+
+impl Call {
+    pub(crate) fn new(verb: Verb, path: &'static str, summary: &'static str) -> Self {
+        let media = "application/json";
+        Self {
+            verb,
+            path,
+            summary,
+            needs: None,
+            scheme: None,
+            query: Vec::new(),
+            request: None,
+            answer: None,
+            other_answer: None,
+            media,
+            settles: false,
+        }
+    }
+
+    fn needs(mut self, role: Role, reach: Reach) -> Self {
+        self.needs = Some(Needs { role, reach });
+        self.scheme = Some("key");
+        self
+    }
+
+    /// Shows what is of the whole site, to every key of this rank.
+    pub(crate) fn everybody(self, role: Role) -> Self {
+        self.needs(role, Reach::Everybody)
+    }
+
+    /// About what is of a group, with a key of this rank that reaches it.
+    pub(crate) fn of_group(self, role: Role) -> Self {
+        self.needs(role, Reach::Groups)
+    }
+
+    /// About what the key itself asked for; of others, with a key that is bound to no group.
+    pub(crate) fn own(self, role: Role) -> Self {
+        self.needs(role, Reach::Own)
+    }
+
+    /// About the whole site, with a key of this rank that is bound to no group.
+    pub(crate) fn of_site(self, role: Role) -> Self {
+        self.needs(role, Reach::Site)
+    }
+
+    /// Its key may stand in fields of the call, so the handler looks at it.
+    pub(crate) fn key_in_fields(mut self) -> Self {
+        self.scheme = None;
+        self
+    }
+
+    /// It waits until it is in effect in every group, for a bounded time.
+    pub(crate) fn settles(mut self) -> Self {
+        self.settles = true;
+        self
+    }
+
+    /// Called by the program of an attempt, with the key of that.
+    pub(crate) fn attempt_key(mut self) -> Self {
+        self.scheme = Some("attempt_key");
+        self
+    }
+
+    pub(crate) fn query<const N: usize>(mut self, query: [Parameter; N]) -> Self {
+        self.query.extend(query);
+        self
+    }
+
+    /// It answers this at times.
+    pub(crate) fn or_gives<T: JsonSchema>(mut self) -> Self {
+        self.other_answer = Some(|generator| generator.subschema_for::<T>());
+        self
+    }
+
+    pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
+        self.request = Some(|generator| generator.subschema_for::<T>());
+        self
+    }
+
+    pub(crate) fn gives<T: JsonSchema>(mut self) -> Self {
+        self.answer = Some(|generator| generator.subschema_for::<T>());
+        self
+    }
+
+    pub(crate) fn gives_media(mut self, media: &'static str) -> Self {
+        self.media = media;
+        self
+    }
+}
+
+/// Calls with their handlers.
+pub(crate) struct Calls {
+    pub(crate) router: Router<Arc<App>>,
+    pub(crate) calls: Vec<Call>,
+}
+
+impl Calls {
+    pub(crate) fn new() -> Self {
+        Self { router: Router::new(), calls: Vec::new() }
+    }
+
+    pub(crate) fn add<H, T>(mut self, call: Call, handler: H) -> Self
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        let mut route = on(call.verb.filter(), handler);
+        // Whoever declares a need has it looked at, whatever the handler does.
+        if let Some(needs) = call.needs.filter(|_| call.scheme.is_some()) {
+            route = route.route_layer(from_fn(move |request, next| layers::permitted(needs, request, next)));
+        }
+        self.router = self.router.route(call.path, route);
+        self.calls.push(call);
+        self
+    }
+}
