@@ -298,7 +298,7 @@ def finished(feed, count):
 
 def check_content(feed, count):
     """What was asked for is there, once, and in its order."""
-    jobs = {event["data"]["definition"]["id"]: event["data"]["definition"]["name"] for event in feed.all("job.defined")}
+    jobs = {event["data"]["definition"]["id"]: event["data"]["definition"]["spec"]["name"] for event in feed.all("job.defined")}
     generated = {event["data"]["batch"]: event for event in feed.all("batch.generated")}
     ended = {event["data"]["batch"]: event for event in feed.all("batch.finished")}
     runs = [(jobs[event["data"]["job"]], event["data"]["logical_time"]) for event in generated.values()]
