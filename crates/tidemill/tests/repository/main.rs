@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
+mod cycles;
 mod edits;
 mod layering;
 mod links;
