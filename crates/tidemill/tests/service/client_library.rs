@@ -42,6 +42,16 @@ fn program_applies_runs_and_follows_jobs() {
     assert_eq!((batch.state, batch.result.as_deref()), (BatchState::Finished, Some("success")));
     assert!(batch.started_at.is_some() && batch.finished_at >= batch.started_at);
     assert_eq!(client.batch_log(batch.id, 0).unwrap().content, "hello you\n");
+    assert_eq!(client.batch(batch.id).unwrap(), batch);
+    let ended = client.kill_batch(batch.id, "too late").unwrap_err();
+    assert_eq!(ended.problem().and_then(|it| it.code.as_deref()), Some("batch_already_finished"), "{ended}");
+    let long = job(json!({"name": "long", "group": "default", "type": "shell", "command": "sleep 1000"}));
+    let applied = client.apply_jobs(&[long], &ApplyOptions::default()).unwrap();
+    client.await_shown(&applied.position.unwrap(), std::time::Duration::from_secs(60)).unwrap();
+    let long = client.find_job("default", "long").unwrap();
+    let run = client.run_job(long.id, &RunRequest::default()).unwrap();
+    client.kill_batch(run.batch, "no need of it").unwrap();
+    assert_eq!(client.await_batch(run.batch, Some(&run.position)).unwrap().result.as_deref(), Some("killed"));
     let again = client.rerun_batch(batch.id).unwrap();
     assert_eq!(client.await_batch(again.batch, Some(&again.position)).unwrap().run, batch.run + 1);
 
