@@ -194,7 +194,7 @@ pub struct JobSpec {
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
     #[schemars(extend("examples" = ["rm -rf /scratch/report-$TIDEMILL_BATCH"]))]
     pub final_command: Option<String>,
-    /// Seconds that an attempt usually runs; people are told of one that runs more than twice that long, and
+    /// Seconds that an attempt usually runs; an alarm is raised for one that runs more than twice that long, and
     /// longer than ten minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
@@ -227,18 +227,18 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"name": "de", "on": "holidays", "shift": "next"}]))]
     pub calendar: Option<CalendarUse>,
-    /// Seconds from a batch's base time after which, if it still waits, it is marked and people are told.
+    /// Seconds from a batch's base time after which, if it still waits, it is marked and an alarm is raised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     #[schemars(extend("examples" = [3600]))]
     pub dependency_timeout_s: Option<u32>,
-    /// Seconds from a batch's base time after which, unless it has succeeded, it is marked and people are told.
+    /// Seconds from a batch's base time after which, unless it has succeeded, it is marked and an alarm is raised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     #[schemars(extend("examples" = [7200]))]
     pub output_timeout_s: Option<u32>,
     /// Time of day, `HH:MM:SS` in the job's zone: at the first one after a batch's base time, unless the batch
-    /// has succeeded, it is marked and people are told.
+    /// has succeeded, it is marked and an alarm is raised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["07:00:00"]))]
     pub not_successful_by: Option<TimeOfDay>,
@@ -286,7 +286,7 @@ impl JobSpec {
         Self::deserialize(given).expect("every other field has a default")
     }
 
-    /// The same job in the form that a definition holds. Parents, which are named anew when they are, stand beside it by
+    /// The same job in the form that a definition holds. Parents stand beside it by
     /// their ids; whether it is enabled changes without a new version; `previous_name` has had its effect. What can be
     /// written in two ways is written in one.
     #[must_use]

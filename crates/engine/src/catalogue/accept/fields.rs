@@ -10,12 +10,8 @@ pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
     for field in JobSpec::fields() {
         check_bound(field, &written[&field.name])?;
     }
-    let unready = |c: char| c.is_control() || c.is_whitespace();
-    if let Some(host) = spec
-        .host
-        .as_ref()
-        .filter(|host| host.is_empty() || host.len() > bounds::SHORT_BYTES || host.contains(unready))
-    {
+    let is_blank = |c: char| c.is_control() || c.is_whitespace();
+    if let Some(host) = spec.host.as_ref().filter(|host| host.is_empty() || host.contains(is_blank)) {
         let rule = "must be 1 to 255 bytes without spaces and control characters; leave it out for any host";
         return Err(FieldError::new("host", host, rule));
     }

@@ -199,10 +199,6 @@ fn check_memory(spec: &JobSpec) -> Result<(), FieldError> {
 /// JOB-1, JOB-8, DSP-2, EXE-4: how attempts are executed.
 fn check_execution(spec: &JobSpec) -> Result<(), FieldError> {
     if let Some(format) = &spec.logical_time_format {
-        if format.len() > bounds::TIME_FORMAT_BYTES {
-            let rule = format!("must be at most {} bytes", bounds::TIME_FORMAT_BYTES);
-            return Err(FieldError::new("logical_time_format", format, rule));
-        }
         TimeFormat::parse(format).map_err(|rule| FieldError::new("logical_time_format", format, rule))?;
     }
     let empty = |text: &str| text.trim().is_empty();
