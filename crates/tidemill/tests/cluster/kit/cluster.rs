@@ -255,6 +255,11 @@ impl Cluster {
         (self.server.clone(), key.trim().to_owned())
     }
 
+    /// What a role has written so far.
+    pub(crate) fn lines_of(&self, name: &str) -> String {
+        self.roles[name].lines()
+    }
+
     pub(crate) fn role(&mut self, name: &str) -> &mut Process {
         self.roles.get_mut(name).unwrap_or_else(|| panic!("there is no role {name}"))
     }
