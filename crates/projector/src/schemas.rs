@@ -4,7 +4,6 @@
 mod asyncapi;
 mod defs;
 mod page;
-mod samples;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,6 @@ use tidemill_model::{Audience, CommandRecord, Event, EventKind};
 
 use defs::{description, reachable, referred, sorted, variants};
 pub use page::page;
-pub use samples::samples;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
