@@ -10,26 +10,37 @@ const TEXTS: [&str; 4] = ["demo", "/data/day", "10:00:00", "10:00"];
 const MAX_DEPTH: usize = 12;
 
 /// An event of every kind, made from the schema of all.
+///
+/// # Panics
+/// When what is made is no event: then a type of the vocabulary needs an example of its own.
 pub(crate) fn events() -> Vec<Event> {
     let root = schemars::schema_for!(Event).to_value();
     let mut events = Vec::new();
-    for aggregate in root["oneOf"].as_array().unwrap() {
-        let (name, schema) = aggregate["properties"].as_object().unwrap().iter().next().unwrap();
-        let definition = schema["$ref"].as_str().unwrap().trim_start_matches("#/$defs/");
-        for kind in root["$defs"][definition]["oneOf"].as_array().unwrap() {
-            let event = json!({name: example(&root, kind, 0)});
-            let read = serde_json::from_value(event.clone());
-            events.push(read.unwrap_or_else(|error| panic!("{event} is no event: {error}")));
+    for aggregate in alternatives(&root) {
+        for (name, schema) in aggregate["properties"].as_object().into_iter().flatten() {
+            for kind in alternatives(referred(&root, schema)) {
+                let event = json!({name: example(&root, kind, 0)});
+                let read = serde_json::from_value(event.clone());
+                events.push(read.unwrap_or_else(|error| panic!("{event} is no event: {error}")));
+            }
         }
     }
     events
 }
 
+fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
+    schema["oneOf"].as_array().into_iter().flatten()
+}
+
+/// The schema itself, or the definition that it refers to.
+fn referred<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let name = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"));
+    name.map_or(schema, |name| &root["$defs"][name])
+}
+
 /// A value that fits `schema`, whose references are to definitions of `root`.
 fn example(root: &Value, schema: &Value, depth: usize) -> Value {
-    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
-        return example(root, &root["$defs"][name], depth + 1);
-    }
+    let schema = referred(root, schema);
     let given = [&schema["const"], &schema["enum"][0], &schema["examples"][0]];
     if let Some(given) = given.into_iter().find(|given| !given.is_null()) {
         return given.clone();
