@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 use tidemill_engine::Partition;
-use tidemill_log::{Chain, From, Kind, Log, Reader, Topic, Verdict};
-use tidemill_model::{Envelope, LiveAnswer, LiveQuery, ShardId};
+use tidemill_journal::{Entry, Journal, Start};
+use tidemill_log::{Log, Topic};
+use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
 
 use crate::ports::{Moment, Past, PastError};
 
@@ -31,10 +32,10 @@ impl JournalPast {
         Self { log, patience, folding: Mutex::new(()) }
     }
 
-    /// The journal as far as it is to be folded.
-    fn open(&self, partition: u32, moment: Moment) -> Result<(Box<dyn Reader>, u64), PastError> {
-        let failed = |source| PastError::Read { partition, source: Box::new(source) };
-        let kept = self.log.range(Topic::Journal, partition).map_err(failed)?;
+    /// The journal, and the offset before which it is to be folded.
+    fn open(&self, partition: u32, moment: Moment) -> Result<(Journal, u64), PastError> {
+        let failed = |source| PastError::Read { partition, source };
+        let kept = self.log.range(Topic::Journal, partition).map_err(|source| failed(source.into()))?;
         if kept.start > 0 {
             return Err(PastError::Gone { partition, first: kept.start });
         }
@@ -48,8 +49,8 @@ impl JournalPast {
             }
             Moment::Position(position) => position.offset + 1,
         };
-        let reader = self.log.reader(Topic::Journal, partition, From::Start).map_err(failed)?;
-        Ok((reader, end))
+        let journal = Journal::open(&*self.log, partition, "a question about the past", Start::Beginning);
+        Ok((journal.map_err(|source| failed(source.into()))?, end))
     }
 }
 
@@ -63,32 +64,23 @@ impl Past for JournalPast {
         };
         let count = self.log.partitions(Topic::Journal);
         let partition = shard.partition(count);
-        let (mut reader, end) = self.open(partition, moment)?;
+        let (mut journal, end) = self.open(partition, moment)?;
         let begun = Instant::now();
-        let (mut state, mut chain, mut next) = (Partition::new(partition, count), Chain::new(), 0);
+        let (mut state, mut next) = (Partition::new(partition, count), 0);
         while next < end {
             if begun.elapsed() > self.patience {
                 let seconds = self.patience.as_secs();
                 return Err(PastError::TooLong { partition, read: next, end, seconds });
             }
-            let failed = |source| PastError::Read { partition, source: Box::new(source) };
-            for record in reader.poll(RECORDS, POLL).map_err(failed)? {
-                if record.offset >= end {
-                    next = end;
-                    break;
-                }
-                next = record.offset + 1;
-                let Verdict::Accepted(frame) = chain.accept(record.offset, &record.value) else { continue };
-                if frame.kind != Kind::Envelope {
-                    continue;
-                }
-                let envelope: Envelope = serde_json::from_slice(&frame.body)
-                    .map_err(|source| PastError::Read { partition, source: Box::new(source) })?;
-                if matches!(moment, Moment::Time(time) if envelope.now > time) {
+            let read = journal.poll(RECORDS, POLL);
+            let read = read.map_err(|source| PastError::Read { partition, source: source.into() })?;
+            for Entry { offset, envelope } in read.entries {
+                if offset >= end || matches!(moment, Moment::Time(time) if envelope.now > time) {
                     return Ok(state.answer(shard, query));
                 }
                 state.apply(&envelope);
             }
+            next = read.last.map_or(next, |last| last + 1);
         }
         Ok(state.answer(shard, query))
     }
