@@ -18,6 +18,7 @@ mod error;
 mod outside;
 pub mod prober;
 pub mod quality;
+mod stepping;
 pub mod third_party;
 
 pub use error::Error;

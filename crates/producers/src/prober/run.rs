@@ -1,30 +1,24 @@
-//! The loop around [`Role`]: one task that steps, and short tasks that ask and tell.
+//! What [`Role`] does outside: asks owners, looks at paths, and tells what it found.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tidemill_cluster::{AskOwner, SubmitRequest, all_pages, follow_shards, request_id};
+use tidemill_cluster::{AskOwner, SubmitError, all_pages};
 use tidemill_model::{
-    Actor, CatalogueCommand, Command, LiveAnswer, LiveQuery, ObservationCommand, Outcome, PathAnswer,
-    ProbeReport, ProberStatus, ShardId, WantedExternalDependency,
+    CatalogueCommand, Command, LiveAnswer, LiveQuery, ObservationCommand, Outcome, PathAnswer, ProbeReport,
+    ProberStatus, ShardId, WantedExternalDependency,
 };
 use tidemill_probe::{Mark, Question, Urgency};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
 
 use super::config::Config;
 use super::health::Health;
 use super::role::{Answered, Input, Output, Role};
 use super::status::status_of;
 use super::waiting::{Finding, Wanted};
-use crate::division::{Division, Parts};
+use crate::division::Parts;
+use crate::stepping::{Running, Stepped, Tasks};
 use crate::{Error, Outside};
 
-/// The role's name among those that divide their work, and in what it requests.
-const ROLE: &str = "prober";
-/// What happened and waits to be taken.
-const INPUTS: usize = 4_096;
 /// Things of one page.
 const PAGE: u32 = 1_000;
 /// How often the status is rebuilt.
@@ -33,8 +27,7 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// A running prober. Dropped, it is told to stop.
 #[derive(Debug)]
 pub struct Prober {
-    stop: oneshot::Sender<()>,
-    thread: JoinHandle<()>,
+    running: Running,
     status: Arc<Mutex<ProberStatus>>,
 }
 
@@ -46,41 +39,16 @@ pub fn start(config: Config, outside: Outside) -> Result<Prober, Error> {
     let refused = |error: tidemill_model::FieldError| Error::Prober(error.to_string());
     let role = Role::new(config.clone()).map_err(refused)?;
     let probe = tidemill_probe::Prober::new(config.paths).map_err(refused)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name(ROLE)
-        .enable_all()
-        .build()
-        .map_err(Error::Thread)?;
-    let (inputs, taken) = mpsc::channel(INPUTS);
-    let division = Division::follow(&outside, ROLE)?;
-    let (stop, stopped) = oneshot::channel();
     let status = Arc::new(Mutex::new(ProberStatus::default()));
-    let running = Loop {
-        role,
-        probe,
-        outside,
-        inputs,
-        tasks: JoinSet::new(),
-        begun_at: Instant::now(),
-        status: Arc::clone(&status),
-        status_at: None,
-    };
-    let run = move || {
-        runtime.block_on(running.run(division.parts.clone(), taken, stopped));
-        // A look at a dead mount, or a question to an owner, may still block a thread.
-        runtime.shutdown_background();
-        division.end();
-    };
-    let thread = std::thread::Builder::new().name(ROLE.to_owned()).spawn(run).map_err(Error::Thread)?;
-    Ok(Prober { stop, thread, status })
+    let looking = Looking { role, probe, status: Arc::clone(&status), status_at: None };
+    Ok(Prober { running: Running::start(looking, outside)?, status })
 }
 
 impl Prober {
     /// How it does; a second old at most.
     #[must_use]
     pub fn status(&self) -> ProberStatus {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.watch()()
     }
 
     /// The same, for whoever asks again and again.
@@ -92,7 +60,7 @@ impl Prober {
     /// Whether it has ended by itself, which only a panic makes it do.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.thread.is_finished()
+        self.running.has_ended()
     }
 
     /// Asks nothing more, and ends.
@@ -100,89 +68,46 @@ impl Prober {
     /// # Errors
     /// It panicked.
     pub fn stop(self) -> Result<(), Error> {
-        drop(self.stop);
-        self.thread.join().map_err(|_| Error::Panicked(ROLE))
+        self.running.stop()
     }
 }
 
-struct Loop {
+struct Looking {
     role: Role,
     probe: tidemill_probe::Prober,
-    outside: Outside,
-    inputs: mpsc::Sender<Input>,
-    tasks: JoinSet<()>,
-    begun_at: Instant,
     status: Arc<Mutex<ProberStatus>>,
     status_at: Option<Instant>,
 }
 
-impl Loop {
-    async fn run(
-        mut self,
-        parts: watch::Receiver<Parts>,
-        mut taken: mpsc::Receiver<Input>,
-        mut stopped: oneshot::Receiver<()>,
-    ) {
-        self.follow_shards();
-        self.follow_parts(parts);
-        let mut happened = Vec::new();
-        loop {
-            let turn = self.role.step(self.now_ms(), happened.drain(..));
-            for output in turn.outputs {
-                self.perform(output);
-            }
-            self.publish();
-            while self.tasks.try_join_next().is_some() {}
-            let wake = self.begun_at + Duration::from_millis(turn.wake_at_ms);
-            tokio::select! {
-                // A sender that is gone means the same.
-                _ = &mut stopped => return,
-                _ = taken.recv_many(&mut happened, INPUTS) => {}
-                () = tokio::time::sleep_until(wake.into()) => {}
-            }
-        }
+impl Stepped for Looking {
+    const ROLE: &'static str = "prober";
+    const THREADS: usize = 2;
+    type Input = Input;
+    type Output = Output;
+
+    fn parts(Parts { mine, count }: Parts) -> Input {
+        Input::Parts { mine, count }
     }
 
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.begun_at.elapsed().as_millis()).unwrap_or(u64::MAX)
+    fn shards(shards: Vec<ShardId>) -> Input {
+        Input::Shards(shards)
     }
 
-    fn publish(&mut self) {
-        if self.status_at.is_some_and(|at| at.elapsed() < STATUS_EVERY) {
-            return;
-        }
-        self.status_at = Some(Instant::now());
-        let status = status_of(&self.role, self.now_ms(), &self.probe.statistics());
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    fn unknown(shard: ShardId) -> Input {
+        Input::Unknown(shard)
     }
 
-    fn follow_shards(&mut self) {
-        let inputs = self.inputs.clone();
-        self.tasks.spawn(follow_shards(Arc::clone(&self.outside.shards), move |shards| {
-            let inputs = inputs.clone();
-            async move { inputs.send(Input::Shards(shards)).await.is_ok() }
-        }));
+    fn step(&mut self, now_ms: u64, happened: impl Iterator<Item = Input>) -> (Vec<Output>, u64) {
+        let turn = self.role.step(now_ms, happened);
+        self.publish(now_ms);
+        (turn.outputs, turn.wake_at_ms)
     }
 
-    fn follow_parts(&mut self, mut parts: watch::Receiver<Parts>) {
-        let inputs = self.inputs.clone();
-        self.tasks.spawn(async move {
-            loop {
-                let Parts { mine, count } = parts.borrow_and_update().clone();
-                if inputs.send(Input::Parts { mine, count }).await.is_err() || parts.changed().await.is_err()
-                {
-                    return;
-                }
-            }
-        });
-    }
-
-    fn perform(&mut self, output: Output) {
-        let inputs = self.inputs.clone();
+    fn perform(&mut self, output: Output, tasks: &mut Tasks<Self>) {
         match output {
             Output::Ask(questions) => {
                 let mut answers = self.probe.probe(questions);
-                self.tasks.spawn(async move {
+                tasks.spawn(|inputs| async move {
                     while let Some(answer) = answers.next().await {
                         if inputs.send(Input::Answer(answer)).await.is_err() {
                             return;
@@ -191,16 +116,8 @@ impl Loop {
                 });
             }
             Output::Look(shard) => {
-                let (ask, probe) = (Arc::clone(&self.outside.ask), self.probe.clone());
-                self.tasks.spawn(async move {
-                    let looked = tokio::task::spawn_blocking(move || look(&ask, &probe, shard)).await;
-                    let input = looked.unwrap_or_else(|error| {
-                        tracing::error!(%error, %shard, "asking what is waited for ended unexpectedly");
-                        Input::Unknown(shard)
-                    });
-                    // Nobody listens any more: this process ends.
-                    let _ = inputs.send(input).await;
-                });
+                let probe = self.probe.clone();
+                tasks.look(shard, move |ask| look(ask, &probe, shard));
             }
             Output::Tell(shard, findings) => {
                 let answer = |Finding { external_dependency, generation }| PathAnswer {
@@ -209,59 +126,57 @@ impl Loop {
                     exists: true,
                 };
                 let answers = findings.into_iter().map(answer).collect();
-                let submit_request = self
-                    .submit_request(shard, Command::Observation(ObservationCommand::ReportPaths { answers }));
-                self.submit(submit_request, move |answered| Input::Told(shard, answered));
+                let command = Command::Observation(ObservationCommand::ReportPaths { answers });
+                tasks.submit(shard, command, move |outcome| Input::Told(shard, answered(shard, outcome)));
             }
-            Output::Health(authority, health) => self.tell_health(authority, health),
+            Output::Health(authority, health) => tell_health(authority, health, tasks),
         }
     }
+}
 
-    fn tell_health(&mut self, authority: String, health: Health) {
-        let Health { late_ms, failing, .. } = health;
-        if health.is_good() {
-            tracing::info!(%authority, "its paths are checked in time again");
-        } else {
-            let reason = health.failure();
-            tracing::warn!(%authority, late_ms, failing, reason, "checks of its paths are late or fail");
+impl Looking {
+    fn publish(&mut self, now_ms: u64) {
+        if self.status_at.is_some_and(|at| at.elapsed() < STATUS_EVERY) {
+            return;
         }
-        let report = ProbeReport {
-            prober: Arc::clone(&self.outside.instance),
-            authority: authority.as_str().into(),
-            late_ms,
-            failure: health.failure(),
-        };
-        let submit_request = self
-            .submit_request(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportProbes(report)));
-        self.submit(submit_request, move |answered| Input::HealthTold(authority, health, answered));
+        self.status_at = Some(Instant::now());
+        let status = status_of(&self.role, now_ms, &self.probe.statistics());
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
+}
 
-    fn submit_request(&self, shard: ShardId, command: Command) -> SubmitRequest {
-        SubmitRequest { shard, request: request_id(), actor: Actor { app: ROLE.into(), user: None }, command }
+fn tell_health(authority: String, health: Health, tasks: &mut Tasks<Looking>) {
+    let Health { late_ms, failing, .. } = health;
+    if health.is_good() {
+        tracing::info!(%authority, "its paths are checked in time again");
+    } else {
+        let reason = health.failure();
+        tracing::warn!(%authority, late_ms, failing, reason, "checks of its paths are late or fail");
     }
+    let report = ProbeReport {
+        prober: Arc::clone(&tasks.outside.instance),
+        authority: authority.as_str().into(),
+        late_ms,
+        failure: health.failure(),
+    };
+    let shard = ShardId::CATALOGUE;
+    let command = Command::Catalogue(CatalogueCommand::ReportProbes(report));
+    tasks.submit(shard, command, move |outcome| {
+        Input::HealthTold(authority, health, answered(shard, outcome))
+    });
+}
 
-    fn submit(
-        &mut self,
-        submit_request: SubmitRequest,
-        input: impl FnOnce(Answered) -> Input + Send + 'static,
-    ) {
-        let (submitter, inputs) = (self.outside.submitter.clone(), self.inputs.clone());
-        self.tasks.spawn(async move {
-            let shard = submit_request.shard;
-            let answered = match submitter.submit(submit_request, None).await {
-                Ok(reply) => {
-                    if let Outcome::Refused(rejection) = reply.outcome {
-                        tracing::warn!(%shard, %rejection, "what was found is refused");
-                    }
-                    Answered::Decided
-                }
-                Err(error) => {
-                    tracing::warn!(%shard, %error, "what was found may not have been heard; it is told again");
-                    Answered::Lost
-                }
-            };
-            let _ = inputs.send(input(answered)).await;
-        });
+fn answered(shard: ShardId, outcome: Result<Outcome, SubmitError>) -> Answered {
+    match outcome {
+        Ok(Outcome::Refused(rejection)) => {
+            tracing::warn!(%shard, %rejection, "what was found is refused");
+            Answered::Decided
+        }
+        Ok(Outcome::Done | Outcome::Answered(_) | Outcome::Repeated | Outcome::Deferred) => Answered::Decided,
+        Err(error) => {
+            tracing::warn!(%shard, %error, "what was found may not have been heard; it is told again");
+            Answered::Lost
+        }
     }
 }
 

@@ -1,36 +1,23 @@
-//! The loop around [`Role`].
+//! What [`Role`] does outside: asks owners, takes questions by commands, and sends them to the service.
 
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-use tidemill_cluster::{AskOwner, SubmitRequest, all_pages, follow_shards, request_id};
+use tidemill_cluster::{AskOwner, all_pages};
 use tidemill_model::{
-    Actor, BatchCommand, Command, FieldError, Incarnation, LiveAnswer, LiveQuery, Outcome, QualityQuestion,
-    ShardId,
+    BatchCommand, Command, FieldError, Incarnation, LiveAnswer, LiveQuery, Outcome, QualityQuestion, ShardId,
 };
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
 
 use super::config::Config;
 use super::role::{Input, Output, Role, Taken};
 use super::service::Service;
-use crate::division::{Division, Parts};
+use crate::division::Parts;
+use crate::stepping::{Running, Stepped, Tasks};
 use crate::{Error, Outside};
 
-/// The role's name among those that divide their work, and in what it requests.
-const ROLE: &str = "quality";
-/// What happened and waits to be taken.
-const INPUTS: usize = 1_024;
 /// Questions of one page.
 const PAGE: u32 = 1_000;
 
 /// A running client of the quality service. Dropped, it is told to stop.
 #[derive(Debug)]
-pub struct Quality {
-    stop: oneshot::Sender<()>,
-    thread: JoinHandle<()>,
-}
+pub struct Quality(Running);
 
 /// Starts to send what owners ask; none where no service is configured. `tls` says whom to trust at an `https://` address.
 ///
@@ -44,39 +31,15 @@ pub fn start(
     let refused = |error: FieldError| Error::Quality(error.to_string());
     config.check().map_err(refused)?;
     let Some(service) = Service::new(&config, tls).map_err(refused)? else { return Ok(None) };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name(ROLE)
-        .enable_all()
-        .build()
-        .map_err(Error::Thread)?;
-    let division = Division::follow(&outside, ROLE)?;
-    let (inputs, taken) = mpsc::channel(INPUTS);
-    let (stop, stopped) = oneshot::channel();
     let by = Incarnation::new(&*outside.instance);
-    let running = Loop {
-        role: Role::new(&config),
-        service,
-        outside,
-        by,
-        inputs,
-        tasks: JoinSet::new(),
-        begun_at: Instant::now(),
-    };
-    let run = move || {
-        runtime.block_on(running.run(division.parts.clone(), taken, stopped));
-        runtime.shutdown_background();
-        division.end();
-    };
-    let thread = std::thread::Builder::new().name(ROLE.to_owned()).spawn(run).map_err(Error::Thread)?;
-    Ok(Some(Quality { stop, thread }))
+    Running::start(Asking { role: Role::new(&config), service, by }, outside).map(Quality).map(Some)
 }
 
 impl Quality {
     /// Whether it has ended by itself, which only a panic makes it do.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.thread.is_finished()
+        self.0.has_ended()
     }
 
     /// Takes nothing more, and ends. What was taken and not sent is asked for again by its owner.
@@ -84,80 +47,45 @@ impl Quality {
     /// # Errors
     /// It panicked.
     pub fn stop(self) -> Result<(), Error> {
-        drop(self.stop);
-        self.thread.join().map_err(|_| Error::Panicked(ROLE))
+        self.0.stop()
     }
 }
 
-struct Loop {
+struct Asking {
     role: Role,
     service: Service,
-    outside: Outside,
     by: Incarnation,
-    inputs: mpsc::Sender<Input>,
-    tasks: JoinSet<()>,
-    begun_at: Instant,
 }
 
-impl Loop {
-    async fn run(
-        mut self,
-        mut parts: watch::Receiver<Parts>,
-        mut taken: mpsc::Receiver<Input>,
-        mut stopped: oneshot::Receiver<()>,
-    ) {
-        let inputs = self.inputs.clone();
-        self.tasks.spawn(async move {
-            loop {
-                let Parts { mine, count } = parts.borrow_and_update().clone();
-                if inputs.send(Input::Parts { mine, count }).await.is_err() || parts.changed().await.is_err()
-                {
-                    return;
-                }
-            }
-        });
-        let inputs = self.inputs.clone();
-        self.tasks.spawn(follow_shards(Arc::clone(&self.outside.shards), move |shards| {
-            let inputs = inputs.clone();
-            async move { inputs.send(Input::Shards(shards)).await.is_ok() }
-        }));
-        let mut happened = Vec::new();
-        loop {
-            let now_ms = u64::try_from(self.begun_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let (outputs, wake_at_ms) = self.role.step(now_ms, happened.drain(..));
-            for output in outputs {
-                self.perform(output);
-            }
-            while self.tasks.try_join_next().is_some() {}
-            let wake = self.begun_at + Duration::from_millis(wake_at_ms);
-            tokio::select! {
-                // A sender that is gone means the same.
-                _ = &mut stopped => return,
-                _ = taken.recv_many(&mut happened, INPUTS) => {}
-                () = tokio::time::sleep_until(wake.into()) => {}
-            }
-        }
+impl Stepped for Asking {
+    const ROLE: &'static str = "quality";
+    const THREADS: usize = 1;
+    type Input = Input;
+    type Output = Output;
+
+    fn parts(Parts { mine, count }: Parts) -> Input {
+        Input::Parts { mine, count }
     }
 
-    fn perform(&mut self, output: Output) {
-        let inputs = self.inputs.clone();
+    fn shards(shards: Vec<ShardId>) -> Input {
+        Input::Shards(shards)
+    }
+
+    fn unknown(shard: ShardId) -> Input {
+        Input::Unknown(shard)
+    }
+
+    fn step(&mut self, now_ms: u64, happened: impl Iterator<Item = Input>) -> (Vec<Output>, u64) {
+        self.role.step(now_ms, happened)
+    }
+
+    fn perform(&mut self, output: Output, tasks: &mut Tasks<Self>) {
         match output {
-            Output::Look(shard) => {
-                let ask = Arc::clone(&self.outside.ask);
-                self.tasks.spawn(async move {
-                    let looked = tokio::task::spawn_blocking(move || look(&ask, shard)).await;
-                    let input = looked.unwrap_or_else(|error| {
-                        tracing::error!(%error, %shard, "asking for questions ended unexpectedly");
-                        Input::Unknown(shard)
-                    });
-                    // Nobody listens any more: this process ends.
-                    let _ = inputs.send(input).await;
-                });
-            }
-            Output::Take(ask) => self.take(ask),
+            Output::Look(shard) => tasks.look(shard, move |ask| look(ask, shard)),
+            Output::Take(ask) => self.take(ask, tasks),
             Output::Send(ask) => {
                 let service = self.service.clone();
-                self.tasks.spawn(async move {
+                tasks.one(async move {
                     let (batch, number) = (ask.batch, ask.number);
                     match service.send(&ask).await {
                         Ok(()) => tracing::debug!(%batch, number, "the quality service was asked"),
@@ -165,24 +93,18 @@ impl Loop {
                             tracing::warn!(%batch, number, reason, "the quality service cannot be asked");
                         }
                     }
-                    let _ = inputs.send(Input::Sent(ask)).await;
+                    Input::Sent(ask)
                 });
             }
         }
     }
+}
 
-    fn take(&mut self, ask: QualityQuestion) {
-        let command = Command::Batch(BatchCommand::SendQuality {
-            batch: ask.batch,
-            number: ask.number,
-            by: self.by.clone(),
-        });
-        let actor = Actor { app: ROLE.into(), user: None };
-        let submit_request =
-            SubmitRequest { shard: ask.batch.shard(), request: request_id(), actor, command };
-        let (submitter, inputs) = (self.outside.submitter.clone(), self.inputs.clone());
-        self.tasks.spawn(async move {
-            let taken = match submitter.submit(submit_request, None).await.map(|reply| reply.outcome) {
+impl Asking {
+    fn take(&self, ask: QualityQuestion, tasks: &mut Tasks<Self>) {
+        let command = BatchCommand::SendQuality { batch: ask.batch, number: ask.number, by: self.by.clone() };
+        tasks.submit(ask.batch.shard(), Command::Batch(command), move |outcome| {
+            let taken = match outcome {
                 Ok(Outcome::Done | Outcome::Answered(_)) => Taken::Ours,
                 Ok(Outcome::Refused(_)) => Taken::Refused,
                 Ok(Outcome::Repeated | Outcome::Deferred) => Taken::Unknown,
@@ -191,7 +113,7 @@ impl Loop {
                     Taken::Unknown
                 }
             };
-            let _ = inputs.send(Input::Taken(ask, taken)).await;
+            Input::Taken(ask, taken)
         });
     }
 }
