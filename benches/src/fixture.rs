@@ -217,6 +217,11 @@ impl Fixture {
         journals.get(self.journal_partition() as usize).map_or(0, Watch::bytes)
     }
 
+    /// How far the tables are.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.projector.progress
+    }
+
     /// Waits until the tables and the feed show everything that the journals hold now.
     pub(crate) fn settle(&self) -> anyhow::Result<()> {
         let mut events = 0;

@@ -12,6 +12,7 @@ mod fake_workers;
 mod files;
 mod fixture;
 mod history;
+mod lag;
 mod machine;
 mod place;
 mod placement;
@@ -74,7 +75,11 @@ fn main() -> anyhow::Result<()> {
     if let Some(directory) = &args.shim {
         std::process::exit(tidemill_executor::shim_main(directory));
     }
-    tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::WARN).init();
+    // The row goes to standard output, alone.
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .with_writer(std::io::stderr)
+        .init();
     if args.here {
         let (Some(workload), Some(backend)) = (args.workload.first(), args.backend.first()) else {
             bail!("--here needs --workload and --backend");

@@ -177,6 +177,7 @@ the end of the journal. *embedded* is the log on SQLite, every commit durable; *
 | fan | one job, then 10,000 that wait for it, then one that waits for all | tasks; the anchors that gather are not counted | from generated to finished |
 | burst | 100,000 jobs due in the same second, no worker | batches, from the time they are due until the last can be read from the journal | from due to generated |
 | latency | `noop`, one at a time | batches | from submitted to started |
+| lag | `noop`, 1,000 a second for 20 s | batches | from when the journal was seen to hold a record until the tables show it |
 | processes | `sh` with a text that does nothing, at most 32 at once, each attempt's directory and files on a file system in memory | batches | from generated to finished, all of them being there at once |
 | processes-on-disk | the same, on the disk | batches | likewise |
 | process-latency | the same, one at a time, on the disk | batches | from submitted to started |

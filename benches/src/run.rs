@@ -187,7 +187,7 @@ impl Run<'_> {
     }
 
     /// One batch to its end, so that the worker is there and nothing of it is left to come.
-    fn warm_up(&self) -> anyhow::Result<()> {
+    pub(crate) fn warm_up(&self) -> anyhow::Result<()> {
         self.fixture.ask(self.fixture.shard, submission("warm-up", "noop", None, self.fixture))?;
         self.fixture.until(FINISHED, 1, PATIENCE)?;
         self.fixture.settle()

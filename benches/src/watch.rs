@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, Reader, Topic};
-use tidemill_projector::schemas::samples;
+use tidemill_projector::schemas::beginnings;
 
 /// Stands in a record once for each event. Its shard does not: lists of parents name shards, too.
 const EVENT: &str = ",\"event\":{";
@@ -23,20 +23,15 @@ pub(crate) struct Watch {
 }
 
 fn public_names() -> HashSet<Vec<u8>> {
-    let public = samples().into_iter().filter(|event| event.of_kind().sentence().is_some());
-    let recorded = public.filter_map(|event| serde_json::to_vec(&event).ok());
-    recorded.filter_map(|json| name_of(&json).map(<[u8]>::to_vec)).collect()
+    let public = beginnings().into_iter().filter(|(kind, _)| kind.sentence().is_some());
+    public.filter_map(|(_, text)| name_of(text.as_bytes()).map(<[u8]>::to_vec)).collect()
 }
 
 /// The names of an event's aggregate and of its variant, as `{"batch":{"finished":…` has them.
 fn name_of(json: &[u8]) -> Option<&[u8]> {
     let names = json.strip_prefix(b"{")?;
-    names
-        .splitn(3, |byte| *byte == b':')
-        .map(<[u8]>::len)
-        .take(2)
-        .reduce(|one, two| one + 1 + two)
-        .map(|end| &names[..end])
+    let lengths = names.splitn(3, |byte| *byte == b':').map(<[u8]>::len);
+    lengths.take(2).reduce(|one, two| one + 1 + two).map(|end| &names[..end])
 }
 
 impl Watch {

@@ -26,6 +26,8 @@ pub(crate) enum Workload {
     Burst,
     /// One at a time.
     Latency,
+    /// 1,000 batches a second: how far the tables are behind.
+    Lag,
     /// Real processes, their files on a file system in memory.
     Processes,
     /// Real processes, their files on the disk.
@@ -63,12 +65,13 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Lifecycle,
         Self::Chain,
         Self::Fan,
         Self::Burst,
         Self::Latency,
+        Self::Lag,
         Self::Processes,
         Self::ProcessesOnDisk,
         Self::ProcessLatency,
@@ -93,6 +96,7 @@ impl Workload {
             Self::Fan => "fan",
             Self::Burst => "burst",
             Self::Latency => "latency",
+            Self::Lag => "lag",
             Self::Processes => "processes",
             Self::ProcessesOnDisk => "processes-on-disk",
             Self::ProcessLatency => "process-latency",
@@ -116,6 +120,7 @@ impl Workload {
         match self {
             Self::Chain
             | Self::Latency
+            | Self::Lag
             | Self::ProcessLatency
             | Self::Placement
             | Self::PlacementBacklog
@@ -144,6 +149,7 @@ impl Workload {
             | Self::Chain
             | Self::Fan
             | Self::Latency
+            | Self::Lag
             | Self::Processes
             | Self::ProcessesOnDisk
             | Self::ProcessLatency => true,
@@ -198,6 +204,7 @@ impl Workload {
             Self::Fan => run.fan(10_000 / scale),
             Self::Burst => run.burst(100_000 / scale),
             Self::Latency => run.latency(500 / scale, "noop", None),
+            Self::Lag => run.lag(20_000 / scale),
             Self::Processes | Self::ProcessesOnDisk => run.processes(4_000 / scale),
             Self::ProcessLatency => run.latency(200 / scale, "shell", Some("true")),
             Self::Placement => run.placement(100_000 / scale),

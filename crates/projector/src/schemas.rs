@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tidemill_journal::event::{VERSION, schema_id, type_of};
 use tidemill_model::{Audience, CommandRecord, Event, EventKind};
 
-use defs::{description, reachable, referred, sorted, variants};
+use defs::{Variant, description, reachable, referred, sorted, variants};
 pub use page::page;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -50,19 +50,32 @@ pub(crate) fn command_path(name: &str) -> String {
 #[must_use]
 pub fn events() -> BTreeMap<String, Value> {
     let root = schemars::schema_for!(Event).to_value();
-    let aggregates = variants(&root).map(|aggregate| referred(&root, aggregate.schema));
-    let events: Vec<_> = aggregates.flat_map(variants).collect();
-    assert_eq!(events.len(), EventKind::all().count(), "an event has one kind");
-    EventKind::all()
-        .zip(events)
-        .filter_map(|(kind, variant)| {
-            let EventKind { name, audience: Audience::Public(sentence) } = *kind else { return None };
-            let mut schema = envelope(name, variant.schema.clone());
-            schema["description"] = json!(sentence);
-            schema["$defs"] = reachable(&root, variant.schema);
-            Some((name.to_owned(), schema))
-        })
-        .collect()
+    let schema_of = |(kind, _, variant): (&EventKind, &str, Variant<'_>)| {
+        let EventKind { name, audience: Audience::Public(sentence) } = *kind else { return None };
+        let mut schema = envelope(name, variant.schema.clone());
+        schema["description"] = json!(sentence);
+        schema["$defs"] = reachable(&root, variant.schema);
+        Some((name.to_owned(), schema))
+    };
+    kinds(&root).into_iter().filter_map(schema_of).collect()
+}
+
+/// How a record of the journal begins each kind of event: `{"batch":{"finished":` is `batch.finished`.
+#[must_use]
+pub fn beginnings() -> Vec<(&'static EventKind, String)> {
+    let root = schemars::schema_for!(Event).to_value();
+    let beginning = |aggregate, name| format!(r#"{{"{aggregate}":{{"{name}":"#);
+    kinds(&root).into_iter().map(|(kind, aggregate, it)| (kind, beginning(aggregate, it.name))).collect()
+}
+
+/// Every kind, with the name of its aggregate and its variant in there.
+fn kinds(root: &Value) -> Vec<(&'static EventKind, &str, Variant<'_>)> {
+    let aggregates = variants(root);
+    let all: Vec<_> = aggregates
+        .flat_map(|it| variants(referred(root, it.schema)).map(move |variant| (it.name, variant)))
+        .collect();
+    assert_eq!(all.len(), EventKind::all().count(), "an event has one kind");
+    EventKind::all().zip(all).map(|(kind, (aggregate, variant))| (kind, aggregate, variant)).collect()
 }
 
 /// The schema of an object with this one field.

@@ -15,6 +15,7 @@ const PARTITIONS: &[Column] = &[
     Column("JOURNAL END", &["/journal_end"]),
     Column("PROJECTED", &["/projected"]),
     Column("LAG", &["/lag_records"]),
+    Column("LAG MS", &["/lag_ms"]),
     Column("VOID", &["/void_records"]),
 ];
 

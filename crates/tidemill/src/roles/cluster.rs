@@ -9,6 +9,8 @@ use tidemill_cluster::{BoxFuture, OwnerAddress};
 use tidemill_log::{Chain, From, Head, Log, Topic};
 use tidemill_store::{Position, Tables};
 
+use super::lag::lag_ms;
+
 /// A lag this short is looked into: it may be no lag at all.
 const SHORT: u64 = 64;
 /// Records taken at once.
@@ -45,6 +47,7 @@ impl SharedCluster {
                 Some(head) if range.end.saturating_sub(next) <= SHORT => self.void_tail(head, range.end)?,
                 _ => 0,
             };
+            let lag_records = range.end.saturating_sub(next + tail);
             let owner = head.as_ref().filter(|head| !head.resigned && !head.stopped);
             Ok(PartitionStatus {
                 partition,
@@ -52,7 +55,8 @@ impl SharedCluster {
                 epoch: head.as_ref().map_or(0, |head| head.epoch),
                 journal_end: range.end,
                 projected: position.map_or(0, |position| position.offset),
-                lag_records: range.end.saturating_sub(next + tail),
+                lag_records,
+                lag_ms: if lag_records == 0 { Some(0) } else { lag_ms(&*self.log, partition, next + tail) },
                 // The genesis has offset 0 and number 0; every accepted record since has a number, a void one
                 // has only an offset.
                 void_records: head.as_ref().map_or(0, |head| head.offset.saturating_sub(head.seq) + tail),

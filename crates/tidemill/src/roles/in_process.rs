@@ -9,6 +9,8 @@ use tidemill_journal::Progress;
 use tidemill_log::{Log, Topic};
 use tidemill_model::ProberStatus;
 
+use super::lag::lag_ms;
+
 /// Questions to the owners of this process.
 pub(crate) fn owners(live: LiveHandle, partitions: u32) -> AskOwner {
     Arc::new(move |shard, query| live.query(shard, partitions, query).map_err(|error| error.to_string()))
@@ -36,13 +38,16 @@ impl LocalCluster {
             let owner = owners.iter().find(|owner| owner.partition == partition);
             let projection = progress.get(&partition);
             let projected = projection.and_then(|projection| projection.projected);
+            let next = projected.map_or(range.start, |at| at + 1);
+            let lag_records = range.end.saturating_sub(next);
             Ok(PartitionStatus {
                 partition,
                 owner: owner.filter(|owner| owner.owning).map(|owner| owner.owner.clone()),
                 epoch: owner.map_or(0, |owner| owner.epoch),
                 journal_end: range.end,
                 projected: projected.unwrap_or(0),
-                lag_records: range.end.saturating_sub(projected.map_or(range.start, |at| at + 1)),
+                lag_records,
+                lag_ms: if lag_records == 0 { Some(0) } else { lag_ms(&*self.log, partition, next) },
                 void_records: owner.map_or(0, |owner| owner.void_records),
             })
         });

@@ -10,6 +10,7 @@ mod hints;
 mod in_process;
 mod interface;
 mod journal;
+mod lag;
 mod live;
 mod log;
 mod operator;

@@ -41,3 +41,5 @@ mod stopping;
 mod tables;
 mod third_party;
 mod values;
+#[path = "../views/mod.rs"]
+mod views_of_jobs;

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use jiff::SignedDuration;
+use rustix::process::Signal;
 use serde_json::json;
 use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, History, until};
+use crate::views_of_jobs::{EXPECTED, JOBS as VIEWED, jobs};
 
 const JOBS: &str = "jobs: [{name: nothing, group: demo, type: noop, max_concurrent: 100}]";
 
@@ -64,6 +66,39 @@ fn tables_come_back_under_load() {
     });
     assert_eq!(History::of(cluster.journal().events()).of_job("demo/nothing").len(), count);
     row_changed_by_hand_is_named(&cluster);
+}
+
+/// TBL-2, TBL-3: the views on MySQL show what a cluster does; while its projector stands still, the status shows for how long
+/// the tables have lacked something, and nothing of it once the projector goes on.
+#[test]
+fn views_follow_a_cluster_and_the_status_shows_how_far_behind() {
+    let mut cluster = Cluster::start();
+    cluster.start_executor("executor-1", 1_000);
+    cluster.apply(&jobs("demo"));
+    let ids = VIEWED.map(|job| cluster.json(&["job", "show", &format!("demo/{job}")])["id"].clone());
+    let time: Timestamp = "2024-01-01T00:00:00.000Z".parse().unwrap();
+    ids.iter().for_each(|job| cluster.run_job(job, time));
+    for (view, sql, expected) in EXPECTED {
+        until(&format!("{view} shows {expected:?}"), || {
+            (cluster.database.column(sql) == expected).then_some(())
+        });
+    }
+    let lags = |cluster: &Cluster| -> Vec<(u64, u64)> {
+        let status = cluster.json(&["status"]);
+        let of = |it: &serde_json::Value| Some((it["lag_records"].as_u64()?, it["lag_ms"].as_u64()?));
+        status["partitions"].as_array().unwrap().iter().filter_map(of).collect()
+    };
+    until("the tables have all", || lags(&cluster).iter().all(|lag| *lag == (0, 0)).then_some(()));
+    cluster.signal("projector", Signal::STOP);
+    cluster.run_job(&ids[0], time + SignedDuration::from_secs(1));
+    let longest = |lags: &[(u64, u64)]| lags.iter().map(|(_, ms)| *ms).max();
+    let first = until("the tables lack something", || {
+        let lags = lags(&cluster);
+        lags.iter().any(|(records, _)| *records > 0).then(|| longest(&lags)).flatten()
+    });
+    until("it is lacked for longer", || (longest(&lags(&cluster)) > Some(first)).then_some(()));
+    cluster.signal("projector", Signal::CONT);
+    until("the tables have all again", || lags(&cluster).iter().all(|lag| *lag == (0, 0)).then_some(()));
 }
 
 /// Drops all tables of such names by hand, and all views.

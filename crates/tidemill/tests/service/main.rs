@@ -51,3 +51,6 @@ mod sinks;
 mod standalone;
 mod timeouts;
 mod tutorial;
+mod views;
+#[path = "../views/mod.rs"]
+mod views_of_jobs;
