@@ -12,7 +12,8 @@ use tidemill_model::Role;
 
 use crate::app::App;
 use crate::layers;
-use crate::parameter::Parameter;
+use crate::parameter::{Asked, Parameter};
+use crate::params::{AT_LEAST, CURSOR, LIMIT};
 use crate::rights::{Needs, Reach};
 
 /// The method of a call.
@@ -126,9 +127,26 @@ impl Call {
         self
     }
 
-    pub(crate) fn query<const N: usize>(mut self, query: [Parameter; N]) -> Self {
+    /// It takes these parameters.
+    pub(crate) fn query(mut self, query: &[Parameter]) -> Self {
         self.query.extend(query);
         self
+    }
+
+    /// It takes this parameter.
+    pub(crate) fn with<T>(mut self, asked: Asked<T>) -> Self {
+        self.query.push(asked.parameter);
+        self
+    }
+
+    /// It answers a part of a list.
+    pub(crate) fn page(self) -> Self {
+        self.with(LIMIT).with(CURSOR).fresh()
+    }
+
+    /// It answers what the tables hold.
+    pub(crate) fn fresh(self) -> Self {
+        self.with(AT_LEAST)
     }
 
     /// It answers this at times.
@@ -170,6 +188,12 @@ impl Calls {
         T: 'static,
     {
         let mut route = on(call.verb.filter(), handler);
+        // Calls of the form from outside look at their parameters where they look at their keys.
+        if call.scheme.is_some() {
+            let declared: Arc<[Parameter]> = call.query.as_slice().into();
+            let declared = move |request, next| layers::declared(Arc::clone(&declared), request, next);
+            route = route.route_layer(from_fn(declared));
+        }
         // Whoever declares a need has it looked at, whatever the handler does.
         if let Some(needs) = call.needs.filter(|_| call.scheme.is_some()) {
             route = route.route_layer(from_fn(move |request, next| layers::permitted(needs, request, next)));

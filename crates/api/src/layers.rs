@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::RequestExt;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
@@ -11,7 +12,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::Problem;
 use crate::app::App;
 use crate::auth::{Credentials, user_of};
-use crate::params::{Params, is_text};
+use crate::parameter::Parameter;
+use crate::params::{AT_LEAST, Params, is_text};
 use crate::position::JournalPosition;
 use crate::rights::{Asks, Caller, Needs};
 use crate::standing::Standing;
@@ -110,19 +112,28 @@ pub(crate) async fn permitted(needs: Needs, request: Request, next: Next) -> Res
     Ok(next.run(request).await)
 }
 
+/// Lets those through whose parameters are what the call declares.
+pub(crate) async fn declared(
+    parameters: Arc<[Parameter]>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let params = request.extract_parts::<Params>().await?.of(parameters)?;
+    request.extensions_mut().insert(params);
+    Ok(next.run(request).await)
+}
+
 /// Waits until the tables hold what `at_least` names (API-7).
 pub(crate) async fn fresh(
     State(app): State<Arc<App>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let (mut parts, body) = request.into_parts();
-    let params = <Params as axum::extract::FromRequestParts<()>>::from_request_parts(&mut parts, &()).await?;
-    if let Some(text) = params.text("at_least") {
+    if let Some(text) = request.extract_parts::<Params>().await?.get(AT_LEAST)? {
         let position: JournalPosition = text.parse().map_err(|error| Problem::fields(vec![error]))?;
         wait_for(&app, position).await?;
     }
-    Ok(next.run(Request::from_parts(parts, body)).await)
+    Ok(next.run(request).await)
 }
 
 async fn wait_for(app: &App, position: JournalPosition) -> Result<(), Problem> {

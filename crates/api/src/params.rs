@@ -1,35 +1,55 @@
-//! Query parameters and paths: each value is checked by name, and an unknown name is refused, so that a
-//! misspelt filter never lists everything.
+//! Query parameters and paths: each value is checked by what the call declares, and an unknown name is refused, so that
+//! a misspelt filter never lists everything.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use tidemill_model::Timestamp;
 use tidemill_store::{Cursor, PageRequest};
 
-use crate::Problem;
+use crate::parameter::{Asked, Parameter, Readable, Rule, read};
+use crate::{JournalPosition, Problem};
 
 /// Rows of a page where the caller names no number.
 const DEFAULT_LIMIT: usize = 50;
 /// Rows of a page at most.
 pub(crate) const MAX_LIMIT: usize = 1_000;
 
+/// How many rows a part of a list has at most.
+pub(crate) const LIMIT: Asked<u64> =
+    Asked::number("limit", "Rows of this part, 1 to 1000; default 50.", 1, MAX_LIMIT as u64);
+/// Where a part of a list begins.
+pub(crate) const CURSOR: Asked<String> = Asked::text("cursor", "The `next` of the part before.");
+/// How fresh an answer has to be. Every call takes it.
+pub(crate) const AT_LEAST: Asked<String> = Asked::written(
+    "at_least",
+    "A `position`; the answer waits until it shows that write.",
+    Rule::of::<JournalPosition>(),
+);
+
 /// The query parameters of a request.
-#[derive(Debug)]
-pub(crate) struct Params(BTreeMap<String, String>);
+#[derive(Debug, Clone)]
+pub(crate) struct Params {
+    values: Arc<BTreeMap<String, String>>,
+    /// What the call declares, once that has been compared.
+    declared: Option<Arc<[Parameter]>>,
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Params {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        if let Some(known) = parts.extensions.get::<Self>() {
+            return Ok(known.clone());
+        }
         let query = parts.uri.query().unwrap_or("");
         if !is_text(query) {
             return Err(Problem::field("query", query, "must be UTF-8 where it is percent-encoded"));
         }
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|error| Problem::field("query", parts.uri.query().unwrap_or(""), error.body_text()))?;
+            .map_err(|error| Problem::field("query", query, error.body_text()))?;
         let mut params = BTreeMap::new();
         for (name, value) in pairs {
             if params.contains_key(&name) {
@@ -37,56 +57,74 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
             }
             params.insert(name, value);
         }
-        Ok(Self(params))
+        Ok(Self { values: Arc::new(params), declared: None })
     }
 }
 
 impl Params {
-    /// Refuses every name but these and `at_least`.
-    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Problem> {
-        let unknown = self.0.iter().find(|(name, _)| *name != "at_least" && !known.contains(&name.as_str()));
-        let Some((name, value)) = unknown else { return Ok(()) };
-        let rule = match known {
-            [] => "is not a parameter of this call; it takes none".to_owned(),
-            known => format!("is not a parameter of this call; it takes {}", known.join(", ")),
-        };
-        Err(Problem::field(name, value, rule))
+    /// These, for handlers of a call that declares such parameters.
+    ///
+    /// # Errors
+    /// As [`Params::check`].
+    pub(crate) fn of(self, declared: Arc<[Parameter]>) -> Result<Self, Problem> {
+        self.check(&declared)?;
+        Ok(Self { declared: Some(declared), ..self })
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
-        self.0.get(name).cloned()
-    }
-
-    /// One of these words.
-    pub(crate) fn word(&self, name: &str, known: &[&str]) -> Result<Option<String>, Problem> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        if known.contains(&text.as_str()) {
-            return Ok(Some(text));
+    /// Refuses what the call does not declare, and values that do not keep to what it declares.
+    pub(crate) fn check(&self, declared: &[Parameter]) -> Result<(), Problem> {
+        for (name, value) in &*self.values {
+            let Some(parameter) = declared.iter().find(|it| it.name == name) else {
+                // The wait for it is over, whatever the call.
+                if name == AT_LEAST.parameter.name {
+                    continue;
+                }
+                let names = declared.iter().map(|it| it.name).filter(|name| *name != AT_LEAST.parameter.name);
+                let rule = match &names.collect::<Vec<_>>()[..] {
+                    [] => "is not a parameter of this call; it takes none".to_owned(),
+                    known => format!("is not a parameter of this call; it takes {}", known.join(", ")),
+                };
+                return Err(Problem::field(name, value, rule));
+            };
+            if !(parameter.fits)(parameter.rule, value) {
+                return Err(Problem::field(name, value, parameter.rule.must(name)));
+            }
         }
-        Err(Problem::field(name, text, format!("must be one of {}", known.join(", "))))
+        Ok(())
     }
 
-    pub(crate) fn parse<T: FromStr>(&self, name: &str, rule: &str) -> Result<Option<T>, Problem> {
-        let parse = |text: &String| read(text).ok_or_else(|| Problem::field(name, text, rule));
-        self.0.get(name).map(parse).transpose()
+    /// The value of a parameter that the call declares.
+    pub(crate) fn get<T: Readable>(&self, Asked { parameter, .. }: Asked<T>) -> Result<Option<T>, Problem> {
+        // Any test of the call finds a handler that reads another parameter than its call declares.
+        debug_assert!(
+            self.declared.as_ref().is_none_or(|declared| declared.iter().any(|it| it.is(&parameter))),
+            "the call does not declare {parameter:?}"
+        );
+        let read = |text: &String| {
+            let refused = || Problem::field(parameter.name, text, parameter.rule.must(parameter.name));
+            T::read(parameter.rule, text).ok_or_else(refused)
+        };
+        self.values.get(parameter.name).map(read).transpose()
     }
 
-    pub(crate) fn required<T: FromStr>(&self, name: &str, rule: &str) -> Result<T, Problem> {
-        self.parse(name, rule)?.ok_or_else(|| Problem::field(name, "", format!("is missing; it {rule}")))
+    pub(crate) fn required<T: Readable>(&self, asked: Asked<T>) -> Result<T, Problem> {
+        let Asked { parameter, .. } = asked;
+        let rule = || format!("is missing; it {}", parameter.rule.must(parameter.name));
+        self.get(asked)?.ok_or_else(|| Problem::field(parameter.name, "", rule()))
     }
 
-    pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
-        self.parse(name, "must be a time as RFC 3339 has it, with its offset: 2025-03-01T00:00:00+01:00")
+    pub(crate) fn flag(&self, asked: Asked<bool>) -> Result<bool, Problem> {
+        Ok(self.get(asked)?.unwrap_or(false))
+    }
+
+    pub(crate) fn limit(&self) -> Result<usize, Problem> {
+        let limit = self.get(LIMIT)?.map(usize::try_from);
+        Ok(limit.transpose().unwrap_or_default().unwrap_or(DEFAULT_LIMIT))
     }
 
     pub(crate) fn page(&self) -> Result<PageRequest, Problem> {
-        let rule = "must be 1 to 1000";
-        let limit = self.parse("limit", rule)?.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Problem::field("limit", limit, rule));
-        }
-        let after = self.0.get("cursor").map(|text| Cursor::parse(text)).transpose()?;
-        Ok(PageRequest { after, limit })
+        let after = self.get(CURSOR)?.map(|text| Cursor::parse(&text)).transpose()?;
+        Ok(PageRequest { after, limit: self.limit()? })
     }
 }
 
@@ -106,11 +144,6 @@ pub(crate) fn is_text(encoded: &str) -> bool {
 /// An id from a path or a body.
 pub(crate) fn id<T: FromStr>(what: &str, text: &str) -> Result<T, Problem> {
     read(text).ok_or_else(|| Problem::field(what, text, format!("must be the number of a {what}")))
-}
-
-/// As the document has it: a number does not begin with a plus.
-fn read<T: FromStr>(text: &str) -> Option<T> {
-    Some(text).filter(|text| !text.starts_with('+'))?.parse().ok()
 }
 
 #[cfg(test)]

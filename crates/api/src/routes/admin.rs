@@ -11,39 +11,28 @@ use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
-use crate::params::{Params, id};
+use crate::params::id;
 use crate::ports::{Operation, OperationStatus};
 use crate::rights::Caller;
 use crate::view::Written;
 use crate::write::Write;
 
 /// What goes on, or went on last.
-pub(super) async fn status(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<Option<OperationStatus>>, Problem> {
-    params.only(&[])?;
+pub(super) async fn status(State(app): State<Arc<App>>) -> Result<Json<Option<OperationStatus>>, Problem> {
     Ok(Json(app.deps.admin.status()))
 }
 
 /// Begins to rebuild the read tables.
-pub(super) async fn rebuild(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<OperationStatus>, Problem> {
-    begin(&app, &params, Operation::Rebuild)
+pub(super) async fn rebuild(State(app): State<Arc<App>>) -> Result<Json<OperationStatus>, Problem> {
+    begin(&app, Operation::Rebuild)
 }
 
 /// Begins to compare the read tables with the journal.
-pub(super) async fn verify(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<OperationStatus>, Problem> {
-    begin(&app, &params, Operation::Verify)
+pub(super) async fn verify(State(app): State<Arc<App>>) -> Result<Json<OperationStatus>, Problem> {
+    begin(&app, Operation::Verify)
 }
 
-fn begin(app: &App, params: &Params, operation: Operation) -> Result<Json<OperationStatus>, Problem> {
-    params.only(&[])?;
+fn begin(app: &App, operation: Operation) -> Result<Json<OperationStatus>, Problem> {
     app.deps.admin.begin(operation).map(Json).map_err(|running| {
         let OperationStatus { operation, records, total_records, .. } = *running;
         let name = operation.as_str();
@@ -65,11 +54,9 @@ pub(super) async fn set_time(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(partition): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let SetTimeRequest { at } = parse(body)?;
     let status = app.deps.cluster.status().await;
     let status = status.map_err(|reason| Problem::unavailable("status_unavailable", reason))?;

@@ -14,6 +14,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::body::LargeBody;
 use crate::job_types::{self, Named};
+use crate::parameter::Asked;
 use crate::params::Params;
 use crate::propagation;
 use crate::rights::Caller;
@@ -24,6 +25,10 @@ use crate::write::Write;
 use super::apply_body;
 use super::apply_request::Applied;
 use super::staged::StagedApply;
+
+pub(super) const DRY_RUN: Asked<bool> =
+    Asked::flag("dry_run", "`true`: only say what would change; nothing is done.");
+pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group; absent: of all.");
 
 /// Rows read at once for an export.
 const EXPORT_PAGE: usize = 1_000;
@@ -37,8 +42,7 @@ pub(super) async fn apply(
     headers: HeaderMap,
     LargeBody(body): LargeBody,
 ) -> Result<(StatusCode, Json<Applied>), Problem> {
-    params.only(&["dry_run"])?;
-    let dry_run = params.parse("dry_run", "must be true or false")?.unwrap_or(false);
+    let dry_run = params.flag(DRY_RUN)?;
     let request = apply_body::read(&body, &app.config.default_zone)?;
     drop(body);
     let jobs = request.jobs;
@@ -88,8 +92,7 @@ pub(super) async fn export(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<Exported>, Problem> {
-    params.only(&["group"])?;
-    let group = caller.listed_group(params.text("group"))?;
+    let group = caller.listed_group(params.get(GROUP)?)?;
     let rows = app.read(move |tables| named_jobs(tables, group)).await?;
     let definitions: Vec<_> =
         rows.iter().map(|row| Ok((definition_of(row)?, row.enabled))).collect::<Result<_, Problem>>()?;

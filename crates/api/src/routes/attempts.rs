@@ -10,9 +10,14 @@ use super::run::job_place;
 use super::workers::worker_row;
 use crate::Problem;
 use crate::app::App;
+use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::Caller;
 use crate::view::{AttemptView, List};
+
+pub(super) const BATCH: Asked<BatchId> = Asked::id("batch", "Of this batch.");
+pub(super) const JOB: Asked<JobId> = Asked::id("job", "Of this job, by id.");
+pub(super) const WORKER: Asked<String> = Asked::text("worker", "On this worker.");
 
 /// Attempts, the newest first.
 pub(super) async fn list(
@@ -20,10 +25,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<AttemptView>>, Problem> {
-    params.only(&["limit", "cursor", "batch", "job", "worker"])?;
-    let batch: Option<BatchId> = params.parse("batch", "must be the number of a batch")?;
-    let job: Option<JobId> = params.parse("job", "must be the number of a job")?;
-    let worker = params.text("worker");
+    let (batch, job, worker) = (params.get(BATCH)?, params.get(JOB)?, params.get(WORKER)?);
     if !caller.is_of_site() {
         // Attempts have no group of their own: one of these must say it.
         let group = match (batch, job, &worker) {

@@ -15,6 +15,7 @@ use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables
 use super::run::{Generated, JobPlace, check_parameters, job_place, written};
 use crate::app::{App, shard_of};
 use crate::body::{Body, parse};
+use crate::parameter::{Asked, Rule};
 use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
 use crate::rights::Caller;
@@ -28,10 +29,28 @@ use crate::{JournalPosition, Problem};
 /// Attempts of one batch that are listed with it.
 const MAX_ATTEMPTS: usize = 1_000;
 
-/// Results of batches, as the tables name them.
-pub(super) const RESULTS: &[&str] = &["success", "failed", "killed", "skipped"];
-/// States of batches: their names and numbers.
-pub(super) const STATES: &[&str] = &["waiting", "assigned", "running", "finished", "0", "1", "2", "3"];
+pub(super) const JOB: Asked<JobId> = Asked::id("job", "Of this job, by id.");
+pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
+pub(super) const STATE: Asked<String> = Asked::word(
+    "state",
+    "`waiting`, `assigned`, `running` or `finished`, or its number.",
+    &["waiting", "assigned", "running", "finished", "0", "1", "2", "3"],
+);
+pub(super) const RESULT: Asked<String> = Asked::word(
+    "result",
+    "`success`, `failed`, `killed` or `skipped`.",
+    &["success", "failed", "killed", "skipped"],
+);
+pub(super) const BLOCKED: Asked<bool> =
+    Asked::flag("blocked", "`true`: only those that a failed parent blocks.");
+pub(super) const FROM: Asked<Timestamp> = Asked::time("from", "Logical time at or after.");
+pub(super) const TO: Asked<Timestamp> = Asked::time("to", "Logical time before.");
+pub(super) const AS_OF: Asked<String> = Asked::written(
+    "as_of",
+    "A moment of the past: a time as RFC 3339 has it, or a `position` of the batch's partition; absent: now. The journal is \
+     read up to there, one such question at a time, for at most 30 seconds.",
+    Rule::of::<AsOf>(),
+);
 
 /// A moment of the past, as a parameter names it.
 #[derive(JsonSchema)]
@@ -48,29 +67,24 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<BatchView>>, Problem> {
-    params.only(&["limit", "cursor", "job", "group", "state", "result", "blocked", "from", "to"])?;
-    let result = params.word("result", RESULTS)?;
     let filter = BatchFilter {
-        job: params.parse("job", "must be the number of a job")?.map(|JobId(job)| job),
-        group: caller.listed_group(params.text("group"))?,
-        state: params.text("state").map(|text| state_number(&text)).transpose()?,
-        result,
-        blocked: params.parse("blocked", "must be true or false")?.unwrap_or(false),
-        from: params.time("from")?.map(Timestamp::as_millisecond),
-        to: params.time("to")?.map(Timestamp::as_millisecond),
+        job: params.get(JOB)?.map(|JobId(job)| job),
+        group: caller.listed_group(params.get(GROUP)?)?,
+        state: params.get(STATE)?.and_then(|text| state_number(&text)),
+        result: params.get(RESULT)?,
+        blocked: params.flag(BLOCKED)?,
+        from: params.get(FROM)?.map(Timestamp::as_millisecond),
+        to: params.get(TO)?.map(Timestamp::as_millisecond),
     };
     let request = params.page()?;
     let page = app.read(move |tables| tables.batches(&filter, &request)).await?;
     Ok(Json(List::of(page, BatchView::from)))
 }
 
-fn state_number(text: &str) -> Result<i64, Problem> {
+fn state_number(text: &str) -> Option<i64> {
     let states = [BatchState::Waiting, BatchState::Assigned, BatchState::Running, BatchState::Finished];
     let fits = |state: &BatchState| state.as_str() == text || state.number().to_string() == text;
-    let state = states.into_iter().find(fits).map(|state| i64::from(state.number()));
-    state.ok_or_else(|| {
-        Problem::field("state", text, "must be waiting (0), assigned (1), running (2) or finished (3)")
-    })
+    states.into_iter().find(fits).map(|state| i64::from(state.number()))
 }
 
 /// A batch, what it waits for, and its attempts.
@@ -78,9 +92,7 @@ pub(super) async fn get(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<BatchDetail>, Problem> {
-    params.only(&[])?;
     let row = batch_row(&app, id("batch", &text)?).await?;
     caller.may_read(&row.group_name)?;
     app.read(move |tables| detail(tables, row)).await.map(Json)
@@ -91,9 +103,7 @@ pub(super) async fn assignment_returns(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<List<ReturnView>>, Problem> {
-    params.only(&[])?;
     let row = batch_row(&app, id("batch", &text)?).await?;
     caller.may_read(&row.group_name)?;
     let returned = app.read(move |tables| tables.assignment_returns(row.id)).await?;
@@ -152,10 +162,9 @@ pub(super) async fn why(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<Why>, Problem> {
-    params.only(&["as_of"])?;
     let batch: BatchId = id("batch", &text)?;
     let (shard, ()) = shard_of_batch(&app, batch, |group| caller.may_read(group)).await?;
-    if let Some(as_of) = params.text("as_of") {
+    if let Some(as_of) = params.get(AS_OF)? {
         return why_then(&app, caller.app(), batch, shard, &as_of).await.map(Json);
     }
     let answer = app.deps.live.query(shard, LiveQuery::Why { batch }).await;
@@ -290,11 +299,9 @@ pub(super) async fn kill(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let KillRequest { reason } = parse(body)?;
     let reason = reason.unwrap_or_default();
     if reason.chars().count() > bounds::KILL_REASON_CHARS {
@@ -324,11 +331,9 @@ pub(super) async fn mark(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
     let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let OverrideResultRequest { result, reason } = parse(body)?;
@@ -375,10 +380,8 @@ pub(super) async fn rerun(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Generated>, Problem> {
-    params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
     let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let (job, logical_time, recorded) = identity(&app, batch).await?;

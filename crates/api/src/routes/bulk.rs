@@ -17,13 +17,14 @@ use super::bulk_matches::{BulkFilter, BulkMatch, matches};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::view::{BulkItemView, BulkView, List};
 use crate::write::Write;
 
-/// What may have come of an item, as the tables name it.
-pub(super) const OUTCOMES: &[&str] = &["left", "done", "refused"];
+pub(super) const OUTCOME: Asked<String> =
+    Asked::word("outcome", "Only `left`, `done` or `refused`.", &["left", "done", "refused"]);
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -95,11 +96,9 @@ pub(crate) struct BulkStarted {
 pub(super) async fn begin(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Response, Problem> {
-    params.only(&[])?;
     let request: BulkRequest = parse(body)?;
     let action = action(&request)?;
     if !(1..=MAX_BULK_ITEMS).contains(&request.limit) {
@@ -165,7 +164,6 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Json<List<BulkView>>, Problem> {
-    params.only(&["limit", "cursor"])?;
     let request = params.page()?;
     let page = app.read(move |tables| tables.bulk_operations(&request)).await?;
     Ok(Json(List::of(page, BulkView::from)))
@@ -176,9 +174,7 @@ pub(super) async fn get(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<BulkView>, Problem> {
-    params.only(&[])?;
     shown(&app, &caller, id("bulk", &text)?).await.map(Json)
 }
 
@@ -189,8 +185,7 @@ pub(super) async fn items(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<List<BulkItemView>>, Problem> {
-    params.only(&["limit", "cursor", "outcome"])?;
-    let outcome = params.word("outcome", OUTCOMES)?;
+    let outcome = params.get(OUTCOME)?;
     let bulk = shown(&app, &caller, id("bulk", &text)?).await?.id;
     let request = params.page()?;
     let page = app.read(move |tables| tables.bulk_items(bulk, outcome.as_deref(), &request)).await?;

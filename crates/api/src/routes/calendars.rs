@@ -10,7 +10,7 @@ use super::defined::{Defined, Definer};
 use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
-use crate::params::{Params, id};
+use crate::params::{CURSOR, Params, id};
 use crate::view::{CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, List, Written};
 
 /// Calendars, by name (BYD-2). They are the site's, whatever groups a key reaches.
@@ -18,7 +18,6 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Json<List<CalendarView>>, Problem> {
-    params.only(&["limit", "cursor"])?;
     let request = params.page()?;
     let page = app.read(move |tables| tables.calendars(&request)).await?;
     Ok(Json(List::of(page, CalendarView::from)))
@@ -28,9 +27,7 @@ pub(super) async fn list(
 pub(super) async fn get(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
-    params: Params,
 ) -> Result<Json<CalendarDetail>, Problem> {
-    params.only(&[])?;
     let wanted = name.clone();
     let row = app.read(move |tables| tables.calendar(&wanted)).await?;
     let row = row.ok_or_else(|| Problem::unknown("calendar", name))?;
@@ -43,11 +40,10 @@ pub(super) async fn versions(
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Json<List<CalendarVersionView>>, Problem> {
-    params.only(&["limit", "cursor"])?;
     let request = params.page()?;
     let wanted = name.clone();
     let page = app.read(move |tables| tables.calendar_versions(&wanted, &request)).await?;
-    if page.items.is_empty() && params.text("cursor").is_none() {
+    if page.items.is_empty() && params.get(CURSOR)?.is_none() {
         return Err(Problem::unknown("calendar", name));
     }
     Ok(Json(List::of(page, CalendarVersionView::from)))
@@ -57,9 +53,7 @@ pub(super) async fn versions(
 pub(super) async fn version(
     State(app): State<Arc<App>>,
     Path((name, number)): Path<(String, String)>,
-    params: Params,
 ) -> Result<Json<CalendarVersionDetail>, Problem> {
-    params.only(&[])?;
     let version: i64 = id("version", &number)?;
     let wanted = name.clone();
     let row = app.read(move |tables| tables.calendar_version(&wanted, version)).await?;

@@ -9,6 +9,7 @@ use tidemill_store::{DeadLetterFilter, ReadTables};
 
 use crate::Problem;
 use crate::app::App;
+use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::Caller;
 use crate::view::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, List, Redriven};
@@ -16,17 +17,16 @@ use crate::write::{Done, Write};
 
 /// Bytes of a command that are shown.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
-/// The kinds of dead letters, as the tables name them.
-pub(super) const KINDS: &[&str] = &["command", "timer"];
+pub(super) const KIND: Asked<String> = Asked::word("kind", "`command` or `timer`.", &["command", "timer"]);
+pub(super) const OPEN: Asked<bool> =
+    Asked::flag("open", "`true`: only those of which nothing has become yet; `false`: only the others.");
 
 /// Commands that were set aside and timers that were suspended, in the order of the journal (EVT-9).
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Json<List<DeadLetterView>>, Problem> {
-    params.only(&["limit", "cursor", "kind", "open"])?;
-    let kind = params.word("kind", KINDS)?;
-    let filter = DeadLetterFilter { kind, is_open: params.parse("open", "must be true or false")? };
+    let filter = DeadLetterFilter { kind: params.get(KIND)?, is_open: params.get(OPEN)? };
     let request = params.page()?;
     let page = app.read(move |tables| tables.dead_letters(&filter, &request)).await?;
     Ok(Json(List::of(page, DeadLetterView::from)))
@@ -36,9 +36,7 @@ pub(super) async fn list(
 pub(super) async fn get(
     State(app): State<Arc<App>>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<DeadLetterDetail>, Problem> {
-    params.only(&[])?;
     let row = letter(&app, &text).await?;
     let (command, obstacle) = match Letter::of(&row) {
         Letter::Command { offset } => match raw(&app, &row, offset).await? {
@@ -56,10 +54,8 @@ pub(super) async fn redrive(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Redriven>, Problem> {
-    params.only(&[])?;
     let right = caller.for_site(Role::SuperAdministrator)?;
     let row = letter(&app, &text).await?;
     if !row.is_open {

@@ -14,7 +14,6 @@ use tidemill_model::{Answer, Command, Concerned, Role, ShardId};
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::params::Params;
 use crate::propagation::{self, Late};
 use crate::rights::{Caller, Right};
 use crate::view::Written;
@@ -34,7 +33,7 @@ pub(crate) struct Defined {
     late: Late,
 }
 
-/// A request to define or remove something by name, without query parameters.
+/// A request to define or remove something by name.
 pub(super) struct Definer {
     app: Arc<App>,
     caller: Caller,
@@ -45,7 +44,6 @@ impl FromRequestParts<Arc<App>> for Definer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        Params::from_request_parts(parts, app).await?.only(&[])?;
         let Extension(caller) = Extension::<Caller>::from_request_parts(parts, app)
             .await
             .map_err(|_| Problem::internal("a call that needs a key was reached without one"))?;

@@ -14,6 +14,7 @@ use tidemill_store::ReadTables;
 
 use crate::Problem;
 use crate::app::{App, shard_of};
+use crate::parameter::{Asked, Rule};
 use crate::params::Params;
 use crate::ports::{FeedError, FeedEvent, FeedFrom, FeedReader};
 use crate::rights::Caller;
@@ -29,6 +30,22 @@ const LONGEST: Duration = Duration::from_millis(100);
 const EACH: Duration = Duration::from_millis(1);
 /// How long a thread reads at once on the way to the first event that is wanted.
 const SKIPPING: Duration = Duration::from_millis(20);
+
+pub(super) const AFTER: Asked<String> =
+    Asked::text("cursor", "After the event with this id; the header `Last-Event-ID` does the same.");
+pub(super) const FROM: Asked<String> = Asked::written(
+    "from",
+    "`start`, `end` (default) or a time as RFC 3339 has it, where there is no cursor. With a time, each partition begins \
+     with its first event of that time or later.",
+    Rule::of::<Begin>(),
+);
+pub(super) const TYPE: Asked<String> = Asked::text(
+    "type",
+    "Only types that begin so, as in `batch` or `batch.finished`; has to begin the type of a public event. \
+     docs/reference/events.md has all of them.",
+);
+pub(super) const SUBJECT: Asked<String> = Asked::text("subject", "Only subjects that begin so.");
+pub(super) const EVENTS: Asked<u64> = Asked::number("limit", "Ends after so many events.", 1, u64::MAX);
 
 /// Where a stream begins, as a parameter names it.
 #[derive(JsonSchema)]
@@ -55,19 +72,15 @@ pub(super) async fn stream(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Sse<impl futures_util::Stream<Item = Result<Event, Infallible>>>, Problem> {
-    params.only(&["cursor", "from", "type", "subject", "limit"])?;
     let from = begin(&params, &headers)?;
     let caller = standing.caller();
     let wanted = Wanted {
-        event_type: kinds_wanted(&params.text("type").unwrap_or_default())?,
-        subject: params.text("subject").unwrap_or_default(),
+        event_type: kinds_wanted(&params.get(TYPE)?.unwrap_or_default())?,
+        subject: params.get(SUBJECT)?.unwrap_or_default(),
         shards: reached(&app, caller).await?,
         keys: caller.manages_keys(),
     };
-    let left = params.parse("limit", "must be a number of events, from 1")?.unwrap_or(u64::MAX);
-    if left == 0 {
-        return Err(Problem::field("limit", left, "must be a number of events, from 1"));
-    }
+    let left = params.get(EVENTS)?.unwrap_or(u64::MAX);
     let open = app.streams.open(caller.app())?;
     let (feed, key) = (Arc::clone(&app.deps.feed), Arc::clone(caller.app()));
     let opened = tokio::task::spawn_blocking(move || feed.open(&key, from)).await;
@@ -87,10 +100,10 @@ pub(super) async fn stream(
 fn begin(params: &Params, headers: &HeaderMap) -> Result<FeedFrom, Problem> {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     // What a client that connects again has heard last counts more than where its address began.
-    if let Some(cursor) = last.or_else(|| params.text("cursor")) {
+    if let Some(cursor) = last.or(params.get(AFTER)?) {
         return Ok(FeedFrom::Cursor(cursor));
     }
-    match params.text("from").as_deref() {
+    match params.get(FROM)?.as_deref() {
         None | Some("end") => Ok(FeedFrom::End),
         Some("start") => Ok(FeedFrom::Start),
         Some(other) => other

@@ -18,10 +18,13 @@ use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::view::{LateProbeView, List, ThirdPartyView, Written};
 use crate::write::Write;
+
+pub(super) const CODE: Asked<String> = Asked::text("code", "Of this code.");
 
 /// Without which of its conditions a batch is to run, and why.
 #[derive(Deserialize, JsonSchema)]
@@ -41,11 +44,9 @@ pub(super) async fn waive(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
     let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let OverrideRequest { what, reason } = parse(body)?;
@@ -73,11 +74,9 @@ pub(super) async fn quality(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
     let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let QualityRequest { allowed, reason } = parse(body)?;
@@ -89,11 +88,9 @@ pub(super) async fn quality(
 pub(super) async fn report(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let right = caller.for_site(Role::User)?;
     let report: ThirdPartyReport = parse(body)?;
     let command = Command::Catalogue(CatalogueCommand::ReportThirdParty(report));
@@ -105,8 +102,7 @@ pub(super) async fn reports(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Json<List<ThirdPartyView>>, Problem> {
-    params.only(&["limit", "cursor", "code"])?;
-    let (code, request) = (params.text("code"), params.page()?);
+    let (code, request) = (params.get(CODE)?, params.page()?);
     let page = app.read(move |tables| tables.third_party_reports(code.as_deref(), &request)).await?;
     Ok(Json(List::of(page, ThirdPartyView::from)))
 }
@@ -124,11 +120,9 @@ pub(crate) struct ProbeRequest {
 pub(super) async fn probe_now(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let ProbeRequest { batch } = parse(body)?;
     let batch = batch.map(BatchId);
     let (shard, right) = match batch {
@@ -143,11 +137,7 @@ pub(super) async fn probe_now(
 }
 
 /// Checks of paths that fail or are late (DEP-5), of all groups: a prober's report names paths, and no group.
-pub(super) async fn late_probes(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<List<LateProbeView>>, Problem> {
-    params.only(&[])?;
+pub(super) async fn late_probes(State(app): State<Arc<App>>) -> Result<Json<List<LateProbeView>>, Problem> {
     let rows = app.read(|tables| tables.late_probes()).await?;
     Ok(Json(List { items: rows.into_iter().map(LateProbeView::from).collect(), next: None }))
 }

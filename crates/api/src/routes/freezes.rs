@@ -12,18 +12,20 @@ use super::run::settled;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::{Caller, Right};
 use crate::view::{FreezeView, List, Written};
 use crate::write::Write;
 
+pub(super) const REASON: Asked<String> =
+    Asked::text("reason", "Why, for the record; at most 500 characters.");
+
 /// What is frozen, of what the key reaches.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
 ) -> Result<Json<List<FreezeView>>, Problem> {
-    params.only(&[])?;
     let freezes = app.read(|tables| tables.freezes()).await?;
     let reached = freezes.into_iter().filter(|row| &*row.scope == "*" || caller.reaches(&row.scope));
     Ok(Json(List { items: reached.map(FreezeView::from).collect(), next: None }))
@@ -46,11 +48,9 @@ pub(super) async fn set(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(scope): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
-    params.only(&[])?;
     let (FreezeRequest { latest, reason }, group) = (parse(body)?, frozen_group(&scope)?);
     let right = may_freeze(&caller, group.as_ref())?;
     let command = Command::Catalogue(CatalogueCommand::Freeze { group: group.clone(), latest, reason });
@@ -66,8 +66,7 @@ pub(super) async fn lift(
     params: Params,
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
-    params.only(&["reason"])?;
-    let (group, reason) = (frozen_group(&scope)?, params.text("reason").unwrap_or_default());
+    let (group, reason) = (frozen_group(&scope)?, params.get(REASON)?.unwrap_or_default());
     let right = may_freeze(&caller, group.as_ref())?;
     let command = Command::Catalogue(CatalogueCommand::LiftFreeze { group: group.clone(), reason });
     let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;

@@ -9,6 +9,7 @@ use tidemill_store::{JobFilter, ReadTables, Tables};
 
 use crate::Problem;
 use crate::app::App;
+use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::spec::{self, Shown};
@@ -18,11 +19,25 @@ use crate::view::{
 
 /// Fires of a preview where the caller names no number.
 const PREVIEW: usize = 10;
-/// Fires of a preview.
-pub(super) const MAX_PREVIEW: usize = 1_000;
 
 /// Ancestors that are gone through for the schedule that a job without one follows.
 const MAX_ANCESTORS: usize = 10_000;
+
+pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
+pub(super) const NAME: Asked<String> = Asked::text("name", "Of exactly this name.");
+pub(super) const TYPE: Asked<String> = Asked::text("type", "Of this type.");
+pub(super) const ENABLED: Asked<bool> = Asked::flag("enabled", "`true` or `false`.");
+pub(super) const SUBMITTED: Asked<bool> =
+    Asked::flag("submitted", "`true`: submitted to run once; `false`: defined in the catalogue.");
+pub(super) const N: Asked<u64> = Asked::number(
+    "n",
+    "How many, 1 to 1000; default 10. Fewer are answered where the job's texts are long.",
+    1,
+    1_000,
+);
+pub(super) const AFTER: Asked<Timestamp> = Asked::time("after", "After this time; default now.");
+pub(super) const AT: Asked<Timestamp> =
+    Asked::time("at", "This logical time alone, whatever the schedule; without n and after.");
 
 /// Jobs, by group and name.
 pub(super) async fn list(
@@ -30,14 +45,12 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<JobView>>, Problem> {
-    params.only(&["limit", "cursor", "group", "name", "type", "enabled", "submitted"])?;
-    let flag = "must be true or false";
     let filter = JobFilter {
-        group: caller.listed_group(params.text("group"))?,
-        name: params.text("name"),
-        job_type: params.text("type"),
-        enabled: params.parse("enabled", flag)?,
-        submitted: params.parse("submitted", flag)?,
+        group: caller.listed_group(params.get(GROUP)?)?,
+        name: params.get(NAME)?,
+        job_type: params.get(TYPE)?,
+        enabled: params.get(ENABLED)?,
+        submitted: params.get(SUBMITTED)?,
     };
     let request = params.page()?;
     let page = app.read(move |tables| tables.jobs(&filter, &request)).await?;
@@ -51,9 +64,7 @@ pub(super) async fn get(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<JobDetail>, Problem> {
-    params.only(&[])?;
     let job: JobId = id("job", &text)?;
     detail(&app, &caller, job_row(&app, job).await?).await.map(Json)
 }
@@ -63,9 +74,7 @@ pub(super) async fn get_named(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path((group, name)): Path<(String, String)>,
-    params: Params,
 ) -> Result<Json<JobDetail>, Problem> {
-    params.only(&[])?;
     caller.may_read(&group)?;
     let full_name = format!("{group}/{name}");
     let row = app.read(move |tables| tables.job_named(&group, &name)).await?;
@@ -80,7 +89,6 @@ pub(super) async fn preview(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<PreviewView>, Problem> {
-    params.only(&["n", "after", "at"])?;
     let shown = shown(&params)?;
     let row = job_row(&app, id("job", &text)?).await?;
     caller.may_read(&row.group_name)?;
@@ -102,19 +110,14 @@ pub(super) async fn preview(
 
 /// Which logical times are asked for.
 fn shown(params: &Params) -> Result<Shown, Problem> {
-    let rule = "must be 1 to 1000";
-    let n: Option<usize> = params.parse("n", rule)?;
-    let after = params.time("after")?;
-    if let Some(at) = params.time("at")? {
+    let (n, after) = (params.get(N)?, params.get(AFTER)?);
+    if let Some(at) = params.get(AT)? {
         if n.is_some() || after.is_some() {
             return Err(Problem::field("at", at, "names the one time to show; leave n and after out"));
         }
         return Ok(Shown::At(at));
     }
-    let n = n.unwrap_or(PREVIEW);
-    if !(1..=MAX_PREVIEW).contains(&n) {
-        return Err(Problem::field("n", n, rule));
-    }
+    let n = n.map_or(PREVIEW, |n| usize::try_from(n).unwrap_or(PREVIEW));
     Ok(Shown::Next { after: after.unwrap_or_else(now), n })
 }
 
@@ -148,9 +151,7 @@ pub(super) async fn skipped(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<List<SkippedRunsView>>, Problem> {
-    params.only(&[])?;
     let row = job_row(&app, id("job", &text)?).await?;
     caller.may_read(&row.group_name)?;
     let skipped = app.read(move |tables| tables.skipped_runs(row.id)).await?;

@@ -13,7 +13,6 @@ use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
-use crate::params::Params;
 use crate::rights::Caller;
 use crate::secret::hash_of;
 use crate::view::{KeyView, List, Written};
@@ -23,11 +22,7 @@ use crate::write::Write;
 const MIN_SECRET_CHARS: usize = 16;
 
 /// Application keys, by name; never their secrets.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<List<KeyView>>, Problem> {
-    params.only(&[])?;
+pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<List<KeyView>>, Problem> {
     let keys = app.read(|tables| tables.app_keys()).await?;
     Ok(Json(List { items: keys.into_iter().map(KeyView::from).collect(), next: None }))
 }
@@ -71,11 +66,9 @@ pub(crate) struct KeyDefined {
 pub(super) async fn define(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<KeyDefined>, Problem> {
-    params.only(&[])?;
     let right = caller.for_site(Role::SuperAdministrator)?;
     let KeyRequest { app: name, secret, role, groups, run_as } = parse(body)?;
     if secret.as_ref().is_some_and(|secret| secret.chars().count() < MIN_SECRET_CHARS) {
@@ -111,10 +104,8 @@ pub(super) async fn revoke(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let right = caller.for_site(Role::SuperAdministrator)?;
     let command = Command::Catalogue(CatalogueCommand::RevokeKey { app: name });
     written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)

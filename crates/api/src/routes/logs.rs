@@ -12,6 +12,7 @@ use tidemill_store::{AttemptFilter, PageRequest, ReadTables};
 use super::batches::batch_row;
 use crate::Problem;
 use crate::app::App;
+use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::standing::Standing;
@@ -19,9 +20,16 @@ use crate::worker_logs::{LogPart, Stream};
 
 /// Attempts of one batch among which one is looked for.
 const MAX_ATTEMPTS: usize = 1_000;
-/// Lines of a part where the caller names no number, and at most.
-pub(crate) const LINES: (u32, u32) = (100, 10_000);
-const OFFSET_RULE: &str = "must be a number of bytes, from 0";
+/// Lines of a part where the caller names no number.
+const PART_LINES: u32 = 100;
+
+pub(super) const TYPE: Asked<String> =
+    Asked::word("type", "1 (stdout, default) or 2 (stderr).", Stream::WORDS);
+pub(crate) const OFFSET: Asked<u64> = Asked::number("offset", "From this byte on; default 0.", 0, u64::MAX);
+pub(crate) const LINES: Asked<u64> =
+    Asked::number("lines", "Lines at most, 1 to 10000; default 100.", 1, 10_000);
+pub(super) const ATTEMPT: Asked<u64> =
+    Asked::number("attempt", "Which attempt, from 1; absent: the newest.", 1, u64::MAX);
 /// The state of a batch that has ended, as the tables number it.
 const FINISHED: i64 = 3;
 
@@ -32,14 +40,13 @@ pub(super) async fn read(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<LogPart>, Problem> {
-    params.only(&["type", "offset", "lines", "attempt"])?;
-    let stream = Stream::parse(&params.text("type").unwrap_or_else(|| "1".to_owned()))?;
+    let stream = stream_of(&params)?;
     let (row, attempt) = asked_attempt(&app, &caller, &text, &params).await?;
     match attempt {
         Some(attempt) => read_part(&app, &attempt, stream, &params).await.map(Json),
         // Who follows a batch that waits has nothing to read yet.
-        None if params.text("attempt").is_none() => {
-            let offset = params.parse("offset", OFFSET_RULE)?.unwrap_or(0);
+        None if params.get(ATTEMPT)?.is_none() => {
+            let offset = params.get(OFFSET)?.unwrap_or(0);
             Ok(Json(LogPart { content: String::new(), offset, is_end: row.state == FINISHED }))
         }
         None => Err(no_attempt(row.id)),
@@ -53,11 +60,14 @@ pub(super) async fn download(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Response, Problem> {
-    params.only(&["type", "attempt"])?;
-    let stream = Stream::parse(&params.text("type").unwrap_or_else(|| "1".to_owned()))?;
+    let stream = stream_of(&params)?;
     let (row, attempt) = asked_attempt(&app, standing.caller(), &text, &params).await?;
     let attempt = attempt.ok_or_else(|| no_attempt(row.id))?;
     download_attempt(&app, standing, row.group_name.to_string(), &attempt, stream).await
+}
+
+fn stream_of(params: &Params) -> Result<Stream, Problem> {
+    params.get(TYPE)?.map_or(Ok(Stream::Stdout), |text| Stream::parse(&text))
 }
 
 async fn asked_attempt(
@@ -66,14 +76,14 @@ async fn asked_attempt(
     text: &str,
     params: &Params,
 ) -> Result<(BatchRow, Option<AttemptRow>), Problem> {
-    let number: Option<i64> = params.parse("attempt", "must be the number of an attempt, from 1")?;
+    let number = params.get(ATTEMPT)?;
     let batch: BatchId = id("batch", text)?;
     let row = batch_row(app, batch).await?;
     caller.may_read(&row.group_name)?;
     let mut attempts = attempts(app, batch).await?.into_iter();
     let found = match number {
         None => attempts.next(),
-        Some(number) => attempts.find(|attempt| attempt.attempt == number),
+        Some(number) => attempts.find(|attempt| attempt.attempt.cast_unsigned() == number),
     };
     Ok((row, found))
 }
@@ -102,12 +112,8 @@ pub(crate) async fn read_part(
     stream: Stream,
     params: &Params,
 ) -> Result<LogPart, Problem> {
-    let offset = params.parse("offset", OFFSET_RULE)?.unwrap_or(0);
-    let rule = "must be 1 to 10000";
-    let lines = params.parse("lines", rule)?.unwrap_or(LINES.0);
-    if !(1..=LINES.1).contains(&lines) {
-        return Err(Problem::field("lines", lines, rule));
-    }
+    let offset = params.get(OFFSET)?.unwrap_or(0);
+    let lines = params.get(LINES)?.and_then(|lines| u32::try_from(lines).ok()).unwrap_or(PART_LINES);
     let address = address_of(app, attempt).await?;
     app.logs.read(&address, Token(attempt.id), (stream, offset, lines)).await
 }

@@ -35,6 +35,6 @@ mod versions;
 mod workers;
 
 pub(crate) use calls::{admin_calls, attempt_calls, calls, open_calls};
-pub(crate) use logs::{LINES, download_attempt, newest_attempt, read_part};
+pub(crate) use logs::{LINES, OFFSET, download_attempt, newest_attempt, read_part};
 pub(crate) use open::Document;
 pub(crate) use run::{JobPlace, job_place};

@@ -16,7 +16,6 @@ use crate::app::App;
 use crate::body::{Body, parse};
 use crate::call::{Call, Calls, Verb};
 use crate::layers::Entered;
-use crate::params::Params;
 use crate::pulling::{Pulled, Puller};
 use crate::rights::Caller;
 use crate::standing::Standing;
@@ -102,10 +101,8 @@ async fn pull(
     State(app): State<Arc<App>>,
     Extension(mut standing): Extension<Standing>,
     Extension(entered): Extension<Entered>,
-    params: Params,
     Body(body): Body,
 ) -> Result<Json<PullAnswer>, Problem> {
-    params.only(&[])?;
     let PullRequest { user, wait_s } = parse(body)?;
     if wait_s > LONGEST_WAIT_S {
         return Err(Problem::field("wait_s", wait_s, format!("must be 0 to {LONGEST_WAIT_S}")));
@@ -144,11 +141,9 @@ pub(crate) struct Completed {
 async fn complete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Completed>, Problem> {
-    params.only(&[])?;
     let CompleteRequest { user, grant, result } = parse(body)?;
     let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
     let command = Command::Task(TaskCommand::Complete { user: puller.user.clone(), grant, result });
@@ -178,11 +173,9 @@ pub(crate) struct ReturnRequest {
 async fn give_back(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let ReturnRequest { user, grant, reason } = parse(body)?;
     let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
     let command = Command::Task(TaskCommand::ReturnGrant { user: puller.user.clone(), grant, reason });

@@ -23,7 +23,8 @@ use super::run::written;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::Body;
-use crate::params::{Params, id};
+use crate::parameter::{Asked, Rule};
+use crate::params::{CURSOR, Params, id};
 use crate::rights::Caller;
 use crate::view::{LedgerView, List, OccurrenceView, PullGrantView, PullTaskView, Written, totals_of};
 use crate::write::{Done, Write};
@@ -33,14 +34,30 @@ const LISTED: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// How long a write waits for a shard that has not heard of a template or a user yet.
 const NEWS: Duration = Duration::from_secs(2);
 
-/// The kinds of tasks.
-pub(super) const KINDS: &[&str] = &["once", "rotating"];
-/// The states of a task, as the tables name them.
-pub(super) const STATES: &[&str] = &["valid", "deleted", "released"];
-/// The states of a grant, as the tables name them.
-pub(super) const GRANT_STATES: &[&str] = &["live", "completed", "returned", "expired"];
-/// Of what [`executor`] takes.
-pub(super) const EXECUTOR_PATTERN: &str = "^(group|user):";
+pub(super) const KIND: Asked<String> =
+    Asked::word("kind", "`once` (default) or `rotating`.", &["once", "rotating"]);
+pub(super) const EXECUTOR: Asked<String> =
+    Asked::written("executor", "`group:NAME` or `user:NAME`.", Rule::Pattern("^(group|user):"));
+pub(super) const GIVEN_BY: Asked<String> =
+    Asked::text("group", "Given out by this group: its own, and those of its users.");
+pub(super) const STATE: Asked<String> = Asked::word(
+    "state",
+    "`valid`, `deleted`, or `released` (left the group with its user).",
+    &["valid", "deleted", "released"],
+);
+pub(super) const FROM: Asked<Timestamp> =
+    Asked::time("from", "Start at or after; default: 7 days ago, of rotating tasks any.");
+pub(super) const TO: Asked<Timestamp> = Asked::time("to", "Start before.");
+pub(super) const LIVE: Asked<bool> =
+    Asked::flag("live", "`true`: as the task's owner knows it now; what is purged is not in it.");
+pub(super) const GROUP: Asked<String> = Asked::text("group", "Given by this group.");
+pub(super) const USER: Asked<String> = Asked::text("user", "To this user.");
+pub(super) const TASK: Asked<TaskId> = Asked::id("task", "Of this task.");
+pub(super) const GRANT_STATE: Asked<String> = Asked::word(
+    "state",
+    "`live`, `completed`, `returned` or `expired`.",
+    &["live", "completed", "returned", "expired"],
+);
 
 /// `group:NAME` or `user:NAME`.
 fn executor(text: String) -> Result<(&'static str, String), Problem> {
@@ -57,16 +74,15 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<PullTaskView>>, Problem> {
-    params.only(&["limit", "cursor", "kind", "executor", "group", "state", "from", "to"])?;
-    let rotating = params.word("kind", KINDS)?.is_some_and(|kind| kind == "rotating");
+    let rotating = params.get(KIND)?.is_some_and(|kind| kind == "rotating");
     let recent = (!rotating).then(|| now() - LISTED);
     let filter = PullTaskFilter {
         rotating,
-        group: caller.listed_group(params.text("group"))?,
-        executor: params.text("executor").map(executor).transpose()?,
-        state: params.word("state", STATES)?,
-        from: params.time("from")?.or(recent).map(Timestamp::as_millisecond),
-        to: params.time("to")?.map(Timestamp::as_millisecond),
+        group: caller.listed_group(params.get(GIVEN_BY)?)?,
+        executor: params.get(EXECUTOR)?.map(executor).transpose()?,
+        state: params.get(STATE)?,
+        from: params.get(FROM)?.or(recent).map(Timestamp::as_millisecond),
+        to: params.get(TO)?.map(Timestamp::as_millisecond),
     };
     let request = params.page()?;
     let page = app.read(move |tables| tables.pull_tasks(&filter, &request)).await?;
@@ -90,9 +106,7 @@ pub(super) async fn get(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<PullTaskView>, Problem> {
-    params.only(&[])?;
     row(&app, &caller, id("task", &text)?).await.map(|row| Json(row.into()))
 }
 
@@ -197,11 +211,9 @@ fn spec_of(body: Value) -> Result<TaskSpec, Problem> {
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<TaskWritten>, Problem> {
-    params.only(&[])?;
     let spec = spec_of(body)?;
     let place = Place::of_executor(&app, &spec.executor).await?;
     let right = caller.for_group(&place.group)?;
@@ -215,11 +227,9 @@ pub(super) async fn change(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<TaskWritten>, Problem> {
-    params.only(&[])?;
     let task: TaskId = id("task", &text)?;
     let spec = spec_of(body)?;
     let place = Place::of_task(&app, task).await?;
@@ -234,10 +244,8 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let task: TaskId = id("task", &text)?;
     let place = Place::of_task(&app, task).await?;
     let right = caller.for_group(&place.group)?;
@@ -252,9 +260,8 @@ pub(super) async fn ledger(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<LedgerView>, Problem> {
-    params.only(&["limit", "cursor", "live"])?;
     let task: TaskId = id("task", &text)?;
-    if params.parse("live", "must be true or false")?.unwrap_or(false) {
+    if params.flag(LIVE)? {
         return live_ledger(&app, &caller, task, &params).await.map(Json);
     }
     let request = params.page()?;
@@ -277,12 +284,11 @@ async fn live_ledger(
     task: TaskId,
     params: &Params,
 ) -> Result<LedgerView, Problem> {
-    let rule = "must be 1 to 1000";
-    let limit = params.parse("limit", rule)?.unwrap_or(50);
-    if !(1..=1_000).contains(&limit) {
-        return Err(Problem::field("limit", limit, rule));
-    }
-    let before = params.time("cursor")?;
+    let limit = u32::try_from(params.limit()?).unwrap_or_default();
+    let start = |text: String| {
+        text.parse().map_err(|_| Problem::field("cursor", text, "must be the `next` of the part before"))
+    };
+    let before = params.get(CURSOR)?.map(start).transpose()?;
     let place = Place::of_task(app, task).await?;
     caller.may_read(&place.group)?;
     match app.deps.live.query(place.shard, LiveQuery::TaskLedger { task, before, limit }).await {
@@ -298,12 +304,11 @@ pub(super) async fn grants(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<PullGrantView>>, Problem> {
-    params.only(&["limit", "cursor", "group", "user", "task", "state"])?;
     let filter = PullGrantFilter {
-        group: caller.listed_group(params.text("group"))?,
-        user: params.text("user"),
-        task: params.parse("task", "must be the number of a task")?.map(|TaskId(task)| task),
-        state: params.word("state", GRANT_STATES)?,
+        group: caller.listed_group(params.get(GROUP)?)?,
+        user: params.get(USER)?,
+        task: params.get(TASK)?.map(|TaskId(task)| task),
+        state: params.get(GRANT_STATE)?,
     };
     let request = params.page()?;
     let page = app.read(move |tables| tables.pull_grants(&filter, &request)).await?;

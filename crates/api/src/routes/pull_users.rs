@@ -17,6 +17,7 @@ use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::Caller;
 use crate::user_groups;
@@ -28,14 +29,15 @@ pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
     UserName::try_from(text).map_err(|error| Problem::field("user", text, error.to_string()))
 }
 
+pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this home group.");
+
 /// Users, by name.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<PullUserView>>, Problem> {
-    params.only(&["limit", "cursor", "group"])?;
-    let group = caller.listed_group(params.text("group"))?;
+    let group = caller.listed_group(params.get(GROUP)?)?;
     let request = params.page()?;
     let page = app.read(move |tables| tables.pull_users(group.as_deref(), &request)).await?;
     Ok(Json(List::of(page, PullUserView::from)))
@@ -52,9 +54,7 @@ pub(super) async fn get(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<PullUserDetail>, Problem> {
-    params.only(&[])?;
     let user = user_name(&text)?;
     let row = user_row(&app, &user).await?;
     caller.may_read(&row.group_name)?;
@@ -89,11 +89,9 @@ pub(crate) struct AssignRequest {
 pub(super) async fn assign(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let AssignRequest { group, users } = parse(body)?;
     let right = caller.for_group(group.as_str())?;
     if !(1..=bounds::USERS).contains(&users.len()) {
@@ -126,11 +124,9 @@ pub(super) async fn relocate(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let MoveRequest { to } = parse(body)?;
     let user = user_name(&text)?;
     let from = user_row(&app, &user).await?.group_name;
@@ -146,10 +142,8 @@ pub(super) async fn remove(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let user = user_name(&text)?;
     let right = caller.for_group(&user_row(&app, &user).await?.group_name)?;
     let command = Command::Catalogue(CatalogueCommand::DeleteUser { user: user.clone() });

@@ -20,7 +20,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::clearing::{DEFAULT_CONCURRENCY, clearing};
-use crate::params::{Params, id};
+use crate::params::id;
 use crate::rights::{Caller, Right};
 use crate::write::{Done, Write};
 
@@ -234,11 +234,9 @@ async fn plan(
 pub(super) async fn request(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<RerunPlanned>, Problem> {
-    params.only(&[])?;
     let mut more: RerunRequest = parse(body)?;
     let (approve, mut groups) = (more.approve, BTreeSet::new());
     let jobs = named(&app, &mut groups, "jobs", std::mem::take(&mut more.jobs)).await?;
@@ -274,11 +272,9 @@ pub(super) async fn request(
 pub(super) async fn cold_start(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<RerunPlanned>, Problem> {
-    params.only(&[])?;
     let right = caller.for_site(Role::SuperAdministrator)?;
     let more: ColdStartRequest = parse(body)?;
     let of = match (more.group, more.jobs) {
@@ -309,11 +305,9 @@ pub(super) async fn clear(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<RerunPlanned>, Problem> {
-    params.only(&[])?;
     let ClearRequest { concurrency, reason, approve } = parse(body)?;
     let batch: BatchId = id("batch", &text)?;
     let row = batch_row(&app, batch).await?;

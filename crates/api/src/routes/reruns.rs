@@ -15,6 +15,7 @@ use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::view::{
@@ -22,23 +23,28 @@ use crate::view::{
 };
 use crate::write::Write;
 
-/// The kinds of reruns, as the tables name them.
-pub(super) const KINDS: &[&str] = &["rerun", "cold_start"];
-/// The states of a rerun, as the tables name them.
-pub(super) const STATES: &[&str] = &[
-    "planning",
-    "planned",
-    "running",
-    "paused",
-    "cancelling",
-    "done",
-    "done_with_failures",
-    "cancelled",
-    "refused",
-];
-/// Those of its batches.
-pub(super) const RUN_STATES: &[&str] =
-    &["planned", "started", "success", "failed", "killed", "skipped", "blocked"];
+pub(super) const KIND: Asked<String> =
+    Asked::word("kind", "`rerun` or `cold_start`.", &["rerun", "cold_start"]);
+pub(super) const STATE: Asked<String> = Asked::word(
+    "state",
+    "`planning`, `planned`, `running`, `paused`, `cancelling`, `done`, `done_with_failures`, `cancelled` or `refused`.",
+    &[
+        "planning",
+        "planned",
+        "running",
+        "paused",
+        "cancelling",
+        "done",
+        "done_with_failures",
+        "cancelled",
+        "refused",
+    ],
+);
+pub(super) const RUN_STATE: Asked<String> = Asked::word(
+    "state",
+    "`planned`, `started`, `success`, `failed`, `killed`, `skipped` or `blocked`.",
+    &["planned", "started", "success", "failed", "killed", "skipped", "blocked"],
+);
 
 /// Reruns and cold starts, the newest first; of those that the key reaches in full.
 pub(super) async fn list(
@@ -46,8 +52,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<RerunView>>, Problem> {
-    params.only(&["limit", "cursor", "kind", "state"])?;
-    let filter = RerunFilter { kind: params.word("kind", KINDS)?, state: params.word("state", STATES)? };
+    let filter = RerunFilter { kind: params.get(KIND)?, state: params.get(STATE)? };
     let request = params.page()?;
     let mut page = app.read(move |tables| tables.reruns(&filter, &request)).await?;
     page.items.retain(|row| reads(&caller, row).is_ok());
@@ -80,9 +85,7 @@ pub(super) async fn get(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<RerunView>, Problem> {
-    params.only(&[])?;
     readable(&app, &caller, &text).await.map(RerunView::from).map(Json)
 }
 
@@ -91,9 +94,7 @@ pub(super) async fn jobs(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
 ) -> Result<Json<RerunJobs>, Problem> {
-    params.only(&[])?;
     let row = readable(&app, &caller, &text).await?;
     app.read(move |tables| jobs_of(tables, row.id)).await.map(Json)
 }
@@ -120,8 +121,7 @@ pub(super) async fn batches(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<List<RerunBatchView>>, Problem> {
-    params.only(&["limit", "cursor", "state"])?;
-    let (state, request) = (params.word("state", RUN_STATES)?, params.page()?);
+    let (state, request) = (params.get(RUN_STATE)?, params.page()?);
     let row = readable(&app, &caller, &text).await?;
     let page = app.read(move |tables| tables.rerun_batches(row.id, state.as_deref(), &request)).await?;
     Ok(Json(List::of(page, RerunBatchView::from)))
@@ -151,10 +151,8 @@ macro_rules! acts {
             State(app): State<Arc<App>>,
             Extension(caller): Extension<Caller>,
             Path(text): Path<String>,
-            params: Params,
             headers: HeaderMap,
         ) -> Result<Json<Written>, Problem> {
-            params.only(&[])?;
             act(&app, &caller, &text, &headers, |rerun| RerunCommand::$command { rerun }.into()).await
         })+
     };
@@ -183,11 +181,9 @@ pub(super) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let CancelRequest { kill } = parse(body)?;
     act(&app, &caller, &text, &headers, |rerun| Command::Rerun(RerunCommand::Cancel { rerun, kill })).await
 }

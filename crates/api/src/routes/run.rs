@@ -15,11 +15,19 @@ use super::jobs::job_row;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::{Body, parse};
+use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::propagation::{self, Late};
 use crate::rights::Caller;
 use crate::view::{Written, definition_of};
 use crate::write::{Done, Write};
+
+pub(super) const CANCEL: Asked<bool> =
+    Asked::flag("cancel", "`true`: end what is unfinished of it; else it is refused while something is.");
+pub(super) const ORPHAN_CHILDREN: Asked<bool> = Asked::flag(
+    "orphan_children",
+    "`true`: delete it though other jobs name it as parent, whose batches go on waiting; else it is refused.",
+);
 
 /// Who decides the batches of a job.
 pub(crate) struct JobPlace {
@@ -113,11 +121,9 @@ pub(super) async fn run(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Generated>, Problem> {
-    params.only(&[])?;
     let RunRequest { logical_time, parameters, concurrent } = parse(body)?;
     let job: JobId = id("job", &text)?;
     let place = job_place(&app, job).await?;
@@ -163,10 +169,8 @@ pub(super) async fn enable(
     app: State<Arc<App>>,
     caller: Extension<Caller>,
     path: Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
-    params.only(&[])?;
     change(app, caller, path, headers, |job| Command::Job(JobCommand::Switch { job, enabled: true })).await
 }
 
@@ -175,10 +179,8 @@ pub(super) async fn disable(
     app: State<Arc<App>>,
     caller: Extension<Caller>,
     path: Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
-    params.only(&[])?;
     change(app, caller, path, headers, |job| Command::Job(JobCommand::Switch { job, enabled: false })).await
 }
 
@@ -195,11 +197,9 @@ pub(super) async fn rename(
     app: State<Arc<App>>,
     caller: Extension<Caller>,
     path: Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
-    params.only(&[])?;
     let RenameRequest { name } = parse(body)?;
     change(app, caller, path, headers, |job| Command::Job(JobCommand::Rename { job, name })).await
 }
@@ -218,11 +218,9 @@ pub(super) async fn move_to(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
-    params.only(&[])?;
     let MoveJobRequest { group } = parse(body)?;
     let job: JobId = id("job", &text)?;
     if job.shard() != ShardId::CATALOGUE {
@@ -246,9 +244,8 @@ pub(super) async fn delete(
     params: Params,
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
-    let cancel = params.parse("cancel", "must be true or false")?.unwrap_or(false);
-    let orphan_children = params.parse("orphan_children", "must be true or false")?.unwrap_or(false);
-    params.only(&["cancel", "orphan_children"])?;
+    let cancel = params.flag(CANCEL)?;
+    let orphan_children = params.flag(ORPHAN_CHILDREN)?;
     let command = |job| Command::Job(JobCommand::Delete { job, cancel, orphan_children });
     change(app, caller, path, headers, command).await
 }

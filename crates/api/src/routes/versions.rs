@@ -20,7 +20,6 @@ pub(super) async fn list(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<List<JobVersionView>>, Problem> {
-    params.only(&["limit", "cursor"])?;
     let request = params.page()?;
     let row = readable(&app, &caller, &text).await?;
     if row.submitted {
@@ -36,9 +35,7 @@ pub(super) async fn get(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path((text, number)): Path<(String, String)>,
-    params: Params,
 ) -> Result<Json<JobVersionDetail>, Problem> {
-    params.only(&[])?;
     let row = readable(&app, &caller, &text).await?;
     let version = version(&app, &row, &number).await?;
     Ok(Json(JobVersionDetail::of(&version)))
@@ -49,9 +46,7 @@ pub(super) async fn diff(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path((text, from, to)): Path<(String, String, String)>,
-    params: Params,
 ) -> Result<Json<VersionDiff>, Problem> {
-    params.only(&[])?;
     let row = readable(&app, &caller, &text).await?;
     let (from, to) = (version(&app, &row, &from).await?, version(&app, &row, &to).await?);
     Ok(Json(VersionDiff::of(&from, &to)))
@@ -65,7 +60,6 @@ pub(super) async fn children(
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<List<ChildView>>, Problem> {
-    params.only(&["limit", "cursor"])?;
     let request = params.page()?;
     let row = readable(&app, &caller, &text).await?;
     let read =

@@ -10,13 +10,16 @@ use tidemill_store::{ReadTables, WorkerFilter};
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
+use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::Caller;
 use crate::view::{List, WorkerView, Written};
 use crate::write::Write;
 
-/// The states of a worker, as the tables name them.
-pub(super) const STATES: &[&str] = &["live", "lost", "gone"];
+pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
+/// As the tables name them.
+pub(super) const STATE: Asked<String> =
+    Asked::word("state", "`live`, `lost` or `gone`.", &["live", "lost", "gone"]);
 
 /// Workers, by id.
 pub(super) async fn list(
@@ -24,9 +27,8 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<WorkerView>>, Problem> {
-    params.only(&["limit", "cursor", "group", "state"])?;
-    let state = params.word("state", STATES)?;
-    let filter = WorkerFilter { group: caller.listed_group(params.text("group"))?, state };
+    let group = caller.listed_group(params.get(GROUP)?)?;
+    let filter = WorkerFilter { group, state: params.get(STATE)? };
     let request = params.page()?;
     let page = app.read(move |tables| tables.workers(&filter, &request)).await?;
     Ok(Json(List::of(page, WorkerView::from)))
@@ -37,9 +39,7 @@ pub(super) async fn get(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(worker): Path<String>,
-    params: Params,
 ) -> Result<Json<WorkerView>, Problem> {
-    params.only(&[])?;
     let row = worker_row(&app, worker).await?;
     caller.may_read(&row.group_name)?;
     Ok(Json(WorkerView::from(row)))
@@ -57,11 +57,9 @@ pub(super) async fn drain(
     app: State<Arc<App>>,
     caller: Extension<Caller>,
     path: Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    switch(app, caller, path, params, headers, |worker| Command::Worker(WorkerCommand::Drain { worker }))
-        .await
+    switch(app, caller, path, headers, |worker| Command::Worker(WorkerCommand::Drain { worker })).await
 }
 
 /// The worker takes work again.
@@ -69,22 +67,18 @@ pub(super) async fn resume(
     app: State<Arc<App>>,
     caller: Extension<Caller>,
     path: Path<String>,
-    params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    switch(app, caller, path, params, headers, |worker| Command::Worker(WorkerCommand::Resume { worker }))
-        .await
+    switch(app, caller, path, headers, |worker| Command::Worker(WorkerCommand::Resume { worker })).await
 }
 
 async fn switch(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(worker): Path<String>,
-    params: Params,
     headers: HeaderMap,
     command: impl FnOnce(WorkerId) -> Command,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let row = worker_row(&app, worker).await?;
     let right = caller.for_group(&row.group_name)?;
     let shard = ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named"));

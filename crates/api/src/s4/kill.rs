@@ -10,7 +10,7 @@ use serde_json::json;
 use tidemill_model::{BatchCommand, Command, JobId, ShardId};
 
 use super::newest::place;
-use super::{caller_by_query, refused};
+use super::{JOB, OF_JOB, caller_by_query, refused};
 use crate::Problem;
 use crate::app::App;
 use crate::params::Params;
@@ -39,7 +39,7 @@ pub(super) async fn kill(
         Ok(params) => params,
         Err(problem) => return problem.into_response(),
     };
-    let job = params.parse::<JobId>("job_id", "must be the number of a job");
+    let job = params.get(JOB);
     let members = json!({"job_id": job.ok().flatten().map_or(-1, |job| job.0), "success": false});
     match end(&app, &params, &headers).await {
         Ok(job) => Json(Killed { job_id: job.0, success: true, message: None }).into_response(),
@@ -49,8 +49,8 @@ pub(super) async fn kill(
 
 async fn end(app: &App, params: &Params, headers: &HeaderMap) -> Result<JobId, Problem> {
     let caller = caller_by_query(app, params, headers).await?;
-    params.only(&["app_name", "app_key", "job_id"])?;
-    let job: JobId = params.required("job_id", "must be the number of a job")?;
+    params.check(&OF_JOB)?;
+    let job: JobId = params.required(JOB)?;
     let caller = caller.asking(Asks::new([b"kill", job.to_string().as_bytes()]));
     let place = place(app, &caller, job).await?;
     let right = caller.for_group(&place.group)?;

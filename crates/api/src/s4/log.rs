@@ -10,11 +10,12 @@ use tidemill_model::{BatchState, JobId};
 use tidemill_store::rows::AttemptRow;
 
 use super::newest::{Newest, newest, place};
-use super::standing_by_query;
+use super::{JOB, OF_LOG, OF_PART, TYPE, standing_by_query};
 use crate::Problem;
 use crate::app::App;
+use crate::parameter::Parameter;
 use crate::params::Params;
-use crate::routes::{download_attempt, newest_attempt, read_part};
+use crate::routes::{OFFSET, download_attempt, newest_attempt, read_part};
 use crate::standing::Standing;
 use crate::worker_logs::Stream;
 
@@ -40,10 +41,9 @@ pub(super) async fn read(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Json<JobLog>, Problem> {
-    let found =
-        find(&app, &params, &headers, &["app_name", "app_key", "job_id", "type", "offset", "lines"]).await?;
+    let found = find(&app, &params, &headers, &OF_PART).await?;
     let Found { job, stream, newest, attempt, .. } = found;
-    let offset = params.parse("offset", "must be a number of bytes, from 0")?.unwrap_or(0_u64);
+    let offset = params.get(OFFSET)?.unwrap_or(0_u64);
     let (is_end, log, offset) = match attempt {
         Some(attempt) => {
             let part = read_part(&app, &attempt, stream, &params).await?;
@@ -62,7 +62,7 @@ pub(super) async fn download(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let found = find(&app, &params, &headers, &["app_name", "app_key", "job_id", "type"]).await?;
+    let found = find(&app, &params, &headers, &OF_LOG).await?;
     let no_log = || {
         let detail = format!("job {} has not been started yet, so it has no log", found.job);
         Problem::new(axum::http::StatusCode::NOT_FOUND, "no_log", detail)
@@ -84,13 +84,13 @@ async fn find(
     app: &Arc<App>,
     params: &Params,
     headers: &HeaderMap,
-    known: &[&str],
+    declared: &[Parameter],
 ) -> Result<Found, Problem> {
     let standing = standing_by_query(app, params, headers).await?;
     let caller = standing.caller();
-    params.only(known)?;
-    let job: JobId = params.required("job_id", "must be the number of a job")?;
-    let stream = Stream::parse(&params.text("type").unwrap_or_default())?;
+    params.check(declared)?;
+    let job: JobId = params.required(JOB)?;
+    let stream = Stream::parse(&params.required(TYPE)?)?;
     let place = place(app, caller, job).await?;
     caller.may_read(&place.group)?;
     let newest = newest(app, &place, job).await?;

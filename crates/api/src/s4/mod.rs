@@ -27,20 +27,27 @@ use crate::app::App;
 use crate::auth::{Credentials, user_of};
 use crate::body::{Body, bad_body};
 use crate::call::{Call, Calls, Verb};
-use crate::parameter::{Parameter, Rule};
+use crate::parameter::{Asked, Parameter};
 use crate::params::Params;
 use crate::rights::{Asks, Caller};
-use crate::routes::LINES;
+use crate::routes::{LINES, OFFSET};
 use crate::standing::Standing;
 use crate::worker_logs::Stream;
 
-const APP: [Parameter; 2] = [
-    Parameter::text("app_name", "Name of the application key; or the header X-App-Name."),
-    Parameter::text("app_key", "Its secret; better in the header X-App-Key, which no access log holds."),
-];
-const JOB: Parameter = Parameter::new("job_id", "The job.", Rule::of::<JobId>()).required();
-const STREAM: Parameter =
-    Parameter::new("type", "1 (stdout) or 2 (stderr).", Rule::Word(Stream::WORDS)).required();
+const APP_NAME: Asked<String> =
+    Asked::text("app_name", "Name of the application key; or the header X-App-Name.");
+const APP_KEY: Asked<String> =
+    Asked::text("app_key", "Its secret; better in the header X-App-Key, which no access log holds.");
+const JOB: Asked<JobId> = Asked::id("job_id", "The job.").required();
+const TYPE: Asked<String> = Asked::word("type", "1 (stdout) or 2 (stderr).", Stream::WORDS).required();
+
+/// The parameters of a call about a job.
+const OF_JOB: [Parameter; 3] = [APP_NAME.parameter, APP_KEY.parameter, JOB.parameter];
+/// Of one about its log.
+const OF_LOG: [Parameter; 4] = [APP_NAME.parameter, APP_KEY.parameter, JOB.parameter, TYPE.parameter];
+/// Of one about a part of that.
+const OF_PART: [Parameter; 6] =
+    [APP_NAME.parameter, APP_KEY.parameter, JOB.parameter, TYPE.parameter, OFFSET.parameter, LINES.parameter];
 
 /// The calls, with keys of their own form.
 pub(crate) fn calls() -> Calls {
@@ -61,14 +68,7 @@ pub(crate) fn calls() -> Calls {
             Call::new(Verb::Get, "/api/log", "A part of the log of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
-                .query([
-                    APP[0],
-                    APP[1],
-                    JOB,
-                    STREAM,
-                    Parameter::new("offset", "From this byte on; default 0.", Rule::Number(0, u64::MAX)),
-                    Parameter::new("lines", "Lines at most; default 100.", Rule::Number(1, LINES.1 as u64)),
-                ])
+                .query(&OF_PART)
                 .gives::<log::JobLog>(),
             log::read,
         )
@@ -76,7 +76,7 @@ pub(crate) fn calls() -> Calls {
             Call::new(Verb::Get, "/api/log/download", "The whole log of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
-                .query([APP[0], APP[1], JOB, STREAM])
+                .query(&OF_LOG)
                 .gives_media("text/plain"),
             log::download,
         )
@@ -84,7 +84,7 @@ pub(crate) fn calls() -> Calls {
             Call::new(Verb::Get, "/api/job/status", "The state of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
-                .query([APP[0], APP[1], JOB])
+                .query(&OF_JOB)
                 .gives::<status::JobStatus>(),
             status::status,
         )
@@ -92,7 +92,7 @@ pub(crate) fn calls() -> Calls {
             Call::new(Verb::Delete, "/api/job/kill", "Ends the newest unfinished batch of a job")
                 .of_group(Role::User)
                 .key_in_fields()
-                .query([APP[0], APP[1], JOB])
+                .query(&OF_JOB)
                 .gives::<kill::Killed>(),
             kill::kill,
         )
@@ -108,7 +108,7 @@ pub(crate) fn calls() -> Calls {
 
 /// Who calls, by query parameters or headers.
 async fn caller_by_query(app: &App, params: &Params, headers: &HeaderMap) -> Result<Caller, Problem> {
-    app.authenticate(shown_by_query(params, headers), user_of(headers)).await
+    app.authenticate(shown_by_query(params, headers)?, user_of(headers)).await
 }
 
 /// As [`caller_by_query`], for an answer that goes on.
@@ -117,14 +117,14 @@ async fn standing_by_query(
     params: &Params,
     headers: &HeaderMap,
 ) -> Result<Standing, Problem> {
-    let shown = shown_by_query(params, headers);
+    let shown = shown_by_query(params, headers)?;
     let caller = app.authenticate(shown.clone(), user_of(headers)).await?;
     Ok(Standing::new(app, shown, &caller))
 }
 
-fn shown_by_query(params: &Params, headers: &HeaderMap) -> Option<Credentials> {
-    let fields = params.text("app_name").zip(params.text("app_key"));
-    shown(fields, headers)
+fn shown_by_query(params: &Params, headers: &HeaderMap) -> Result<Option<Credentials>, Problem> {
+    let fields = params.get(APP_NAME)?.zip(params.get(APP_KEY)?);
+    Ok(shown(fields, headers))
 }
 
 fn shown(fields: Option<(String, String)>, headers: &HeaderMap) -> Option<Credentials> {

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::JobId;
 
-use super::caller_by_query;
 use super::newest::{newest, place};
+use super::{JOB, OF_JOB, caller_by_query};
 use crate::Problem;
 use crate::app::App;
 use crate::params::Params;
@@ -31,8 +31,8 @@ pub(super) async fn status(
     headers: HeaderMap,
 ) -> Result<Json<JobStatus>, Problem> {
     let caller = caller_by_query(&app, &params, &headers).await?;
-    params.only(&["app_name", "app_key", "job_id"])?;
-    let job: JobId = params.required("job_id", "must be the number of a job")?;
+    params.check(&OF_JOB)?;
+    let job: JobId = params.required(JOB)?;
     let place = place(&app, &caller, job).await?;
     caller.may_read(&place.group)?;
     let newest = newest(&app, &place, job).await?;

@@ -33,3 +33,52 @@ async fn every_call_of_the_document_is_served_and_guarded() {
     }
     assert!(calls > 30, "{calls}");
 }
+
+/// API-3, API-4: every call of the document takes the parameters that it names, and no others: an unknown one, one that
+/// is given twice, and a value beyond the rule of one are each refused by name.
+#[tokio::test]
+async fn every_call_takes_the_parameters_of_the_document_only() {
+    let fixture = Fixture::start(answers_done()).await;
+    let document = tidemill_api::document();
+    let mut bad_values = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (verb, operation) in operations.as_object().unwrap() {
+            if operation.get("security").is_none() {
+                // Of the form from outside, whose refusals have a form of their own, or open to everybody.
+                continue;
+            }
+            let parameters = operation["parameters"].as_array().unwrap();
+            let in_query = parameters.iter().filter(|it| it["in"] == "query" && it["name"] != "at_least");
+            let mut wrong = vec![("surely-unknown", "surely-unknown=1".to_owned())];
+            for parameter in in_query {
+                let name = parameter["name"].as_str().unwrap();
+                wrong.push((name, format!("{name}=1&{name}=1")));
+                let schema = &parameter["schema"];
+                let is_ruled = ["boolean", "integer"].iter().any(|kind| schema["type"] == **kind)
+                    || schema.get("enum").is_some()
+                    || schema["format"] == "date-time"
+                    || schema["$ref"].as_str().is_some_and(|path| path.ends_with("Id"));
+                if is_ruled {
+                    wrong.push((name, format!("{name}=surely+not")));
+                    bad_values += 1;
+                }
+                if let Some(least) = schema["minimum"].as_u64().filter(|least| *least > 0) {
+                    wrong.push((name, format!("{name}={}", least - 1)));
+                }
+            }
+            let place = path.replace("{id}", "1").replace("{name}", "n").replace("{app}", "a");
+            for (name, query) in wrong {
+                let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap();
+                let answered = send(fixture.request(method, &format!("{place}?{query}"), "root")).await;
+                let told = format!("{verb} {place}?{query}: {answered:?}");
+                if answered.status == 401 || answered.status == 403 {
+                    // The key of an attempt, or of the operator.
+                    continue;
+                }
+                assert_eq!(answered.status, 422, "{told}");
+                assert_eq!(answered.body["errors"][0]["field"], name, "{told}");
+            }
+        }
+    }
+    assert!(bad_values > 30, "{bad_values}");
+}

@@ -2,9 +2,7 @@
 
 use tidemill_model::Role;
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
-use crate::parameter::{Parameter, Rule};
 use crate::routes::bulk;
 use crate::view::{BulkItemView, BulkView, List};
 
@@ -25,30 +23,22 @@ pub(super) fn calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/bulk", "Operations on many batches or jobs, newest first")
                 .of_site(Role::Viewer)
-                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .page()
                 .gives::<List<BulkView>>(),
             bulk::list,
         )
         .add(
             Call::new(Verb::Get, "/api/bulk/{id}", "How far an operation is")
                 .own(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<BulkView>(),
             bulk::get,
         )
         .add(
             Call::new(Verb::Get, "/api/bulk/{id}/items", "What came of each batch or job of an operation")
                 .own(Role::Viewer)
-                .query([
-                    Parameter::new(
-                        "outcome",
-                        "Only `left`, `done` or `refused`.",
-                        Rule::Word(bulk::OUTCOMES),
-                    ),
-                    PAGE[0],
-                    PAGE[1],
-                    AT_LEAST,
-                ])
+                .with(bulk::OUTCOME)
+                .page()
                 .gives::<List<BulkItemView>>(),
             bulk::items,
         )

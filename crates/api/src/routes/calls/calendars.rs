@@ -2,7 +2,6 @@
 
 use tidemill_model::{CalendarSpec, Role};
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
 use crate::routes::{calendars, defined};
 use crate::view::{CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, List, Written};
@@ -16,21 +15,21 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 "The versions of a calendar, the newest first; those of a removed one, too",
             )
             .everybody(Role::Viewer)
-            .query([PAGE[0], PAGE[1], AT_LEAST])
+            .page()
             .gives::<List<CalendarVersionView>>(),
             calendars::versions,
         )
         .add(
             Call::new(Verb::Get, "/api/calendars/{name}/versions/{version}", "One version of a calendar")
                 .everybody(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<CalendarVersionDetail>(),
             calendars::version,
         )
         .add(
             Call::new(Verb::Get, "/api/calendars", "Calendars, by name")
                 .everybody(Role::Viewer)
-                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .page()
                 .gives::<List<CalendarView>>(),
             calendars::list,
         )
@@ -49,7 +48,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 "A calendar with its days, as it could have been written",
             )
             .everybody(Role::Viewer)
-            .query([AT_LEAST])
+            .fresh()
             .gives::<CalendarDetail>(),
             calendars::get,
         )

@@ -2,9 +2,7 @@
 
 use tidemill_model::Role;
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
-use crate::parameter::Parameter;
 use crate::routes::external_dependencies;
 use crate::view::{LateProbeView, List, ThirdPartyView, Written};
 
@@ -46,7 +44,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 "What third parties said last, by code and logical time",
             )
             .everybody(Role::Viewer)
-            .query([PAGE[0], PAGE[1], AT_LEAST, Parameter::text("code", "Of this code.")])
+            .page().with(external_dependencies::CODE)
             .gives::<List<ThirdPartyView>>(),
             external_dependencies::reports,
         )
@@ -64,7 +62,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/probes/late", "Checks of paths that fail or are late")
                 .of_site(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<List<LateProbeView>>(),
             external_dependencies::late_probes,
         )

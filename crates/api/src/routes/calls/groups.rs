@@ -2,13 +2,9 @@
 
 use tidemill_model::Role;
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
-use crate::parameter::{Parameter, Rule};
 use crate::routes::{freezes, groups, workers};
 use crate::view::{FreezeView, GroupView, List, WorkerView, Written};
-
-const REASON: Parameter = Parameter::text("reason", "Why, for the record; at most 500 characters.");
 
 pub(super) fn calls(calls: Calls) -> Calls {
     freezes_of(workers_of(calls))
@@ -19,20 +15,16 @@ fn workers_of(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/workers", "Workers, by id")
                 .of_group(Role::Viewer)
-                .query([
-                    PAGE[0],
-                    PAGE[1],
-                    AT_LEAST,
-                    Parameter::text("group", "Of this group."),
-                    Parameter::new("state", "`live`, `lost` or `gone`.", Rule::Word(workers::STATES)),
-                ])
+                .page()
+                .with(workers::GROUP)
+                .with(workers::STATE)
                 .gives::<List<WorkerView>>(),
             workers::list,
         )
         .add(
             Call::new(Verb::Get, "/api/workers/{id}", "A worker")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<WorkerView>(),
             workers::get,
         )
@@ -56,7 +48,7 @@ fn freezes_of(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/groups", "Worker groups, by number")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<List<GroupView>>(),
             groups::list,
         )
@@ -71,7 +63,7 @@ fn freezes_of(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/freezes", "What is frozen, by group")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<List<FreezeView>>(),
             freezes::list,
         )
@@ -87,7 +79,7 @@ fn freezes_of(calls: Calls) -> Calls {
             Call::new(Verb::Delete, "/api/freezes/{scope}", "Lifts a freeze")
                 .settles()
                 .of_group(Role::User)
-                .query([REASON])
+                .with(freezes::REASON)
                 .gives::<Written>(),
             freezes::lift,
         )

@@ -2,9 +2,7 @@
 
 use tidemill_model::Role;
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
-use crate::parameter::{Parameter, Rule};
 use crate::routes::{apply, apply_request, jobs, run, versions};
 use crate::view::{
     ChildView, JobDetail, JobVersionDetail, JobVersionView, JobView, List, PreviewView, SkippedRunsView,
@@ -17,12 +15,12 @@ pub(super) fn calls(calls: Calls) -> Calls {
 
 /// What jobs there are.
 fn definitions(calls: Calls) -> Calls {
-    let id = |verb, path, summary| Call::new(verb, path, summary).query([AT_LEAST]);
+    let id = |verb, path, summary| Call::new(verb, path, summary).fresh();
     calls
         .add(
             Call::new(Verb::Post, "/api/jobs/apply", "Adds and changes jobs, all or none")
                 .of_group(Role::User)
-                .query([Parameter::new("dry_run", "`true`: only say what would change; nothing is done.", Rule::Flag)])
+                .with(apply::DRY_RUN)
                 .settles()
                 .takes::<apply_request::ApplyRequest>()
                 .gives::<apply_request::Applied>(),
@@ -31,16 +29,12 @@ fn definitions(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/jobs", "Jobs, by group and name")
                 .of_group(Role::Viewer)
-                .query([
-                    PAGE[0],
-                    PAGE[1],
-                    AT_LEAST,
-                    Parameter::text("group", "Of this group."),
-                    Parameter::text("name", "Of exactly this name."),
-                    Parameter::text("type", "Of this type."),
-                    Parameter::new("enabled", "`true` or `false`.", Rule::Flag),
-                    Parameter::new("submitted", "`true`: submitted to run once; `false`: defined in the catalogue.", Rule::Flag),
-                ])
+                .page()
+                .with(jobs::GROUP)
+                .with(jobs::NAME)
+                .with(jobs::TYPE)
+                .with(jobs::ENABLED)
+                .with(jobs::SUBMITTED)
                 .gives::<List<JobView>>(),
             jobs::list,
         )
@@ -51,7 +45,8 @@ fn definitions(calls: Calls) -> Calls {
                 "Jobs as they could have been written; `apply` takes them",
             )
             .of_group(Role::Viewer)
-            .query([AT_LEAST, Parameter::text("group", "Of this group; absent: of all.")])
+            .fresh()
+            .with(apply::GROUP)
             .gives::<apply::Exported>(),
             apply::export,
         )
@@ -59,10 +54,8 @@ fn definitions(calls: Calls) -> Calls {
         .add(
             id(Verb::Delete, "/api/jobs/{id}", "Removes a definition")
                 .of_group(Role::User)
-                .query([
-                    Parameter::new("cancel", "`true`: end what is unfinished of it; else it is refused while something is.", Rule::Flag),
-                    Parameter::new("orphan_children", "`true`: delete it though other jobs name it as parent, whose batches go on waiting; else it is refused.", Rule::Flag),
-                ])
+                .with(run::CANCEL)
+                .with(run::ORPHAN_CHILDREN)
                 .settles()
                 .gives::<Written>(),
             run::delete,
@@ -77,7 +70,7 @@ fn definitions(calls: Calls) -> Calls {
 
 /// What comes of their schedules, and runs by hand.
 fn runs(calls: Calls) -> Calls {
-    let id = |verb, path, summary| Call::new(verb, path, summary).query([AT_LEAST]);
+    let id = |verb, path, summary| Call::new(verb, path, summary).fresh();
     calls
         .add(
             Call::new(
@@ -86,20 +79,10 @@ fn runs(calls: Calls) -> Calls {
                 "The next fires, or one logical time, with all templates resolved",
             )
             .of_group(Role::Viewer)
-            .query([
-                AT_LEAST,
-                Parameter::new(
-                    "n",
-                    "How many, 1 to 1000; default 10. Fewer are answered where the job's texts are long.",
-                    Rule::Number(1, jobs::MAX_PREVIEW as u64),
-                ),
-                Parameter::new("after", "After this time; default now.", Rule::Time),
-                Parameter::new(
-                    "at",
-                    "This logical time alone, whatever the schedule; without n and after.",
-                    Rule::Time,
-                ),
-            ])
+            .fresh()
+            .with(jobs::N)
+            .with(jobs::AFTER)
+            .with(jobs::AT)
             .gives::<PreviewView>(),
             jobs::preview,
         )
@@ -166,14 +149,14 @@ fn versions_of(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/versions", "The versions of a definition, the newest first")
                 .of_group(Role::Viewer)
-                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .page()
                 .gives::<List<JobVersionView>>(),
             versions::list,
         )
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/versions/{version}", "One version of a definition")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<JobVersionDetail>(),
             versions::get,
         )
@@ -184,14 +167,14 @@ fn versions_of(calls: Calls) -> Calls {
                 "What differs between two versions of a definition, field by field",
             )
             .of_group(Role::Viewer)
-            .query([AT_LEAST])
+            .fresh()
             .gives::<VersionDiff>(),
             versions::diff,
         )
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/children", "The jobs that name this one as a parent")
                 .of_group(Role::Viewer)
-                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .page()
                 .gives::<List<ChildView>>(),
             versions::children,
         )

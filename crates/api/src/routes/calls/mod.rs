@@ -13,20 +13,7 @@ mod site;
 
 pub(crate) use site::{admin_calls, attempt_calls, open_calls};
 
-use crate::JournalPosition;
 use crate::call::Calls;
-use crate::parameter::{Parameter, Rule};
-use crate::params::MAX_LIMIT;
-
-const PAGE: [Parameter; 2] = [
-    Parameter::new("limit", "Rows of this part, 1 to 1000; default 50.", Rule::Number(1, MAX_LIMIT as u64)),
-    Parameter::text("cursor", "The `next` of the part before."),
-];
-const AT_LEAST: Parameter = Parameter::new(
-    "at_least",
-    "A `position`; the answer waits until it shows that write.",
-    Rule::of::<JournalPosition>(),
-);
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {

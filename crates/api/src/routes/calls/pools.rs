@@ -2,7 +2,6 @@
 
 use tidemill_model::{PoolSpec, Role};
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
 use crate::routes::{defined, pools};
 use crate::view::{List, PoolDetail, PoolView, Written};
@@ -12,7 +11,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pools", "Pools that batches of several jobs share, by name")
                 .everybody(Role::Viewer)
-                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .page()
                 .gives::<List<PoolView>>(),
             pools::list,
         )
@@ -27,7 +26,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pools/{name}", "A pool, and who has slots of it now")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<PoolDetail>(),
             pools::get,
         )

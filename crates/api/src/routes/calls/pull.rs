@@ -1,10 +1,8 @@
 //! Tasks that clients pull, their users and templates.
 
-use tidemill_model::{Role, TaskId, TaskSpec, TemplateSpec};
+use tidemill_model::{Role, TaskSpec, TemplateSpec};
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
-use crate::parameter::{Parameter, Rule};
 use crate::routes::defined::Defined;
 use crate::routes::{pull_tasks as tasks, pull_templates as templates, pull_users as users};
 use crate::view::{
@@ -22,7 +20,7 @@ fn template_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pull/templates", list)
                 .everybody(Role::Viewer)
-                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .page()
                 .gives::<List<TaskTemplateView>>(),
             templates::list,
         )
@@ -41,7 +39,7 @@ fn template_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, one, "A template")
                 .everybody(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<TaskTemplateView>(),
             templates::get,
         )
@@ -59,7 +57,8 @@ fn user_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pull/users", "Users who pull tasks, by name")
                 .of_group(Role::Viewer)
-                .query([PAGE[0], PAGE[1], AT_LEAST, Parameter::text("group", "Of this home group.")])
+                .page()
+                .with(users::GROUP)
                 .gives::<List<PullUserView>>(),
             users::list,
         )
@@ -73,7 +72,7 @@ fn user_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, one, "A user, what it has now, and what it gets next")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<PullUserDetail>(),
             users::get,
         )
@@ -102,29 +101,13 @@ fn task_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pull/tasks", "Pull tasks, those with the latest start first")
                 .of_group(Role::Viewer)
-                .query([
-                    PAGE[0],
-                    PAGE[1],
-                    AT_LEAST,
-                    Parameter::new("kind", "`once` (default) or `rotating`.", Rule::Word(tasks::KINDS)),
-                    Parameter::new(
-                        "executor",
-                        "`group:NAME` or `user:NAME`.",
-                        Rule::Pattern(tasks::EXECUTOR_PATTERN),
-                    ),
-                    Parameter::text("group", "Given out by this group: its own, and those of its users."),
-                    Parameter::new(
-                        "state",
-                        "`valid`, `deleted`, or `released` (left the group with its user).",
-                        Rule::Word(tasks::STATES),
-                    ),
-                    Parameter::new(
-                        "from",
-                        "Start at or after; default: 7 days ago, of rotating tasks any.",
-                        Rule::Time,
-                    ),
-                    Parameter::new("to", "Start before.", Rule::Time),
-                ])
+                .page()
+                .with(tasks::KIND)
+                .with(tasks::EXECUTOR)
+                .with(tasks::GIVEN_BY)
+                .with(tasks::STATE)
+                .with(tasks::FROM)
+                .with(tasks::TO)
                 .gives::<List<PullTaskView>>(),
             tasks::list,
         )
@@ -138,7 +121,7 @@ fn task_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, one, "A pull task with its totals")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<PullTaskView>(),
             tasks::get,
         )
@@ -171,27 +154,14 @@ fn grant_calls(calls: Calls) -> Calls {
                 "What of a task was given out, and what became of it: taken = live + completed + returned + expired",
             )
             .of_group(Role::Viewer)
-            .query([
-                PAGE[0],
-                PAGE[1],
-                AT_LEAST,
-                Parameter::new("live", "`true`: as the task's owner knows it now; what is purged is not in it.", Rule::Flag),
-            ])
+            .page().with(tasks::LIVE)
             .gives::<LedgerView>(),
             tasks::ledger,
         )
         .add(
             Call::new(Verb::Get, "/api/pull/grants", "Grants of pull tasks, the newest of each group first")
                 .of_group(Role::Viewer)
-                .query([
-                    PAGE[0],
-                    PAGE[1],
-                    AT_LEAST,
-                    Parameter::text("group", "Given by this group."),
-                    Parameter::text("user", "To this user."),
-                    Parameter::new("task", "Of this task.", Rule::of::<TaskId>()),
-                    Parameter::new("state", "`live`, `completed`, `returned` or `expired`.", Rule::Word(tasks::GRANT_STATES)),
-                ])
+                .page().with(tasks::GROUP).with(tasks::USER).with(tasks::TASK).with(tasks::GRANT_STATE)
                 .gives::<List<PullGrantView>>(),
             tasks::grants,
         )

@@ -2,9 +2,7 @@
 
 use tidemill_model::Role;
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
-use crate::parameter::{Parameter, Rule};
 use crate::routes::{rerun_plans, reruns};
 use crate::view::{List, RerunBatchView, RerunJobs, RerunView, Written};
 
@@ -44,40 +42,31 @@ fn reads(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/reruns", "Reruns and cold starts, the newest first")
                 .of_group(Role::Viewer)
-                .query([
-                    PAGE[0],
-                    PAGE[1],
-                    AT_LEAST,
-                    Parameter::new("kind", "`rerun` or `cold_start`.", Rule::Word(reruns::KINDS)),
-                    Parameter::new("state", "`planning`, `planned`, `running`, `paused`, `cancelling`, `done`, `done_with_failures`, \
-                         `cancelled` or `refused`.", Rule::Word(reruns::STATES)),
-                ])
+                .page()
+                .with(reruns::KIND)
+                .with(reruns::STATE)
                 .gives::<List<RerunView>>(),
             reruns::list,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}", "A rerun or cold start, with its counters")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<RerunView>(),
             reruns::get,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}/jobs", "Its jobs, and those that it leaves out")
                 .of_group(Role::Viewer)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<RerunJobs>(),
             reruns::jobs,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}/batches", "The batches of its plan, by number")
                 .of_group(Role::Viewer)
-                .query([
-                    PAGE[0],
-                    PAGE[1],
-                    AT_LEAST,
-                    Parameter::new("state", "`planned`, `started`, `success`, `failed`, `killed`, `skipped` or `blocked`.", Rule::Word(reruns::RUN_STATES)),
-                ])
+                .page()
+                .with(reruns::RUN_STATE)
                 .gives::<List<RerunBatchView>>(),
             reruns::batches,
         )

@@ -2,9 +2,7 @@
 
 use tidemill_model::Role;
 
-use super::{AT_LEAST, PAGE};
 use crate::call::{Call, Calls, Verb};
-use crate::parameter::{Parameter, Rule};
 use crate::ports::OperationStatus;
 use crate::routes::{admin, codes, dead_letters, events, keys, open, status};
 use crate::view::{DeadLetterDetail, DeadLetterView, KeyView, List, Redriven, Written};
@@ -14,7 +12,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/keys", "Application keys, by name")
                 .of_site(Role::SuperAdministrator)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<List<KeyView>>(),
             keys::list,
         )
@@ -34,15 +32,11 @@ pub(super) fn calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/events", "The public feed, as server-sent events")
                 .of_group(Role::Viewer)
-                .query([
-                    Parameter::text("cursor", "After the event with this id; the header `Last-Event-ID` does the same."),
-                    Parameter::new("from", "`start`, `end` (default) or a time as RFC 3339 has it, where there is no cursor. With a time, each \
-                         partition begins with its first event of that time or later.", Rule::of::<events::Begin>()),
-                    Parameter::text("type", "Only types that begin so, as in `batch` or `batch.finished`; has to begin the type of a \
-                         public event. docs/reference/events.md has all of them."),
-                    Parameter::text("subject", "Only subjects that begin so."),
-                    Parameter::new("limit", "Ends after so many events.", Rule::Number(1, u64::MAX)),
-                ])
+                .with(events::AFTER)
+                .with(events::FROM)
+                .with(events::TYPE)
+                .with(events::SUBJECT)
+                .with(events::EVENTS)
                 .gives_media("text/event-stream"),
             events::stream,
         )
@@ -63,24 +57,16 @@ pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
                 "Commands that were set aside and timers that were suspended, in the order of the journal",
             )
             .of_site(Role::SuperAdministrator)
-            .query([
-                PAGE[0],
-                PAGE[1],
-                AT_LEAST,
-                Parameter::new("kind", "`command` or `timer`.", Rule::Word(dead_letters::KINDS)),
-                Parameter::new(
-                    "open",
-                    "`true`: only those of which nothing has become yet; `false`: only the others.",
-                    Rule::Flag,
-                ),
-            ])
+            .page()
+            .with(dead_letters::KIND)
+            .with(dead_letters::OPEN)
             .gives::<List<DeadLetterView>>(),
             dead_letters::list,
         )
         .add(
             Call::new(Verb::Get, "/api/dead-letters/{id}", "A dead letter, with the command as it was sent")
                 .of_site(Role::SuperAdministrator)
-                .query([AT_LEAST])
+                .fresh()
                 .gives::<DeadLetterDetail>(),
             dead_letters::get,
         )
