@@ -63,17 +63,14 @@ impl Effects {
     }
 
     /// `acknowledged_is_on_record` and `work_is_on_record`
-    pub(crate) fn finish(&self, found: &mut Findings) {
+    pub(crate) fn finish(&self, found: &Findings) {
         for reply in &self.replies {
             let key = (reply.partition, fingerprint(&reply.request), of_outcome(&reply.outcome));
             if !self.decided.contains(&key) {
                 let why = format!("the reply to request {} stands in no record that counts", reply.request);
                 let record = serde_json::to_string(reply).unwrap_or_default();
-                let place = (reply.partition, reply.offset);
-                found.violation(
-                    Invariant::AcknowledgedIsOnRecord,
-                    violation(Invariant::AcknowledgedIsOnRecord, place, why, record),
-                );
+                let (rule, place) = (Invariant::AcknowledgedIsOnRecord, (reply.partition, reply.offset));
+                found.violation(Violation { record, ..Violation::of(rule, place, why) });
             }
         }
         for message in &self.work {
@@ -81,7 +78,7 @@ impl Effects {
                 let why = format!("{what} stands in no record that counts ({key:016x})");
                 let record = serde_json::to_string(message).unwrap_or_default();
                 let rule = Invariant::WorkIsOnRecord;
-                found.violation(rule, violation(rule, (0, 0), why, record));
+                found.violation(Violation { record, ..Violation::of(rule, (0, 0), why) });
             }
         }
     }
@@ -108,8 +105,4 @@ fn wanted(message: &WorkMessage) -> Option<(u64, String)> {
 
 fn of_outcome(outcome: &Outcome) -> u64 {
     fingerprint(&serde_json::to_string(outcome).unwrap_or_default())
-}
-
-fn violation(rule: Invariant, (partition, offset): (u32, u64), message: String, record: String) -> Violation {
-    Violation { invariant: rule.name(), partition, offset, event: None, message, record, contradicts: vec![] }
 }

@@ -6,8 +6,7 @@ use tidemill_model::{PermitReport, ShardId};
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
-use crate::messages::{Place, place, violation};
+use crate::findings::{Findings, Place};
 
 /// Which side a report stands on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,43 +31,36 @@ struct Reports {
 
 impl PermitReports {
     /// `permits_accounted_for`
-    pub(crate) fn report(
-        &mut self,
-        at: &At<'_>,
-        by: ShardId,
-        report: &PermitReport,
-        side: Side,
-        found: &mut Findings,
-    ) {
+    pub(crate) fn report(&mut self, at: &At<'_>, by: ShardId, report: &PermitReport, side: Side) {
         let reports = self.by.entry(by).or_default();
         let number = if side == Side::Told { &mut reports.told } else { &mut reports.heard };
         *number += 1;
         let number = *number;
         match reports.open.remove(&number) {
             None => {
-                reports.open.insert(number, (report.clone(), place(at)));
+                reports.open.insert(number, (report.clone(), at.place()));
             }
             Some((other, (partition, offset, event))) if other != *report => {
                 let why = format!(
                     "report {number} of shard {by} on permits differs from what stands at {partition}:{offset} event {event}"
                 );
-                at.breaks(found, Invariant::PermitsAccountedFor, why);
+                at.breaks(Invariant::PermitsAccountedFor, why);
             }
             Some(_) => {}
         }
     }
 
     /// `at_rest`: nothing is on its way any more.
-    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+    pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
         let rule = Invariant::PermitsAccountedFor;
         for (shard, reports) in &self.by {
             let Some((number, (_, place))) = reports.open.first_key_value() else { continue };
             if reports.heard > reports.told {
                 let why = format!("report {number} of shard {shard} on permits was heard and never told");
-                found.violation(rule, violation(rule, *place, why));
+                found.breaks(rule, *place, why);
             } else if at_rest {
                 let why = format!("report {number} of shard {shard} on permits was never heard");
-                found.violation(rule, violation(rule, *place, why));
+                found.breaks(rule, *place, why);
             }
         }
     }

@@ -7,7 +7,6 @@ use tidemill_model::{ApplyEvent, Event, JobDefinition, JobEvent, JobId, JobSpec,
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// Group and name.
 type Key = (String, String);
@@ -40,12 +39,12 @@ pub(super) struct Applies {
 
 impl Applies {
     /// `applies_carried_out`, `names_mean_one_job`
-    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event) {
         if let Some(why) = self.wrong_name(event) {
-            at.breaks(found, Invariant::NamesMeanOneJob, why);
+            at.breaks(Invariant::NamesMeanOneJob, why);
         }
         if let Some(why) = self.wrong(event) {
-            at.breaks(found, Invariant::AppliesCarriedOut, why);
+            at.breaks(Invariant::AppliesCarriedOut, why);
         }
         self.fold(event);
     }

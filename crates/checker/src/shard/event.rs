@@ -7,70 +7,64 @@ use tidemill_model::{
 
 use super::Shard;
 use crate::at::At;
-use crate::findings::Findings;
 
 impl Shard {
     /// Applies one event and checks the rules that concern it.
-    pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded, found: &mut Findings) {
+    pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded) {
         let event = &recorded.event;
         if self.id == ShardId::CATALOGUE {
-            self.applies.event(at, event, found);
-            self.bulks.event(at, event, found);
-            self.removals.event(at, event, found);
-            self.reruns.event(at, event, found);
+            self.applies.event(at, event);
+            self.bulks.event(at, event);
+            self.removals.event(at, event);
+            self.reruns.event(at, event);
         }
         if !matches!(event, Event::Alarm(_)) {
-            self.alarm_is_not_owed(at, found);
+            self.alarm_is_not_owed(at);
         }
         if !matches!(event, Event::Alarm(_) | Event::Partition(PartitionEvent::TimerSuspended { .. })) {
-            self.failing_is_not_owed(at, found);
+            self.failing_is_not_owed(at);
         }
         match event {
-            Event::Alarm(of) => self.alarm_event(at, of, found),
-            Event::Catalogue(of) => self.catalogue_event(at, (event, of), found),
-            Event::Job(of) => self.job_event(at, of, found),
-            Event::Replication(of) => self.replication_event(at, (event, of), found),
-            Event::Transfer(of) => self.transfer_event(at, (event, of), found),
-            Event::Rerun(of) => self.rerun_event(at, of, found),
-            Event::Schedule(of) => self.schedule_event(at, of, found),
+            Event::Alarm(of) => self.alarm_event(at, of),
+            Event::Catalogue(of) => self.catalogue_event(at, (event, of)),
+            Event::Job(of) => self.job_event(at, of),
+            Event::Replication(of) => self.replication_event(at, (event, of)),
+            Event::Transfer(of) => self.transfer_event(at, (event, of)),
+            Event::Rerun(of) => self.rerun_event(at, of),
+            Event::Schedule(of) => self.schedule_event(at, of),
             Event::Partition(of) => self.partition_event(of),
-            Event::Batch(of @ BatchEvent::Generated { batch, .. }) => self.generated(at, *batch, of, found),
-            Event::Batch(_) | Event::Attempt(_) => self.batch_event(at, event, found),
-            Event::Observation(of) => self.external_dependency_event(at, of, found),
-            Event::FinalCommand(of) => self.final_event(at, of, found),
-            Event::Worker(of) => self.worker_event(at, of, found),
-            Event::Permit(_) => self.pool_event(at, event, found),
-            Event::Task(_) => self.pull_event(at, event, found),
+            Event::Batch(of @ BatchEvent::Generated { batch, .. }) => self.generated(at, *batch, of),
+            Event::Batch(_) | Event::Attempt(_) => self.batch_event(at, event),
+            Event::Observation(of) => self.external_dependency_event(at, of),
+            Event::FinalCommand(of) => self.final_event(at, of),
+            Event::Worker(of) => self.worker_event(at, of),
+            Event::Permit(_) => self.pool_event(at, event),
+            Event::Task(_) => self.pull_event(at, event),
             Event::Deletion(_) | Event::Apply(_) | Event::Bulk(_) | Event::Subscription(_) => {}
         }
     }
 
-    fn alarm_event(
-        &mut self,
-        at: &At<'_>,
-        AlarmEvent::Raised { kind, batch, job, worker, .. }: &AlarmEvent,
-        found: &mut Findings,
-    ) {
+    fn alarm_event(&mut self, at: &At<'_>, AlarmEvent::Raised { kind, batch, job, worker, .. }: &AlarmEvent) {
         match kind {
             AlarmKind::GenerationFailed | AlarmKind::GenerationsFailing => {
-                self.failing_told(at, *kind, *job, found);
+                self.failing_told(at, *kind, *job);
             }
             AlarmKind::DependencyTimeout
             | AlarmKind::OutputTimeout
             | AlarmKind::NotSuccessfulBy
-            | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch, found),
-            AlarmKind::BigTask => self.told_of_duration(at, *batch, found),
-            AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref(), found),
+            | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch),
+            AlarmKind::BigTask => self.told_of_duration(at, *batch),
+            AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref()),
             AlarmKind::ProbesLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
             AlarmKind::ColdStartSkipped => {}
         }
     }
 
-    fn catalogue_event(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent), found: &mut Findings) {
+    fn catalogue_event(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent)) {
         match of {
-            CatalogueEvent::CalendarDefined { calendar } => self.calendar_defined(at, calendar, found),
+            CatalogueEvent::CalendarDefined { calendar } => self.calendar_defined(at, calendar),
             CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. } => {
-                self.pool_event(at, event, found);
+                self.pool_event(at, event);
             }
             CatalogueEvent::GroupDefined { .. }
             | CatalogueEvent::KeyDefined { .. }
@@ -87,10 +81,10 @@ impl Shard {
         }
     }
 
-    fn job_event(&mut self, at: &At<'_>, event: &JobEvent, found: &mut Findings) {
+    fn job_event(&mut self, at: &At<'_>, event: &JobEvent) {
         match event {
             JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. } => {
-                self.versions_rise(at, definition.id, definition.version, found);
+                self.versions_rise(at, definition.id, definition.version);
             }
             JobEvent::Deleted { job } => {
                 self.versions.remove(job);
@@ -105,25 +99,20 @@ impl Shard {
         }
     }
 
-    fn replication_event(
-        &mut self,
-        at: &At<'_>,
-        (event, of): (&Event, &ReplicationEvent),
-        found: &mut Findings,
-    ) {
+    fn replication_event(&mut self, at: &At<'_>, (event, of): (&Event, &ReplicationEvent)) {
         match of {
             ReplicationEvent::ParentsReplicated { .. }
             | ReplicationEvent::ParentStatusUpdated { .. }
             | ReplicationEvent::ParentGenerationsReceived { .. } => self.heard(at.offset, event),
             ReplicationEvent::GroupReplicated { settings, .. } => self.settings = Some(settings.clone()),
             ReplicationEvent::JobReplicated { definition, enabled, next } => {
-                self.job_replicated(at, definition, *enabled, *next, found);
+                self.job_replicated(at, definition, *enabled, *next);
             }
             ReplicationEvent::ParentDeletionReplicated { parent, .. } => {
                 self.deleted_parents.insert(*parent);
             }
             ReplicationEvent::JobSwitchReplicated { job, enabled, next } => {
-                self.job_switch_replicated(at, *job, *enabled, *next, found)
+                self.job_switch_replicated(at, *job, *enabled, *next)
             }
             ReplicationEvent::FreezeReplicated { scope, freeze } => {
                 self.freezes.received(at, *scope, freeze.as_ref());
@@ -132,14 +121,12 @@ impl Shard {
                 self.late.retain(|_, late| late.job != *job);
                 self.job_dropped(*job);
             }
-            ReplicationEvent::CalendarReplicated { calendar } => {
-                self.calendar_replicated(at, calendar, found)
-            }
-            ReplicationEvent::CalendarDropped { name } => self.calendar_dropped(at, name, found),
+            ReplicationEvent::CalendarReplicated { calendar } => self.calendar_replicated(at, calendar),
+            ReplicationEvent::CalendarDropped { name } => self.calendar_dropped(at, name),
             ReplicationEvent::PoolReplicated { .. } | ReplicationEvent::PoolDropped { .. } => {
-                self.pool_event(at, event, found);
+                self.pool_event(at, event);
             }
-            ReplicationEvent::UsersReplicated { .. } => self.pull_event(at, event, found),
+            ReplicationEvent::UsersReplicated { .. } => self.pull_event(at, event),
             ReplicationEvent::TemplateReplicated { .. }
             | ReplicationEvent::TemplateDropped { .. }
             | ReplicationEvent::CancellationReplicated { .. }
@@ -147,22 +134,22 @@ impl Shard {
         }
     }
 
-    fn transfer_event(&mut self, at: &At<'_>, (event, of): (&Event, &TransferEvent), found: &mut Findings) {
+    fn transfer_event(&mut self, at: &At<'_>, (event, of): (&Event, &TransferEvent)) {
         match of {
-            TransferEvent::JobDetached { job, moved } => self.job_detached(at, *job, moved, found),
+            TransferEvent::JobDetached { job, moved } => self.job_detached(at, *job, moved),
             TransferEvent::JobAttached { definition, enabled, next, moved } => {
-                self.job_attached(at, (definition, moved), *enabled, *next, found);
+                self.job_attached(at, (definition, moved), *enabled, *next);
             }
             TransferEvent::UserDetached { .. }
             | TransferEvent::UserDetachRejected { .. }
-            | TransferEvent::UserAttached { .. } => self.pull_event(at, event, found),
+            | TransferEvent::UserAttached { .. } => self.pull_event(at, event),
             TransferEvent::JobDetachRejected { .. } => {}
         }
     }
 
-    fn rerun_event(&mut self, at: &At<'_>, event: &RerunEvent, found: &mut Findings) {
+    fn rerun_event(&mut self, at: &At<'_>, event: &RerunEvent) {
         match event {
-            RerunEvent::RunSkipped { job, reason, .. } => self.run_left_out(at, *job, *reason, found),
+            RerunEvent::RunSkipped { job, reason, .. } => self.run_left_out(at, *job, *reason),
             RerunEvent::Requested { .. }
             | RerunEvent::RunsQueried { .. }
             | RerunEvent::RunsReceived { .. }
@@ -181,14 +168,14 @@ impl Shard {
         }
     }
 
-    fn schedule_event(&mut self, at: &At<'_>, event: &ScheduleEvent, found: &mut Findings) {
+    fn schedule_event(&mut self, at: &At<'_>, event: &ScheduleEvent) {
         match event {
             ScheduleEvent::Skipped { job, from, to, count, reason, next } => {
-                self.schedule_skipped(at, *job, (*from, *to, *count), (*reason, *next), found);
+                self.schedule_skipped(at, *job, (*from, *to, *count), (*reason, *next));
             }
-            ScheduleEvent::Rescheduled { job, next } => self.schedule_rescheduled(at, *job, *next, found),
+            ScheduleEvent::Rescheduled { job, next } => self.schedule_rescheduled(at, *job, *next),
             ScheduleEvent::GenerationFailed { job, logical_time, failures, retry_at, .. } => {
-                self.generation_failed(at, (*job, *logical_time), *failures, *retry_at, found);
+                self.generation_failed(at, (*job, *logical_time), *failures, *retry_at);
             }
         }
     }

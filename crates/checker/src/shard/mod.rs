@@ -67,7 +67,6 @@ use self::timeouts::{Ended, Owed};
 use self::worker::Worker;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// What bounds the rules that a journal alone cannot give.
 #[derive(Clone, Copy, Debug)]
@@ -180,13 +179,7 @@ impl Shard {
     }
 
     /// `minted_ids_grow`
-    fn minted_ids_grow(
-        &mut self,
-        at: &At<'_>,
-        what: &str,
-        (id, shard): (i64, ShardId),
-        found: &mut Findings,
-    ) {
+    fn minted_ids_grow(&mut self, at: &At<'_>, what: &str, (id, shard): (i64, ShardId)) {
         let last = match what {
             "batch" => &mut self.last_batch,
             "task" => &mut self.pulls.last_task,
@@ -201,15 +194,14 @@ impl Shard {
             *last = id;
             return;
         };
-        at.breaks(found, Invariant::MintedIdsGrow, why);
+        at.breaks(Invariant::MintedIdsGrow, why);
     }
 
     /// `versions_rise`, as the catalogue counts them.
-    fn versions_rise(&mut self, at: &At<'_>, job: JobId, version: u32, found: &mut Findings) {
+    fn versions_rise(&mut self, at: &At<'_>, job: JobId, version: u32) {
         let before = self.versions.insert(job, version).unwrap_or(0);
         if version != before.saturating_add(1) {
-            let why = format!("job {job} gets version {version} after {before}");
-            at.breaks(found, Invariant::VersionsRise, why);
+            at.breaks(Invariant::VersionsRise, format!("job {job} gets version {version} after {before}"));
         }
     }
 

@@ -6,7 +6,6 @@ use super::Shard;
 use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 impl Shard {
     /// The unfinished batches of the job that its schedule made and nobody ends.
@@ -21,7 +20,7 @@ impl Shard {
     }
 
     /// `overlaps_as_the_job_says`, when a schedule makes a batch.
-    pub(super) fn overlaps(&self, at: &At<'_>, (id, version): (JobId, &Version), found: &mut Findings) {
+    pub(super) fn overlaps(&self, at: &At<'_>, (id, version): (JobId, &Version)) {
         let what = match version.overlap {
             Overlap::Queue | Overlap::Allow => return,
             Overlap::Skip => "is to skip its fires while one is unfinished",
@@ -29,7 +28,7 @@ impl Shard {
         };
         if let Some(earlier) = self.earlier(id).first() {
             let why = format!("job {id} {what}, and gets a batch while {earlier} goes on");
-            at.breaks(found, Invariant::OverlapsAsTheJobSays, why);
+            at.breaks(Invariant::OverlapsAsTheJobSays, why);
         }
     }
 
@@ -39,7 +38,6 @@ impl Shard {
         at: &At<'_>,
         (id, version): (JobId, &Version),
         (reason, to): (SkipReason, tidemill_model::Timestamp),
-        found: &mut Findings,
     ) {
         let why = match reason {
             SkipReason::Overlap if version.overlap != Overlap::Skip => "its job does not skip".to_owned(),
@@ -63,7 +61,7 @@ impl Shard {
             | SkipReason::Calendar => return,
         };
         let why = format!("fires of job {id} are skipped as {reason:?}, and {why}");
-        at.breaks(found, Invariant::OverlapsAsTheJobSays, why);
+        at.breaks(Invariant::OverlapsAsTheJobSays, why);
     }
 
     fn has_unfinished(&self, id: JobId) -> bool {

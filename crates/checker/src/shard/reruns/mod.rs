@@ -13,7 +13,6 @@ use tidemill_model::{
 use self::rerun::{Rerun, Stage, Stand};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// All of them, and the definitions that their plans are held against.
 #[derive(Debug, Default)]
@@ -25,9 +24,9 @@ pub(super) struct Reruns {
 
 impl Reruns {
     /// `reruns_keep_to_plan`
-    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event) {
         if let Some(why) = self.wrong(event) {
-            at.breaks(found, Invariant::RerunsKeepToPlan, why);
+            at.breaks(Invariant::RerunsKeepToPlan, why);
         }
         self.fold(event);
     }
