@@ -162,7 +162,7 @@ impl World {
             first_only: false,
         });
         self.stats.add("log_fault", "fold");
-        self.ask(ShardId::CATALOGUE, define);
+        self.ask_catalogue(define);
         self.ask_later(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::RevokeKey { app }), 2_000);
         LogFault::Fold { partition: ShardId::CATALOGUE.partition(self.plan.partitions) }
     }

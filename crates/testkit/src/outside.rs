@@ -65,7 +65,7 @@ impl World {
             logical_time,
             ready: rng.chance(85),
         };
-        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportThirdParty(report)));
+        self.ask_catalogue(Command::Catalogue(CatalogueCommand::ReportThirdParty(report)));
     }
 
     /// Somebody takes the question, the service answers; both now and then stay away.
@@ -109,8 +109,7 @@ impl World {
                 batch.shard(),
                 Command::Observation(ObservationCommand::ProbeNow { batch: Some(batch) }),
             ),
-            None => self
-                .ask(ShardId::CATALOGUE, Command::Observation(ObservationCommand::ProbeNow { batch: None })),
+            None => self.ask_catalogue(Command::Observation(ObservationCommand::ProbeNow { batch: None })),
         };
     }
 
@@ -121,7 +120,7 @@ impl World {
             late_ms: [0, 301_000, 601_000][rng.below(3)],
             failure: if rng.chance(20) { "refused".to_owned() } else { String::new() },
         };
-        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportProbes(report)));
+        self.ask_catalogue(Command::Catalogue(CatalogueCommand::ReportProbes(report)));
     }
 
     /// A worker looks at a batch's paths; a look that hangs never comes back.

@@ -7,7 +7,7 @@ use tidemill_checker::{Checker, Options};
 use tidemill_dispatcher::Role;
 use tidemill_engine::OutboxSender;
 use tidemill_model::{
-    BatchCommand, CatalogueCommand, Command, JobCommand, JobId, LiveAnswer, LiveQuery, RerunCommand, ShardId,
+    BatchCommand, CatalogueCommand, Command, JobCommand, JobId, LiveAnswer, LiveQuery, RerunCommand,
     WorkerCommand,
 };
 
@@ -183,19 +183,19 @@ impl World {
     /// No more generation; every worker takes work.
     fn quieten(&mut self) {
         for job in self.known.jobs.clone().into_values().filter(|job| job.enabled && !job.submitted) {
-            self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: job.id, enabled: false }));
+            self.ask_catalogue(Command::Job(JobCommand::Switch { job: job.id, enabled: false }));
         }
         for group in self.known.frozen.clone() {
-            self.ask(
-                ShardId::CATALOGUE,
-                Command::Catalogue(CatalogueCommand::LiftFreeze { group, reason: String::new() }),
-            );
+            self.ask_catalogue(Command::Catalogue(CatalogueCommand::LiftFreeze {
+                group,
+                reason: String::new(),
+            }));
         }
         for (worker, shard) in self.known.workers.clone() {
             self.ask(shard, Command::Worker(WorkerCommand::Resume { worker }));
         }
         for rerun in self.known.reruns.clone() {
-            self.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Cancel { rerun, kill: false }));
+            self.ask_catalogue(Command::Rerun(RerunCommand::Cancel { rerun, kill: false }));
         }
     }
 
