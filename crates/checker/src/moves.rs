@@ -5,24 +5,19 @@ use std::collections::HashMap;
 use tidemill_model::{Event, GroupName, JobEvent, JobId, MovedJob, Rejection, ShardId, TransferEvent};
 
 use crate::Invariant;
-use crate::answers::Answers;
+use crate::answers::{Answers, Kind};
 use crate::at::At;
 use crate::findings::Findings;
 use crate::requests::fingerprint;
 
+const KIND: Kind = Kind { rule: Invariant::MovedJobsKeepTheirRuns, what: "answer", on: "a job" };
+
 /// All moves.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Moves {
     /// Who is being moved: from where, to which group.
     moving: HashMap<JobId, (ShardId, GroupName)>,
     answers: Answers,
-}
-
-impl Default for Moves {
-    fn default() -> Self {
-        let answers = Answers::new(Invariant::MovedJobsKeepTheirRuns, "a job");
-        Self { moving: HashMap::new(), answers }
-    }
 }
 
 impl Moves {
@@ -33,7 +28,7 @@ impl Moves {
         event: &Event,
         (jobs, groups): (&HashMap<JobId, ShardId>, &HashMap<GroupName, ShardId>),
     ) {
-        let rule = Invariant::MovedJobsKeepTheirRuns;
+        let rule = KIND.rule;
         match event {
             Event::Job(JobEvent::MoveRequested { job, from, to, .. }) => {
                 if jobs.get(job) != Some(from) {
@@ -48,20 +43,18 @@ impl Moves {
             }
             Event::Job(JobEvent::Moved { definition, from, moved, .. }) => {
                 let id = definition.id;
-                self.answers.heard(at, *from, released(id, moved));
+                self.answers.heard(at, KIND, *from, released(id, moved));
                 match self.moving.remove(&id) {
                     Some((asked, to)) if (asked, &to) == (*from, &definition.spec.group) => {}
                     other => {
                         let to = &definition.spec.group;
-                        at.breaks(
-                            rule,
-                            format!("job {id} is moved from {from} to {to}, and asked was {other:?}"),
-                        );
+                        let why = format!("job {id} is moved from {from} to {to}, and asked was {other:?}");
+                        at.breaks(rule, why);
                     }
                 }
             }
             Event::Job(JobEvent::MoveRejected { job, reason, .. }) => match self.moving.remove(job) {
-                Some((from, _)) => self.answers.heard(at, from, kept(*job, reason)),
+                Some((from, _)) => self.answers.heard(at, KIND, from, kept(*job, reason)),
                 None => at.breaks(rule, format!("job {job} stays, and was not being moved")),
             },
             Event::Job(JobEvent::Defined { definition, .. }) if self.moving.contains_key(&definition.id) => {
@@ -94,12 +87,12 @@ impl Moves {
             Event::Transfer(TransferEvent::JobDetachRejected { job, reason }) => kept(*job, reason),
             _ => return,
         };
-        self.answers.told(at, shard, says);
+        self.answers.told(at, KIND, shard, says);
     }
 
     /// `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
-        self.answers.finish(at_rest, found);
+        self.answers.finish(KIND, at_rest, found);
     }
 }
 

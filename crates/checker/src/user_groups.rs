@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use tidemill_model::{CatalogueEvent, Event, GroupName, ShardId, TransferEvent, UserName};
 
 use crate::Invariant;
-use crate::answers::Answers;
+use crate::answers::{Answers, Kind};
 use crate::at::At;
 use crate::findings::Findings;
 use crate::requests::fingerprint;
 
+const KIND: Kind = Kind { rule: Invariant::UsersHaveOneHome, what: "answer", on: "a user" };
+
 /// The homes of all users.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct UserGroups {
     of: HashMap<UserName, ShardId>,
     /// Who is being moved: from where, to which group.
@@ -19,17 +21,10 @@ pub(crate) struct UserGroups {
     answers: Answers,
 }
 
-impl Default for UserGroups {
-    fn default() -> Self {
-        let answers = Answers::new(Invariant::UsersHaveOneHome, "a user");
-        Self { of: HashMap::new(), moving: HashMap::new(), answers }
-    }
-}
-
 impl UserGroups {
     /// `users_have_one_home`, as the catalogue says. `groups`: where groups are.
     pub(crate) fn decided(&mut self, at: &At<'_>, event: &Event, groups: &HashMap<GroupName, ShardId>) {
-        let rule = Invariant::UsersHaveOneHome;
+        let rule = KIND.rule;
         match event {
             Event::Catalogue(CatalogueEvent::UsersAssigned { group, shard, users }) => {
                 if groups.get(group) != Some(shard) {
@@ -50,7 +45,7 @@ impl UserGroups {
                 }
             }
             Event::Catalogue(CatalogueEvent::UserMoved { user, from, to, shard, .. }) => {
-                self.answers.heard(at, *from, fingerprint(&released(event)));
+                self.answers.heard(at, KIND, *from, fingerprint(&released(event)));
                 match self.moving.remove(user) {
                     Some((asked, wanted)) if (asked, &wanted) == (*from, to) => {}
                     other => {
@@ -69,7 +64,7 @@ impl UserGroups {
             }
             Event::Catalogue(CatalogueEvent::UserMoveRejected { user, reason, .. }) => {
                 match self.moving.remove(user) {
-                    Some((from, _)) => self.answers.heard(at, from, fingerprint(&kept(user, reason))),
+                    Some((from, _)) => self.answers.heard(at, KIND, from, fingerprint(&kept(user, reason))),
                     None => at.breaks(rule, format!("user {user} stays, and was not being moved")),
                 }
             }
@@ -85,12 +80,12 @@ impl UserGroups {
             }
             event => fingerprint(&released(event)),
         };
-        self.answers.told(at, shard, says);
+        self.answers.told(at, KIND, shard, says);
     }
 
     /// `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
-        self.answers.finish(at_rest, found);
+        self.answers.finish(KIND, at_rest, found);
     }
 }
 

@@ -18,14 +18,17 @@ use self::lane::{Half, Lane};
 use self::reports::Reports;
 use self::says::says;
 use crate::Invariant;
+use crate::answers::{Answers, Kind};
 use crate::at::At;
 use crate::findings::Findings;
 use crate::foreign::Foreign;
 use crate::moves::Moves;
 use crate::orphans::Orphans;
 use crate::parents::Parents;
-use crate::permits::PermitReports;
 use crate::user_groups::UserGroups;
+
+/// What groups' shards tell of their permits.
+pub(crate) const PERMITS: Kind = Kind { rule: Invariant::PermitsAccountedFor, what: "report", on: "permits" };
 
 /// All messages between shards.
 #[derive(Debug, Default)]
@@ -39,7 +42,7 @@ pub(crate) struct Messages {
     parents: Parents,
     orphans: Orphans,
     pub(crate) foreign: Foreign,
-    pub(crate) permits: PermitReports,
+    pub(crate) permits: Answers,
     pub(crate) user_groups: UserGroups,
     pub(crate) moves: Moves,
     pools: BTreeMap<PoolName, Arc<Pool>>,
@@ -92,7 +95,7 @@ impl Messages {
     pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
         self.orphans.finish(&self.parents, found);
         self.foreign.finish(at_rest, found);
-        self.permits.finish(at_rest, found);
+        self.permits.finish(PERMITS, at_rest, found);
         self.user_groups.finish(at_rest, found);
         self.moves.finish(at_rest, found);
         for ((from, to), lane) in &self.lanes {

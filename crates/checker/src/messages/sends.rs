@@ -83,7 +83,7 @@ impl Messages {
             | CatalogueEvent::UserMoveRequested { .. }
             | CatalogueEvent::UserMoved { .. }
             | CatalogueEvent::UserMoveRejected { .. } => self.sends_of_pulls(at, event),
-            CatalogueEvent::KeyDefined { .. } | CatalogueEvent::KeyRevoked { .. } => {}
+            _ => {}
         }
     }
 
@@ -131,7 +131,7 @@ impl Messages {
                 }
             }
             JobEvent::Cancelled { shard, .. } => self.send(at, *shard, says(event)),
-            JobEvent::Submitted { .. } | JobEvent::MoveRejected { .. } => {}
+            _ => {}
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tidemill_log::{Frame, Kind};
 use tidemill_model::{
     Answer, ApplyEvent, BatchEvent, CatalogueEvent, Cause, CommandRecord, DeletionEvent, Envelope, Event,
-    JobEvent, Outcome, PartitionEvent, PermitEvent, Recorded, RequestId, ScheduleEvent, ShardId, Source,
-    Timestamp, TransferEvent,
+    JobEvent, Outcome, PartitionEvent, PermitEvent, PermitReport, Recorded, RequestId, ScheduleEvent,
+    ShardId, Source, Timestamp, TransferEvent,
 };
 
 use self::envelope::{
@@ -21,10 +21,9 @@ use crate::commands::{Commands, Loss};
 use crate::effects::Effects;
 use crate::findings::{Findings, PartitionSummary};
 use crate::link::Link;
-use crate::messages::Messages;
-use crate::permits::Side;
+use crate::messages::{Messages, PERMITS};
 use crate::places::Places;
-use crate::requests::Requests;
+use crate::requests::{Requests, fingerprint};
 use crate::shard::{Bounds, Shard};
 
 /// A record of a journal as it is given.
@@ -46,7 +45,7 @@ pub(crate) struct Shared<'a> {
 }
 
 /// What is known of one partition.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Partition {
     id: u32,
     bounds: Bounds,
@@ -64,24 +63,13 @@ pub(crate) struct Partition {
 
 impl Partition {
     pub(crate) fn new(id: u32, bounds: Bounds) -> Self {
-        Self {
-            id,
-            bounds,
-            link: Link::default(),
-            records: 0,
-            next_offset: 0,
-            now: None,
-            commands: Commands::default(),
-            requests: Requests::default(),
-            shards: BTreeMap::new(),
-            broken: false,
-        }
+        Self { id, bounds, ..Self::default() }
     }
 
     pub(crate) fn push(&mut self, record: Pushed<'_>, shared: &mut Shared<'_>) {
         let offset = record.offset;
         self.records += 1;
-        self.offsets_dense(offset, shared.found);
+        self.offsets_dense(shared.found, offset);
         match self.link.judge(self.id, offset, record.bytes) {
             Ok(frame) => self.frame(&record, &frame, shared),
             Err(rejected) => {
@@ -96,7 +84,7 @@ impl Partition {
     }
 
     /// `offsets_dense`
-    fn offsets_dense(&mut self, offset: u64, found: &Findings) {
+    fn offsets_dense(&mut self, found: &Findings, offset: u64) {
         if offset != self.next_offset {
             self.broken = true;
             let why = match self.next_offset {
@@ -268,16 +256,7 @@ impl Partition {
             crate::depth::event(&at, &recorded.event);
             shared.effects.event(&recorded.event);
             shared.places.event(&at, recorded.shard, &recorded.event);
-            if let Event::Deletion(DeletionEvent::Decided { request: Some(request), outcome, .. }) =
-                &recorded.event
-            {
-                shared.effects.decided(&at, request, outcome);
-            }
-            if let Event::Apply(ApplyEvent::Finished { request: Some(request), .. }) = &recorded.event {
-                let done = tidemill_model::Outcome::Answered(tidemill_model::Answer::Done);
-                shared.effects.decided(&at, request, &done);
-            }
-            if let Some((request, outcome)) = end_of_move(&recorded.event) {
+            if let Some((request, outcome)) = late_outcome(&recorded.event) {
                 shared.effects.decided(&at, request, &outcome);
             }
             let bounds = self.bounds;
@@ -308,10 +287,10 @@ impl Partition {
                 shared.messages.acknowledged(at, shard, (*to, *upto));
             }
             Event::Permit(PermitEvent::Reported { report }) => {
-                shared.messages.permits.report(at, shard, report, Side::Told);
+                shared.messages.permits.told(at, PERMITS, shard, of_report(report));
             }
             Event::Permit(PermitEvent::ReportReceived { from, report }) => {
-                shared.messages.permits.report(at, *from, report, Side::Heard);
+                shared.messages.permits.heard(at, PERMITS, *from, of_report(report));
             }
             event @ Event::Transfer(
                 TransferEvent::UserDetached { .. } | TransferEvent::UserDetachRejected { .. },
@@ -364,10 +343,18 @@ impl Partition {
     }
 }
 
-/// Who waits for the end of a move, and what it hears.
-fn end_of_move(event: &Event) -> Option<(&RequestId, Outcome)> {
+fn of_report(report: &PermitReport) -> u64 {
+    fingerprint(&serde_json::to_string(report).ok())
+}
+
+/// Who waits for the end of something that takes several envelopes, and what it hears.
+fn late_outcome(event: &Event) -> Option<(&RequestId, Outcome)> {
     match event {
-        Event::Catalogue(CatalogueEvent::UserMoved { request, .. })
+        Event::Deletion(DeletionEvent::Decided { request, outcome, .. }) => {
+            Some((request.as_ref()?, outcome.clone()))
+        }
+        Event::Apply(ApplyEvent::Finished { request, .. })
+        | Event::Catalogue(CatalogueEvent::UserMoved { request, .. })
         | Event::Job(JobEvent::Moved { request, .. }) => {
             Some((request.as_ref()?, Outcome::Answered(Answer::Done)))
         }

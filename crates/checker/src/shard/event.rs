@@ -1,4 +1,5 @@
-//! Where each event goes: to the part of the shard that keeps what it says, and checks it.
+//! Where each event goes: to the part of the shard that keeps what it says, and checks it. An event that no rule is about
+//! is named nowhere.
 
 use tidemill_model::{
     AlarmEvent, AlarmKind, BatchEvent, CatalogueEvent, Event, JobEvent, PartitionEvent, Recorded,
@@ -30,9 +31,12 @@ impl Shard {
             Event::Job(of) => self.job_event(at, of),
             Event::Replication(of) => self.replication_event(at, (event, of)),
             Event::Transfer(of) => self.transfer_event(at, (event, of)),
-            Event::Rerun(of) => self.rerun_event(at, of),
+            Event::Rerun(RerunEvent::RunSkipped { job, reason, .. }) => self.run_left_out(at, *job, *reason),
             Event::Schedule(of) => self.schedule_event(at, of),
-            Event::Partition(of) => self.partition_event(of),
+            Event::Partition(PartitionEvent::TimerSuspended { entity, .. }) => {
+                self.failing_suspended(entity);
+                self.suspend(entity);
+            }
             Event::Batch(of @ BatchEvent::Generated { batch, .. }) => self.generated(at, *batch, of),
             Event::Batch(_) | Event::Attempt(_) => self.batch_event(at, event),
             Event::Observation(of) => self.external_dependency_event(at, of),
@@ -40,6 +44,7 @@ impl Shard {
             Event::Worker(of) => self.worker_event(at, of),
             Event::Permit(_) => self.pool_event(at, event),
             Event::Task(_) => self.pull_event(at, event),
+            Event::Rerun(_) | Event::Partition(_) => {}
             Event::Deletion(_) | Event::Apply(_) | Event::Bulk(_) | Event::Subscription(_) => {}
         }
     }
@@ -66,18 +71,7 @@ impl Shard {
             CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. } => {
                 self.pool_event(at, event);
             }
-            CatalogueEvent::GroupDefined { .. }
-            | CatalogueEvent::KeyDefined { .. }
-            | CatalogueEvent::KeyRevoked { .. }
-            | CatalogueEvent::FreezeSet { .. }
-            | CatalogueEvent::FreezeLifted { .. }
-            | CatalogueEvent::CalendarDeleted { .. }
-            | CatalogueEvent::TemplateDefined { .. }
-            | CatalogueEvent::TemplateDeleted { .. }
-            | CatalogueEvent::UsersAssigned { .. }
-            | CatalogueEvent::UserMoveRequested { .. }
-            | CatalogueEvent::UserMoved { .. }
-            | CatalogueEvent::UserMoveRejected { .. } => {}
+            _ => {}
         }
     }
 
@@ -90,12 +84,7 @@ impl Shard {
                 self.versions.remove(job);
             }
             JobEvent::Submitted { definition } => self.job_submitted(definition),
-            JobEvent::Enabled { .. }
-            | JobEvent::Disabled { .. }
-            | JobEvent::MoveRequested { .. }
-            | JobEvent::MoveRejected { .. }
-            | JobEvent::ParentDeleted { .. }
-            | JobEvent::Cancelled { .. } => {}
+            _ => {}
         }
     }
 
@@ -127,10 +116,7 @@ impl Shard {
                 self.pool_event(at, event);
             }
             ReplicationEvent::UsersReplicated { .. } => self.pull_event(at, event),
-            ReplicationEvent::TemplateReplicated { .. }
-            | ReplicationEvent::TemplateDropped { .. }
-            | ReplicationEvent::CancellationReplicated { .. }
-            | ReplicationEvent::ParentTimesReceived { .. } => {}
+            _ => {}
         }
     }
 
@@ -143,28 +129,7 @@ impl Shard {
             TransferEvent::UserDetached { .. }
             | TransferEvent::UserDetachRejected { .. }
             | TransferEvent::UserAttached { .. } => self.pull_event(at, event),
-            TransferEvent::JobDetachRejected { .. } => {}
-        }
-    }
-
-    fn rerun_event(&mut self, at: &At<'_>, event: &RerunEvent) {
-        match event {
-            RerunEvent::RunSkipped { job, reason, .. } => self.run_left_out(at, *job, *reason),
-            RerunEvent::Requested { .. }
-            | RerunEvent::RunsQueried { .. }
-            | RerunEvent::RunsReceived { .. }
-            | RerunEvent::JobsSkipped { .. }
-            | RerunEvent::BatchesPlanned { .. }
-            | RerunEvent::Planned { .. }
-            | RerunEvent::Approved { .. }
-            | RerunEvent::RunsRequested { .. }
-            | RerunEvent::RunFinished { .. }
-            | RerunEvent::RunsBlocked { .. }
-            | RerunEvent::Paused { .. }
-            | RerunEvent::Resumed { .. }
-            | RerunEvent::Cancelled { .. }
-            | RerunEvent::Finished { .. }
-            | RerunEvent::RunsReported { .. } => {}
+            _ => {}
         }
     }
 
@@ -177,22 +142,6 @@ impl Shard {
             ScheduleEvent::GenerationFailed { job, logical_time, failures, retry_at, .. } => {
                 self.generation_failed(at, (*job, *logical_time), *failures, *retry_at);
             }
-        }
-    }
-
-    fn partition_event(&mut self, event: &PartitionEvent) {
-        match event {
-            PartitionEvent::TimerSuspended { entity, .. } => {
-                self.failing_suspended(entity);
-                self.suspend(entity);
-            }
-            // What is evicted stays known, time by time.
-            PartitionEvent::HistoryEvicted { .. }
-            | PartitionEvent::MessageReceived { .. }
-            | PartitionEvent::OutboxAcknowledged { .. }
-            | PartitionEvent::CommandDeadLettered { .. }
-            | PartitionEvent::ClockSet { .. }
-            | PartitionEvent::CommandLossAccepted { .. } => {}
         }
     }
 }

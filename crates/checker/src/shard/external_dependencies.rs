@@ -152,10 +152,8 @@ impl Shard {
         (generation, there): (u64, bool),
     ) {
         let Some(known) = self.external_dependencies.known.get_mut(&external_dependency) else {
-            at.breaks(
-                RULE,
-                format!("external dependency {external_dependency} changes, and was told by nobody"),
-            );
+            let why = format!("external dependency {external_dependency} changes, and was told by nobody");
+            at.breaks(RULE, why);
             return;
         };
         let expected = known.generation + u64::from(!there);

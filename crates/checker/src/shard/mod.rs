@@ -69,14 +69,14 @@ use crate::Invariant;
 use crate::at::At;
 
 /// What bounds the rules that a journal alone cannot give.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds {
     pub(crate) tolerance: SignedDuration,
     pub(crate) events_per_batch: u32,
 }
 
 /// The state of one shard.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Shard {
     id: ShardId,
     bounds: Bounds,
@@ -137,45 +137,7 @@ pub(crate) struct Shard {
 
 impl Shard {
     pub(crate) fn new(id: ShardId, bounds: Bounds) -> Self {
-        Self {
-            id,
-            bounds,
-            settings: None,
-            jobs: HashMap::new(),
-            children: HashMap::new(),
-            batches: HashMap::new(),
-            unfinished: HashMap::new(),
-            first_waiters: HashMap::new(),
-            elsewhere: Elsewhere::default(),
-            runs: HashMap::new(),
-            older_runs: HashMap::new(),
-            triggered: BTreeSet::new(),
-            workers: HashMap::new(),
-            running: HashMap::new(),
-            live: HashMap::new(),
-            last_batch: 0,
-            last_token: 0,
-            unsettled: Vec::new(),
-            applies: Applies::default(),
-            bulks: Bulks::default(),
-            pools: Pools::default(),
-            pulls: Box::default(),
-            removals: Removals::default(),
-            deleted_parents: HashSet::new(),
-            reruns: Reruns::default(),
-            versions: HashMap::new(),
-            submissions: VecDeque::new(),
-            owed: None,
-            late: HashMap::new(),
-            freezes: Freezes::default(),
-            marks: HashMap::new(),
-            external_dependencies: ExternalDependencies::default(),
-            calendars: Calendars::default(),
-            failing: Failing::default(),
-            owed_worker: None,
-            due_finals: HashMap::new(),
-            finals: HashMap::new(),
-        }
+        Self { id, bounds, ..Self::default() }
     }
 
     /// `minted_ids_grow`

@@ -293,22 +293,6 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
             | WorkerCommand::ReportFinished { worker: who, .. },
         )
         | Command::Observation(ObservationCommand::RecheckFailed { worker: who, .. }) => who == worker,
-        Command::Catalogue(_)
-        | Command::Worker(
-            WorkerCommand::ReportUserCode { .. }
-            | WorkerCommand::Drain { .. }
-            | WorkerCommand::Resume { .. }
-            | WorkerCommand::DeclareLost { .. }
-            | WorkerCommand::ExpireLease { .. },
-        )
-        | Command::Job(_)
-        | Command::Task(_)
-        | Command::Rerun(_)
-        | Command::Bulk(_)
-        | Command::Batch(_)
-        | Command::Observation(
-            ObservationCommand::ReportPaths { .. } | ObservationCommand::ProbeNow { .. },
-        )
-        | Command::Shard(_) => false,
+        _ => false,
     }
 }
