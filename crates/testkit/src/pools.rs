@@ -38,9 +38,12 @@ fn define(rng: &mut Rng, name: &str) -> CatalogueCommand {
     if let Some(number) = name.strip_prefix('p') {
         pool["group"] = json!(format!("g{number}"));
     }
-    if rng.chance(40) {
-        pool["rate"] = json!({"starts": rng.range(1, 4), "interval_s": rng.range(1, 6)});
-    }
+    rng.sometimes(
+        40,
+        &mut pool,
+        "rate",
+        |rng| json!({"starts": rng.range(1, 4), "interval_s": rng.range(1, 6)}),
+    );
     let pool = PoolSpec::from_value(pool).expect("of the right form");
     CatalogueCommand::DefinePool { pool: Box::new(pool) }
 }

@@ -177,18 +177,10 @@ impl World {
 
     fn task_spec(&self, rng: &mut Rng, executor: &Executor) -> TaskSpec {
         let mut task = json!({"executor": executor, "when": when(rng, self.wall())});
-        if rng.chance(60) {
-            task["dispatch_times"] = json!(rng.range(1, 6));
-        }
-        if rng.chance(30) {
-            task["repeat"] = json!(true);
-        }
-        if rng.chance(40) {
-            task["lease_s"] = json!(rng.range(5, 16));
-        }
-        if rng.chance(30) {
-            task["name"] = json!("a task");
-        }
+        rng.sometimes(60, &mut task, "dispatch_times", |rng| json!(rng.range(1, 6)));
+        rng.sometimes(30, &mut task, "repeat", |_| json!(true));
+        rng.sometimes(40, &mut task, "lease_s", |rng| json!(rng.range(5, 16)));
+        rng.sometimes(30, &mut task, "name", |_| json!("a task"));
         match rng.range(0, 20) {
             0..6 => {
                 task["template"] = json!("path");

@@ -24,10 +24,9 @@ impl World {
             3 => vec![JobId::mint(9_999, shard)],
             _ => Vec::new(),
         };
-        let program = if matches!(kind, "noop" | "anchor") {
-            Program::None
-        } else {
-            Program::Command("true".to_owned())
+        let program = match kind {
+            "noop" | "anchor" => Program::None,
+            _ => Program::Command("true".to_owned()),
         };
         let submission = Submission {
             name: "once".try_into().expect("a name"),
