@@ -222,8 +222,7 @@ fn names_its_sender(at: &At<'_>, given: &Given, cause: &Cause) {
         Some(record) if (&record.request, &record.reply_to, &record.actor) == (request, reply_to, actor) => {
             return;
         }
-        Some(_) if set_aside => return,
-        None if set_aside => return,
+        _ if set_aside => return,
         Some(_) => "names another sender than its record",
         None => "cannot be decoded, but was decided",
     };

@@ -40,10 +40,8 @@ impl Effects {
             return;
         }
         match event {
-            Event::Batch(BatchEvent::Assigned { token, worker, .. }) => {
-                self.ordered.insert(fingerprint(&("assigned", token, worker)));
-            }
-            Event::FinalCommand(FinalCommandEvent::Assigned { token, worker, .. }) => {
+            Event::Batch(BatchEvent::Assigned { token, worker, .. })
+            | Event::FinalCommand(FinalCommandEvent::Assigned { token, worker, .. }) => {
                 self.ordered.insert(fingerprint(&("assigned", token, worker)));
             }
             Event::Attempt(AttemptEvent::StartGranted { token, incarnation, nonce, .. })
@@ -94,12 +92,8 @@ fn wanted(message: &WorkMessage) -> Option<(u64, String)> {
             let key = fingerprint(&("granted", &spec.token, incarnation, nonce));
             Some((key, format!("grant {}", spec.token)))
         }
-        // A worker is also told to end what was never its own, so a kill needs no record.
-        WorkMessage::Kill { .. }
-        | WorkMessage::Registered { .. }
-        | WorkMessage::Unregistered { .. }
-        | WorkMessage::Refused { .. }
-        | WorkMessage::Recorded { .. } => None,
+        // The others order nothing; a worker is also told to end what was never its own, so a kill needs no record.
+        _ => None,
     }
 }
 

@@ -31,20 +31,16 @@ pub(crate) fn is_kept(command: Option<&Command>, outcome: &Outcome) -> bool {
         Some(command) => {
             !matches!(command, Command::Task(TaskCommand::Pull { .. } | TaskCommand::Complete { .. }))
         }
-        None => match outcome {
+        None => !matches!(
+            outcome,
             Outcome::Answered(Answer::Pulled(_) | Answer::NothingDue { .. } | Answer::Completed { .. })
-            | Outcome::Refused(
-                Rejection::UserUnknown { .. }
-                | Rejection::UserMoving { .. }
-                | Rejection::GrantOver { .. }
-                | Rejection::AlreadyCompleted { .. },
-            ) => false,
-            Outcome::Done
-            | Outcome::Answered(_)
-            | Outcome::Refused(_)
-            | Outcome::Repeated
-            | Outcome::Deferred => true,
-        },
+                | Outcome::Refused(
+                    Rejection::UserUnknown { .. }
+                        | Rejection::UserMoving { .. }
+                        | Rejection::GrantOver { .. }
+                        | Rejection::AlreadyCompleted { .. },
+                )
+        ),
     }
 }
 
@@ -63,11 +59,7 @@ struct Decided {
 fn size(request: &RequestId, outcome: &Outcome) -> (usize, usize) {
     let weight = match outcome {
         Outcome::Answered(Answer::Applied { changes, .. }) => 1 + changes.len(),
-        Outcome::Answered(_)
-        | Outcome::Done
-        | Outcome::Refused(_)
-        | Outcome::Repeated
-        | Outcome::Deferred => 1,
+        _ => 1,
     };
     let bytes = match outcome {
         Outcome::Done | Outcome::Repeated | Outcome::Deferred => 0,
@@ -142,13 +134,10 @@ impl Requests {
             (Outcome::Repeated, None) => {
                 at.breaks(rule, format!("request {request} is answered as a repeat of nothing"));
             }
-            (
-                Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred,
-                Some(offset),
-            ) => {
+            (_, Some(offset)) => {
                 at.contradicts(rule, format!("request {request} is decided again"), &[offset]);
             }
-            (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred, None) => {
+            (_, None) => {
                 self.decided.insert(number, at.offset);
                 // A refused one takes no key: the first one may be forgotten here, and still be known to the owner.
                 if let Some(key) = key.filter(|_| !is_refused) {

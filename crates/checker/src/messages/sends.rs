@@ -31,9 +31,7 @@ impl Messages {
             }
             Event::Deletion(DeletionEvent::UnfinishedQueried { jobs, .. }) => {
                 let asked = jobs.iter().filter_map(|job| self.jobs.get(job).copied());
-                for to in asked.collect::<BTreeSet<_>>() {
-                    self.send(at, to, says(event));
-                }
+                self.send_each(at, asked.collect::<BTreeSet<_>>(), event);
             }
             event => self.sends_of_reruns(at, event),
         }
@@ -46,15 +44,12 @@ impl Messages {
                 let known = self.calendars.entry(calendar.spec.name.clone());
                 let (newest, shards) = known.or_insert_with(|| (Arc::clone(calendar), BTreeSet::new()));
                 *newest = Arc::clone(calendar);
-                for to in shards.clone() {
-                    self.send(at, to, says(event));
-                }
+                let shards = shards.clone();
+                self.send_each(at, shards, event);
             }
             CatalogueEvent::CalendarDeleted { name } => {
-                let shards = self.calendars.remove(name).map(|(_, shards)| shards).unwrap_or_default();
-                for to in shards {
-                    self.send(at, to, says(event));
-                }
+                let shards = self.calendars.remove(name).map(|(_, shards)| shards);
+                self.send_each(at, shards.unwrap_or_default(), event);
             }
             CatalogueEvent::PoolDefined { pool } => {
                 self.pools.insert(pool.spec.name.clone(), Arc::clone(pool));
@@ -67,9 +62,7 @@ impl Messages {
             }
             CatalogueEvent::FreezeSet { group: Some(group), .. }
             | CatalogueEvent::FreezeLifted { group: Some(group), .. } => {
-                if let Some(to) = self.groups.get(group).copied() {
-                    self.send(at, to, says(event));
-                }
+                self.send_each(at, self.groups.get(group).copied(), event);
             }
             CatalogueEvent::FreezeSet { group: None, .. }
             | CatalogueEvent::FreezeLifted { group: None, .. } => {
@@ -77,13 +70,7 @@ impl Messages {
                     .filter(|_| matches!(event, Event::Catalogue(CatalogueEvent::FreezeSet { .. })));
                 self.send_all(at, event);
             }
-            CatalogueEvent::TemplateDefined { .. }
-            | CatalogueEvent::TemplateDeleted { .. }
-            | CatalogueEvent::UsersAssigned { .. }
-            | CatalogueEvent::UserMoveRequested { .. }
-            | CatalogueEvent::UserMoved { .. }
-            | CatalogueEvent::UserMoveRejected { .. } => self.sends_of_pulls(at, event),
-            _ => {}
+            _ => self.sends_of_pulls(at, (event, of)),
         }
     }
 
@@ -96,14 +83,10 @@ impl Messages {
         }
         let shared = self.pools.values().filter(|pool| is_new && pool.spec.group.is_none());
         for pool in shared.cloned().collect::<Vec<_>>() {
-            self.send(at, shard, says(&Event::Replication(ReplicationEvent::PoolReplicated { pool })));
+            self.send_copy(at, shard, ReplicationEvent::PoolReplicated { pool });
         }
         for template in self.templates.values().filter(|_| is_new).cloned().collect::<Vec<_>>() {
-            self.send(
-                at,
-                shard,
-                says(&Event::Replication(ReplicationEvent::TemplateReplicated { template })),
-            );
+            self.send_copy(at, shard, ReplicationEvent::TemplateReplicated { template });
         }
     }
 
@@ -113,22 +96,17 @@ impl Messages {
             JobEvent::Moved { definition, .. } => self.send_definition(at, event, definition, true),
             JobEvent::MoveRequested { from, .. } => self.send(at, *from, says(event)),
             JobEvent::Enabled { job } | JobEvent::Disabled { job } => {
-                if let Some(to) = self.jobs.get(job).copied() {
-                    self.send(at, to, says(event));
-                }
+                self.send_each(at, self.jobs.get(job).copied(), event);
             }
             JobEvent::ParentDeleted { parent, name, children } => {
                 self.orphans.recorded(at, (*parent, name, children), &self.parents);
-                for of in children {
-                    self.send(at, of.shard, says(event));
-                }
+                self.send_each(at, children.iter().map(|of| of.shard), event);
             }
             JobEvent::Deleted { job } => {
                 self.orphans.deleted(at, *job);
                 self.parents.forget(*job);
-                if let Some(to) = self.jobs.remove(job) {
-                    self.send(at, to, says(event));
-                }
+                let to = self.jobs.remove(job);
+                self.send_each(at, to, event);
             }
             JobEvent::Cancelled { shard, .. } => self.send(at, *shard, says(event)),
             _ => {}
@@ -147,7 +125,7 @@ impl Messages {
                 self.send(at, to, says);
             }
         }
-        self.send_calendar_of(at, definition, to);
+        self.send_calendar(at, definition.spec.calendar.as_ref(), to);
         self.parents.define(definition, to);
         if let Some(parents) = self.parents.named_by(definition.id) {
             self.send_parents(at, to, &parents);
@@ -163,11 +141,7 @@ impl Messages {
         }
         for to in self.groups.values().copied().filter(|_| is_moved).collect::<BTreeSet<_>>() {
             if let Some(parent) = self.parents.moved(definition.id, to) {
-                self.send(
-                    at,
-                    to,
-                    says(&Event::Replication(ReplicationEvent::ParentsReplicated { parents: vec![parent] })),
-                );
+                self.send_copy(at, to, ReplicationEvent::ParentsReplicated { parents: vec![parent] });
             }
         }
     }
@@ -193,26 +167,20 @@ impl Messages {
         }
     }
 
-    fn sends_of_pulls(&mut self, at: &At<'_>, event: &Event) {
+    fn sends_of_pulls(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent)) {
         self.user_groups.decided(at, event, &self.groups);
-        match event {
-            Event::Catalogue(CatalogueEvent::TemplateDefined { template }) => {
+        match of {
+            CatalogueEvent::TemplateDefined { template } => {
                 self.templates.insert(template.spec.name.clone(), Arc::clone(template));
                 self.send_all(at, event);
             }
-            Event::Catalogue(CatalogueEvent::TemplateDeleted { name }) => {
+            CatalogueEvent::TemplateDeleted { name } => {
                 self.templates.remove(name);
                 self.send_all(at, event);
             }
-            Event::Catalogue(CatalogueEvent::UsersAssigned { shard, .. }) => {
-                self.send(at, *shard, says(event))
-            }
-            Event::Catalogue(CatalogueEvent::UserMoveRequested { from, .. }) => {
-                self.send(at, *from, says(event))
-            }
-            Event::Catalogue(CatalogueEvent::UserMoved { shard: Some(shard), .. }) => {
-                self.send(at, *shard, says(event))
-            }
+            CatalogueEvent::UsersAssigned { shard: to, .. }
+            | CatalogueEvent::UserMoveRequested { from: to, .. }
+            | CatalogueEvent::UserMoved { shard: Some(to), .. } => self.send(at, *to, says(event)),
             _ => {}
         }
     }
@@ -220,9 +188,18 @@ impl Messages {
     /// The same to every group.
     fn send_all(&mut self, at: &At<'_>, event: &Event) {
         let groups: BTreeSet<ShardId> = self.groups.values().copied().collect();
-        for to in groups {
+        self.send_each(at, groups, event);
+    }
+
+    fn send_each(&mut self, at: &At<'_>, shards: impl IntoIterator<Item = ShardId>, event: &Event) {
+        for to in shards {
             self.send(at, to, says(event));
         }
+    }
+
+    /// What one shard hears that others have heard before.
+    fn send_copy(&mut self, at: &At<'_>, to: ShardId, copy: ReplicationEvent) {
+        self.send(at, to, says(&Event::Replication(copy)));
     }
 
     fn sends_of_reruns(&mut self, at: &At<'_>, event: &Event) {
@@ -267,32 +244,24 @@ impl Messages {
             self.send_calendar(at, firing.calendar.as_ref(), to);
         }
         for parents in parents.chunks(PARENTS_OF_A_MESSAGE) {
-            let says =
-                says(&Event::Replication(ReplicationEvent::ParentsReplicated { parents: parents.to_vec() }));
-            self.send(at, to, says);
+            self.send_copy(at, to, ReplicationEvent::ParentsReplicated { parents: parents.to_vec() });
         }
     }
 
     /// A shard gets a calendar before the first job that uses it.
-    fn send_calendar_of(&mut self, at: &At<'_>, definition: &JobDefinition, to: ShardId) {
-        self.send_calendar(at, definition.spec.calendar.as_ref(), to);
-    }
-
     fn send_calendar(&mut self, at: &At<'_>, used: Option<&CalendarUse>, to: ShardId) {
         let Some(used) = used else { return };
         let Some((calendar, shards)) = self.calendars.get_mut(&used.name) else { return };
         if shards.insert(to) {
             let calendar = Arc::clone(calendar);
-            self.send(at, to, says(&Event::Replication(ReplicationEvent::CalendarReplicated { calendar })));
+            self.send_copy(at, to, ReplicationEvent::CalendarReplicated { calendar });
         }
     }
 
     fn send_of_pool(&mut self, at: &At<'_>, pool: &Pool, event: &Event) {
         let concerned =
             self.groups.iter().filter(|(name, _)| pool.spec.group.as_ref().is_none_or(|of| of == *name));
-        for to in concerned.map(|(_, shard)| *shard).collect::<Vec<_>>() {
-            self.send(at, to, says(event));
-        }
+        self.send_each(at, concerned.map(|(_, shard)| *shard).collect::<Vec<_>>(), event);
     }
 
     fn send(&mut self, at: &At<'_>, to: ShardId, says: Option<u64>) {

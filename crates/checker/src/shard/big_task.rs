@@ -36,9 +36,8 @@ impl Shard {
     /// `long_attempts_told_once`, at quiescence.
     pub(super) fn none_runs_long_untold(&self, at: &At<'_>) {
         let due = self.batches.iter().filter(|(_, batch)| !batch.suspended);
-        let mut due: Vec<_> = due.filter_map(|(id, batch)| Some((*id, batch.long_at?, batch.said))).collect();
-        due.sort_unstable();
-        for (id, due, said) in due.into_iter().filter(|(_, due, _)| *due < at.now) {
+        let due = due.filter_map(|(id, batch)| Some((id, batch.long_at?, batch.said)));
+        for (id, due, said) in due.filter(|(_, due, _)| *due < at.now) {
             let why = format!("batch {id} has run long since {due}, and nobody was told");
             at.contradicts(Invariant::LongAttemptsToldOnce, why, &[said]);
         }

@@ -115,9 +115,7 @@ impl Shard {
 
     /// `blocked_batches_say_so`, at quiescence.
     pub(super) fn blocked_ones_say_so(&self, at: &At<'_>) {
-        let mut all: Vec<_> = self.batches.iter().collect();
-        all.sort_unstable_by_key(|(id, _)| **id);
-        for (id, batch) in all.into_iter().filter(|(_, batch)| !self.is_to_end(batch)) {
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| !self.is_to_end(batch)) {
             let Some(blockers) = self.blockers(batch) else { continue };
             let why = match &batch.blocked {
                 None if blockers.is_empty() => continue,

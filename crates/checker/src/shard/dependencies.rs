@@ -168,14 +168,12 @@ impl Shard {
 
     /// At rest, every batch has heard how its parents stand.
     pub(super) fn all_have_heard(&self, at: &At<'_>) {
-        let mut ids: Vec<_> = self.batches.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
-            for waits in &self.batches[&id].waits {
+        for (id, batch) in &self.batches {
+            for waits in &batch.waits {
                 let parent = waits.dependency.parent;
                 for time in &waits.dependency.times {
                     let marked = waits.met.contains(time);
-                    let of = (self.batches[&id].job, self.batches[&id].of.as_deref());
+                    let of = (batch.job, batch.of.as_deref());
                     let oracle = self.oracle_of(of, &waits.dependency, *time);
                     if let Some(oracle) = oracle.filter(|oracle| *oracle != marked) {
                         let is_skipped = self.is_skipped(parent, *time) == Some(true);

@@ -60,8 +60,7 @@ impl Shard {
             | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch),
             AlarmKind::BigTask => self.told_of_duration(at, *batch),
             AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref()),
-            AlarmKind::ProbesLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
-            AlarmKind::ColdStartSkipped => {}
+            _ => {}
         }
     }
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tidemill_model::{
-    BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, ObservationEvent, Timestamp, WaivedParent,
+    BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, ObservationEvent, ShardId, Timestamp,
+    WaivedParent,
 };
 
 use super::Shard;
@@ -56,105 +57,32 @@ impl Gate {
     }
 }
 
-impl Shard {
-    /// A new batch waits for these; each was told of before.
-    pub(super) fn needs_of(
+impl ExternalDependencies {
+    fn registered(
         &mut self,
         at: &At<'_>,
-        batch: BatchId,
-        external_dependencies: &[ExternalDependencyId],
-        quality_gate: bool,
-    ) -> Needs {
-        for external_dependency in external_dependencies {
-            match self.external_dependencies.known.get_mut(external_dependency) {
-                Some(known) => {
-                    known.waiters.insert(batch);
-                }
-                None => at.breaks(
-                    RULE,
-                    format!(
-                        "batch {batch} waits for external dependency {external_dependency}, told by nobody"
-                    ),
-                ),
-            }
-        }
-        let gate = quality_gate.then(Gate::default);
-        Needs { external_dependencies: external_dependencies.to_vec(), gate, ..Needs::default() }
-    }
-
-    /// The batch has ended.
-    pub(super) fn leaves_external_dependencies(&mut self, id: BatchId) {
-        let external_dependencies =
-            self.batches.get(&id).map(|batch| batch.needs.external_dependencies.clone()).unwrap_or_default();
-        for external_dependency in external_dependencies {
-            if let Some(known) = self.external_dependencies.known.get_mut(&external_dependency) {
-                known.waiters.remove(&id);
-            }
-        }
-    }
-
-    /// `external_dependencies_come_and_go_in_turn`
-    pub(super) fn external_dependency_event(&mut self, at: &At<'_>, event: &ObservationEvent) {
-        match event {
-            ObservationEvent::ExternalDependencyRegistered { external_dependency, what } => {
-                self.external_dependency_registered(at, *external_dependency, what)
-            }
-            ObservationEvent::ExternalDependencySatisfied { external_dependency, generation } => {
-                self.external_dependency_changed(at, *external_dependency, (*generation, true));
-            }
-            ObservationEvent::ExternalDependencyRevoked { external_dependency, generation, .. } => {
-                self.external_dependency_changed(at, *external_dependency, (*generation, false));
-            }
-            ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => {
-                for external_dependency in external_dependencies {
-                    self.external_dependency_forgotten(at, *external_dependency);
-                }
-            }
-            ObservationEvent::ProbesRequested { .. }
-            | ObservationEvent::ThirdPartyReported { .. }
-            | ObservationEvent::ThirdPartyEvicted { .. }
-            | ObservationEvent::ProbesLate { .. }
-            | ObservationEvent::ProbesRecovered { .. } => {}
-        }
-    }
-
-    fn external_dependency_registered(
-        &mut self,
-        at: &At<'_>,
-        external_dependency: ExternalDependencyId,
+        (id, shard): (ExternalDependencyId, ShardId),
         what: &ExternalDependency,
     ) {
-        if external_dependency.0 <= self.external_dependencies.last || external_dependency.shard() != self.id
-        {
-            let why = format!(
-                "external dependency {external_dependency} is minted after external dependency {}",
-                self.external_dependencies.last
-            );
+        if id.0 <= self.last || id.shard() != shard {
+            let last = self.last;
+            let why = format!("external dependency {id} is minted after external dependency {last}");
             at.breaks(Invariant::MintedIdsGrow, why);
         }
-        self.external_dependencies.last = self.external_dependencies.last.max(external_dependency.0);
-        if let Some(other) = self.external_dependencies.numbers.insert(what.clone(), external_dependency) {
-            let said = self.external_dependencies.known.get(&other).map(|known| known.said);
-            let why = format!(
-                "{what} is external dependency {external_dependency}, and is external dependency {other} already"
-            );
+        self.last = self.last.max(id.0);
+        if let Some(other) = self.numbers.insert(what.clone(), id) {
+            let said = self.known.get(&other).map(|known| known.said);
+            let why =
+                format!("{what} is external dependency {id}, and is external dependency {other} already");
             at.contradicts(RULE, why, said.as_slice());
         }
         let (what, waiters) = (what.clone(), BTreeSet::new());
-        let known = Known { what, generation: 1, there: false, waiters, said: at.offset };
-        self.external_dependencies.known.insert(external_dependency, known);
+        self.known.insert(id, Known { what, generation: 1, there: false, waiters, said: at.offset });
     }
 
-    fn external_dependency_changed(
-        &mut self,
-        at: &At<'_>,
-        external_dependency: ExternalDependencyId,
-        (generation, there): (u64, bool),
-    ) {
-        let Some(known) = self.external_dependencies.known.get_mut(&external_dependency) else {
-            let why = format!("external dependency {external_dependency} changes, and was told by nobody");
-            at.breaks(RULE, why);
-            return;
+    fn changed(&mut self, at: &At<'_>, id: ExternalDependencyId, (generation, there): (u64, bool)) {
+        let Some(known) = self.known.get_mut(&id) else {
+            return at.breaks(RULE, format!("external dependency {id} changes, and was told by nobody"));
         };
         let expected = known.generation + u64::from(!there);
         if known.there == there {
@@ -164,23 +92,69 @@ impl Shard {
             let why = format!("{} is of generation {generation}, and must be of {expected}", known.what);
             at.contradicts(RULE, why, &[known.said]);
         }
-        known.there = there;
-        known.generation = generation;
-        known.said = at.offset;
+        (known.there, known.generation, known.said) = (there, generation, at.offset);
     }
 
-    fn external_dependency_forgotten(&mut self, at: &At<'_>, external_dependency: ExternalDependencyId) {
-        let Some(known) = self.external_dependencies.known.remove(&external_dependency) else {
-            at.breaks(
-                RULE,
-                format!("external dependency {external_dependency} is forgotten, and was told by nobody"),
-            );
-            return;
+    fn forgotten(&mut self, at: &At<'_>, id: ExternalDependencyId) {
+        let Some(known) = self.known.remove(&id) else {
+            let why = format!("external dependency {id} is forgotten, and was told by nobody");
+            return at.breaks(RULE, why);
         };
-        self.external_dependencies.numbers.remove(&known.what);
+        self.numbers.remove(&known.what);
         if let Some(batch) = known.waiters.first() {
             let why = format!("{} is forgotten, though batch {batch} waits for it", known.what);
             at.contradicts(RULE, why, &[known.said]);
+        }
+    }
+}
+
+impl Shard {
+    /// A new batch waits for these; each was told of before.
+    pub(super) fn needs_of(
+        &mut self,
+        at: &At<'_>,
+        batch: BatchId,
+        external_dependencies: &[ExternalDependencyId],
+        quality_gate: bool,
+    ) -> Needs {
+        for id in external_dependencies {
+            if let Some(known) = self.external_dependencies.known.get_mut(id) {
+                known.waiters.insert(batch);
+            } else {
+                at.breaks(RULE, format!("batch {batch} waits for external dependency {id}, told by nobody"));
+            }
+        }
+        let gate = quality_gate.then(Gate::default);
+        Needs { external_dependencies: external_dependencies.to_vec(), gate, ..Needs::default() }
+    }
+
+    /// The batch has ended.
+    pub(super) fn leaves_external_dependencies(&mut self, id: BatchId) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        for left in &batch.needs.external_dependencies {
+            if let Some(known) = self.external_dependencies.known.get_mut(left) {
+                known.waiters.remove(&id);
+            }
+        }
+    }
+
+    /// `external_dependencies_come_and_go_in_turn`
+    pub(super) fn external_dependency_event(&mut self, at: &At<'_>, event: &ObservationEvent) {
+        let known = &mut self.external_dependencies;
+        match event {
+            ObservationEvent::ExternalDependencyRegistered { external_dependency: id, what } => {
+                known.registered(at, (*id, self.id), what);
+            }
+            ObservationEvent::ExternalDependencySatisfied { external_dependency: id, generation } => {
+                known.changed(at, *id, (*generation, true));
+            }
+            ObservationEvent::ExternalDependencyRevoked { external_dependency: id, generation, .. } => {
+                known.changed(at, *id, (*generation, false));
+            }
+            ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => {
+                external_dependencies.iter().for_each(|id| known.forgotten(at, *id));
+            }
+            _ => {}
         }
     }
 
@@ -194,14 +168,10 @@ impl Shard {
     }
 
     fn missing_external_dependency(&self, batch: &Batch) -> Option<(String, Vec<u64>)> {
-        let held = batch
-            .needs
-            .external_dependencies
-            .iter()
-            .filter(|external_dependency| !batch.needs.waived.contains(external_dependency));
-        let mut gone = held
-            .filter_map(|external_dependency| self.external_dependencies.known.get(external_dependency))
-            .filter(|known| !known.there);
+        let needs = &batch.needs;
+        let held = needs.external_dependencies.iter().filter(|id| !needs.waived.contains(id));
+        let known = held.filter_map(|id| self.external_dependencies.known.get(id));
+        let mut gone = known.filter(|known| !known.there);
         gone.next().map(|known| (format!("{} is not there", known.what), vec![known.said]))
     }
 
@@ -228,20 +198,17 @@ impl Shard {
         };
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let rule = Invariant::OverridesNameWhatIsWaitedFor;
-        if let Some(external_dependency) = external_dependencies
-            .iter()
-            .find(|external_dependency| !batch.needs.external_dependencies.contains(external_dependency))
-        {
-            at.breaks(rule,
-                format!("batch {id} is to run without external dependency {external_dependency}, for which it does not wait"),
+        let is_own = |it: &&ExternalDependencyId| batch.needs.external_dependencies.contains(it);
+        if let Some(stray) = external_dependencies.iter().find(|it| !is_own(it)) {
+            let why = format!(
+                "batch {id} is to run without external dependency {stray}, for which it does not wait"
             );
+            at.breaks(rule, why);
         }
-        let waits =
-            |waived: &WaivedParent| {
-                batch.waits.iter().filter(|waits| waits.dependency.parent == waived.job).any(|waits| {
-                    waived.logical_time.is_none_or(|time| waits.dependency.times.contains(&time))
-                })
-            };
+        let waits = |waived: &WaivedParent| {
+            let mut of = batch.waits.iter().filter(|waits| waits.dependency.parent == waived.job);
+            of.any(|waits| waived.logical_time.is_none_or(|time| waits.dependency.times.contains(&time)))
+        };
         if let Some(waived) = parents.iter().find(|waived| !waits(waived)) {
             let why =
                 format!("batch {id} is to run without parent {}, for which it does not wait", waived.job);
@@ -327,9 +294,7 @@ impl Shard {
     /// At rest, the quality service was asked about every batch that nothing else keeps back, and what nobody
     /// waits for is forgotten.
     pub(super) fn nothing_is_left_of_external_dependencies(&self, at: &At<'_>) {
-        let mut unasked: Vec<_> = self.batches.iter().filter(|(_, batch)| self.is_unasked(batch)).collect();
-        unasked.sort_unstable_by_key(|(id, _)| **id);
-        for (id, batch) in unasked {
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| self.is_unasked(batch)) {
             let why = format!("the quality service was never asked about batch {id}");
             at.contradicts(QUALITY, why, &[batch.said]);
         }

@@ -168,14 +168,8 @@ impl Shard {
 
     /// `parent_failure_rule_kept`, at quiescence.
     pub(super) fn none_is_left_to_end(&self, at: &At<'_>) {
-        let mut left: Vec<_> = self
-            .batches
-            .iter()
-            .filter(|(_, batch)| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }))
-            .filter(|(_, batch)| self.is_to_end(batch))
-            .collect();
-        left.sort_unstable_by_key(|(id, _)| **id);
-        for (id, batch) in left {
+        let waits = |batch: &Batch| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. });
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| waits(batch) && self.is_to_end(batch)) {
             let why = format!("batch {id} still waits, though its parents have ended");
             at.contradicts(Invariant::ParentFailureRuleKept, why, &[batch.said]);
         }

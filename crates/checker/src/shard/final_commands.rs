@@ -1,13 +1,13 @@
 //! The final commands of batches that have ended.
 
 use tidemill_model::{
-    AlarmKind, AttemptResult, BatchId, Command, FinalCommandEvent, FinalResult, Incarnation, JobType, Nonce,
-    Token, WorkerCommand, WorkerId,
+    AlarmKind, AttemptResult, BatchId, FinalCommandEvent, FinalResult, Incarnation, JobType, Nonce, Token,
+    WorkerId,
 };
 
 use super::Shard;
 use super::batch::{Assignment, Batch};
-use super::life::gives_back;
+use super::life::{asks, gives_back};
 use super::timeouts::Owed;
 use crate::Invariant;
 use crate::at::At;
@@ -60,18 +60,13 @@ impl Shard {
                 let incarnation = known.as_ref().map(|known| known.incarnation.clone());
                 let has_room = known.as_ref().is_some_and(|known| known.has_room(&due.job_type));
                 let why = match &due.worker {
-                    _ if incarnation.is_none() => {
-                        format!("{worker} gets the final command of {batch}, and is not there")
-                    }
-                    Some(ran) if ran != worker => {
-                        format!("{worker} gets the final command of {batch}, and {ran} ran it")
-                    }
-                    None if !has_room => {
-                        format!("{worker} gets the final command of {batch}, and has no free slot")
-                    }
+                    _ if incarnation.is_none() => "is not there".to_owned(),
+                    Some(ran) if ran != worker => format!("{ran} ran it"),
+                    None if !has_room => "has no free slot".to_owned(),
                     Some(_) | None => String::new(),
                 };
                 if !why.is_empty() {
+                    let why = format!("{worker} gets the final command of {batch}, and {why}");
                     at.contradicts(Invariant::FinalCommandsOnce, why, &[due.said]);
                 }
                 if let Some(known) = known {
@@ -103,10 +98,6 @@ impl Shard {
         (worker, incarnation, nonce): (&WorkerId, &Incarnation, &Nonce),
     ) {
         let lost = self.workers.get(worker).is_none_or(|worker| worker.lost.is_some());
-        let asks = |command: &Command| {
-            matches!(command, Command::Worker(WorkerCommand::RequestStart(asked))
-                if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == (token, worker, incarnation, nonce))
-        };
         let rule = Invariant::FinalCommandsOnce;
         let Some(held) = self.finals.get_mut(&token).filter(|held| held.batch == batch) else {
             return at.breaks(rule, format!("{token} is granted as a final command, and is none"));
@@ -117,7 +108,7 @@ impl Shard {
             "another worker, or another life of it, has it"
         } else if lost {
             "its worker is lost"
-        } else if at.command().is_some_and(|command| !asks(command)) {
+        } else if at.command().is_some_and(|command| !asks(command, (token, worker, incarnation, nonce))) {
             "nobody asked so"
         } else {
             ""

@@ -38,7 +38,6 @@ impl Shard {
                 self.first_waiters.entry(waits.dependency.parent).or_default().push(batch);
             }
         }
-        let phase = Phase::Waiting;
         let limits = of.as_ref().map(|of| &of.limits);
         let deadlines = limits.map(|limits| limits.from(fired.unwrap_or(at.now))).unwrap_or_default();
         let needs = self.needs_of(at, batch, external_dependencies, *quality_gate);
@@ -47,7 +46,7 @@ impl Shard {
             of,
             time,
             origin: *origin,
-            phase,
+            phase: Phase::Waiting,
             attempts: 0,
             waits,
             kill: None,

@@ -44,7 +44,7 @@ mod timeouts;
 mod values;
 mod worker;
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use jiff::SignedDuration;
 use tidemill_model::{BatchId, BatchResult, GroupSettings, JobId, ShardId, Timestamp, Token, WorkerId};
@@ -81,10 +81,10 @@ pub(crate) struct Shard {
     id: ShardId,
     bounds: Bounds,
     settings: Option<GroupSettings>,
-    jobs: HashMap<JobId, Job>,
+    jobs: BTreeMap<JobId, Job>,
     /// Parent → children without a schedule.
     children: HashMap<JobId, BTreeSet<JobId>>,
-    batches: HashMap<BatchId, Batch>,
+    batches: BTreeMap<BatchId, Batch>,
     /// The unfinished batches of each job that has some.
     unfinished: HashMap<JobId, BTreeSet<BatchId>>,
     /// Jobs without any batch yet → ad-hoc jobs that wait for their first one.

@@ -25,10 +25,7 @@ impl Shard {
     }
 
     fn every_assignment_ends(&self, at: &At<'_>) {
-        let mut open: Vec<_> =
-            self.batches.iter().filter(|(_, batch)| batch.phase.assignment().is_some()).collect();
-        open.sort_unstable_by_key(|(id, _)| **id);
-        for (id, batch) in open {
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| batch.phase.assignment().is_some()) {
             let why = format!("batch {id} is still {}", batch.phase.word());
             let at = At { offset: batch.said, ..*at };
             at.breaks(Invariant::EveryAssignmentEnds, why);
@@ -43,9 +40,7 @@ impl Shard {
     }
 
     fn nothing_due_is_left(&self, at: &At<'_>) {
-        let mut due: Vec<_> = self.jobs.iter().filter(|(_, job)| job.enabled && !job.suspended).collect();
-        due.sort_unstable_by_key(|(id, _)| **id);
-        for (id, job) in due {
+        for (id, job) in self.jobs.iter().filter(|(_, job)| job.enabled && !job.suspended) {
             if let Some(next) = job.next.filter(|next| next.at < at.now) {
                 let why = format!("job {id} was due {} and it is {}", words(Some(next)), at.now);
                 at.contradicts(Invariant::DueTimesGeneratedOrSkipped, why, &[job.next_said]);

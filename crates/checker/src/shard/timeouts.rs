@@ -161,21 +161,16 @@ impl Shard {
 
     /// `timeouts_marked_once`, at quiescence: no time has passed without its mark.
     pub(super) fn no_timeout_is_missed(&self, at: &At<'_>) {
-        let mut unmarked: Vec<_> = self
-            .batches
-            .iter()
-            .filter(|(_, batch)| !batch.suspended)
-            .flat_map(|(id, batch)| batch.deadlines.iter().map(move |deadline| (*id, batch, deadline)))
-            .filter(|(_, batch, (kind, _))| *kind != TimeoutKind::Dependency || waits(batch))
-            .filter_map(|(id, batch, (kind, due))| Some((id, *kind, (*due)?, batch.said)))
-            .filter(|(_, _, due, _)| *due < at.now)
-            .collect();
+        let unsuspended = self.batches.iter().filter(|(_, batch)| !batch.suspended);
+        let open = unsuspended.flat_map(|(id, batch)| {
+            let of =
+                batch.deadlines.iter().filter(|(kind, _)| *kind != TimeoutKind::Dependency || waits(batch));
+            of.map(move |of| (*id, of, batch.said))
+        });
         let late =
-            self.late.iter().flat_map(|(id, late)| late.deadlines.iter().map(move |of| (*id, late, of)));
-        unmarked.extend(
-            late.filter_map(|(id, late, (kind, due))| Some((id, *kind, (*due)?, late.said)))
-                .filter(|(_, _, due, _)| *due < at.now),
-        );
+            self.late.iter().flat_map(|(id, late)| late.deadlines.iter().map(|of| (*id, of, late.said)));
+        let all = open.chain(late).filter_map(|(id, (kind, due), said)| Some((id, *kind, (*due)?, said)));
+        let mut unmarked: Vec<_> = all.filter(|(_, _, due, _)| *due < at.now).collect();
         unmarked.sort_unstable();
         for (id, kind, due, said) in unmarked {
             let why = format!("batch {id} had time until {due}, it is {}, and no {kind:?} mark", at.now);

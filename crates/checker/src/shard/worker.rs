@@ -253,12 +253,8 @@ impl Shard {
 
     /// `no_attempt_before_lease_over`: who may say that an attempt is lost.
     pub(super) fn no_attempt_before_lease_over(&self, at: &At<'_>, to: &Assignment, result: AttemptResult) {
-        match result {
-            AttemptResult::Lost => {}
-            AttemptResult::Success
-            | AttemptResult::Failed
-            | AttemptResult::Killed
-            | AttemptResult::TimedOut => return,
+        if result != AttemptResult::Lost {
+            return;
         }
         let known = self.workers.get(&to.worker);
         let came_back = known.is_some_and(|known| Some(&known.incarnation) != to.incarnation.as_ref());

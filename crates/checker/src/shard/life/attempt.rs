@@ -110,13 +110,7 @@ impl Shard {
                     self.late(at, id, &format!("the start of {token} was not reported by its worker"));
                 }
             }
-            Phase::Granted { .. }
-            | Phase::Waiting
-            | Phase::Assigned(_)
-            | Phase::Ended { .. }
-            | Phase::Pausing { .. } => {
-                self.late(at, id, &format!("attempt {token} is said to have started"));
-            }
+            _ => self.late(at, id, &format!("attempt {token} is said to have started")),
         }
     }
 
@@ -210,7 +204,7 @@ fn is_of(phase: &Phase, token: Token) -> bool {
 }
 
 /// Whether a command is the question that a grant answers.
-fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> bool {
+pub(in crate::shard) fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> bool {
     matches!(command, Command::Worker(WorkerCommand::RequestStart(asked))
         if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == grant)
 }

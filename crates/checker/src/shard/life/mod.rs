@@ -6,7 +6,7 @@ mod retry;
 
 use tidemill_model::{AttemptEvent, BatchEvent, BatchId, Event, ReturnReason, Timestamp};
 
-pub(super) use self::attempt::gives_back;
+pub(super) use self::attempt::{asks, gives_back};
 use super::Shard;
 use super::batch::Phase;
 use super::placement::Wanted;

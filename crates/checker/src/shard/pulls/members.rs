@@ -41,13 +41,8 @@ impl Member {
             start: last.start,
             result: last.result_hash.clone(),
         });
-        Self {
-            live: None,
-            last,
-            done: history.done.iter().copied().collect(),
-            not_before: history.not_before,
-            since: None,
-        }
+        let done = history.done.iter().copied().collect();
+        Self { last, done, not_before: history.not_before, ..Self::default() }
     }
 
     /// Where the member's window begins, but for what was purged.

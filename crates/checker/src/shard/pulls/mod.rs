@@ -37,7 +37,7 @@ pub(super) struct Pulls {
     queues: HashMap<Option<UserName>, Queue>,
     members: HashMap<UserName, Member>,
     /// Live grants.
-    grants: HashMap<GrantId, Grant>,
+    grants: BTreeMap<GrantId, Grant>,
     /// What starts before was purged, and can no longer be given.
     horizon: Option<Timestamp>,
     pub(super) last_task: i64,
@@ -158,12 +158,8 @@ impl Shard {
     /// `grant_leases_kept`: no grant is live whose lease is over.
     pub(super) fn no_grant_is_overdue(&self, at: &At<'_>) {
         let slack = self.bounds.tolerance.saturating_mul(2);
-        let mut overdue: Vec<_> = self.pulls.grants.iter().collect();
-        overdue.retain(|(_, grant)| {
-            grant.expires_at.is_some_and(|expires_at| at.now.duration_since(expires_at) > slack)
-        });
-        overdue.sort_unstable_by_key(|(id, _)| **id);
-        for (id, grant) in overdue {
+        let is_overdue = |end: Timestamp| at.now.duration_since(end) > slack;
+        for (id, grant) in self.pulls.grants.iter().filter(|(_, it)| it.expires_at.is_some_and(is_overdue)) {
             let why = format!("grant {id} of user {} has not expired, and it is {}", grant.user, at.now);
             at.contradicts(Invariant::GrantLeasesKept, why, &[grant.said]);
         }
