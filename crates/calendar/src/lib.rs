@@ -20,6 +20,25 @@
 #[path = "../../planted/src/hook.rs"]
 mod planted;
 
+/// A value that is written as text: what `Display` writes is what `TryFrom` reads, also out of a document.
+macro_rules! as_text {
+    ($value:ident) => {
+        impl TryFrom<String> for $value {
+            type Error = Error;
+
+            fn try_from(text: String) -> Result<Self, Error> {
+                Self::try_from(text.as_str())
+            }
+        }
+
+        impl From<$value> for String {
+            fn from(value: $value) -> String {
+                value.to_string()
+            }
+        }
+    };
+}
+
 mod cron;
 mod days;
 mod error;

@@ -215,19 +215,7 @@ impl TryFrom<&str> for RotationTime {
     }
 }
 
-impl TryFrom<String> for RotationTime {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self, Error> {
-        Self::try_from(text.as_str())
-    }
-}
-
-impl From<RotationTime> for String {
-    fn from(time: RotationTime) -> String {
-        time.to_string()
-    }
-}
+as_text!(RotationTime);
 
 impl fmt::Display for Rotation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -153,19 +153,7 @@ impl TryFrom<&str> for Zone {
     }
 }
 
-impl TryFrom<String> for Zone {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Zone, Error> {
-        Zone::try_from(name.as_str())
-    }
-}
-
-impl From<Zone> for String {
-    fn from(zone: Zone) -> String {
-        zone.name().to_owned()
-    }
-}
+as_text!(Zone);
 
 impl PartialEq for Zone {
     fn eq(&self, other: &Zone) -> bool {

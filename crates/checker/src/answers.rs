@@ -1,5 +1,4 @@
-//! What shards answer the catalogue when it asks them to let something go: each answer is heard once, in order, as it
-//! was told.
+//! What shards tell the catalogue: each answer or report is heard once, in order, as it was told.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +6,21 @@ use tidemill_model::ShardId;
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
-use crate::messages::{Place, place, violation};
+use crate::findings::{Findings, Place};
 
-/// The answers of all shards on one kind of question.
-#[derive(Debug)]
-pub(crate) struct Answers {
-    rule: Invariant,
+/// A kind of answers or reports.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) rule: Invariant,
+    /// What each is, for people: `answer`.
+    pub(crate) what: &'static str,
     /// What they are on, for people: `a user`.
-    on: &'static str,
+    pub(crate) on: &'static str,
+}
+
+/// Those of one kind, of all shards.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
     of: BTreeMap<ShardId, OfShard>,
 }
 
@@ -28,54 +33,53 @@ struct OfShard {
 }
 
 impl Answers {
-    pub(crate) fn new(rule: Invariant, on: &'static str) -> Self {
-        Self { rule, on, of: BTreeMap::new() }
-    }
-
     /// The shard says this, as a fingerprint that is equal on both sides.
-    pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, says: u64, found: &mut Findings) {
+    pub(crate) fn told(&mut self, at: &At<'_>, kind: Kind, shard: ShardId, says: u64) {
         let of = self.of.entry(shard).or_default();
         of.told += 1;
-        let number = of.told;
-        self.pair(at, shard, (number, says), found);
+        of.pair(at, kind, shard, (of.told, says));
     }
 
     /// The catalogue hears this of the shard.
-    pub(crate) fn heard(&mut self, at: &At<'_>, shard: ShardId, says: u64, found: &mut Findings) {
+    pub(crate) fn heard(&mut self, at: &At<'_>, kind: Kind, shard: ShardId, says: u64) {
         let of = self.of.entry(shard).or_default();
         of.heard += 1;
-        let number = of.heard;
-        self.pair(at, shard, (number, says), found);
-    }
-
-    fn pair(&mut self, at: &At<'_>, shard: ShardId, (number, says): (u64, u64), found: &mut Findings) {
-        let (rule, on, open) = (self.rule, self.on, &mut self.of.entry(shard).or_default().open);
-        match open.remove(&number) {
-            None => {
-                open.insert(number, (says, place(at)));
-            }
-            Some((other, (partition, offset, event))) if other != says => {
-                let why = format!(
-                    "answer {number} of shard {shard} on {on} differs from what stands at {partition}:{offset} event {event}"
-                );
-                at.breaks(found, rule, why);
-            }
-            Some(_) => {}
-        }
+        of.pair(at, kind, shard, (of.heard, says));
     }
 
     /// `at_rest`: nothing is on its way any more.
-    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
-        let (rule, on) = (self.rule, self.on);
+    pub(crate) fn finish(&self, Kind { rule, what, on }: Kind, at_rest: bool, found: &Findings) {
         for (shard, of) in &self.of {
             let Some((number, (_, place))) = of.open.first_key_value() else { continue };
-            if of.heard > of.told {
-                let why = format!("answer {number} of shard {shard} on {on} was heard and never told");
-                found.violation(rule, violation(rule, *place, why));
-            } else if at_rest {
-                let why = format!("answer {number} of shard {shard} on {on} was never heard");
-                found.violation(rule, violation(rule, *place, why));
+            let became = match of.heard > of.told {
+                true => "heard and never told",
+                false if at_rest => "never heard",
+                false => continue,
+            };
+            found.breaks(rule, *place, format!("{what} {number} of shard {shard} on {on} was {became}"));
+        }
+    }
+}
+
+impl OfShard {
+    fn pair(
+        &mut self,
+        at: &At<'_>,
+        Kind { rule, what, on }: Kind,
+        shard: ShardId,
+        (number, says): (u64, u64),
+    ) {
+        match self.open.remove(&number) {
+            None => {
+                self.open.insert(number, (says, at.place()));
             }
+            Some((other, (partition, offset, event))) if other != says => {
+                let why = format!(
+                    "{what} {number} of shard {shard} on {on} differs from what stands at {partition}:{offset} event {event}"
+                );
+                at.breaks(rule, why);
+            }
+            Some(_) => {}
         }
     }
 }

@@ -3,7 +3,7 @@
 use tidemill_model::{Command, CommandRecord, Recorded, Timestamp};
 
 use crate::Invariant;
-use crate::findings::{Findings, Violation};
+use crate::findings::{Findings, Place, Violation};
 
 /// What asked for the event at hand.
 #[derive(Clone, Copy, Debug)]
@@ -16,9 +16,10 @@ pub(crate) enum Asked<'a> {
     Unknown,
 }
 
-/// The place at hand.
+/// The place at hand, and where to say what is wrong there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At<'a> {
+    pub(crate) found: &'a Findings,
     pub(crate) partition: u32,
     pub(crate) offset: u64,
     pub(crate) index: Option<u32>,
@@ -29,8 +30,8 @@ pub(crate) struct At<'a> {
 
 impl<'a> At<'a> {
     /// The place of a record as a whole.
-    pub(crate) fn record(partition: u32, offset: u64, now: Timestamp) -> Self {
-        Self { partition, offset, index: None, now, recorded: None, asked: Asked::Unknown }
+    pub(crate) fn record(found: &'a Findings, partition: u32, offset: u64, now: Timestamp) -> Self {
+        Self { found, partition, offset, index: None, now, recorded: None, asked: Asked::Unknown }
     }
 
     /// The command that asked, where it is known.
@@ -41,29 +42,24 @@ impl<'a> At<'a> {
         }
     }
 
+    /// Where it stands.
+    pub(crate) fn place(&self) -> Place {
+        (self.partition, self.offset, self.index.unwrap_or(0))
+    }
+
     /// Reports that a rule is broken here.
-    pub(crate) fn breaks(&self, found: &mut Findings, rule: Invariant, message: String) {
-        self.contradicts(found, rule, message, &[]);
+    pub(crate) fn breaks(&self, rule: Invariant, message: String) {
+        self.contradicts(rule, message, &[]);
     }
 
     /// Reports that a rule is broken here, given what stands at earlier offsets.
-    pub(crate) fn contradicts(
-        &self,
-        found: &mut Findings,
-        rule: Invariant,
-        message: String,
-        earlier: &[u64],
-    ) {
+    pub(crate) fn contradicts(&self, rule: Invariant, message: String, earlier: &[u64]) {
         let record = self.recorded.and_then(|recorded| serde_json::to_string(recorded).ok());
-        let violation = Violation {
-            invariant: rule.name(),
-            partition: self.partition,
-            offset: self.offset,
+        self.found.violation(Violation {
             event: self.index,
-            message,
             record: record.unwrap_or_default(),
             contradicts: earlier.to_vec(),
-        };
-        found.violation(rule, violation);
+            ..Violation::of(rule, (self.partition, self.offset), message)
+        });
     }
 }

@@ -91,7 +91,7 @@ impl Checker {
 
     fn push_record(&mut self, partition: u32, record: Pushed<'_>) {
         let bounds = self.bounds();
-        let (found, messages, effects) = (&mut self.found, &mut self.messages, &mut self.effects);
+        let (found, messages, effects) = (&self.found, &mut self.messages, &mut self.effects);
         let mut shared = Shared { found, messages, places: &mut self.places, effects };
         let partition = self.partitions.entry(partition).or_insert_with(|| Partition::new(partition, bounds));
         partition.push(record, &mut shared);
@@ -100,7 +100,7 @@ impl Checker {
     /// The next command of a partition, with the log's time of its append where that is known.
     pub fn push_command(&mut self, partition: u32, offset: u64, taken_ms: Option<i64>, value: &[u8]) {
         let bounds = self.bounds();
-        self.found.report.commands += 1;
+        self.found.report.get_mut().commands += 1;
         let partition = self.partitions.entry(partition).or_insert_with(|| Partition::new(partition, bounds));
         partition.commands.give(offset, taken_ms, value);
     }
@@ -122,28 +122,22 @@ impl Checker {
         }
     }
 
-    /// What was found so far, without the rules that need the whole history.
-    #[must_use]
-    pub fn so_far(&self) -> &Report {
-        &self.found.report
-    }
-
     /// Checks what only the whole history shows, and reports.
     #[must_use]
-    pub fn finish(mut self) -> Report {
+    pub fn finish(self) -> Report {
         let count = self.partitions.values().find_map(Partition::count);
         let whole = count.is_some_and(|count| (0..count).all(|id| self.partitions.contains_key(&id)));
         if whole && !self.partitions.values().any(Partition::is_broken) {
-            self.messages.finish(self.options.at_rest, &mut self.found);
-            self.places.finish(&mut self.found);
-            self.effects.finish(&mut self.found);
+            self.messages.finish(self.options.at_rest, &self.found);
+            self.places.finish(&self.found);
+            self.effects.finish(&self.found);
         }
         if self.options.at_rest {
             for partition in self.partitions.values() {
-                partition.at_rest(&mut self.found);
+                partition.at_rest(&self.found);
             }
         }
-        self.found.report.partitions = self.partitions.values().map(Partition::summary).collect();
-        self.found.report
+        let partitions = self.partitions.values().map(Partition::summary).collect();
+        Report { partitions, ..self.found.report.into_inner() }
     }
 }

@@ -11,7 +11,6 @@ use tidemill_model::{
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// A record of the commands topic.
 #[derive(Debug)]
@@ -77,62 +76,56 @@ impl Commands {
 
     /// `resume_point_moves_forward`, where an operator moved it: from where it was to the record that was written
     /// for it. What was given before belongs to the topic as it was, and is compared with nothing any more.
-    pub(crate) fn lose(&mut self, at: &At<'_>, envelope: &Envelope, loss: Loss, found: &mut Findings) {
+    pub(crate) fn lose(&mut self, at: &At<'_>, envelope: &Envelope, loss: Loss) {
         let rule = Invariant::ResumePointMovesForward;
         if let Some((before, seen)) = self.resume.as_ref().filter(|(before, _)| before.offset != loss.done) {
             let why = format!("a loss after command {} is accepted, after {}", loss.done, before.offset);
-            at.contradicts(found, rule, why, &[*seen]);
+            at.contradicts(rule, why, &[*seen]);
         }
         if envelope.resume.as_ref().is_none_or(|resume| resume.offset != loss.resumed_at) {
             let why = format!("a loss is accepted, and the resume point is not command {}", loss.resumed_at);
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         }
         *self = Self::default();
     }
 
     /// `resume_point_moves_forward`
-    pub(crate) fn resume_point_moves_forward(&self, at: &At<'_>, envelope: &Envelope, found: &mut Findings) {
+    pub(crate) fn resume_point_moves_forward(&self, at: &At<'_>, envelope: &Envelope) {
         let rule = Invariant::ResumePointMovesForward;
         let (now, before) = (&envelope.resume, &self.resume);
         match (before, now) {
             (Some((before, seen)), None) => {
                 let why = format!("no resume point, after one at command {}", before.offset);
-                at.contradicts(found, rule, why, &[*seen]);
+                at.contradicts(rule, why, &[*seen]);
             }
             (Some((before, seen)), Some(now)) if now.offset < before.offset => {
                 let why =
                     format!("the resume point goes back from command {} to {}", before.offset, now.offset);
-                at.contradicts(found, rule, why, &[*seen]);
+                at.contradicts(rule, why, &[*seen]);
             }
             (Some((before, seen)), Some(now)) if now.offset == before.offset && now.hash != before.hash => {
                 let why = format!("command {} has another hash than before", now.offset);
-                at.contradicts(found, rule, why, &[*seen]);
+                at.contradicts(rule, why, &[*seen]);
             }
-            (_, Some(now)) => self.resume_names_its_command(at, now, found),
+            (_, Some(now)) => self.resume_names_its_command(at, now),
             (None, None) => {}
         }
     }
 
-    fn resume_names_its_command(&self, at: &At<'_>, resume: &Resume, found: &mut Findings) {
+    fn resume_names_its_command(&self, at: &At<'_>, resume: &Resume) {
         let rule = Invariant::ResumePointMovesForward;
         if self.end.is_some_and(|end| resume.offset >= end) {
-            let why = format!("the resume point names command {}, which is not there", resume.offset);
-            at.breaks(found, rule, why);
+            at.breaks(rule, format!("the resume point names command {}, which is not there", resume.offset));
         } else if let Some(given) = self.given(resume.offset)
             && given.hash.to_string() != resume.hash
         {
             let why = format!("command {} hashes to {}, not {}", resume.offset, given.hash, resume.hash);
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         }
     }
 
     /// `every_command_decided_once`
-    pub(crate) fn every_command_decided_once(
-        &mut self,
-        at: &At<'_>,
-        envelope: &Envelope,
-        found: &mut Findings,
-    ) {
+    pub(crate) fn every_command_decided_once(&mut self, at: &At<'_>, envelope: &Envelope) {
         let rule = Invariant::EveryCommandDecidedOnce;
         let mut causes = envelope.causes.iter().filter_map(|cause| match &cause.source {
             Source::Command { offset, .. } => Some((*offset, cause)),
@@ -145,35 +138,34 @@ impl Commands {
         let mut given = pending.next();
         while let Some((offset, cause)) = next {
             while let Some(passed) = given.filter(|given| given.offset < offset) {
-                self.passed_over(at, passed, found);
+                self.passed_over(at, passed);
                 given = pending.next();
             }
             if let Some((last, seen)) = self.decided.filter(|(last, _)| offset <= *last) {
-                let why = format!("command {offset} is decided after command {last}");
-                at.contradicts(found, rule, why, &[seen]);
+                at.contradicts(rule, format!("command {offset} is decided after command {last}"), &[seen]);
             } else if let Some((covered, seen)) = self.resume.as_ref().filter(|(r, _)| offset <= r.offset) {
                 let why =
                     format!("command {offset} is decided, though all up to {} were done", covered.offset);
-                at.contradicts(found, rule, why, &[*seen]);
+                at.contradicts(rule, why, &[*seen]);
             } else if covered.is_none_or(|covered| offset > covered) {
-                at.breaks(found, rule, format!("command {offset} is decided beyond the resume point"));
+                at.breaks(rule, format!("command {offset} is decided beyond the resume point"));
             }
             self.decided =
                 Some(self.decided.map_or((offset, at.offset), |last| last.max((offset, at.offset))));
             if let Some(this) = given.filter(|given| given.offset == offset) {
-                names_its_sender(at, this, cause, found);
+                names_its_sender(at, this, cause);
                 given = pending.next();
             }
             next = causes.next();
         }
         while let Some(passed) = given {
-            self.passed_over(at, passed, found);
+            self.passed_over(at, passed);
             given = pending.next();
         }
     }
 
     /// A command without a cause: right only where nobody waits and nothing changed, as for a heartbeat.
-    fn passed_over(&self, at: &At<'_>, given: &Given, found: &mut Findings) {
+    fn passed_over(&self, at: &At<'_>, given: &Given) {
         let why = match given.record.as_deref() {
             None => "cannot be decoded and was not set aside".to_owned(),
             Some(CommandRecord { request: Some(request), .. }) => {
@@ -182,7 +174,7 @@ impl Commands {
             Some(_) => return,
         };
         let why = format!("command {} is passed over: it {why}", given.offset);
-        at.breaks(found, Invariant::EveryCommandDecidedOnce, why);
+        at.breaks(Invariant::EveryCommandDecidedOnce, why);
     }
 
     /// `timers_never_overtake_commands`: `due` is decided here by a timer.
@@ -192,7 +184,6 @@ impl Commands {
         due: Timestamp,
         covered: Option<u64>,
         tolerance: SignedDuration,
-        found: &mut Findings,
     ) {
         let Ok(before) = due.checked_sub(tolerance) else { return };
         let overtaken = self.pending.iter().find(|given| {
@@ -201,7 +192,7 @@ impl Commands {
         if let Some(given) = overtaken {
             let why =
                 format!("a timer of {due} is decided before command {}, taken before that", given.offset);
-            at.breaks(found, Invariant::TimersNeverOvertakeCommands, why);
+            at.breaks(Invariant::TimersNeverOvertakeCommands, why);
         }
     }
 
@@ -217,24 +208,23 @@ impl Commands {
     }
 
     /// At quiescence nobody waits any more.
-    pub(crate) fn at_rest(&self, at: &At<'_>, found: &mut Findings) {
+    pub(crate) fn at_rest(&self, at: &At<'_>) {
         for given in &self.pending {
-            self.passed_over(at, given, found);
+            self.passed_over(at, given);
         }
     }
 }
 
-fn names_its_sender(at: &At<'_>, given: &Given, cause: &Cause, found: &mut Findings) {
+fn names_its_sender(at: &At<'_>, given: &Given, cause: &Cause) {
     let Source::Command { offset, request, reply_to, actor } = &cause.source else { return };
     let set_aside = matches!(cause.outcome, Outcome::Refused(Rejection::DeadLettered { .. }));
     let why = match given.record.as_deref() {
         Some(record) if (&record.request, &record.reply_to, &record.actor) == (request, reply_to, actor) => {
             return;
         }
-        Some(_) if set_aside => return,
-        None if set_aside => return,
+        _ if set_aside => return,
         Some(_) => "names another sender than its record",
         None => "cannot be decoded, but was decided",
     };
-    at.breaks(found, Invariant::EveryCommandDecidedOnce, format!("command {offset} {why}"));
+    at.breaks(Invariant::EveryCommandDecidedOnce, format!("command {offset} {why}"));
 }

@@ -8,23 +8,22 @@ use tidemill_model::{
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// Arrays and objects in one another, the parameters themselves not counted.
 const MOST_LEVELS: usize = 32;
 
 /// `parameters_within_depth`, of what happened.
-pub(crate) fn event(at: &At<'_>, event: &Event, found: &mut Findings) {
+pub(crate) fn event(at: &At<'_>, event: &Event) {
     match event {
         Event::Task(TaskEvent::Created { task, spec } | TaskEvent::Changed { task, spec, .. }) => {
-            within_depth(at, &format!("task {task}"), &spec.parameters, found);
+            within_depth(at, &format!("task {task}"), &spec.parameters);
         }
         Event::Transfer(
             TransferEvent::UserDetached { tasks, .. } | TransferEvent::UserAttached { tasks, .. },
         )
         | Event::Catalogue(CatalogueEvent::UserMoved { tasks, .. }) => {
             for MovedTask { task, spec, .. } in tasks {
-                within_depth(at, &format!("task {task}, which moves"), &spec.parameters, found);
+                within_depth(at, &format!("task {task}, which moves"), &spec.parameters);
             }
         }
         _ => {}
@@ -32,17 +31,17 @@ pub(crate) fn event(at: &At<'_>, event: &Event, found: &mut Findings) {
 }
 
 /// `parameters_within_depth`, of what somebody was answered.
-pub(crate) fn outcome(at: &At<'_>, outcome: &Outcome, found: &mut Findings) {
+pub(crate) fn outcome(at: &At<'_>, outcome: &Outcome) {
     if let Outcome::Answered(Answer::Pulled(pulled)) = outcome {
-        within_depth(at, &format!("grant {}", pulled.grant), &pulled.parameters, found);
+        within_depth(at, &format!("grant {}", pulled.grant), &pulled.parameters);
     }
 }
 
-fn within_depth(at: &At<'_>, whose: &str, parameters: &Parameters, found: &mut Findings) {
+fn within_depth(at: &At<'_>, whose: &str, parameters: &Parameters) {
     let levels = levels(parameters);
     if levels > MOST_LEVELS {
         let why = format!("parameters of {whose} are {levels} levels deep, and may be {MOST_LEVELS}");
-        at.breaks(found, Invariant::ParametersWithinDepth, why);
+        at.breaks(Invariant::ParametersWithinDepth, why);
     }
 }
 

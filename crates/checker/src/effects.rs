@@ -40,10 +40,8 @@ impl Effects {
             return;
         }
         match event {
-            Event::Batch(BatchEvent::Assigned { token, worker, .. }) => {
-                self.ordered.insert(fingerprint(&("assigned", token, worker)));
-            }
-            Event::FinalCommand(FinalCommandEvent::Assigned { token, worker, .. }) => {
+            Event::Batch(BatchEvent::Assigned { token, worker, .. })
+            | Event::FinalCommand(FinalCommandEvent::Assigned { token, worker, .. }) => {
                 self.ordered.insert(fingerprint(&("assigned", token, worker)));
             }
             Event::Attempt(AttemptEvent::StartGranted { token, incarnation, nonce, .. })
@@ -63,17 +61,14 @@ impl Effects {
     }
 
     /// `acknowledged_is_on_record` and `work_is_on_record`
-    pub(crate) fn finish(&self, found: &mut Findings) {
+    pub(crate) fn finish(&self, found: &Findings) {
         for reply in &self.replies {
             let key = (reply.partition, fingerprint(&reply.request), of_outcome(&reply.outcome));
             if !self.decided.contains(&key) {
                 let why = format!("the reply to request {} stands in no record that counts", reply.request);
                 let record = serde_json::to_string(reply).unwrap_or_default();
-                let place = (reply.partition, reply.offset);
-                found.violation(
-                    Invariant::AcknowledgedIsOnRecord,
-                    violation(Invariant::AcknowledgedIsOnRecord, place, why, record),
-                );
+                let (rule, place) = (Invariant::AcknowledgedIsOnRecord, (reply.partition, reply.offset));
+                found.violation(Violation { record, ..Violation::of(rule, place, why) });
             }
         }
         for message in &self.work {
@@ -81,7 +76,7 @@ impl Effects {
                 let why = format!("{what} stands in no record that counts ({key:016x})");
                 let record = serde_json::to_string(message).unwrap_or_default();
                 let rule = Invariant::WorkIsOnRecord;
-                found.violation(rule, violation(rule, (0, 0), why, record));
+                found.violation(Violation { record, ..Violation::of(rule, (0, 0), why) });
             }
         }
     }
@@ -97,19 +92,11 @@ fn wanted(message: &WorkMessage) -> Option<(u64, String)> {
             let key = fingerprint(&("granted", &spec.token, incarnation, nonce));
             Some((key, format!("grant {}", spec.token)))
         }
-        // A worker is also told to end what was never its own, so a kill needs no record.
-        WorkMessage::Kill { .. }
-        | WorkMessage::Registered { .. }
-        | WorkMessage::Unregistered { .. }
-        | WorkMessage::Refused { .. }
-        | WorkMessage::Recorded { .. } => None,
+        // The others order nothing; a worker is also told to end what was never its own, so a kill needs no record.
+        _ => None,
     }
 }
 
 fn of_outcome(outcome: &Outcome) -> u64 {
     fingerprint(&serde_json::to_string(outcome).unwrap_or_default())
-}
-
-fn violation(rule: Invariant, (partition, offset): (u32, u64), message: String, record: String) -> Violation {
-    Violation { invariant: rule.name(), partition, offset, event: None, message, record, contradicts: vec![] }
 }

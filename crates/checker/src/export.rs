@@ -37,12 +37,11 @@ pub fn export_journal(log: &dyn Log, writer: impl Write) -> Result<u64, Error> {
         entries += 1;
         Ok(())
     })?;
-    let end = || {
+    let mut end = || {
         writer.write_all(&[END])?;
         writer.write_all(&u64::to_be_bytes(entries))?;
         writer.flush()
     };
-    let mut end = end;
     end().map_err(|source| failed(entries, source))?;
     Ok(entries)
 }

@@ -1,5 +1,6 @@
 //! What a check found, bounded whatever the history.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -29,6 +30,14 @@ pub struct Violation {
     pub record: String,
     /// Offsets of the earlier records that this one contradicts.
     pub contradicts: Vec<u64>,
+}
+
+impl Violation {
+    /// Of a record as a whole, without its text.
+    pub(crate) fn of(rule: Invariant, (partition, offset): (u32, u64), message: String) -> Self {
+        let (record, contradicts) = (String::new(), Vec::new());
+        Self { invariant: rule.name(), partition, offset, event: None, message, record, contradicts }
+    }
 }
 
 impl fmt::Display for Violation {
@@ -133,27 +142,43 @@ impl fmt::Display for Report {
     }
 }
 
-/// Gathers violations; bounded.
+/// Where something stands: partition, offset, event.
+pub(crate) type Place = (u32, u64, u32);
+
+/// Gathers what is found; bounded. Shared by all that check, so each says at once what it finds.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    pub(crate) report: Report,
+    pub(crate) report: RefCell<Report>,
 }
 
 impl Findings {
-    pub(crate) fn violation(&mut self, invariant: Invariant, mut violation: Violation) {
-        let count = self.report.counts.entry(invariant.name()).or_default();
+    pub(crate) fn violation(&self, mut violation: Violation) {
+        let report = &mut *self.report.borrow_mut();
+        let count = report.counts.entry(violation.invariant).or_default();
         *count += 1;
         if *count <= KEPT as u64 {
             violation.record = violation.record.chars().take(KEPT_TEXT).collect();
-            self.report.violations.push(violation);
+            report.violations.push(violation);
         }
     }
 
-    pub(crate) fn void(&mut self, partition: u32, offset: u64, reason: Void) {
-        let count = self.report.voids.entry(reason).or_default();
+    /// A rule is broken at a place that was passed: only what came later shows it.
+    pub(crate) fn breaks(&self, rule: Invariant, (partition, offset, event): Place, message: String) {
+        let violation = Violation::of(rule, (partition, offset), message);
+        self.violation(Violation { event: Some(event), ..violation });
+    }
+
+    /// How many violations there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.report.borrow().counts.values().sum()
+    }
+
+    pub(crate) fn void(&self, partition: u32, offset: u64, reason: Void) {
+        let report = &mut *self.report.borrow_mut();
+        let count = report.voids.entry(reason).or_default();
         *count += 1;
         if *count <= KEPT as u64 {
-            self.report.void_records.push(VoidRecord { partition, offset, reason });
+            report.void_records.push(VoidRecord { partition, offset, reason });
         }
     }
 }

@@ -16,8 +16,7 @@ use tidemill_model::{
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
-use crate::messages::{Place, place, violation};
+use crate::findings::{Findings, Place};
 use crate::requests::fingerprint;
 use crate::shard::{Shard, Stand};
 
@@ -108,9 +107,9 @@ impl Foreign {
             Event::Replication(ReplicationEvent::ParentStatusUpdated { parent, standings }) => {
                 for standing in standings {
                     let heard = self.heard.entry((*parent, standing.logical_time, id)).or_default();
-                    heard.push((said(standing), place(at)));
+                    heard.push((said(standing), at.place()));
                     if let Some(batch) = standing.batch.filter(|_| standing.has_ended()) {
-                        self.heard_passed.push((batch, fingerprint(&standing.values), place(at)));
+                        self.heard_passed.push((batch, fingerprint(&standing.values), at.place()));
                     }
                 }
             }
@@ -124,7 +123,7 @@ impl Foreign {
             Event::Replication(ReplicationEvent::ParentGenerationsReceived { parent, times, left_out }) => {
                 for time in times {
                     let heard = self.parent_generations_received.entry((*parent, *time, id));
-                    heard.or_insert((0, place(at))).0 += 1;
+                    heard.or_insert((0, at.place())).0 += 1;
                 }
                 if *left_out > 0 {
                     self.left_out.insert((*parent, id));
@@ -137,7 +136,7 @@ impl Foreign {
     fn subscription_event(&mut self, at: &At<'_>, id: ShardId, event: &SubscriptionEvent, shard: &Shard) {
         match event {
             SubscriptionEvent::ParentSubscribed { job, by, what } => {
-                self.follows.insert((*job, id, *by), (*what, place(at)));
+                self.follows.insert((*job, id, *by), (*what, at.place()));
             }
             SubscriptionEvent::ParentTimesSubscribed { job, by, times } => {
                 let tenure = shard.tenure(*job);
@@ -210,17 +209,17 @@ impl Foreign {
 
     fn owed(&self, at: &At<'_>, from: ShardId, to: ShardId) -> Owed {
         let acknowledged = self.lanes.get(&(from, to)).map_or(0, |(_, acknowledged)| *acknowledged);
-        Owed { from, times: 0, place: place(at), acknowledged }
+        Owed { from, times: 0, place: at.place(), acknowledged }
     }
 
     /// What only all partitions together show. `at_rest`: nothing is on its way any more.
-    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+    pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
         self.was_wanted(found);
         let nothing = fingerprint(&BTreeMap::<String, String>::new());
         for (batch, heard, place) in &self.heard_passed {
             if *heard != self.passed.get(batch).copied().unwrap_or(nothing) {
                 let why = format!("batch {batch} is heard with other values than its last attempt passed on");
-                breaks(found, Invariant::HeardOfOtherGroupsWasSo, *place, why);
+                found.breaks(Invariant::HeardOfOtherGroupsWasSo, *place, why);
             }
         }
         for ((job, time, by), heard) in &self.heard {
@@ -235,7 +234,7 @@ impl Foreign {
                         let why = format!(
                             "shard {by} hears that {job} for {time} {stand}, which its own journal does not say there"
                         );
-                        breaks(found, Invariant::HeardOfOtherGroupsWasSo, *place, why);
+                        found.breaks(Invariant::HeardOfOtherGroupsWasSo, *place, why);
                     }
                 }
             }
@@ -246,7 +245,7 @@ impl Foreign {
                 let why = format!(
                     "shard {by} hears {times} times that {job} got a batch for {time}, and was told {said} times"
                 );
-                breaks(found, Invariant::HeardOfOtherGroupsWasSo, *place, why);
+                found.breaks(Invariant::HeardOfOtherGroupsWasSo, *place, why);
             }
         }
         if at_rest {
@@ -255,23 +254,22 @@ impl Foreign {
     }
 
     /// Nobody is followed or watched by a shard that has nothing there that wants it.
-    fn was_wanted(&self, found: &mut Findings) {
+    fn was_wanted(&self, found: &Findings) {
         let rule = Invariant::HeardOfOtherGroupsWasSo;
         let was_told = |job: &JobId, by: &ShardId| self.told.contains(&(*job, *by));
         for ((job, _, by), (_, place)) in self.follows.iter().filter(|((job, _, by), _)| !was_told(job, by)) {
-            let why = format!("shard {by} follows {job}, which is no parent there");
-            breaks(found, rule, *place, why);
+            found.breaks(rule, *place, format!("shard {by} follows {job}, which is no parent there"));
         }
         for ((job, time, by), watch) in
             self.watches.iter().filter(|(external_dependency, _)| !self.waits.contains(external_dependency))
         {
             let why = format!("shard {by} watches {job} for {time}, and nothing there waits for it");
-            breaks(found, rule, watch.owed.place, why);
+            found.breaks(rule, watch.owed.place, why);
         }
     }
 
     /// `watches_answered`
-    fn all_was_heard(&self, found: &mut Findings) {
+    fn all_was_heard(&self, found: &Findings) {
         let rule = Invariant::WatchesAnswered;
         for (external_dependency @ (job, time, by), watch) in &self.watches {
             let Some(lives) = self.lives.get(&(*job, *time)) else { continue };
@@ -284,7 +282,7 @@ impl Foreign {
             let reached = heard.and_then(|heard| life.iter().rposition(|stand| stand.agrees(heard)));
             if reached.is_none_or(|reached| reached < last) && !self.may_be_behind(*by, &watch.owed) {
                 let why = format!("shard {by} has not heard that {job} for {time} {}", life[last]);
-                breaks(found, rule, watch.owed.place, why);
+                found.breaks(rule, watch.owed.place, why);
             }
         }
         for (external_dependency @ (job, time, by), owed) in &self.generated {
@@ -293,7 +291,7 @@ impl Foreign {
             let knows = self.left_out.contains(&(*job, *by));
             if heard < owed.times && !knows && !self.may_be_behind(*by, owed) {
                 let why = format!("shard {by} has not heard that {job} got a batch for {time}");
-                breaks(found, rule, owed.place, why);
+                found.breaks(rule, owed.place, why);
             }
         }
     }
@@ -314,8 +312,4 @@ fn said(standing: &Standing) -> Stand {
         skipped: Some(standing.skipped),
         blocked: standing.blocked,
     }
-}
-
-fn breaks(found: &mut Findings, rule: Invariant, place: Place, why: String) {
-    found.violation(rule, violation(rule, place, why));
 }

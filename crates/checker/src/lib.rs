@@ -36,7 +36,6 @@ mod moves;
 mod orphans;
 mod parents;
 mod partition;
-mod permits;
 mod places;
 mod reference;
 mod requests;

@@ -5,24 +5,19 @@ use std::collections::HashMap;
 use tidemill_model::{Event, GroupName, JobEvent, JobId, MovedJob, Rejection, ShardId, TransferEvent};
 
 use crate::Invariant;
-use crate::answers::Answers;
+use crate::answers::{Answers, Kind};
 use crate::at::At;
 use crate::findings::Findings;
 use crate::requests::fingerprint;
 
+const KIND: Kind = Kind { rule: Invariant::MovedJobsKeepTheirRuns, what: "answer", on: "a job" };
+
 /// All moves.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Moves {
     /// Who is being moved: from where, to which group.
     moving: HashMap<JobId, (ShardId, GroupName)>,
     answers: Answers,
-}
-
-impl Default for Moves {
-    fn default() -> Self {
-        let answers = Answers::new(Invariant::MovedJobsKeepTheirRuns, "a job");
-        Self { moving: HashMap::new(), answers }
-    }
 }
 
 impl Moves {
@@ -32,46 +27,38 @@ impl Moves {
         at: &At<'_>,
         event: &Event,
         (jobs, groups): (&HashMap<JobId, ShardId>, &HashMap<GroupName, ShardId>),
-        found: &mut Findings,
     ) {
-        let rule = Invariant::MovedJobsKeepTheirRuns;
+        let rule = KIND.rule;
         match event {
             Event::Job(JobEvent::MoveRequested { job, from, to, .. }) => {
                 if jobs.get(job) != Some(from) {
-                    at.breaks(
-                        found,
-                        rule,
-                        format!("shard {from} is asked for job {job}, which it does not run"),
-                    );
+                    at.breaks(rule, format!("shard {from} is asked for job {job}, which it does not run"));
                 }
                 if !groups.contains_key(to) {
-                    at.breaks(found, rule, format!("job {job} is to go to group {to}, which is not there"));
+                    at.breaks(rule, format!("job {job} is to go to group {to}, which is not there"));
                 }
                 if self.moving.insert(*job, (*from, to.clone())).is_some() {
-                    at.breaks(found, rule, format!("job {job} is being moved already"));
+                    at.breaks(rule, format!("job {job} is being moved already"));
                 }
             }
             Event::Job(JobEvent::Moved { definition, from, moved, .. }) => {
                 let id = definition.id;
-                self.answers.heard(at, *from, released(id, moved), found);
+                self.answers.heard(at, KIND, *from, released(id, moved));
                 match self.moving.remove(&id) {
                     Some((asked, to)) if (asked, &to) == (*from, &definition.spec.group) => {}
                     other => {
                         let to = &definition.spec.group;
-                        at.breaks(
-                            found,
-                            rule,
-                            format!("job {id} is moved from {from} to {to}, and asked was {other:?}"),
-                        );
+                        let why = format!("job {id} is moved from {from} to {to}, and asked was {other:?}");
+                        at.breaks(rule, why);
                     }
                 }
             }
             Event::Job(JobEvent::MoveRejected { job, reason, .. }) => match self.moving.remove(job) {
-                Some((from, _)) => self.answers.heard(at, from, kept(*job, reason), found),
-                None => at.breaks(found, rule, format!("job {job} stays, and was not being moved")),
+                Some((from, _)) => self.answers.heard(at, KIND, from, kept(*job, reason)),
+                None => at.breaks(rule, format!("job {job} stays, and was not being moved")),
             },
             Event::Job(JobEvent::Defined { definition, .. }) if self.moving.contains_key(&definition.id) => {
-                at.breaks(found, rule, format!("job {} changes while it is being moved", definition.id));
+                at.breaks(rule, format!("job {} changes while it is being moved", definition.id));
             }
             Event::Job(JobEvent::Defined { definition, .. }) => {
                 if let Some(parent) =
@@ -81,31 +68,31 @@ impl Moves {
                         "job {} gets job {parent} as a parent while that is being moved",
                         definition.id
                     );
-                    at.breaks(found, rule, why);
+                    at.breaks(rule, why);
                 }
             }
             Event::Job(
                 JobEvent::Deleted { job } | JobEvent::Enabled { job } | JobEvent::Disabled { job },
             ) if self.moving.contains_key(job) => {
-                at.breaks(found, rule, format!("job {job} changes while it is being moved"));
+                at.breaks(rule, format!("job {job} changes while it is being moved"));
             }
             _ => {}
         }
     }
 
     /// What a group's shard answers.
-    pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
+    pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event) {
         let says = match event {
             Event::Transfer(TransferEvent::JobDetached { job, moved }) => released(*job, moved),
             Event::Transfer(TransferEvent::JobDetachRejected { job, reason }) => kept(*job, reason),
             _ => return,
         };
-        self.answers.told(at, shard, says, found);
+        self.answers.told(at, KIND, shard, says);
     }
 
     /// `at_rest`: nothing is on its way any more.
-    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
-        self.answers.finish(at_rest, found);
+    pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
+        self.answers.finish(KIND, at_rest, found);
     }
 }
 

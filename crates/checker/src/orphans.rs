@@ -6,8 +6,7 @@ use tidemill_model::{ApplyEvent, Event, JobId, OrphanedChildren};
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
-use crate::messages::{Place, place, violation};
+use crate::findings::{Findings, Place};
 use crate::parents::Parents;
 
 const RULE: Invariant = Invariant::DeletedParentsOnRecord;
@@ -30,24 +29,23 @@ impl Orphans {
         at: &At<'_>,
         (parent, name, children): (JobId, &str, &[OrphanedChildren]),
         parents: &Parents,
-        found: &mut Findings,
     ) {
         let known = parents.shards_naming(parent);
         let wrong = children.iter().find(|of| known.get(&of.shard).is_none_or(|known| *known < of.jobs));
         if let Some(of) = wrong {
             let why =
                 format!("{} jobs of shard {} are said to name {parent}, and fewer do", of.jobs, of.shard);
-            at.breaks(found, RULE, why);
+            at.breaks(RULE, why);
         }
         if children.is_empty() {
-            at.breaks(found, RULE, format!("{parent} is said to be a parent of no job"));
+            at.breaks(RULE, format!("{parent} is said to be a parent of no job"));
         }
         self.recorded.insert(parent, name.to_owned());
     }
 
     pub(crate) fn deleted(&mut self, at: &At<'_>, job: JobId) {
         if !self.recorded.contains_key(&job) {
-            self.unrecorded.insert(job, place(at));
+            self.unrecorded.insert(job, at.place());
         }
     }
 
@@ -61,12 +59,12 @@ impl Orphans {
         (!parents.shards_naming(parent).is_empty()).then_some(name)
     }
 
-    pub(crate) fn finish(&self, parents: &Parents, found: &mut Findings) {
+    pub(crate) fn finish(&self, parents: &Parents, found: &Findings) {
         for (job, place) in self.unrecorded.iter().filter(|_| !self.is_applying) {
             let named: u32 = parents.shards_naming(*job).into_values().sum();
             if named > 0 {
                 let why = format!("job {job} is deleted without a record of the {named} jobs that name it");
-                found.violation(RULE, violation(RULE, *place, why));
+                found.breaks(RULE, *place, why);
             }
         }
     }

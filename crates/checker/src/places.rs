@@ -25,13 +25,13 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub(crate) fn event(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
+    pub(crate) fn event(&mut self, at: &At<'_>, shard: ShardId, event: &Event) {
         match event {
             Event::Rerun(RerunEvent::Requested { rerun, spec, .. }) => {
                 self.requested.insert(*rerun, spec.concurrency);
             }
             Event::Batch(BatchEvent::Generated { batch, rerun: Some(place), .. }) => {
-                self.once(at, *place, shard, found);
+                self.once(at, *place, shard);
                 self.live.insert(*batch, *place);
                 let (now, most, seen) = self.running.entry((place.rerun, shard)).or_default();
                 *now += 1;
@@ -40,7 +40,7 @@ impl Places {
                 }
             }
             Event::Rerun(RerunEvent::RunSkipped { place, reason, .. }) => {
-                self.once(at, *place, shard, found);
+                self.once(at, *place, shard);
                 self.told.insert(*place, RunOutcome::Skipped(*reason));
             }
             Event::Batch(BatchEvent::Finished { batch, result, .. }) => {
@@ -57,16 +57,16 @@ impl Places {
         }
     }
 
-    fn once(&mut self, at: &At<'_>, place: RerunPlace, shard: ShardId, found: &mut Findings) {
+    fn once(&mut self, at: &At<'_>, place: RerunPlace, shard: ShardId) {
         if let Some(before) = self.settled.insert(place, shard) {
             let RerunPlace { rerun, number } = place;
             let why = format!("{number} of rerun {rerun} has its turn twice, in shard {before} and {shard}");
-            at.breaks(found, Invariant::RerunsKeepToPlan, why);
+            at.breaks(Invariant::RerunsKeepToPlan, why);
         }
     }
 
     /// `reruns_keep_to_plan`, as far as only all partitions together show it.
-    pub(crate) fn finish(&self, found: &mut Findings) {
+    pub(crate) fn finish(&self, found: &Findings) {
         let rule = Invariant::RerunsKeepToPlan;
         let mut broken: Vec<((u32, u64), String)> = Vec::new();
         // A history that leaves out what the shards did of a rerun says nothing of its ends.
@@ -90,12 +90,8 @@ impl Places {
             }
         }
         broken.sort();
-        for ((partition, offset), message) in broken {
-            let (invariant, event, record, contradicts) = (rule.name(), None, String::new(), Vec::new());
-            found.violation(
-                rule,
-                Violation { invariant, partition, offset, event, message, record, contradicts },
-            );
+        for (place, message) in broken {
+            found.violation(Violation::of(rule, place, message));
         }
     }
 }

@@ -8,7 +8,6 @@ use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, TaskCommand
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// The most that the time between two envelopes counts, so that nothing is forgotten while everything is off.
@@ -32,20 +31,16 @@ pub(crate) fn is_kept(command: Option<&Command>, outcome: &Outcome) -> bool {
         Some(command) => {
             !matches!(command, Command::Task(TaskCommand::Pull { .. } | TaskCommand::Complete { .. }))
         }
-        None => match outcome {
+        None => !matches!(
+            outcome,
             Outcome::Answered(Answer::Pulled(_) | Answer::NothingDue { .. } | Answer::Completed { .. })
-            | Outcome::Refused(
-                Rejection::UserUnknown { .. }
-                | Rejection::UserMoving { .. }
-                | Rejection::GrantOver { .. }
-                | Rejection::AlreadyCompleted { .. },
-            ) => false,
-            Outcome::Done
-            | Outcome::Answered(_)
-            | Outcome::Refused(_)
-            | Outcome::Repeated
-            | Outcome::Deferred => true,
-        },
+                | Outcome::Refused(
+                    Rejection::UserUnknown { .. }
+                        | Rejection::UserMoving { .. }
+                        | Rejection::GrantOver { .. }
+                        | Rejection::AlreadyCompleted { .. },
+                )
+        ),
     }
 }
 
@@ -64,11 +59,7 @@ struct Decided {
 fn size(request: &RequestId, outcome: &Outcome) -> (usize, usize) {
     let weight = match outcome {
         Outcome::Answered(Answer::Applied { changes, .. }) => 1 + changes.len(),
-        Outcome::Answered(_)
-        | Outcome::Done
-        | Outcome::Refused(_)
-        | Outcome::Repeated
-        | Outcome::Deferred => 1,
+        _ => 1,
     };
     let bytes = match outcome {
         Outcome::Done | Outcome::Repeated | Outcome::Deferred => 0,
@@ -119,13 +110,7 @@ impl Requests {
     }
 
     /// `one_outcome_per_request`
-    pub(crate) fn one_outcome_per_request(
-        &mut self,
-        at: &At<'_>,
-        request: &RequestId,
-        outcome: &Outcome,
-        found: &mut Findings,
-    ) {
+    pub(crate) fn one_outcome_per_request(&mut self, at: &At<'_>, request: &RequestId, outcome: &Outcome) {
         let rule = Invariant::OneOutcomePerRequest;
         let number = fingerprint(request);
         let before = self.decided.get(&number).copied();
@@ -136,14 +121,10 @@ impl Requests {
         match first {
             Some(first) if !is_refused && before.is_none() => {
                 let why = format!("request {request} is decided, whose key was used for another one");
-                at.contradicts(found, rule, why, &[first]);
+                at.contradicts(rule, why, &[first]);
             }
             None if is_refused && !self.forgot => {
-                at.breaks(
-                    found,
-                    rule,
-                    format!("request {request} is refused, whose key was used for no other one"),
-                );
+                at.breaks(rule, format!("request {request} is refused, whose key was used for no other one"));
             }
             Some(_) | None => {}
         }
@@ -151,16 +132,12 @@ impl Requests {
             (Outcome::Repeated, Some(_)) => {}
             (Outcome::Repeated, None) if self.forgot => {}
             (Outcome::Repeated, None) => {
-                at.breaks(found, rule, format!("request {request} is answered as a repeat of nothing"));
+                at.breaks(rule, format!("request {request} is answered as a repeat of nothing"));
             }
-            (
-                Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred,
-                Some(offset),
-            ) => {
-                let why = format!("request {request} is decided again");
-                at.contradicts(found, rule, why, &[offset]);
+            (_, Some(offset)) => {
+                at.contradicts(rule, format!("request {request} is decided again"), &[offset]);
             }
-            (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred, None) => {
+            (_, None) => {
                 self.decided.insert(number, at.offset);
                 // A refused one takes no key: the first one may be forgotten here, and still be known to the owner.
                 if let Some(key) = key.filter(|_| !is_refused) {

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use tidemill_model::{CatalogueEvent, Event, GroupName, ShardId, TransferEvent, UserName};
 
 use crate::Invariant;
-use crate::answers::Answers;
+use crate::answers::{Answers, Kind};
 use crate::at::At;
 use crate::findings::Findings;
 use crate::requests::fingerprint;
 
+const KIND: Kind = Kind { rule: Invariant::UsersHaveOneHome, what: "answer", on: "a user" };
+
 /// The homes of all users.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct UserGroups {
     of: HashMap<UserName, ShardId>,
     /// Who is being moved: from where, to which group.
@@ -19,58 +21,41 @@ pub(crate) struct UserGroups {
     answers: Answers,
 }
 
-impl Default for UserGroups {
-    fn default() -> Self {
-        let answers = Answers::new(Invariant::UsersHaveOneHome, "a user");
-        Self { of: HashMap::new(), moving: HashMap::new(), answers }
-    }
-}
-
 impl UserGroups {
     /// `users_have_one_home`, as the catalogue says. `groups`: where groups are.
-    pub(crate) fn decided(
-        &mut self,
-        at: &At<'_>,
-        event: &Event,
-        groups: &HashMap<GroupName, ShardId>,
-        found: &mut Findings,
-    ) {
-        let rule = Invariant::UsersHaveOneHome;
+    pub(crate) fn decided(&mut self, at: &At<'_>, event: &Event, groups: &HashMap<GroupName, ShardId>) {
+        let rule = KIND.rule;
         match event {
             Event::Catalogue(CatalogueEvent::UsersAssigned { group, shard, users }) => {
                 if groups.get(group) != Some(shard) {
-                    at.breaks(found, rule, format!("group {group} is not of shard {shard}"));
+                    at.breaks(rule, format!("group {group} is not of shard {shard}"));
                 }
                 for user in users {
                     if let Some(home) = self.of.insert(user.clone(), *shard) {
-                        at.breaks(found, rule, format!("user {user} has a home in shard {home} already"));
+                        at.breaks(rule, format!("user {user} has a home in shard {home} already"));
                     }
                 }
             }
             Event::Catalogue(CatalogueEvent::UserMoveRequested { user, from, to, .. }) => {
                 if self.of.get(user) != Some(from) {
-                    at.breaks(
-                        found,
-                        rule,
-                        format!("shard {from} is asked for user {user}, whose home it is not"),
-                    );
+                    at.breaks(rule, format!("shard {from} is asked for user {user}, whose home it is not"));
                 }
                 if self.moving.insert(user.clone(), (*from, to.clone())).is_some() {
-                    at.breaks(found, rule, format!("user {user} is being moved already"));
+                    at.breaks(rule, format!("user {user} is being moved already"));
                 }
             }
             Event::Catalogue(CatalogueEvent::UserMoved { user, from, to, shard, .. }) => {
-                self.answers.heard(at, *from, fingerprint(&released(event)), found);
+                self.answers.heard(at, KIND, *from, fingerprint(&released(event)));
                 match self.moving.remove(user) {
                     Some((asked, wanted)) if (asked, &wanted) == (*from, to) => {}
                     other => {
                         let why =
                             format!("user {user} is moved from {from} to {to:?}, and asked was {other:?}");
-                        at.breaks(found, rule, why);
+                        at.breaks(rule, why);
                     }
                 }
                 if to.as_ref().and_then(|group| groups.get(group)) != shard.as_ref() {
-                    at.breaks(found, rule, format!("group {to:?} is not of shard {shard:?}"));
+                    at.breaks(rule, format!("group {to:?} is not of shard {shard:?}"));
                 }
                 match shard {
                     Some(shard) => self.of.insert(user.clone(), *shard),
@@ -79,8 +64,8 @@ impl UserGroups {
             }
             Event::Catalogue(CatalogueEvent::UserMoveRejected { user, reason, .. }) => {
                 match self.moving.remove(user) {
-                    Some((from, _)) => self.answers.heard(at, from, fingerprint(&kept(user, reason)), found),
-                    None => at.breaks(found, rule, format!("user {user} stays, and was not being moved")),
+                    Some((from, _)) => self.answers.heard(at, KIND, from, fingerprint(&kept(user, reason))),
+                    None => at.breaks(rule, format!("user {user} stays, and was not being moved")),
                 }
             }
             _ => {}
@@ -88,19 +73,19 @@ impl UserGroups {
     }
 
     /// What a group's shard answers.
-    pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
+    pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event) {
         let says = match event {
             Event::Transfer(TransferEvent::UserDetachRejected { user, reason }) => {
                 fingerprint(&kept(user, reason))
             }
             event => fingerprint(&released(event)),
         };
-        self.answers.told(at, shard, says, found);
+        self.answers.told(at, KIND, shard, says);
     }
 
     /// `at_rest`: nothing is on its way any more.
-    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
-        self.answers.finish(at_rest, found);
+    pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
+        self.answers.finish(KIND, at_rest, found);
     }
 }
 

@@ -40,25 +40,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// In the order of their codes, which never change.
+    const ALL: [Self; 5] = [Self::Genesis, Self::Claim, Self::Envelope, Self::Resigned, Self::Stopped];
+
     const fn code(self) -> u8 {
-        match self {
-            Self::Genesis => 0,
-            Self::Claim => 1,
-            Self::Envelope => 2,
-            Self::Resigned => 3,
-            Self::Stopped => 4,
-        }
+        self as u8
     }
 
-    const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::Genesis),
-            1 => Some(Self::Claim),
-            2 => Some(Self::Envelope),
-            3 => Some(Self::Resigned),
-            4 => Some(Self::Stopped),
-            _ => None,
-        }
+    fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
     }
 }
 

@@ -39,6 +39,13 @@ impl Recent {
     }
 }
 
+/// Where the lane of a partition stands, among those of all topics that have `count` each.
+pub(crate) fn lane_index(topic: Topic, partition: u32, count: u32) -> Result<usize, Error> {
+    topic.check_partition(partition, count)?;
+    let wide = |number: u32| usize::try_from(number).expect("a partition number fits a usize");
+    Ok(topic.index() * wide(count) + wide(partition))
+}
+
 pub(crate) struct Lane {
     pub(crate) topic: Topic,
     pub(crate) partition: u32,

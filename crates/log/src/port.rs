@@ -49,15 +49,14 @@ impl Topic {
         }
     }
 
+    /// Its place in [`Topic::ALL`].
     pub(crate) const fn index(self) -> usize {
-        match self {
-            Self::Commands => 0,
-            Self::Journal => 1,
-            Self::Events => 2,
-            Self::Work => 3,
-            Self::Replies => 4,
-            Self::DeadLetters => 5,
-        }
+        self as usize
+    }
+
+    /// Whether the topic, which has `count` partitions, has this one.
+    pub(crate) fn check_partition(self, partition: u32, count: u32) -> Result<(), Error> {
+        if partition < count { Ok(()) } else { Err(Error::NoSuchPartition { topic: self, partition, count }) }
     }
 
     /// Whether this record is over what the topic takes, on every back end alike.
@@ -97,6 +96,20 @@ pub enum From {
     End,
     /// At this offset; it has to be one that is kept, or the next one.
     Offset(u64),
+}
+
+impl From {
+    /// The offset that this is in a partition that keeps these.
+    pub(crate) fn within(self, topic: Topic, partition: u32, kept: Range<u64>) -> Result<u64, Error> {
+        match self {
+            Self::Start => Ok(kept.start),
+            Self::End => Ok(kept.end),
+            Self::Offset(wanted) if (kept.start..=kept.end).contains(&wanted) => Ok(wanted),
+            Self::Offset(wanted) => {
+                Err(Error::OffsetOutOfRange { topic, partition, wanted, low: kept.start, high: kept.end })
+            }
+        }
+    }
 }
 
 /// Space that the log takes.

@@ -301,16 +301,7 @@ impl Readers for SharedJournals {
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
         let journal = self.journals.get(partition as usize).filter(|_| topic == Topic::Journal);
         let Some(journal) = journal else { return self.log.reader(topic, partition, from) };
-        let range = self.log.range(topic, partition)?;
-        let next = match from {
-            From::Start => range.start,
-            From::End => range.end,
-            From::Offset(offset) if offset < range.start || offset > range.end => {
-                let (low, high) = (range.start, range.end);
-                return Err(Error::OffsetOutOfRange { topic, partition, wanted: offset, low, high });
-            }
-            From::Offset(offset) => offset,
-        };
+        let next = from.within(topic, partition, self.log.range(topic, partition)?)?;
         *lock(&journal.used_by) += 1;
         let who =
             Who { user: Arc::clone(&self.user), reader: journal.readers.fetch_add(1, Ordering::Relaxed) };

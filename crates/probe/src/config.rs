@@ -242,7 +242,7 @@ fn check_all(
     })
 }
 
-fn within(field: &str, value: u64, low: u64, high: u64) -> Result<(), FieldError> {
+pub(crate) fn within(field: &str, value: u64, low: u64, high: u64) -> Result<(), FieldError> {
     if (low..=high).contains(&value) {
         return Ok(());
     }

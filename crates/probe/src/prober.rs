@@ -97,7 +97,7 @@ impl Prober {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let lanes = self.0.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut statistics = Statistics::new(lanes.retired.clone());
+        let mut statistics = Statistics { authorities: BTreeMap::new(), kinds: lanes.retired.clone() };
         for (authority, lane) in &lanes.open {
             statistics.add(authority, lane.counters.read());
         }
@@ -138,9 +138,7 @@ impl Lanes {
         let longest = resting.filter_map(|lane| Some((lane.idle_for_ms()?, lane.authority.clone()))).max();
         let Some((_, authority)) = longest else { return false };
         if let Some(lane) = self.open.remove(&authority) {
-            let mut sum = Statistics::new(std::mem::take(&mut self.retired));
-            sum.add(&authority, lane.counters.read());
-            self.retired = sum.kinds;
+            self.retired.entry(authority.kind()).or_default().add(&lane.counters.read());
         }
         true
     }

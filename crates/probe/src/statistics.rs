@@ -20,33 +20,68 @@ pub struct Statistics {
     pub kinds: BTreeMap<Kind, Counts>,
 }
 
-/// Counts of one authority or kind.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+macro_rules! counts {
+    ($($(#[doc = $doc:literal])+ $count:ident,)+) => {
+        /// Counts of one authority or kind.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+        pub struct Counts {
+            $($(#[doc = $doc])+ pub $count: u64,)+
+            /// How long calls took that were answered.
+            pub latency: Latency,
+        }
+
+        impl Counts {
+            pub(crate) fn add(&mut self, other: &Counts) {
+                $(self.$count += other.$count;)+
+                for (step, count) in &other.latency.0 {
+                    *self.latency.0.entry(*step).or_default() += count;
+                }
+            }
+        }
+
+        /// The counters behind [`Counts`].
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters {
+            $(pub(crate) $count: AtomicU64,)+
+            latency: Steps,
+        }
+
+        impl Counters {
+            pub(crate) fn read(&self) -> Counts {
+                let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+                let steps = self.latency.0.iter().map(read).enumerate();
+                Counts {
+                    $($count: read(&self.$count),)+
+                    latency: Latency(steps.filter(|(_, count)| *count > 0).collect()),
+                }
+            }
+        }
+    };
+}
+
+counts! {
     /// Calls for one path.
-    pub look_calls: u64,
+    look_calls,
     /// Calls for a page of a listing.
-    pub list_calls: u64,
+    list_calls,
     /// Calls that were not answered in their time, and were abandoned (MON-6).
-    pub hung_calls: u64,
+    hung_calls,
     /// Calls that failed.
-    pub failed_calls: u64,
+    failed_calls,
     /// Questions answered: there.
-    pub present: u64,
+    present,
     /// Questions answered: not there.
-    pub absent: u64,
+    absent,
     /// Questions that failed, after all tries.
-    pub failed: u64,
+    failed,
     /// Questions that hung, after all tries.
-    pub hung: u64,
+    hung,
     /// Questions not asked, since the authority was left alone.
-    pub paused: u64,
+    paused,
     /// How often an authority began to be left alone.
-    pub pauses: u64,
+    pauses,
     /// How often connections were thrown away.
-    pub renewals: u64,
-    /// How long calls took that were answered.
-    pub latency: Latency,
+    renewals,
 }
 
 /// How long calls took: numbers of calls by step.
@@ -76,30 +111,9 @@ impl Counts {
     pub fn calls(&self) -> u64 {
         self.look_calls + self.list_calls
     }
-
-    fn add(&mut self, other: &Counts) {
-        self.look_calls += other.look_calls;
-        self.list_calls += other.list_calls;
-        self.hung_calls += other.hung_calls;
-        self.failed_calls += other.failed_calls;
-        self.present += other.present;
-        self.absent += other.absent;
-        self.failed += other.failed;
-        self.hung += other.hung;
-        self.paused += other.paused;
-        self.pauses += other.pauses;
-        self.renewals += other.renewals;
-        for (step, count) in &other.latency.0 {
-            *self.latency.0.entry(*step).or_default() += count;
-        }
-    }
 }
 
 impl Statistics {
-    pub(crate) fn new(retired: BTreeMap<Kind, Counts>) -> Self {
-        Self { authorities: BTreeMap::new(), kinds: retired }
-    }
-
     pub(crate) fn add(&mut self, authority: &Authority, counts: Counts) {
         self.kinds.entry(authority.kind()).or_default().add(&counts);
         self.authorities.insert(authority.to_string(), counts);
@@ -112,39 +126,12 @@ impl Statistics {
     }
 }
 
-/// The counters behind [`Counts`].
 #[derive(Debug)]
-pub(crate) struct Counters {
-    pub(crate) look_calls: AtomicU64,
-    pub(crate) list_calls: AtomicU64,
-    pub(crate) hung_calls: AtomicU64,
-    pub(crate) failed_calls: AtomicU64,
-    pub(crate) pauses: AtomicU64,
-    pub(crate) renewals: AtomicU64,
-    present: AtomicU64,
-    absent: AtomicU64,
-    failed: AtomicU64,
-    hung: AtomicU64,
-    paused: AtomicU64,
-    latency: [AtomicU64; STEPS],
-}
+struct Steps([AtomicU64; STEPS]);
 
-impl Default for Counters {
+impl Default for Steps {
     fn default() -> Self {
-        Self {
-            look_calls: AtomicU64::default(),
-            list_calls: AtomicU64::default(),
-            hung_calls: AtomicU64::default(),
-            failed_calls: AtomicU64::default(),
-            pauses: AtomicU64::default(),
-            renewals: AtomicU64::default(),
-            present: AtomicU64::default(),
-            absent: AtomicU64::default(),
-            failed: AtomicU64::default(),
-            hung: AtomicU64::default(),
-            paused: AtomicU64::default(),
-            latency: [const { AtomicU64::new(0) }; STEPS],
-        }
+        Self([const { AtomicU64::new(0) }; STEPS])
     }
 }
 
@@ -155,7 +142,7 @@ pub(crate) fn count(counter: &AtomicU64, by: u64) {
 impl Counters {
     pub(crate) fn took(&self, time: Duration) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        count(&self.latency[step(us)], 1);
+        count(&self.latency.0[step(us)], 1);
     }
 
     pub(crate) fn outcome(&self, outcome: &Outcome) {
@@ -169,25 +156,6 @@ impl Counters {
             },
         };
         count(counter, 1);
-    }
-
-    pub(crate) fn read(&self) -> Counts {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let latency = self.latency.iter().map(read).enumerate().filter(|(_, count)| *count > 0).collect();
-        Counts {
-            look_calls: read(&self.look_calls),
-            list_calls: read(&self.list_calls),
-            hung_calls: read(&self.hung_calls),
-            failed_calls: read(&self.failed_calls),
-            present: read(&self.present),
-            absent: read(&self.absent),
-            failed: read(&self.failed),
-            hung: read(&self.hung),
-            paused: read(&self.paused),
-            pauses: read(&self.pauses),
-            renewals: read(&self.renewals),
-            latency: Latency(latency),
-        }
     }
 }
 

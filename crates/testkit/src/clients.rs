@@ -48,7 +48,12 @@ impl World {
     }
 
     /// Sends a request of a client, which is repeated until it is answered.
-    pub(crate) fn ask_as_client(&mut self, shard: ShardId, command: Command, delay: u64) -> RequestId {
+    pub(crate) fn ask_as_client(
+        &mut self,
+        shard: ShardId,
+        command: impl Into<Command>,
+        delay: u64,
+    ) -> RequestId {
         let request = RequestId::new(format!("{BY_STATE}{}", self.requests + 1));
         self.ask_with(request, shard, command, delay)
     }

@@ -141,11 +141,7 @@ pub(crate) fn signing_key() -> SigningKey {
 }
 
 pub(crate) fn public_key() -> String {
-    hex(signing_key().verifying_key().as_bytes())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    signing_key().verifying_key().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Cluster {

@@ -1,13 +1,13 @@
 //! What the planned faults do.
 
 use tidemill_executor::Input;
-use tidemill_model::{Actor, AttemptEvent, Command, CommandRecord, Envelope, Event, WorkerCommand};
+use tidemill_model::{AttemptEvent, Envelope, Event, WorkerCommand};
 
 use crate::happening::{Happening, Then};
 use crate::host::Fate;
 use crate::plan::{Fault, Planned};
 use crate::rng::Rng;
-use crate::world::{HOSTS, World};
+use crate::world::{HOSTS, World, unasked};
 
 impl World {
     pub(crate) fn fault(&mut self, planned: &Planned) {
@@ -117,11 +117,8 @@ impl World {
                 // What gave it back before its worker asked arrives now.
                 let reason = "said before it asked".to_owned();
                 let (token, worker) = (*token, worker.clone());
-                let command =
-                    Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce: None, reason });
-                let (shard, actor) = (recorded.shard, Actor::default());
-                let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
-                self.send(&record, 0, Then::Nobody);
+                let command = WorkerCommand::RejectAssignment { token, worker, nonce: None, reason };
+                self.send(&unasked("", recorded.shard, command), 0, Then::Nobody);
             }
             let cluster = self.clusters.iter_mut().find(|cluster| cluster.id == *worker);
             if let Some(cluster) = cluster.filter(|_| self.weather.cuts_at_grant > 0) {

@@ -32,6 +32,13 @@ pub(crate) enum Happening {
     LogFault,
 }
 
+impl Happening {
+    /// A worker hears something.
+    pub(crate) fn worker(cluster: usize, life: u64, input: WorkerInput) -> Self {
+        Self::Worker { cluster, life, input: Box::new(input) }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum OwnerStep {
     Tick,

@@ -151,19 +151,12 @@ impl World {
     }
 
     fn doom(&mut self) -> LogFault {
-        let app = DOOMED.to_owned();
         let (hash, role, groups, run_as) = ("0f".repeat(32), KeyRole::Viewer, Vec::new(), BTreeSet::new());
-        let define = Command::Catalogue(CatalogueCommand::DefineKey {
-            app: app.clone(),
-            hash,
-            role,
-            groups,
-            run_as,
-            first_only: false,
-        });
         self.stats.add("log_fault", "fold");
-        self.ask(ShardId::CATALOGUE, define);
-        self.ask_later(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::RevokeKey { app }), 2_000);
+        let (app, first_only) = (DOOMED.to_owned(), false);
+        self.ask_catalogue(CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only });
+        let revoke = CatalogueCommand::RevokeKey { app: DOOMED.to_owned() };
+        self.ask_later(ShardId::CATALOGUE, revoke, 2_000);
         LogFault::Fold { partition: ShardId::CATALOGUE.partition(self.plan.partitions) }
     }
 

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use tidemill_executor::{Input as WorkerInput, Looked};
 use tidemill_model::{
-    Actor, BatchCommand, BatchId, CatalogueCommand, Command, CommandRecord, ExternalDependencyId,
-    Incarnation, ObservationCommand, PathAnswer, PathCheck, ProbeReport, ShardId, ThirdPartyReport, Token,
-    Waiver,
+    BatchCommand, BatchId, CatalogueCommand, ExternalDependencyId, Incarnation, ObservationCommand,
+    PathAnswer, PathCheck, ProbeReport, ShardId, ThirdPartyReport, Token, Waiver,
 };
 
 use crate::happening::{Happening, Then};
 use crate::rng::Rng;
-use crate::world::World;
+use crate::world::{World, unasked};
 
 /// Codes that jobs name and third parties report.
 pub(crate) const CODES: [&str; 3] = ["c0", "c1", "c2"];
@@ -50,10 +49,8 @@ impl World {
             answers.entry(external_dependency.shard()).or_default().push(answer);
         }
         for (shard, answers) in answers {
-            let actor = Actor { app: "prober".into(), user: None };
-            let command = Command::Observation(ObservationCommand::ReportPaths { answers });
-            let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
-            self.send(&record, 0, Then::Nobody);
+            let command = ObservationCommand::ReportPaths { answers };
+            self.send(&unasked("prober", shard, command), 0, Then::Nobody);
         }
     }
 
@@ -65,7 +62,7 @@ impl World {
             logical_time,
             ready: rng.chance(85),
         };
-        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportThirdParty(report)));
+        self.ask_catalogue(CatalogueCommand::ReportThirdParty(report));
     }
 
     /// Somebody takes the question, the service answers; both now and then stay away.
@@ -74,15 +71,12 @@ impl World {
         for (batch, number) in asked {
             if rng.chance(50) {
                 let by = Incarnation::new(format!("p{}", rng.below(2)));
-                self.ask(batch.shard(), Command::Batch(BatchCommand::SendQuality { batch, number, by }));
+                self.ask(batch.shard(), BatchCommand::SendQuality { batch, number, by });
             }
             if rng.chance(30) {
                 let allowed = rng.chance(80);
                 let reason = if allowed { String::new() } else { "too few rows".to_owned() };
-                self.ask(
-                    batch.shard(),
-                    Command::Batch(BatchCommand::AnswerQuality { batch, allowed, reason }),
-                );
+                self.ask(batch.shard(), BatchCommand::AnswerQuality { batch, allowed, reason });
             }
         }
     }
@@ -99,18 +93,14 @@ impl World {
             _ => Waiver::Quality,
         };
         let reason = if rng.chance(90) { "in a hurry" } else { "" }.to_owned();
-        self.ask(batch.shard(), Command::Batch(BatchCommand::OverrideDependency { batch, what, reason }));
+        self.ask(batch.shard(), BatchCommand::OverrideDependency { batch, what, reason });
     }
 
     fn probe_now(&mut self, rng: &mut Rng) {
         let unfinished = self.known.unfinished();
         match rng.pick(&unfinished).copied().filter(|_| rng.clone().chance(70)) {
-            Some(batch) => self.ask(
-                batch.shard(),
-                Command::Observation(ObservationCommand::ProbeNow { batch: Some(batch) }),
-            ),
-            None => self
-                .ask(ShardId::CATALOGUE, Command::Observation(ObservationCommand::ProbeNow { batch: None })),
+            Some(batch) => self.ask(batch.shard(), ObservationCommand::ProbeNow { batch: Some(batch) }),
+            None => self.ask_catalogue(ObservationCommand::ProbeNow { batch: None }),
         };
     }
 
@@ -121,7 +111,7 @@ impl World {
             late_ms: [0, 301_000, 601_000][rng.below(3)],
             failure: if rng.chance(20) { "refused".to_owned() } else { String::new() },
         };
-        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::ReportProbes(report)));
+        self.ask_catalogue(CatalogueCommand::ReportProbes(report));
     }
 
     /// A worker looks at a batch's paths; a look that hangs never comes back.
@@ -136,7 +126,6 @@ impl World {
             _ => return,
         };
         let wait = self.rng.range(5, 400);
-        let input = Box::new(WorkerInput::Looked { token, looked });
-        self.after(wait, Happening::Worker { cluster: index, life, input });
+        self.after(wait, Happening::worker(index, life, WorkerInput::Looked { token, looked }));
     }
 }

@@ -39,121 +39,95 @@ impl Mode {
     ];
 }
 
-/// What goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
+macro_rules! faults {
+    ($($(#[doc = $doc:literal])+ $fault:ident => $name:literal,)+) => {
+        /// What goes wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Fault {
+            $($(#[doc = $doc])+ $fault,)+
+        }
+
+        impl Fault {
+            /// All of them, with their names.
+            pub const ALL: &'static [(Fault, &'static str)] = &[$((Fault::$fault, $name),)+];
+        }
+    };
+}
+
+faults! {
     /// A dispatcher process ends at once; what it had sent still lands.
-    CrashHost,
+    CrashHost => "crash_host",
     /// The same, and what it had sent lands late.
-    CrashHostWithZombies,
+    CrashHostWithZombies => "crash_host_with_zombies",
     /// The same, and what it had sent is lost.
-    CrashHostLosingAppends,
+    CrashHostLosingAppends => "crash_host_losing_appends",
     /// A dispatcher process stands still; what it had sent lands when it goes on.
-    PauseHost,
+    PauseHost => "pause_host",
     /// A dispatcher process does not reach the log.
-    CutHost,
+    CutHost => "cut_host",
     /// Its wall clock jumps.
-    StepClock,
+    StepClock => "step_clock",
     /// It reads late.
-    SlowReader,
+    SlowReader => "slow_reader",
     /// A partition is suggested to another process.
-    MoveSuggestion,
+    MoveSuggestion => "move_suggestion",
     /// A partition is suggested to two processes.
-    OverlapSuggestion,
+    OverlapSuggestion => "overlap_suggestion",
     /// Two processes claim one epoch of a partition.
-    RivalClaims,
+    RivalClaims => "rival_claims",
     /// An append has an unknown outcome, and landed.
-    UnknownLanded,
+    UnknownLanded => "unknown_landed",
     /// An append has an unknown outcome, and did not land.
-    UnknownLost,
+    UnknownLost => "unknown_lost",
     /// An append has an unknown outcome, and lands later.
-    UnknownLate,
+    UnknownLate => "unknown_late",
     /// A claim of the present owner's has an unknown outcome and lands later.
-    ZombieClaim,
+    ZombieClaim => "zombie_claim",
     /// An append's success is told without its offset.
-    SuccessWithoutOffset,
+    SuccessWithoutOffset => "success_without_offset",
     /// An append is refused.
-    RefusedAppend,
+    RefusedAppend => "refused_append",
     /// The producer has no room.
-    FullProducer,
+    FullProducer => "full_producer",
     /// An append takes seconds.
-    DelayedAppend,
+    DelayedAppend => "delayed_append",
     /// Effects of an owner do not arrive, and it is told so.
-    LostEffects,
+    LostEffects => "lost_effects",
     /// Replies do not arrive.
-    LostReplies,
+    LostReplies => "lost_replies",
     /// Commands land twice.
-    DuplicatedCommands,
+    DuplicatedCommands => "duplicated_commands",
     /// Commands land late.
-    DelayedCommands,
+    DelayedCommands => "delayed_commands",
     /// Commands that are done with are deleted.
-    TrimmedCommands,
+    TrimmedCommands => "trimmed_commands",
     /// A worker process ends at once, and comes back.
-    CrashWorker,
+    CrashWorker => "crash_worker",
     /// The same, and its state directory is gone.
-    CrashWorkerLosingDirectory,
+    CrashWorkerLosingDirectory => "crash_worker_losing_directory",
     /// Its machine begins anew.
-    RebootWorker,
+    RebootWorker => "reboot_worker",
     /// A worker process stands still.
-    PauseWorker,
+    PauseWorker => "pause_worker",
     /// A worker does not reach the log.
-    CutWorker,
+    CutWorker => "cut_worker",
     /// A worker's heartbeats are lost.
-    MuteWorker,
+    MuteWorker => "mute_worker",
     /// A worker is told to stop, and comes back.
-    StopWorker,
+    StopWorker => "stop_worker",
     /// A worker misses messages, and knows it.
-    MissedWork,
+    MissedWork => "missed_work",
     /// A shim is killed.
-    KillShim,
+    KillShim => "kill_shim",
     /// What a worker said to give assignments back arrives after these were granted to it.
-    OverdueRejections,
+    OverdueRejections => "overdue_rejections",
     /// Workers are cut off, or their heartbeats lost, mostly past their leases, just when they are granted something.
-    CutAtGrant,
+    CutAtGrant => "cut_at_grant",
     /// Every machine is off for days, or for more than a year.
-    LongStop,
+    LongStop => "long_stop",
 }
 
 impl Fault {
-    /// All of them.
-    pub const ALL: [(Fault, &'static str); 35] = [
-        (Fault::CrashHost, "crash_host"),
-        (Fault::CrashHostWithZombies, "crash_host_with_zombies"),
-        (Fault::CrashHostLosingAppends, "crash_host_losing_appends"),
-        (Fault::PauseHost, "pause_host"),
-        (Fault::CutHost, "cut_host"),
-        (Fault::StepClock, "step_clock"),
-        (Fault::SlowReader, "slow_reader"),
-        (Fault::MoveSuggestion, "move_suggestion"),
-        (Fault::OverlapSuggestion, "overlap_suggestion"),
-        (Fault::RivalClaims, "rival_claims"),
-        (Fault::UnknownLanded, "unknown_landed"),
-        (Fault::UnknownLost, "unknown_lost"),
-        (Fault::UnknownLate, "unknown_late"),
-        (Fault::ZombieClaim, "zombie_claim"),
-        (Fault::SuccessWithoutOffset, "success_without_offset"),
-        (Fault::RefusedAppend, "refused_append"),
-        (Fault::FullProducer, "full_producer"),
-        (Fault::DelayedAppend, "delayed_append"),
-        (Fault::LostEffects, "lost_effects"),
-        (Fault::LostReplies, "lost_replies"),
-        (Fault::DuplicatedCommands, "duplicated_commands"),
-        (Fault::DelayedCommands, "delayed_commands"),
-        (Fault::TrimmedCommands, "trimmed_commands"),
-        (Fault::CrashWorker, "crash_worker"),
-        (Fault::CrashWorkerLosingDirectory, "crash_worker_losing_directory"),
-        (Fault::RebootWorker, "reboot_worker"),
-        (Fault::PauseWorker, "pause_worker"),
-        (Fault::CutWorker, "cut_worker"),
-        (Fault::MuteWorker, "mute_worker"),
-        (Fault::StopWorker, "stop_worker"),
-        (Fault::MissedWork, "missed_work"),
-        (Fault::KillShim, "kill_shim"),
-        (Fault::OverdueRejections, "overdue_rejections"),
-        (Fault::CutAtGrant, "cut_at_grant"),
-        (Fault::LongStop, "long_stop"),
-    ];
-
     /// Those that any history may have; the others are planned by themselves.
     fn common() -> impl Iterator<Item = Fault> {
         Self::ALL.iter().map(|(fault, _)| *fault).filter(|fault| *fault != Fault::LongStop)

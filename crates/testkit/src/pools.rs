@@ -1,7 +1,7 @@
 //! Pools that jobs of one group or of all share, and changes of them.
 
 use serde_json::{Value, json};
-use tidemill_model::{CatalogueCommand, Command, PoolSpec, ShardId};
+use tidemill_model::{CatalogueCommand, PoolSpec, ShardId};
 
 use crate::rng::Rng;
 use crate::world::World;
@@ -29,24 +29,27 @@ impl World {
             6 => define(rng, "both"),
             _ => define(rng, &own),
         };
-        self.ask(ShardId::CATALOGUE, command);
+        self.ask_catalogue(command);
     }
 }
 
-fn define(rng: &mut Rng, name: &str) -> Command {
+fn define(rng: &mut Rng, name: &str) -> CatalogueCommand {
     let mut pool = json!({"name": name, "slots": rng.range(2, 5)});
     if let Some(number) = name.strip_prefix('p') {
         pool["group"] = json!(format!("g{number}"));
     }
-    if rng.chance(40) {
-        pool["rate"] = json!({"starts": rng.range(1, 4), "interval_s": rng.range(1, 6)});
-    }
+    rng.sometimes(
+        40,
+        &mut pool,
+        "rate",
+        |rng| json!({"starts": rng.range(1, 4), "interval_s": rng.range(1, 6)}),
+    );
     let pool = PoolSpec::from_value(pool).expect("of the right form");
-    Command::Catalogue(CatalogueCommand::DefinePool { pool: Box::new(pool) })
+    CatalogueCommand::DefinePool { pool: Box::new(pool) }
 }
 
-fn remove(name: &str) -> Command {
-    Command::Catalogue(CatalogueCommand::DeletePool { name: name.try_into().expect("a name") })
+fn remove(name: &str) -> CatalogueCommand {
+    CatalogueCommand::DeletePool { name: name.try_into().expect("a name") }
 }
 
 /// What its batches take of pools.

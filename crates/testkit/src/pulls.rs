@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    CatalogueCommand, Command, Executor, GroupName, GroupSettings, ShardId, TaskCommand, TaskId, TaskSpec,
+    CatalogueCommand, Executor, GroupName, GroupSettings, ShardId, TaskCommand, TaskId, TaskSpec,
     TemplateSpec, Timestamp, UserName,
 };
 
@@ -41,8 +41,7 @@ impl World {
         }
         for group in 0..self.plan.groups {
             let users = (0..USERS).map(|index| user(group, index)).collect();
-            let command =
-                Command::Catalogue(CatalogueCommand::AssignUsers { group: group_name(group + 1), users });
+            let command = CatalogueCommand::AssignUsers { group: group_name(group + 1), users };
             self.ask_later(ShardId::CATALOGUE, command, delay);
         }
     }
@@ -89,7 +88,7 @@ impl World {
     fn create_task(&mut self, rng: &mut Rng) {
         let (shard, executor) = self.executor(rng);
         let spec = self.task_spec(rng, &executor);
-        self.ask(shard, Command::Task(TaskCommand::Create { spec }));
+        self.ask(shard, TaskCommand::Create { spec });
     }
 
     /// Mostly a valid one, of where it was made; it may have gone elsewhere with its user.
@@ -113,23 +112,23 @@ impl World {
         if rng.chance(5) {
             spec.executor = self.executor(rng).1;
         }
-        self.ask(shard, Command::Task(TaskCommand::Change { task, spec }));
+        self.ask(shard, TaskCommand::Change { task, spec });
     }
 
     fn delete_task(&mut self, rng: &mut Rng) {
         let Some((shard, task, _)) = self.some_task(rng) else { return self.create_task(rng) };
-        self.ask(shard, Command::Task(TaskCommand::Delete { task }));
+        self.ask(shard, TaskCommand::Delete { task });
     }
 
     fn change_template(&mut self, rng: &mut Rng) {
         let name = ["path", "free", "spare"][rng.below(3)];
         let is_spare = name == "spare" && rng.chance(50);
         let command = if is_spare || rng.chance(10) {
-            Command::Catalogue(CatalogueCommand::DeleteTemplate { name: name.try_into().expect("a name") })
+            CatalogueCommand::DeleteTemplate { name: name.try_into().expect("a name") }
         } else {
             template(name, rng.range(0, 3))
         };
-        self.ask(ShardId::CATALOGUE, command);
+        self.ask_catalogue(command);
     }
 
     /// New ones, and some who have a home already.
@@ -140,10 +139,7 @@ impl World {
             users.push(self.some_user(rng));
         }
         users.dedup();
-        self.ask(
-            ShardId::CATALOGUE,
-            Command::Catalogue(CatalogueCommand::AssignUsers { group: group_name(group + 1), users }),
-        );
+        self.ask_catalogue(CatalogueCommand::AssignUsers { group: group_name(group + 1), users });
     }
 
     /// A user moves, and mostly asks for work while it does.
@@ -151,27 +147,20 @@ impl World {
         let user = self.some_user(rng);
         let from = self.home_of(&user, rng);
         let to = group_name(rng.below(self.plan.groups) + 1);
-        self.ask(
-            ShardId::CATALOGUE,
-            Command::Catalogue(CatalogueCommand::MoveUser { user: user.clone(), to }),
-        );
+        self.ask_catalogue(CatalogueCommand::MoveUser { user: user.clone(), to });
         for _ in 0..rng.below(4) {
             let delay = rng.range(5, 120);
-            self.ask_as_client(from, Command::Task(TaskCommand::Pull { user: user.clone() }), delay);
+            self.ask_as_client(from, TaskCommand::Pull { user: user.clone() }, delay);
         }
         if rng.chance(10) {
             let to = group_name(rng.below(self.plan.groups) + 1);
-            self.ask_later(
-                ShardId::CATALOGUE,
-                Command::Catalogue(CatalogueCommand::MoveUser { user, to }),
-                10,
-            );
+            self.ask_later(ShardId::CATALOGUE, CatalogueCommand::MoveUser { user, to }, 10);
         }
     }
 
     fn delete_user(&mut self, rng: &mut Rng) {
         let user = self.some_user(rng);
-        self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DeleteUser { user }));
+        self.ask_catalogue(CatalogueCommand::DeleteUser { user });
     }
 
     /// Somebody gives back what a user has, or had.
@@ -183,26 +172,15 @@ impl World {
         };
         let (grant, user) = (**grant, held.user.clone());
         let shard = self.home_of(&user, rng);
-        self.ask(
-            shard,
-            Command::Task(TaskCommand::ReturnGrant { user, grant, reason: "gone home".to_owned() }),
-        );
+        self.ask(shard, TaskCommand::ReturnGrant { user, grant, reason: "gone home".to_owned() });
     }
 
     fn task_spec(&self, rng: &mut Rng, executor: &Executor) -> TaskSpec {
         let mut task = json!({"executor": executor, "when": when(rng, self.wall())});
-        if rng.chance(60) {
-            task["dispatch_times"] = json!(rng.range(1, 6));
-        }
-        if rng.chance(30) {
-            task["repeat"] = json!(true);
-        }
-        if rng.chance(40) {
-            task["lease_s"] = json!(rng.range(5, 16));
-        }
-        if rng.chance(30) {
-            task["name"] = json!("a task");
-        }
+        rng.sometimes(60, &mut task, "dispatch_times", |rng| json!(rng.range(1, 6)));
+        rng.sometimes(30, &mut task, "repeat", |_| json!(true));
+        rng.sometimes(40, &mut task, "lease_s", |rng| json!(rng.range(5, 16)));
+        rng.sometimes(30, &mut task, "name", |_| json!("a task"));
         match rng.range(0, 20) {
             0..6 => {
                 task["template"] = json!("path");
@@ -233,7 +211,7 @@ fn nested(mut rng: Rng) -> Value {
     )
 }
 
-fn template(name: &str, version: u64) -> Command {
+fn template(name: &str, version: u64) -> CatalogueCommand {
     let fields = match name {
         "path" => json!({
             "path": {"type": "string"}, "share": {"required": false, "type": "number"},
@@ -242,9 +220,7 @@ fn template(name: &str, version: u64) -> Command {
         _ => json!({"x": {"required": false}}),
     };
     let spec = json!({"name": name, "fields": fields, "comment": format!("version {version}")});
-    Command::Catalogue(CatalogueCommand::DefineTemplate {
-        template: TemplateSpec::from_value(spec).expect("of the right form"),
-    })
+    CatalogueCommand::DefineTemplate { template: TemplateSpec::from_value(spec).expect("of the right form") }
 }
 
 /// Mostly what is due soon, or was a short while ago.

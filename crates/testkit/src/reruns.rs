@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Cascade, ColdStartOf, Command, JobId, Period, RerunCommand, RerunDefinition, RerunId, RerunOnly,
-    RerunOrder, RerunScope, RerunSpec, ShardId,
+    Cascade, ColdStartOf, JobId, Period, RerunCommand, RerunDefinition, RerunId, RerunOnly, RerunOrder,
+    RerunScope, RerunSpec, ShardId,
 };
 
 use crate::rng::Rng;
@@ -67,7 +67,7 @@ impl World {
             reason: "because".to_owned(),
             approve: rng.chance(50),
         };
-        self.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(spec))));
+        self.ask_catalogue(RerunCommand::Plan(Box::new(spec)));
     }
 
     /// Now and then one that is refused, because it is disabled.
@@ -81,16 +81,16 @@ impl World {
         let live: Vec<RerunId> = self.known.reruns.iter().copied().collect();
         let Some(rerun) = rng.pick(&live).copied() else { return };
         let command = match rng.range(0, 20) {
-            0..11 => Command::Rerun(RerunCommand::Approve { rerun }),
-            11..14 => Command::Rerun(RerunCommand::Pause { rerun }),
-            14..17 => Command::Rerun(RerunCommand::Resume { rerun }),
-            _ => Command::Rerun(RerunCommand::Cancel { rerun, kill: rng.chance(50) }),
+            0..11 => RerunCommand::Approve { rerun },
+            11..14 => RerunCommand::Pause { rerun },
+            14..17 => RerunCommand::Resume { rerun },
+            _ => RerunCommand::Cancel { rerun, kill: rng.chance(50) },
         };
-        let pauses = matches!(command, Command::Rerun(RerunCommand::Pause { .. }));
-        self.ask(ShardId::CATALOGUE, command);
+        let pauses = matches!(command, RerunCommand::Pause { .. });
+        self.ask_catalogue(command);
         if pauses && rng.chance(50) {
             let delay = rng.range(100, 3_000);
-            self.ask_later(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Resume { rerun }), delay);
+            self.ask_later(ShardId::CATALOGUE, RerunCommand::Resume { rerun }, delay);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Numbers that follow from a seed.
 
+use serde_json::Value;
+
 /// A small generator (SplitMix64). Streams of different names are independent, so that leaving one fault out
 /// does not change what the others do.
 #[derive(Debug, Clone)]
@@ -37,6 +39,19 @@ impl Rng {
     /// True in `percent` of 100 cases.
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.range(0, 100) < percent
+    }
+
+    /// Sets a field in `percent` of 100 cases.
+    pub(crate) fn sometimes(
+        &mut self,
+        percent: u64,
+        of: &mut Value,
+        field: &str,
+        value: impl FnOnce(&mut Self) -> Value,
+    ) {
+        if self.chance(percent) {
+            of[field] = value(self);
+        }
     }
 
     pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {

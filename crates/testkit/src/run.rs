@@ -7,11 +7,11 @@ use tidemill_checker::{Checker, Options};
 use tidemill_dispatcher::Role;
 use tidemill_engine::OutboxSender;
 use tidemill_model::{
-    BatchCommand, CatalogueCommand, Command, JobCommand, JobId, LiveAnswer, LiveQuery, RerunCommand, ShardId,
-    WorkerCommand,
+    BatchCommand, CatalogueCommand, JobCommand, JobId, LiveAnswer, LiveQuery, RerunCommand, WorkerCommand,
 };
 
 use crate::clients::is_by_state;
+use crate::host::text_of;
 use crate::plan::{Fault, LEAST_COMMANDS, LEAST_FAULTS, Mask, Mode, Plan};
 use crate::stats::Stats;
 use crate::world::World;
@@ -56,9 +56,7 @@ pub(crate) fn run_world(mut world: World) -> Report {
     let seed = world.plan.seed;
     let lived = catch_unwind(AssertUnwindSafe(|| world.live_and_judge()));
     if let Err(panic) = lived {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        world.is_wrong(format!("a panic: {}", text.unwrap_or_default()));
+        world.is_wrong(format!("a panic: {}", text_of(&*panic)));
     }
     let hash = world.hash();
     Report {
@@ -157,7 +155,7 @@ impl World {
         self.rest("nothing is left but what waits for what never comes", Self::is_settled);
         for batch in self.known.unfinished() {
             let reason = "the end of the history".to_owned();
-            self.ask(batch.shard(), Command::Batch(BatchCommand::Kill { batch, reason }));
+            self.ask(batch.shard(), BatchCommand::Kill { batch, reason });
         }
         self.rest("every batch has ended and every owner has read everything", Self::is_at_rest);
     }
@@ -183,19 +181,16 @@ impl World {
     /// No more generation; every worker takes work.
     fn quieten(&mut self) {
         for job in self.known.jobs.clone().into_values().filter(|job| job.enabled && !job.submitted) {
-            self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: job.id, enabled: false }));
+            self.ask_catalogue(JobCommand::Switch { job: job.id, enabled: false });
         }
         for group in self.known.frozen.clone() {
-            self.ask(
-                ShardId::CATALOGUE,
-                Command::Catalogue(CatalogueCommand::LiftFreeze { group, reason: String::new() }),
-            );
+            self.ask_catalogue(CatalogueCommand::LiftFreeze { group, reason: String::new() });
         }
         for (worker, shard) in self.known.workers.clone() {
-            self.ask(shard, Command::Worker(WorkerCommand::Resume { worker }));
+            self.ask(shard, WorkerCommand::Resume { worker });
         }
         for rerun in self.known.reruns.clone() {
-            self.ask(ShardId::CATALOGUE, Command::Rerun(RerunCommand::Cancel { rerun, kill: false }));
+            self.ask_catalogue(RerunCommand::Cancel { rerun, kill: false });
         }
     }
 

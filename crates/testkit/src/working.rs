@@ -2,15 +2,15 @@
 
 use tidemill_executor::{ExitRecord, Input, KillCause, Lease, Output, ProcessEnd, Tag};
 use tidemill_model::{
-    Actor, AttemptEvent, Command, CommandRecord, Envelope, Event, FinalCommandEvent, RunSpec, Token,
-    WorkMessage, WorkerCommand, WorkerId,
+    AttemptEvent, Command, Envelope, Event, FinalCommandEvent, RunSpec, Token, WorkMessage, WorkerCommand,
+    WorkerId,
 };
 
 use crate::cluster::{Cluster, Entry, Process};
 use crate::happening::{Happening, Then};
 use crate::plan::Mode;
 use crate::rng::Rng;
-use crate::world::World;
+use crate::world::{World, unasked};
 
 /// From one look at the clock to the next.
 const TICK_MS: u64 = 500;
@@ -79,8 +79,7 @@ impl World {
             return;
         }
         if now < cluster.paused_until {
-            let input = Box::new(input);
-            return self.at(cluster.paused_until, Happening::Worker { cluster: index, life, input });
+            return self.at(cluster.paused_until, Happening::worker(index, life, input));
         }
         let boottime_ms = cluster.boot(now);
         self.worker_steps(index, Input::Ticked { boottime_ms });
@@ -133,8 +132,7 @@ impl World {
         let life = cluster.life;
         let is_heartbeat = matches!(command, Command::Worker(WorkerCommand::Heartbeat(_)));
         let is_lost = now < cluster.cut_until || is_heartbeat && now < cluster.mute_until;
-        let actor = Actor { app: "worker".into(), user: None };
-        let record = CommandRecord { shard: cluster.shard, request: None, reply_to: None, actor, command };
+        let record = unasked("worker", cluster.shard, command);
         let wait = cluster.floor.saturating_sub(now);
         self.tell(|| {
             format!("worker {index} says {:?}{}", record.command, if is_lost { ", lost" } else { "" })
@@ -145,8 +143,7 @@ impl World {
                 let late = self.rng.range(500, 10_000);
                 self.send(&record, late, Then::Nobody);
             }
-            let input = Box::new(Input::Failed(tag));
-            return self.after(2_000, Happening::Worker { cluster: index, life, input });
+            return self.after(2_000, Happening::worker(index, life, Input::Failed(tag)));
         }
         let at = self.send(&record, wait, Then::Worker(index, life, tag));
         if at < now + 500 {
@@ -164,7 +161,7 @@ impl World {
         let at = (now + hop).max(cluster.cut_until).max(cluster.hear_floor);
         cluster.hear_floor = at;
         let (index, life) = (cluster.index, cluster.life);
-        self.at(at, Happening::Worker { cluster: index, life, input: Box::new(Input::Work(message)) });
+        self.at(at, Happening::worker(index, life, Input::Work(message)));
     }
 
     fn spawn(&mut self, index: usize, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) {
@@ -177,8 +174,8 @@ impl World {
                 true => ProcessEnd::NotStarted("no such program".to_owned()),
                 false => ProcessEnd::NoRoom("its disk is full".to_owned()),
             };
-            let input = Box::new(Input::ProcessEnded { token: spec.token, end });
-            return self.after(wait, Happening::Worker { cluster: index, life, input });
+            let input = Input::ProcessEnded { token: spec.token, end };
+            return self.after(wait, Happening::worker(index, life, input));
         }
         let heeds_term = (!rng.chance(25)).then(|| rng.range(1, 400));
         let duration = match rng.range(0, 10) {
@@ -247,8 +244,7 @@ impl World {
         if runs && self.plan.mode == Mode::Usual && self.known.ended.contains(&token) {
             self.is_wrong(format!("a process of {token} begins on site {index} after its end is on record"));
         }
-        let input = Box::new(Input::ProcessStarted { token });
-        self.after(1, Happening::Worker { cluster: index, life, input });
+        self.after(1, Happening::worker(index, life, Input::ProcessStarted { token }));
         self.look_later(index, token);
     }
 
@@ -302,9 +298,9 @@ impl World {
             let entry = record.clone().map_or(Entry::Vanished, Entry::Ended);
             cluster.directory.insert(token, entry);
             let end = record.map_or(ProcessEnd::Vanished, ProcessEnd::Recorded);
-            let (life, input) = (cluster.life, Box::new(Input::ProcessEnded { token, end }));
+            let what = Happening::worker(index, cluster.life, Input::ProcessEnded { token, end });
             let hop = self.hop();
-            self.after(hop, Happening::Worker { cluster: index, life, input });
+            self.after(hop, what);
         }
         self.tell(|| format!("process of {token} has ended on site {index}"));
     }

@@ -9,8 +9,8 @@ use tidemill_engine::FaultInjection;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{Genesis, LogId, Record};
 use tidemill_model::{
-    BatchId, CommandRecord, InstanceId, JobId, JobType, Outcome, Priority, Reply, RequestId, Reserved,
-    ShardId, Timestamp, WorkMessage, WorkerId,
+    Actor, BatchId, Command, CommandRecord, InstanceId, JobId, JobType, Outcome, Priority, Reply, RequestId,
+    Reserved, ShardId, Timestamp, WorkMessage, WorkerId,
 };
 
 use crate::clients::Client;
@@ -310,10 +310,7 @@ impl World {
         self.poll_commands(partition);
         if let Then::Worker(cluster, life, tag) = then {
             let hop = self.hop();
-            self.after(
-                hop,
-                Happening::Worker { cluster, life, input: Box::new(WorkerInput::Acknowledged(tag)) },
-            );
+            self.after(hop, Happening::worker(cluster, life, WorkerInput::Acknowledged(tag)));
         }
     }
 
@@ -352,6 +349,12 @@ impl World {
     pub(crate) fn instance(&self, index: u64) -> InstanceId {
         InstanceId::new(format!("api-{}", index % 3))
     }
+}
+
+/// A command of a program that waits for no answer.
+pub(crate) fn unasked(app: &str, shard: ShardId, command: impl Into<Command>) -> CommandRecord {
+    let actor = Actor { app: app.into(), user: None };
+    CommandRecord { shard, request: None, reply_to: None, actor, command: command.into() }
 }
 
 fn slots(rng: &mut Rng) -> BTreeMap<JobType, u32> {

@@ -94,19 +94,7 @@ impl TryFrom<&str> for Cron {
     }
 }
 
-impl TryFrom<String> for Cron {
-    type Error = Error;
-
-    fn try_from(expression: String) -> Result<Cron, Error> {
-        Cron::try_from(expression.as_str())
-    }
-}
-
-impl From<Cron> for String {
-    fn from(cron: Cron) -> String {
-        cron.text
-    }
-}
+as_text!(Cron);
 
 impl PartialEq for Cron {
     fn eq(&self, other: &Cron) -> bool {

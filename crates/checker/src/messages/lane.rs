@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Place;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
+use crate::findings::Place;
 
 /// One direction between two shards.
 #[derive(Debug, Default)]
@@ -27,7 +26,7 @@ pub(super) struct Half {
 
 impl Lane {
     /// The second of the two halves of a message must say what the first said.
-    pub(super) fn pair(&mut self, number: u64, half: Half, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn pair(&mut self, number: u64, half: Half, at: &At<'_>) {
         match self.open.remove(&number) {
             None => {
                 self.open.insert(number, half);
@@ -40,7 +39,7 @@ impl Lane {
                     let why = format!(
                         "message {number} differs from what stands at {partition}:{offset} event {event}"
                     );
-                    at.breaks(found, Invariant::MessagesBetweenShardsOnceInOrder, why);
+                    at.breaks(Invariant::MessagesBetweenShardsOnceInOrder, why);
                 }
             }
         }

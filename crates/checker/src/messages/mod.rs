@@ -18,17 +18,17 @@ use self::lane::{Half, Lane};
 use self::reports::Reports;
 use self::says::says;
 use crate::Invariant;
+use crate::answers::{Answers, Kind};
 use crate::at::At;
-use crate::findings::{Findings, Violation};
+use crate::findings::Findings;
 use crate::foreign::Foreign;
 use crate::moves::Moves;
 use crate::orphans::Orphans;
 use crate::parents::Parents;
-use crate::permits::PermitReports;
 use crate::user_groups::UserGroups;
 
-/// Where something stands: partition, offset, event.
-pub(crate) type Place = (u32, u64, u32);
+/// What groups' shards tell of their permits.
+pub(crate) const PERMITS: Kind = Kind { rule: Invariant::PermitsAccountedFor, what: "report", on: "permits" };
 
 /// All messages between shards.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ pub(crate) struct Messages {
     parents: Parents,
     orphans: Orphans,
     pub(crate) foreign: Foreign,
-    pub(crate) permits: PermitReports,
+    pub(crate) permits: Answers,
     pub(crate) user_groups: UserGroups,
     pub(crate) moves: Moves,
     pools: BTreeMap<PoolName, Arc<Pool>>,
@@ -64,46 +64,38 @@ impl Messages {
         shard: ShardId,
         (from, number): (ShardId, u64),
         fact: Option<&Recorded>,
-        found: &mut Findings,
     ) {
         let lane = self.lanes.entry((from, shard)).or_default();
         if number != lane.received + 1 {
             let why = format!("message {number} from shard {from} after message {}", lane.received);
-            at.breaks(found, Invariant::MessagesBetweenShardsOnceInOrder, why);
+            at.breaks(Invariant::MessagesBetweenShardsOnceInOrder, why);
         }
         if number > lane.received {
             lane.received = number;
             let says = fact.and_then(|fact| says(&fact.event));
-            lane.pair(number, Half { says, place: place(at) }, at, found);
+            lane.pair(number, Half { says, place: at.place() }, at);
         }
     }
 
     /// An acknowledgement moves on, and never beyond what was sent.
-    pub(crate) fn acknowledged(
-        &mut self,
-        at: &At<'_>,
-        shard: ShardId,
-        (to, upto): (ShardId, u64),
-        found: &mut Findings,
-    ) {
+    pub(crate) fn acknowledged(&mut self, at: &At<'_>, shard: ShardId, (to, upto): (ShardId, u64)) {
         let lane = self.lanes.entry((shard, to)).or_default();
         let rule = Invariant::MessagesBetweenShardsOnceInOrder;
         if upto <= lane.acknowledged {
-            let why = format!("acknowledged up to {upto} by shard {to}, after {}", lane.acknowledged);
-            at.breaks(found, rule, why);
+            at.breaks(rule, format!("acknowledged up to {upto} by shard {to}, after {}", lane.acknowledged));
         } else if shard == ShardId::CATALOGUE && upto > lane.sent {
             let why = format!("acknowledged up to {upto} by shard {to}, but only {} were sent", lane.sent);
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         }
         lane.acknowledged = lane.acknowledged.max(upto);
-        lane.acknowledged_in = Some(place(at));
+        lane.acknowledged_in = Some(at.place());
     }
 
     /// What only all partitions together show. `at_rest`: nothing is on its way any more.
-    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+    pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
         self.orphans.finish(&self.parents, found);
         self.foreign.finish(at_rest, found);
-        self.permits.finish(at_rest, found);
+        self.permits.finish(PERMITS, at_rest, found);
         self.user_groups.finish(at_rest, found);
         self.moves.finish(at_rest, found);
         for ((from, to), lane) in &self.lanes {
@@ -113,26 +105,17 @@ impl Messages {
                     "shard {to} acknowledged up to {}, and received up to {}",
                     lane.acknowledged, lane.received
                 );
-                found.violation(rule, violation(rule, place, why));
+                found.breaks(rule, place, why);
             }
             let Some((number, half)) = lane.open.first_key_value() else { continue };
             if lane.received > lane.sent && *from == ShardId::CATALOGUE {
                 let why =
                     format!("shard {to} received message {number} from shard {from}, which was not sent");
-                found.violation(rule, violation(rule, half.place, why));
+                found.breaks(rule, half.place, why);
             } else if at_rest && lane.sent > lane.received {
                 let why = format!("message {number} of shard {from} has not reached shard {to}");
-                found.violation(rule, violation(rule, half.place, why));
+                found.breaks(rule, half.place, why);
             }
         }
     }
-}
-
-pub(crate) fn place(at: &At<'_>) -> Place {
-    (at.partition, at.offset, at.index.unwrap_or(0))
-}
-
-pub(crate) fn violation(rule: Invariant, (partition, offset, event): Place, message: String) -> Violation {
-    let (event, record) = (Some(event), String::new());
-    Violation { invariant: rule.name(), partition, offset, event, message, record, contradicts: vec![] }
 }

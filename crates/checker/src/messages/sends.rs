@@ -8,11 +8,10 @@ use tidemill_model::{
     JobEvent, JobId, ObservationEvent, PermitEvent, Pool, ReplicationEvent, RerunEvent, ShardId,
 };
 
+use super::Messages;
 use super::lane::Half;
 use super::says::{parent_deleted, says};
-use super::{Messages, place};
 use crate::at::At;
-use crate::findings::Findings;
 use crate::requests::fingerprint;
 
 /// Parents that one message tells of.
@@ -20,187 +19,134 @@ const PARENTS_OF_A_MESSAGE: usize = 50;
 
 impl Messages {
     /// Notes what an event of the catalogue sends. `None` of a job: it is not known where it runs.
-    pub(crate) fn sends(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
-        self.moves.decided(at, event, (&self.jobs, &self.groups), found);
+    pub(crate) fn sends(&mut self, at: &At<'_>, event: &Event) {
+        self.moves.decided(at, event, (&self.jobs, &self.groups));
         match event {
-            Event::Catalogue(of) => self.sends_of_catalogue(at, (event, of), found),
-            Event::Job(of) => self.sends_of_jobs(at, (event, of), found),
-            Event::Observation(of) => self.sends_of_observations(at, (event, of), found),
-            Event::Permit(PermitEvent::Granted { to, .. }) => self.send(at, *to, says(event), found),
+            Event::Catalogue(of) => self.sends_of_catalogue(at, (event, of)),
+            Event::Job(of) => self.sends_of_jobs(at, (event, of)),
+            Event::Observation(of) => self.sends_of_observations(at, (event, of)),
+            Event::Permit(PermitEvent::Granted { to, .. }) => self.send(at, *to, says(event)),
             Event::Apply(ApplyEvent::Committed { .. } | ApplyEvent::Finished { .. }) => {
                 self.orphans.applying(event)
             }
             Event::Deletion(DeletionEvent::UnfinishedQueried { jobs, .. }) => {
                 let asked = jobs.iter().filter_map(|job| self.jobs.get(job).copied());
-                for to in asked.collect::<BTreeSet<_>>() {
-                    self.send(at, to, says(event), found);
-                }
+                self.send_each(at, asked.collect::<BTreeSet<_>>(), event);
             }
-            event => self.sends_of_reruns(at, event, found),
+            event => self.sends_of_reruns(at, event),
         }
     }
 
-    fn sends_of_catalogue(
-        &mut self,
-        at: &At<'_>,
-        (event, of): (&Event, &CatalogueEvent),
-        found: &mut Findings,
-    ) {
+    fn sends_of_catalogue(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent)) {
         match of {
-            CatalogueEvent::GroupDefined { name, shard, .. } => {
-                self.send_to_group(at, event, (name, *shard), found)
-            }
+            CatalogueEvent::GroupDefined { name, shard, .. } => self.send_to_group(at, event, (name, *shard)),
             CatalogueEvent::CalendarDefined { calendar } => {
                 let known = self.calendars.entry(calendar.spec.name.clone());
                 let (newest, shards) = known.or_insert_with(|| (Arc::clone(calendar), BTreeSet::new()));
                 *newest = Arc::clone(calendar);
-                for to in shards.clone() {
-                    self.send(at, to, says(event), found);
-                }
+                let shards = shards.clone();
+                self.send_each(at, shards, event);
             }
             CatalogueEvent::CalendarDeleted { name } => {
-                let shards = self.calendars.remove(name).map(|(_, shards)| shards).unwrap_or_default();
-                for to in shards {
-                    self.send(at, to, says(event), found);
-                }
+                let shards = self.calendars.remove(name).map(|(_, shards)| shards);
+                self.send_each(at, shards.unwrap_or_default(), event);
             }
             CatalogueEvent::PoolDefined { pool } => {
                 self.pools.insert(pool.spec.name.clone(), Arc::clone(pool));
-                self.send_of_pool(at, pool, event, found);
+                self.send_of_pool(at, pool, event);
             }
             CatalogueEvent::PoolDeleted { name } => {
                 if let Some(pool) = self.pools.remove(name) {
-                    self.send_of_pool(at, &pool, event, found);
+                    self.send_of_pool(at, &pool, event);
                 }
             }
             CatalogueEvent::FreezeSet { group: Some(group), .. }
             | CatalogueEvent::FreezeLifted { group: Some(group), .. } => {
-                if let Some(to) = self.groups.get(group).copied() {
-                    self.send(at, to, says(event), found);
-                }
+                self.send_each(at, self.groups.get(group).copied(), event);
             }
             CatalogueEvent::FreezeSet { group: None, .. }
             | CatalogueEvent::FreezeLifted { group: None, .. } => {
                 self.frozen = says(event)
                     .filter(|_| matches!(event, Event::Catalogue(CatalogueEvent::FreezeSet { .. })));
-                self.send_all(at, event, found);
+                self.send_all(at, event);
             }
-            CatalogueEvent::TemplateDefined { .. }
-            | CatalogueEvent::TemplateDeleted { .. }
-            | CatalogueEvent::UsersAssigned { .. }
-            | CatalogueEvent::UserMoveRequested { .. }
-            | CatalogueEvent::UserMoved { .. }
-            | CatalogueEvent::UserMoveRejected { .. } => self.sends_of_pulls(at, event, found),
-            CatalogueEvent::KeyDefined { .. } | CatalogueEvent::KeyRevoked { .. } => {}
+            _ => self.sends_of_pulls(at, (event, of)),
         }
     }
 
     /// A group hears its bounds, and where it is new, what all groups have heard before.
-    fn send_to_group(
-        &mut self,
-        at: &At<'_>,
-        event: &Event,
-        (name, shard): (&GroupName, ShardId),
-        found: &mut Findings,
-    ) {
+    fn send_to_group(&mut self, at: &At<'_>, event: &Event, (name, shard): (&GroupName, ShardId)) {
         let is_new = self.groups.insert(name.clone(), shard).is_none();
-        self.send(at, shard, says(event), found);
+        self.send(at, shard, says(event));
         if let Some(frozen) = self.frozen.filter(|_| is_new) {
-            self.send(at, shard, Some(frozen), found);
+            self.send(at, shard, Some(frozen));
         }
         let shared = self.pools.values().filter(|pool| is_new && pool.spec.group.is_none());
         for pool in shared.cloned().collect::<Vec<_>>() {
-            self.send(at, shard, says(&Event::Replication(ReplicationEvent::PoolReplicated { pool })), found);
+            self.send_copy(at, shard, ReplicationEvent::PoolReplicated { pool });
         }
         for template in self.templates.values().filter(|_| is_new).cloned().collect::<Vec<_>>() {
-            self.send(
-                at,
-                shard,
-                says(&Event::Replication(ReplicationEvent::TemplateReplicated { template })),
-                found,
-            );
+            self.send_copy(at, shard, ReplicationEvent::TemplateReplicated { template });
         }
     }
 
-    fn sends_of_jobs(&mut self, at: &At<'_>, (event, of): (&Event, &JobEvent), found: &mut Findings) {
+    fn sends_of_jobs(&mut self, at: &At<'_>, (event, of): (&Event, &JobEvent)) {
         match of {
-            JobEvent::Defined { definition, .. } => self.send_definition(at, event, definition, false, found),
-            JobEvent::Moved { definition, .. } => self.send_definition(at, event, definition, true, found),
-            JobEvent::MoveRequested { from, .. } => self.send(at, *from, says(event), found),
+            JobEvent::Defined { definition, .. } => self.send_definition(at, event, definition, false),
+            JobEvent::Moved { definition, .. } => self.send_definition(at, event, definition, true),
+            JobEvent::MoveRequested { from, .. } => self.send(at, *from, says(event)),
             JobEvent::Enabled { job } | JobEvent::Disabled { job } => {
-                if let Some(to) = self.jobs.get(job).copied() {
-                    self.send(at, to, says(event), found);
-                }
+                self.send_each(at, self.jobs.get(job).copied(), event);
             }
             JobEvent::ParentDeleted { parent, name, children } => {
-                self.orphans.recorded(at, (*parent, name, children), &self.parents, found);
-                for of in children {
-                    self.send(at, of.shard, says(event), found);
-                }
+                self.orphans.recorded(at, (*parent, name, children), &self.parents);
+                self.send_each(at, children.iter().map(|of| of.shard), event);
             }
             JobEvent::Deleted { job } => {
                 self.orphans.deleted(at, *job);
                 self.parents.forget(*job);
-                if let Some(to) = self.jobs.remove(job) {
-                    self.send(at, to, says(event), found);
-                }
+                let to = self.jobs.remove(job);
+                self.send_each(at, to, event);
             }
-            JobEvent::Cancelled { shard, .. } => self.send(at, *shard, says(event), found),
-            JobEvent::Submitted { .. } | JobEvent::MoveRejected { .. } => {}
+            JobEvent::Cancelled { shard, .. } => self.send(at, *shard, says(event)),
+            _ => {}
         }
     }
 
-    fn send_definition(
-        &mut self,
-        at: &At<'_>,
-        event: &Event,
-        definition: &JobDefinition,
-        is_moved: bool,
-        found: &mut Findings,
-    ) {
+    fn send_definition(&mut self, at: &At<'_>, event: &Event, definition: &JobDefinition, is_moved: bool) {
         let Some(to) = self.groups.get(&definition.spec.group).copied() else { return };
         let before = self.jobs.insert(definition.id, to);
         if let Some(from) = before.filter(|from| *from != to && !is_moved) {
-            self.send(at, from, says(&Event::Job(JobEvent::Deleted { job: definition.id })), found);
+            self.send(at, from, says(&Event::Job(JobEvent::Deleted { job: definition.id })));
         }
         for parent in self.parents.of(definition.id).filter(|_| is_moved).collect::<Vec<_>>() {
             let says = self.orphans.named(parent, &self.parents).map(|name| parent_deleted(parent, name));
             if says.is_some() {
-                self.send(at, to, says, found);
+                self.send(at, to, says);
             }
         }
-        self.send_calendar_of(at, definition, to, found);
+        self.send_calendar(at, definition.spec.calendar.as_ref(), to);
         self.parents.define(definition, to);
         if let Some(parents) = self.parents.named_by(definition.id) {
-            self.send_parents(at, to, &parents, found);
+            self.send_parents(at, to, &parents);
         }
-        self.send(at, to, says(event), found);
+        self.send(at, to, says(event));
         for code in &definition.spec.third_party {
             for _ in 0..self.reports.told_to(&code.as_str().into(), to) {
-                self.send(at, to, None, found);
+                self.send(at, to, None);
             }
         }
         for (to, parents) in self.parents.changed_with(definition.id) {
-            self.send_parents(at, to, &parents, found);
+            self.send_parents(at, to, &parents);
         }
         for to in self.groups.values().copied().filter(|_| is_moved).collect::<BTreeSet<_>>() {
             if let Some(parent) = self.parents.moved(definition.id, to) {
-                self.send(
-                    at,
-                    to,
-                    says(&Event::Replication(ReplicationEvent::ParentsReplicated { parents: vec![parent] })),
-                    found,
-                );
+                self.send_copy(at, to, ReplicationEvent::ParentsReplicated { parents: vec![parent] });
             }
         }
     }
 
-    fn sends_of_observations(
-        &mut self,
-        at: &At<'_>,
-        (event, of): (&Event, &ObservationEvent),
-        found: &mut Findings,
-    ) {
+    fn sends_of_observations(&mut self, at: &At<'_>, (event, of): (&Event, &ObservationEvent)) {
         match of {
             ObservationEvent::ThirdPartyReported { report, .. } => {
                 let key = (Arc::clone(&report.code), report.logical_time);
@@ -210,50 +156,53 @@ impl Messages {
                     self.reports.ready.remove(&key);
                 }
                 for to in self.reports.listeners.get(&report.code).cloned().unwrap_or_default() {
-                    self.send(at, to, None, found);
+                    self.send(at, to, None);
                 }
             }
             ObservationEvent::ThirdPartyEvicted { upto, .. } => {
                 self.reports.ready.retain(|_, at| *at > *upto)
             }
-            ObservationEvent::ProbesRequested { batch: None, .. } => self.send_all(at, event, found),
+            ObservationEvent::ProbesRequested { batch: None, .. } => self.send_all(at, event),
             _ => {}
         }
     }
 
-    fn sends_of_pulls(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
-        self.user_groups.decided(at, event, &self.groups, found);
-        match event {
-            Event::Catalogue(CatalogueEvent::TemplateDefined { template }) => {
+    fn sends_of_pulls(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent)) {
+        self.user_groups.decided(at, event, &self.groups);
+        match of {
+            CatalogueEvent::TemplateDefined { template } => {
                 self.templates.insert(template.spec.name.clone(), Arc::clone(template));
-                self.send_all(at, event, found);
+                self.send_all(at, event);
             }
-            Event::Catalogue(CatalogueEvent::TemplateDeleted { name }) => {
+            CatalogueEvent::TemplateDeleted { name } => {
                 self.templates.remove(name);
-                self.send_all(at, event, found);
+                self.send_all(at, event);
             }
-            Event::Catalogue(CatalogueEvent::UsersAssigned { shard, .. }) => {
-                self.send(at, *shard, says(event), found)
-            }
-            Event::Catalogue(CatalogueEvent::UserMoveRequested { from, .. }) => {
-                self.send(at, *from, says(event), found)
-            }
-            Event::Catalogue(CatalogueEvent::UserMoved { shard: Some(shard), .. }) => {
-                self.send(at, *shard, says(event), found)
-            }
+            CatalogueEvent::UsersAssigned { shard: to, .. }
+            | CatalogueEvent::UserMoveRequested { from: to, .. }
+            | CatalogueEvent::UserMoved { shard: Some(to), .. } => self.send(at, *to, says(event)),
             _ => {}
         }
     }
 
     /// The same to every group.
-    fn send_all(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    fn send_all(&mut self, at: &At<'_>, event: &Event) {
         let groups: BTreeSet<ShardId> = self.groups.values().copied().collect();
-        for to in groups {
-            self.send(at, to, says(event), found);
+        self.send_each(at, groups, event);
+    }
+
+    fn send_each(&mut self, at: &At<'_>, shards: impl IntoIterator<Item = ShardId>, event: &Event) {
+        for to in shards {
+            self.send(at, to, says(event));
         }
     }
 
-    fn sends_of_reruns(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    /// What one shard hears that others have heard before.
+    fn send_copy(&mut self, at: &At<'_>, to: ShardId, copy: ReplicationEvent) {
+        self.send(at, to, says(&Event::Replication(copy)));
+    }
+
+    fn sends_of_reruns(&mut self, at: &At<'_>, event: &Event) {
         match event {
             Event::Rerun(RerunEvent::Requested { rerun, jobs, .. }) => {
                 let shard = |job: &JobId| Some((*job, *self.jobs.get(job)?));
@@ -261,7 +210,7 @@ impl Messages {
                 self.reruns.insert(*rerun, (shards, BTreeMap::new()));
             }
             Event::Rerun(RerunEvent::RunsQueried { shard, asked, .. }) if !asked.is_empty() => {
-                self.send(at, *shard, says(event), found);
+                self.send(at, *shard, says(event));
             }
             Event::Rerun(RerunEvent::RunsRequested { rerun, runs }) => {
                 for run in runs {
@@ -269,7 +218,7 @@ impl Messages {
                     let Some(to) = shards.get(&run.job).copied() else { continue };
                     out.insert(run.number, to);
                     let turn = fingerprint(&("turn", rerun, run.number, run.job, run.logical_time));
-                    self.send(at, to, Some(turn), found);
+                    self.send(at, to, Some(turn));
                 }
             }
             Event::Rerun(RerunEvent::RunFinished { place, .. }) => {
@@ -280,7 +229,7 @@ impl Messages {
             Event::Rerun(RerunEvent::Cancelled { rerun, kill: true, .. }) => {
                 let out = self.reruns.get(rerun).map(|(_, out)| out.clone()).unwrap_or_default();
                 for to in out.into_values() {
-                    self.send(at, to, None, found);
+                    self.send(at, to, None);
                 }
             }
             Event::Rerun(RerunEvent::Finished { rerun, .. }) => {
@@ -290,54 +239,35 @@ impl Messages {
         }
     }
 
-    fn send_parents(&mut self, at: &At<'_>, to: ShardId, parents: &[ForeignParent], found: &mut Findings) {
+    fn send_parents(&mut self, at: &At<'_>, to: ShardId, parents: &[ForeignParent]) {
         for firing in parents.iter().filter_map(|parent| parent.firing.as_ref()) {
-            self.send_calendar(at, firing.calendar.as_ref(), to, found);
+            self.send_calendar(at, firing.calendar.as_ref(), to);
         }
         for parents in parents.chunks(PARENTS_OF_A_MESSAGE) {
-            let says =
-                says(&Event::Replication(ReplicationEvent::ParentsReplicated { parents: parents.to_vec() }));
-            self.send(at, to, says, found);
+            self.send_copy(at, to, ReplicationEvent::ParentsReplicated { parents: parents.to_vec() });
         }
     }
 
     /// A shard gets a calendar before the first job that uses it.
-    fn send_calendar_of(
-        &mut self,
-        at: &At<'_>,
-        definition: &JobDefinition,
-        to: ShardId,
-        found: &mut Findings,
-    ) {
-        self.send_calendar(at, definition.spec.calendar.as_ref(), to, found);
-    }
-
-    fn send_calendar(&mut self, at: &At<'_>, used: Option<&CalendarUse>, to: ShardId, found: &mut Findings) {
+    fn send_calendar(&mut self, at: &At<'_>, used: Option<&CalendarUse>, to: ShardId) {
         let Some(used) = used else { return };
         let Some((calendar, shards)) = self.calendars.get_mut(&used.name) else { return };
         if shards.insert(to) {
             let calendar = Arc::clone(calendar);
-            self.send(
-                at,
-                to,
-                says(&Event::Replication(ReplicationEvent::CalendarReplicated { calendar })),
-                found,
-            );
+            self.send_copy(at, to, ReplicationEvent::CalendarReplicated { calendar });
         }
     }
 
-    fn send_of_pool(&mut self, at: &At<'_>, pool: &Pool, event: &Event, found: &mut Findings) {
+    fn send_of_pool(&mut self, at: &At<'_>, pool: &Pool, event: &Event) {
         let concerned =
             self.groups.iter().filter(|(name, _)| pool.spec.group.as_ref().is_none_or(|of| of == *name));
-        for to in concerned.map(|(_, shard)| *shard).collect::<Vec<_>>() {
-            self.send(at, to, says(event), found);
-        }
+        self.send_each(at, concerned.map(|(_, shard)| *shard).collect::<Vec<_>>(), event);
     }
 
-    fn send(&mut self, at: &At<'_>, to: ShardId, says: Option<u64>, found: &mut Findings) {
+    fn send(&mut self, at: &At<'_>, to: ShardId, says: Option<u64>) {
         let lane = self.lanes.entry((ShardId::CATALOGUE, to)).or_default();
         lane.sent += 1;
         let number = lane.sent;
-        lane.pair(number, Half { says, place: place(at) }, at, found);
+        lane.pair(number, Half { says, place: at.place() }, at);
     }
 }

@@ -7,34 +7,28 @@ use tidemill_model::{
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// The most that one decision of a command may weigh, bytes of its events.
 const MAX_DECISION_BYTES: usize = 256 * 1024;
 
 /// `now_not_ahead_of_the_log`: owners stop when their clock is 5 s off, or steps by as much.
-pub(super) fn now_not_ahead_of_the_log(
-    at: &At<'_>,
-    taken_ms: Option<i64>,
-    tolerance: SignedDuration,
-    found: &mut Findings,
-) {
+pub(super) fn now_not_ahead_of_the_log(at: &At<'_>, taken_ms: Option<i64>, tolerance: SignedDuration) {
     let Some(taken) = taken_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()) else { return };
     // The log counts whole milliseconds.
     let slack = tolerance.saturating_mul(2).saturating_add(SignedDuration::from_millis(1));
     if at.now.duration_since(taken) > slack {
         let why = format!("the envelope's time is {}, and the log took it at {taken}", at.now);
-        at.breaks(found, Invariant::NowNotAheadOfTheLog, why);
+        at.breaks(Invariant::NowNotAheadOfTheLog, why);
     }
 }
 
 /// `causes_cover_events`
-pub(super) fn causes_cover_events(at: &At<'_>, envelope: &Envelope, found: &mut Findings) -> bool {
+pub(super) fn causes_cover_events(at: &At<'_>, envelope: &Envelope) -> bool {
     let sum: u64 = envelope.causes.iter().map(|cause| u64::from(cause.events)).sum();
     let covered = sum == envelope.events.len() as u64;
     if !covered {
         let why = format!("the causes account for {sum} events, and there are {}", envelope.events.len());
-        at.breaks(found, Invariant::CausesCoverEvents, why);
+        at.breaks(Invariant::CausesCoverEvents, why);
     }
     covered
 }
@@ -45,7 +39,6 @@ pub(super) fn refused_changes_nothing(
     envelope: &Envelope,
     cause: &Cause,
     events: std::ops::Range<usize>,
-    found: &mut Findings,
 ) {
     let is_set_aside = |event: &Event| match (event, &cause.source) {
         (
@@ -69,11 +62,11 @@ pub(super) fn refused_changes_nothing(
         }
         Outcome::Repeated => format!("a repeated command has {} events", caused.len()),
     };
-    at.breaks(found, Invariant::RefusedChangesNothing, why);
+    at.breaks(Invariant::RefusedChangesNothing, why);
 }
 
 /// `envelopes_bounded`, of one decision; the frame bounds the record.
-pub(super) fn decision_bounded(at: &At<'_>, events: &[Recorded], found: &mut Findings) {
+pub(super) fn decision_bounded(at: &At<'_>, events: &[Recorded]) {
     // Shorter than any decision that could be too large.
     if events.len() < 4 {
         return;
@@ -82,6 +75,6 @@ pub(super) fn decision_bounded(at: &At<'_>, events: &[Recorded], found: &mut Fin
         events.iter().filter_map(|event| serde_json::to_vec(event).ok()).map(|json| json.len()).sum();
     if bytes > MAX_DECISION_BYTES {
         let why = format!("one command has events of {bytes} bytes, and may have {MAX_DECISION_BYTES}");
-        at.breaks(found, Invariant::EnvelopesBounded, why);
+        at.breaks(Invariant::EnvelopesBounded, why);
     }
 }

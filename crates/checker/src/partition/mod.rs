@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tidemill_log::{Frame, Kind};
 use tidemill_model::{
     Answer, ApplyEvent, BatchEvent, CatalogueEvent, Cause, CommandRecord, DeletionEvent, Envelope, Event,
-    JobEvent, Outcome, PartitionEvent, PermitEvent, Recorded, RequestId, ScheduleEvent, ShardId, Source,
-    Timestamp, TransferEvent,
+    JobEvent, Outcome, PartitionEvent, PermitEvent, PermitReport, Recorded, RequestId, ScheduleEvent,
+    ShardId, Source, Timestamp, TransferEvent,
 };
 
 use self::envelope::{
@@ -21,10 +21,9 @@ use crate::commands::{Commands, Loss};
 use crate::effects::Effects;
 use crate::findings::{Findings, PartitionSummary};
 use crate::link::Link;
-use crate::messages::Messages;
-use crate::permits::Side;
+use crate::messages::{Messages, PERMITS};
 use crate::places::Places;
-use crate::requests::Requests;
+use crate::requests::{Requests, fingerprint};
 use crate::shard::{Bounds, Shard};
 
 /// A record of a journal as it is given.
@@ -39,14 +38,14 @@ pub(crate) struct Pushed<'a> {
 
 /// What partitions share.
 pub(crate) struct Shared<'a> {
-    pub(crate) found: &'a mut Findings,
+    pub(crate) found: &'a Findings,
     pub(crate) messages: &'a mut Messages,
     pub(crate) places: &'a mut Places,
     pub(crate) effects: &'a mut Effects,
 }
 
 /// What is known of one partition.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Partition {
     id: u32,
     bounds: Bounds,
@@ -64,24 +63,13 @@ pub(crate) struct Partition {
 
 impl Partition {
     pub(crate) fn new(id: u32, bounds: Bounds) -> Self {
-        Self {
-            id,
-            bounds,
-            link: Link::default(),
-            records: 0,
-            next_offset: 0,
-            now: None,
-            commands: Commands::default(),
-            requests: Requests::default(),
-            shards: BTreeMap::new(),
-            broken: false,
-        }
+        Self { id, bounds, ..Self::default() }
     }
 
     pub(crate) fn push(&mut self, record: Pushed<'_>, shared: &mut Shared<'_>) {
         let offset = record.offset;
         self.records += 1;
-        self.offsets_dense(offset, shared.found);
+        self.offsets_dense(shared.found, offset);
         match self.link.judge(self.id, offset, record.bytes) {
             Ok(frame) => self.frame(&record, &frame, shared),
             Err(rejected) => {
@@ -89,28 +77,28 @@ impl Partition {
                 if let Some((rule, why)) = rejected.fault {
                     self.broken = true;
                     let earlier: Vec<u64> = rejected.last.into_iter().collect();
-                    self.at(offset).contradicts(shared.found, rule, why, &earlier);
+                    self.at(shared.found, offset).contradicts(rule, why, &earlier);
                 }
             }
         }
     }
 
     /// `offsets_dense`
-    fn offsets_dense(&mut self, offset: u64, found: &mut Findings) {
+    fn offsets_dense(&mut self, found: &Findings, offset: u64) {
         if offset != self.next_offset {
             self.broken = true;
             let why = match self.next_offset {
                 0 => format!("the journal begins at {offset}, what was before is gone"),
                 next => format!("offset {offset} stands where {next} should"),
             };
-            self.at(offset).breaks(found, Invariant::OffsetsDense, why);
+            self.at(found, offset).breaks(Invariant::OffsetsDense, why);
         }
         self.next_offset = self.next_offset.max(offset.saturating_add(1));
     }
 
-    fn at(&self, offset: u64) -> At<'static> {
+    fn at<'a>(&self, found: &'a Findings, offset: u64) -> At<'a> {
         let now = self.now.map_or(Timestamp::UNIX_EPOCH, |(now, _)| now);
-        At::record(self.id, offset, now)
+        At::record(found, self.id, offset, now)
     }
 
     fn frame(&mut self, record: &Pushed<'_>, frame: &Frame, shared: &mut Shared<'_>) {
@@ -123,25 +111,27 @@ impl Partition {
                 Err(error) => {
                     self.broken = true;
                     let why = format!("the envelope cannot be read: {error}");
-                    self.at(offset).breaks(shared.found, Invariant::EnvelopesBounded, why);
+                    self.at(shared.found, offset).breaks(Invariant::EnvelopesBounded, why);
                 }
             },
         }
     }
 
     fn envelope(&mut self, offset: u64, taken_ms: Option<i64>, envelope: &Envelope, shared: &mut Shared<'_>) {
-        let at = At::record(self.id, offset, envelope.now);
-        let found = &mut *shared.found;
-        found.report.envelopes += 1;
-        found.report.events += envelope.events.len() as u64;
-        self.now_never_goes_back(&at, found);
-        now_not_ahead_of_the_log(&at, taken_ms, self.bounds.tolerance, found);
-        if let Some(loss) = Loss::of(envelope) {
-            self.commands.lose(&at, envelope, loss, found);
+        let at = At::record(shared.found, self.id, offset, envelope.now);
+        {
+            let report = &mut *at.found.report.borrow_mut();
+            report.envelopes += 1;
+            report.events += envelope.events.len() as u64;
         }
-        self.commands.resume_point_moves_forward(&at, envelope, found);
-        self.commands.every_command_decided_once(&at, envelope, found);
-        let covered = causes_cover_events(&at, envelope, found);
+        self.now_never_goes_back(&at);
+        now_not_ahead_of_the_log(&at, taken_ms, self.bounds.tolerance);
+        if let Some(loss) = Loss::of(envelope) {
+            self.commands.lose(&at, envelope, loss);
+        }
+        self.commands.resume_point_moves_forward(&at, envelope);
+        self.commands.every_command_decided_once(&at, envelope);
+        let covered = causes_cover_events(&at, envelope);
         self.requests.pass(at.now);
         let mut next = 0;
         for cause in &envelope.causes {
@@ -154,7 +144,7 @@ impl Partition {
             self.events(&at, envelope, Asked::Unknown, 0..envelope.events.len(), shared);
         }
         for shard in self.shards.values_mut() {
-            shard.settle(&at, shared.found);
+            shard.settle(&at);
         }
         self.commands.cover(envelope, offset);
         self.now = Some((envelope.now, offset));
@@ -168,10 +158,10 @@ impl Partition {
     }
 
     /// `now_never_goes_back`
-    fn now_never_goes_back(&self, at: &At<'_>, found: &mut Findings) {
+    fn now_never_goes_back(&self, at: &At<'_>) {
         if let Some((before, said)) = self.now.filter(|(before, _)| at.now < *before) {
             let why = format!("the envelope's time is {}, after {before}", at.now);
-            at.contradicts(found, Invariant::NowNeverGoesBack, why, &[said]);
+            at.contradicts(Invariant::NowNeverGoesBack, why, &[said]);
         }
     }
 
@@ -183,34 +173,34 @@ impl Partition {
         events: std::ops::Range<usize>,
         shared: &mut Shared<'_>,
     ) {
-        refused_changes_nothing(at, envelope, cause, events.clone(), shared.found);
-        crate::depth::outcome(at, &cause.outcome, shared.found);
+        refused_changes_nothing(at, envelope, cause, events.clone());
+        crate::depth::outcome(at, &cause.outcome);
         let record = match &cause.source {
             Source::Command { offset, request, .. } => {
                 if let Some(request) = request {
                     let command = self.commands.record(*offset).map(|record| &record.command);
                     if crate::requests::is_kept(command, &cause.outcome) {
-                        self.requests.one_outcome_per_request(at, request, &cause.outcome, shared.found);
+                        self.requests.one_outcome_per_request(at, request, &cause.outcome);
                     }
                     shared.effects.decided(at, request, &cause.outcome);
                 }
                 if let Some(record) = self.commands.record(*offset)
                     && let Some(shard) = self.shards.get(&record.shard)
                 {
-                    shard.mark_accepted(at, &record.command, &cause.outcome, shared.found);
+                    shard.mark_accepted(at, &record.command, &cause.outcome);
                 }
-                decision_bounded(at, &envelope.events[events.clone()], shared.found);
+                decision_bounded(at, &envelope.events[events.clone()]);
                 Some(self.commands.record(*offset).map(Arc::clone))
             }
             Source::Timer | Source::Observed => None,
         };
         if cause.source == Source::Timer {
-            self.timers(at, envelope, events.clone(), shared.found);
+            self.timers(at, envelope, events.clone());
         }
         let asked = record.as_ref().map_or(Asked::Owner, |record| Asked::Command(record.as_deref()));
         self.events(at, envelope, asked, events.clone(), shared);
         if let Some(Some(record)) = &record {
-            self.pulls_answered(at, record, (&cause.outcome, &envelope.events[events]), shared.found);
+            self.pulls_answered(at, record, (&cause.outcome, &envelope.events[events]));
         }
     }
 
@@ -220,17 +210,16 @@ impl Partition {
         at: &At<'_>,
         record: &CommandRecord,
         (outcome, events): (&Outcome, &[Recorded]),
-        found: &mut Findings,
     ) {
         let at = At { asked: Asked::Command(Some(record)), ..*at };
         if let Some(shard) = self.shards.get(&record.shard) {
-            shard.pulls_answered_as_on_record(&at, outcome, events, found);
+            shard.pulls_answered_as_on_record(&at, outcome, events);
         }
     }
 
     /// Asks of every event of a timer when it was due. Only the first one of an entity in an envelope is
     /// asked; later ones follow from it.
-    fn timers(&self, at: &At<'_>, envelope: &Envelope, events: std::ops::Range<usize>, found: &mut Findings) {
+    fn timers(&self, at: &At<'_>, envelope: &Envelope, events: std::ops::Range<usize>) {
         let covered = envelope.resume.as_ref().map(|resume| resume.offset);
         for index in events {
             let Recorded { shard, event } = &envelope.events[index];
@@ -245,7 +234,7 @@ impl Partition {
             if let Some(due) = due {
                 let at = At { index: u32::try_from(index).ok(), recorded: envelope.events.get(index), ..*at };
                 let tolerance = self.bounds.tolerance;
-                self.commands.timers_never_overtake_commands(&at, due, covered, tolerance, found);
+                self.commands.timers_never_overtake_commands(&at, due, covered, tolerance);
             }
         }
     }
@@ -262,28 +251,19 @@ impl Partition {
         for index in events {
             let recorded = &envelope.events[index];
             let at = At { index: u32::try_from(index).ok(), recorded: Some(recorded), asked, ..*at };
-            self.shards_stay_in_their_partition(&at, recorded.shard, shared.found);
+            self.shards_stay_in_their_partition(&at, recorded.shard);
             self.between_shards(&at, recorded, envelope.events[..end].get(index + 1), shared);
-            crate::depth::event(&at, &recorded.event, shared.found);
+            crate::depth::event(&at, &recorded.event);
             shared.effects.event(&recorded.event);
-            shared.places.event(&at, recorded.shard, &recorded.event, shared.found);
-            if let Event::Deletion(DeletionEvent::Decided { request: Some(request), outcome, .. }) =
-                &recorded.event
-            {
-                shared.effects.decided(&at, request, outcome);
-            }
-            if let Event::Apply(ApplyEvent::Finished { request: Some(request), .. }) = &recorded.event {
-                let done = tidemill_model::Outcome::Answered(tidemill_model::Answer::Done);
-                shared.effects.decided(&at, request, &done);
-            }
-            if let Some((request, outcome)) = end_of_move(&recorded.event) {
+            shared.places.event(&at, recorded.shard, &recorded.event);
+            if let Some((request, outcome)) = late_outcome(&recorded.event) {
                 shared.effects.decided(&at, request, &outcome);
             }
             let bounds = self.bounds;
             let shard =
                 self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, bounds));
             let ended = shard.ends(&recorded.event);
-            shard.event(&at, recorded, shared.found);
+            shard.event(&at, recorded);
             shared.messages.foreign.event(&at, recorded, ended, shard);
         }
     }
@@ -301,39 +281,39 @@ impl Partition {
                 let fact = fact.filter(|fact| {
                     !matches!(fact.event, Event::Partition(PartitionEvent::MessageReceived { .. }))
                 });
-                shared.messages.received(at, shard, (*from, *number), fact, shared.found);
+                shared.messages.received(at, shard, (*from, *number), fact);
             }
             Event::Partition(PartitionEvent::OutboxAcknowledged { to, upto }) => {
-                shared.messages.acknowledged(at, shard, (*to, *upto), shared.found);
+                shared.messages.acknowledged(at, shard, (*to, *upto));
             }
             Event::Permit(PermitEvent::Reported { report }) => {
-                shared.messages.permits.report(at, shard, report, Side::Told, shared.found);
+                shared.messages.permits.told(at, PERMITS, shard, of_report(report));
             }
             Event::Permit(PermitEvent::ReportReceived { from, report }) => {
-                shared.messages.permits.report(at, *from, report, Side::Heard, shared.found);
+                shared.messages.permits.heard(at, PERMITS, *from, of_report(report));
             }
             event @ Event::Transfer(
                 TransferEvent::UserDetached { .. } | TransferEvent::UserDetachRejected { .. },
             ) => {
-                shared.messages.user_groups.told(at, shard, event, shared.found);
+                shared.messages.user_groups.told(at, shard, event);
             }
             event @ Event::Transfer(
                 TransferEvent::JobDetached { .. } | TransferEvent::JobDetachRejected { .. },
             ) => {
-                shared.messages.moves.told(at, shard, event, shared.found);
+                shared.messages.moves.told(at, shard, event);
             }
-            event if shard == ShardId::CATALOGUE => shared.messages.sends(at, event, shared.found),
+            event if shard == ShardId::CATALOGUE => shared.messages.sends(at, event),
             _ => {}
         }
     }
 
     /// `shards_stay_in_their_partition`
-    fn shards_stay_in_their_partition(&self, at: &At<'_>, shard: ShardId, found: &mut Findings) {
+    fn shards_stay_in_their_partition(&self, at: &At<'_>, shard: ShardId) {
         if let Some(home) =
             self.link.count.map(|count| shard.partition(count)).filter(|home| *home != self.id)
         {
             let why = format!("an event of shard {shard}, whose partition is {home}");
-            at.breaks(found, Invariant::ShardsStayInTheirPartition, why);
+            at.breaks(Invariant::ShardsStayInTheirPartition, why);
         }
     }
 
@@ -347,12 +327,12 @@ impl Partition {
     }
 
     /// What holds once nothing is on its way any more.
-    pub(crate) fn at_rest(&self, found: &mut Findings) {
+    pub(crate) fn at_rest(&self, found: &Findings) {
         let Some((_, offset)) = self.now.filter(|_| !self.broken) else { return };
-        let at = self.at(offset);
-        self.commands.at_rest(&at, found);
+        let at = self.at(found, offset);
+        self.commands.at_rest(&at);
         for shard in self.shards.values() {
-            shard.at_rest(&at, found);
+            shard.at_rest(&at);
         }
     }
 
@@ -363,10 +343,18 @@ impl Partition {
     }
 }
 
-/// Who waits for the end of a move, and what it hears.
-fn end_of_move(event: &Event) -> Option<(&RequestId, Outcome)> {
+fn of_report(report: &PermitReport) -> u64 {
+    fingerprint(&serde_json::to_string(report).ok())
+}
+
+/// Who waits for the end of something that takes several envelopes, and what it hears.
+fn late_outcome(event: &Event) -> Option<(&RequestId, Outcome)> {
     match event {
-        Event::Catalogue(CatalogueEvent::UserMoved { request, .. })
+        Event::Deletion(DeletionEvent::Decided { request, outcome, .. }) => {
+            Some((request.as_ref()?, outcome.clone()))
+        }
+        Event::Apply(ApplyEvent::Finished { request, .. })
+        | Event::Catalogue(CatalogueEvent::UserMoved { request, .. })
         | Event::Job(JobEvent::Moved { request, .. }) => {
             Some((request.as_ref()?, Outcome::Answered(Answer::Done)))
         }

@@ -7,7 +7,6 @@ use tidemill_model::{ApplyEvent, Event, JobDefinition, JobEvent, JobId, JobSpec,
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// Group and name.
 type Key = (String, String);
@@ -40,12 +39,12 @@ pub(super) struct Applies {
 
 impl Applies {
     /// `applies_carried_out`, `names_mean_one_job`
-    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event) {
         if let Some(why) = self.wrong_name(event) {
-            at.breaks(found, Invariant::NamesMeanOneJob, why);
+            at.breaks(Invariant::NamesMeanOneJob, why);
         }
         if let Some(why) = self.wrong(event) {
-            at.breaks(found, Invariant::AppliesCarriedOut, why);
+            at.breaks(Invariant::AppliesCarriedOut, why);
         }
         self.fold(event);
     }
@@ -83,18 +82,8 @@ impl Applies {
 
     /// JOB-9: a name means one job; a job gets another one only where the record says which one it had.
     fn wrong_name(&self, event: &Event) -> Option<String> {
-        let (definition, had) = match event {
-            Event::Job(JobEvent::Defined { definition, unnamed: false, previous_name, .. }) => {
-                let had =
-                    previous_name.as_ref().map(|name| (definition.spec.group.to_string(), name.to_string()));
-                (definition, had)
-            }
-            Event::Job(JobEvent::Moved { definition, unnamed: false, previous_group, .. }) => {
-                (definition, Some((previous_group.to_string(), definition.spec.name.to_string())))
-            }
-            _ => return None,
-        };
-        let (key, id) = (key_of(definition), definition.id);
+        let (Known { definition, .. }, had) = defined(event).filter(|(known, _)| !known.unnamed)?;
+        let (key, id) = (key_of(&definition), definition.id);
         if let Some(other) = self.names.get(&key).filter(|other| **other != id) {
             return Some(format!("job {id} gets the name {}, which job {other} has", definition.full_name()));
         }
@@ -138,25 +127,16 @@ impl Applies {
     }
 
     fn fold(&mut self, event: &Event) {
+        if let Some((known, had)) = defined(event) {
+            if let Some(had) = had {
+                self.names.remove(&had);
+            }
+            if !known.unnamed {
+                self.names.insert(key_of(&known.definition), known.definition.id);
+            }
+            self.known.insert(known.definition.id, known);
+        }
         match event {
-            Event::Job(JobEvent::Defined { definition, enabled, unnamed, previous_name }) => {
-                if let Some(previous) = previous_name {
-                    self.names.remove(&(definition.spec.group.to_string(), previous.to_string()));
-                }
-                if !unnamed {
-                    self.names.insert(key_of(definition), definition.id);
-                }
-                let (definition, enabled, unnamed) = (Arc::clone(definition), *enabled, *unnamed);
-                self.known.insert(definition.id, Known { definition, enabled, unnamed });
-            }
-            Event::Job(JobEvent::Moved { definition, enabled, unnamed, previous_group, .. }) => {
-                if !unnamed {
-                    self.names.remove(&(previous_group.to_string(), definition.spec.name.to_string()));
-                    self.names.insert(key_of(definition), definition.id);
-                }
-                let (definition, enabled, unnamed) = (Arc::clone(definition), *enabled, *unnamed);
-                self.known.insert(definition.id, Known { definition, enabled, unnamed });
-            }
             Event::Job(JobEvent::Enabled { job } | JobEvent::Disabled { job }) => {
                 if let Some(known) = self.known.get_mut(job) {
                     known.enabled = matches!(event, Event::Job(JobEvent::Enabled { .. }));
@@ -190,6 +170,23 @@ impl Applies {
             _ => {}
         }
     }
+}
+
+/// What an event defines, and the name that it had until then, where the record says so.
+fn defined(event: &Event) -> Option<(Known, Option<Key>)> {
+    let (definition, enabled, unnamed, had) = match event {
+        Event::Job(JobEvent::Defined { definition, enabled, unnamed, previous_name }) => {
+            let name = previous_name.as_ref();
+            let had = name.map(|name| (definition.spec.group.to_string(), name.to_string()));
+            (definition, *enabled, *unnamed, had)
+        }
+        Event::Job(JobEvent::Moved { definition, enabled, unnamed, previous_group, .. }) => {
+            let had = (previous_group.to_string(), definition.spec.name.to_string());
+            (definition, *enabled, *unnamed, Some(had).filter(|_| !unnamed))
+        }
+        _ => return None,
+    };
+    Some((Known { definition: Arc::clone(definition), enabled, unnamed }, had))
 }
 
 fn key_of(definition: &JobDefinition) -> Key {

@@ -6,7 +6,6 @@ use tidemill_model::{BatchId, JobDefinition, Timestamp};
 use super::Shard;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// How long an attempt may run before people are told: twice as long as usual, and ten minutes at least.
 pub(super) fn bound(definition: &JobDefinition) -> Option<SignedDuration> {
@@ -23,25 +22,24 @@ impl Shard {
     }
 
     /// `long_attempts_told_once`
-    pub(super) fn told_of_duration(&mut self, at: &At<'_>, id: Option<BatchId>, found: &mut Findings) {
+    pub(super) fn told_of_duration(&mut self, at: &At<'_>, id: Option<BatchId>) {
         let rule = Invariant::LongAttemptsToldOnce;
         let batch = id.and_then(|id| self.batches.get_mut(&id));
         let due: Option<Timestamp> = batch.and_then(|batch| batch.long_at.take());
         if due.is_none_or(|due| at.now < due) {
             let why =
                 format!("people are told that batch {id:?} runs long, at {}, and it is due {due:?}", at.now);
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         }
     }
 
     /// `long_attempts_told_once`, at quiescence.
-    pub(super) fn none_runs_long_untold(&self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn none_runs_long_untold(&self, at: &At<'_>) {
         let due = self.batches.iter().filter(|(_, batch)| !batch.suspended);
-        let mut due: Vec<_> = due.filter_map(|(id, batch)| Some((*id, batch.long_at?, batch.said))).collect();
-        due.sort_unstable();
-        for (id, due, said) in due.into_iter().filter(|(_, due, _)| *due < at.now) {
+        let due = due.filter_map(|(id, batch)| Some((id, batch.long_at?, batch.said)));
+        for (id, due, said) in due.filter(|(_, due, _)| *due < at.now) {
             let why = format!("batch {id} has run long since {due}, and nobody was told");
-            at.contradicts(found, Invariant::LongAttemptsToldOnce, why, &[said]);
+            at.contradicts(Invariant::LongAttemptsToldOnce, why, &[said]);
         }
     }
 }

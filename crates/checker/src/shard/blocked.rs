@@ -7,7 +7,6 @@ use super::batch::{Batch, Phase, Waits};
 use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 const RULE: Invariant = Invariant::BlockedBatchesSaySo;
 
@@ -78,12 +77,11 @@ impl Shard {
         at: &At<'_>,
         id: BatchId,
         blocker: Option<(JobId, Timestamp, Timestamp)>,
-        found: &mut Findings,
     ) {
         let Some(batch) = self.batches.get(&id) else { return };
         let (blockers, known, said) = (self.blockers(batch), batch.blocked, batch.said);
         let still = |known: &Blocker| blockers.as_ref().map(|all| all.contains(&(known.parent, known.time)));
-        let mut wrong = |why: String| at.contradicts(found, RULE, why, &[said]);
+        let wrong = |why: String| at.contradicts(RULE, why, &[said]);
         let now = match blocker {
             Some((parent, time, since)) => {
                 if blockers.as_ref().is_some_and(|all| !all.contains(&(parent, time))) {
@@ -116,10 +114,8 @@ impl Shard {
     }
 
     /// `blocked_batches_say_so`, at quiescence.
-    pub(super) fn blocked_ones_say_so(&self, at: &At<'_>, found: &mut Findings) {
-        let mut all: Vec<_> = self.batches.iter().collect();
-        all.sort_unstable_by_key(|(id, _)| **id);
-        for (id, batch) in all.into_iter().filter(|(_, batch)| !self.is_to_end(batch)) {
+    pub(super) fn blocked_ones_say_so(&self, at: &At<'_>) {
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| !self.is_to_end(batch)) {
             let Some(blockers) = self.blockers(batch) else { continue };
             let why = match &batch.blocked {
                 None if blockers.is_empty() => continue,
@@ -127,7 +123,7 @@ impl Shard {
                 None => format!("batch {id} does not say that {blockers:?} block it"),
                 Some(known) => format!("batch {id} says that {} for {} blocks it", known.parent, known.time),
             };
-            at.contradicts(found, RULE, why, &[batch.said]);
+            at.contradicts(RULE, why, &[batch.said]);
         }
     }
 }

@@ -6,7 +6,6 @@ use tidemill_model::{BulkEvent, BulkId, Event};
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// What has not ended, with the items that have no outcome yet.
 #[derive(Debug, Default)]
@@ -17,7 +16,7 @@ pub(super) struct Bulks {
 
 impl Bulks {
     /// `bulk_items_decided_once`
-    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event) {
         let wrong = match event {
             Event::Bulk(BulkEvent::Requested { bulk, items, reason, .. }) => {
                 let unique: BTreeSet<i64> = items.iter().copied().collect();
@@ -50,7 +49,7 @@ impl Bulks {
             _ => None,
         };
         if let Some(why) = wrong {
-            at.breaks(found, Invariant::BulkItemsDecidedOnce, why);
+            at.breaks(Invariant::BulkItemsDecidedOnce, why);
         }
     }
 }

@@ -16,7 +16,6 @@ use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::words;
-use crate::findings::Findings;
 
 /// How far a shift looks.
 const SHIFT_DAYS: i64 = 31;
@@ -176,20 +175,20 @@ impl Shard {
     }
 
     /// `versions_rise`, as the catalogue counts them over all calendars.
-    pub(super) fn calendar_defined(&mut self, at: &At<'_>, calendar: &Calendar, found: &mut Findings) {
+    pub(super) fn calendar_defined(&mut self, at: &At<'_>, calendar: &Calendar) {
         if calendar.version <= self.calendars.version {
             let why = format!("calendar {calendar} comes after version {}", self.calendars.version);
-            at.breaks(found, Invariant::VersionsRise, why);
+            at.breaks(Invariant::VersionsRise, why);
         }
         self.calendars.version = calendar.version;
     }
 
-    pub(super) fn calendar_replicated(&mut self, at: &At<'_>, calendar: &Calendar, found: &mut Findings) {
+    pub(super) fn calendar_replicated(&mut self, at: &At<'_>, calendar: &Calendar) {
         let name = &calendar.spec.name;
         let old = self.calendars.known.get(name).map(|old| (old.version, old.said));
         if let Some((version, said)) = old.filter(|(version, _)| calendar.version <= *version) {
             let why = format!("calendar {calendar} is received after version {version}");
-            at.contradicts(found, Invariant::VersionsRise, why, &[said]);
+            at.contradicts(Invariant::VersionsRise, why, &[said]);
         }
         let known = Known { version: calendar.version, spec: calendar.spec.clone(), said: at.offset };
         self.calendars.known.insert(name.clone(), known);
@@ -202,24 +201,18 @@ impl Shard {
         }
     }
 
-    pub(super) fn calendar_dropped(&mut self, at: &At<'_>, name: &CalendarName, found: &mut Findings) {
+    pub(super) fn calendar_dropped(&mut self, at: &At<'_>, name: &CalendarName) {
         if self.calendars.known.remove(name).is_none() {
             let why = format!("calendar {name} is forgotten, and was not known");
-            at.breaks(found, Invariant::CalendarsFollowed, why);
+            at.breaks(Invariant::CalendarsFollowed, why);
         }
     }
 
     /// `calendars_followed`: what is due stays, anything else is the first fire from now on.
-    pub(super) fn schedule_rescheduled(
-        &mut self,
-        at: &At<'_>,
-        id: JobId,
-        next: Option<Fire>,
-        found: &mut Findings,
-    ) {
+    pub(super) fn schedule_rescheduled(&mut self, at: &At<'_>, id: JobId, next: Option<Fire>) {
         let rule = Invariant::CalendarsFollowed;
         if !self.calendars.moving.remove(&id) {
-            at.breaks(found, rule, format!("the fire of job {id} moves, and its calendar has not changed"));
+            at.breaks(rule, format!("the fire of job {id} moves, and its calendar has not changed"));
         }
         let Some(job) = self.jobs.get(&id) else { return };
         let due = job.next.filter(|due| due.at <= at.now);
@@ -239,7 +232,7 @@ impl Shard {
         };
         if let Some(expected) = expected.filter(|expected| *expected != next) {
             let why = format!("the fire of job {id} moves to {}, should to {}", words(next), words(expected));
-            at.contradicts(found, rule, why, &[job.next_said]);
+            at.contradicts(rule, why, &[job.next_said]);
         }
         if let Some(job) = self.jobs.get_mut(&id) {
             (job.next, job.next_said, job.suspended, job.failures) = (next, at.offset, false, 0);
@@ -257,22 +250,21 @@ impl Shard {
         at: &At<'_>,
         (id, version): (JobId, &Version),
         said: Option<u32>,
-        found: &mut Findings,
     ) {
         let known = self.calendar_version(version);
         if known != said {
             let why =
                 format!("a batch of job {id} names version {said:?} of its calendar, and {known:?} is known");
-            at.breaks(found, Invariant::CalendarsFollowed, why);
+            at.breaks(Invariant::CalendarsFollowed, why);
         }
     }
 
     /// `calendars_followed`, at quiescence: every changed calendar has moved its jobs' fires.
-    pub(super) fn calendars_followed(&self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn calendars_followed(&self, at: &At<'_>) {
         for job in &self.calendars.moving {
             let why =
                 format!("the calendar of job {job} has changed, and its next fire was not computed anew");
-            at.breaks(found, Invariant::CalendarsFollowed, why);
+            at.breaks(Invariant::CalendarsFollowed, why);
         }
     }
 }

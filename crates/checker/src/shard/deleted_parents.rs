@@ -6,7 +6,6 @@ use super::Shard;
 use super::skipped::Skips;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 impl Shard {
     /// Whether a definition of the catalogue, as this shard has it, names a job that was deleted. A job that was submitted
@@ -20,13 +19,7 @@ impl Shard {
     }
 
     /// A batch takes a time of a parent for met.
-    pub(super) fn met_by_deleted(
-        &self,
-        at: &At<'_>,
-        batch: BatchId,
-        (parent, time): (JobId, Timestamp),
-        found: &mut Findings,
-    ) {
+    pub(super) fn met_by_deleted(&self, at: &At<'_>, batch: BatchId, (parent, time): (JobId, Timestamp)) {
         if !self.names_deleted(parent) {
             return;
         }
@@ -46,7 +39,7 @@ impl Shard {
                 "batch {batch} takes {parent} for {time} for met, and that job was deleted without a batch for it, while \
                  definitions name it"
             );
-            at.breaks(found, Invariant::DeletedParentsWaitedFor, why);
+            at.breaks(Invariant::DeletedParentsWaitedFor, why);
         }
     }
 }

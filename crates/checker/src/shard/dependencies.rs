@@ -9,7 +9,6 @@ use super::batch::Waits;
 use super::job::{Job, Version};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 const RULE: Invariant = Invariant::DependencyEventsMatchNewestRuns;
 
@@ -31,7 +30,6 @@ impl Shard {
         at: &At<'_>,
         (batch, job, of): (BatchId, JobId, Option<&Version>),
         waits: &[Waits],
-        found: &mut Findings,
     ) {
         for waits in waits {
             for time in &waits.dependency.times {
@@ -39,7 +37,7 @@ impl Shard {
                 let parent = waits.dependency.parent;
                 let oracle = self.oracle_of((job, of), &waits.dependency, *time);
                 if said && parent != job {
-                    self.met_by_deleted(at, batch, (parent, *time), found);
+                    self.met_by_deleted(at, batch, (parent, *time));
                 }
                 if let Some(oracle) = oracle.filter(|oracle| *oracle != said) {
                     let why = format!(
@@ -47,7 +45,7 @@ impl Shard {
                         if said { "met" } else { "unmet" },
                         succeeded(oracle)
                     );
-                    at.contradicts(found, RULE, why, &self.said(parent, *time));
+                    at.contradicts(RULE, why, &self.said(parent, *time));
                 }
             }
         }
@@ -60,7 +58,6 @@ impl Shard {
         at: &At<'_>,
         (batch, job, of): (BatchId, JobId, Option<&Version>),
         (time, listed, said): (Timestamp, &[Dependency], CountedParents),
-        found: &mut Findings,
     ) -> Vec<Waits> {
         let rule = Invariant::CountedParentsAsDeclared;
         let Some(of) = of else { return Vec::new() };
@@ -85,7 +82,7 @@ impl Shard {
         let unmet = waits.iter().filter(|waits| waits.met.is_empty()).count();
         if let Some(elsewhere) = waits.iter().find(|waits| self.is_elsewhere(waits.dependency.parent)) {
             let parent = elsewhere.dependency.parent;
-            at.breaks(found, rule, format!("batch {batch} counts {parent}, which is in another group"));
+            at.breaks(rule, format!("batch {batch} counts {parent}, which is in another group"));
         }
         if usize::try_from(said.parents) != Ok(waits.len()) {
             let why = format!(
@@ -93,13 +90,13 @@ impl Shard {
                 said.parents,
                 waits.len()
             );
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         } else if is_known && usize::try_from(said.unmet) != Ok(unmet) {
             let why = format!(
                 "batch {batch} is said to count {} unmet parents, and {unmet} have not succeeded",
                 said.unmet
             );
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         }
         waits
     }
@@ -111,7 +108,6 @@ impl Shard {
         id: BatchId,
         (parent, time): (JobId, Timestamp),
         (met, unmet): (bool, u32),
-        found: &mut Findings,
     ) {
         let Some(batch) = self.batches.get(&id) else { return };
         let named =
@@ -125,10 +121,10 @@ impl Shard {
                 if met { "met" } else { "unmet" },
                 succeeded(oracle)
             );
-            at.contradicts(found, RULE, why, &self.said(parent, time));
+            at.contradicts(RULE, why, &self.said(parent, time));
         }
         if met && parent != of.0 {
-            self.met_by_deleted(at, id, (parent, time), found);
+            self.met_by_deleted(at, id, (parent, time));
         }
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let mut heard = false;
@@ -141,10 +137,9 @@ impl Shard {
         }
         let left = batch.unmet();
         if !heard {
-            at.breaks(found, RULE, format!("batch {id} hears nothing new of {parent} for {time}"));
+            at.breaks(RULE, format!("batch {id} hears nothing new of {parent} for {time}"));
         } else if usize::try_from(unmet) != Ok(left) {
-            let why = format!("batch {id} is said to have {unmet} unmet dependencies, and has {left}");
-            at.breaks(found, RULE, why);
+            at.breaks(RULE, format!("batch {id} is said to have {unmet} unmet dependencies, and has {left}"));
         }
     }
 
@@ -172,15 +167,13 @@ impl Shard {
     }
 
     /// At rest, every batch has heard how its parents stand.
-    pub(super) fn all_have_heard(&self, at: &At<'_>, found: &mut Findings) {
-        let mut ids: Vec<_> = self.batches.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
-            for waits in &self.batches[&id].waits {
+    pub(super) fn all_have_heard(&self, at: &At<'_>) {
+        for (id, batch) in &self.batches {
+            for waits in &batch.waits {
                 let parent = waits.dependency.parent;
                 for time in &waits.dependency.times {
                     let marked = waits.met.contains(time);
-                    let of = (self.batches[&id].job, self.batches[&id].of.as_deref());
+                    let of = (batch.job, batch.of.as_deref());
                     let oracle = self.oracle_of(of, &waits.dependency, *time);
                     if let Some(oracle) = oracle.filter(|oracle| *oracle != marked) {
                         let is_skipped = self.is_skipped(parent, *time) == Some(true);
@@ -189,7 +182,7 @@ impl Shard {
                             false => (RULE, succeeded(oracle)),
                         };
                         let why = format!("batch {id} has not heard that {parent} for {time} {stands}");
-                        at.contradicts(found, rule, why, &self.said(parent, *time));
+                        at.contradicts(rule, why, &self.said(parent, *time));
                     }
                 }
             }

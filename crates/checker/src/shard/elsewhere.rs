@@ -75,47 +75,37 @@ impl Elsewhere {
 
     /// Whether a time succeeded, as far as it was heard; `None`: either is right.
     pub(super) fn oracle(&self, parent: JobId, time: Timestamp) -> Option<bool> {
-        let heard = self.times.get(&(parent, time));
-        match heard {
-            Some(heard) if heard.is_old && heard.succeeded => None,
-            Some(heard) => Some(heard.succeeded),
-            None => Some(false),
-        }
+        self.is(parent, time, |heard| heard.succeeded)
     }
 
     /// Whether its newest run has ended, as far as it was heard; `None`: either is right.
     pub(super) fn has_ended(&self, parent: JobId, time: Timestamp) -> Option<bool> {
-        match self.times.get(&(parent, time)) {
-            Some(heard) if heard.is_old && heard.ended => None,
-            Some(heard) => Some(heard.ended),
-            None => Some(false),
-        }
+        self.is(parent, time, |heard| heard.ended)
     }
 
     /// Whether it was skipped, as far as it was heard; `None`: either is right.
     pub(super) fn is_skipped(&self, parent: JobId, time: Timestamp) -> Option<bool> {
-        match self.times.get(&(parent, time)) {
-            Some(heard) if heard.is_old && heard.skipped => None,
-            // Whether it counts follows from who names the job.
-            Some(heard) if heard.deleted => None,
-            Some(heard) => Some(heard.skipped),
-            None => Some(false),
-        }
+        // Whether the times of a deleted job count follows from who names it.
+        self.is(parent, time, |heard| heard.skipped)
+            .filter(|_| self.times.get(&(parent, time)).is_none_or(|heard| !heard.deleted))
+    }
+
+    /// Whether its newest run is blocked, as far as it was heard; `None`: either is right.
+    pub(super) fn is_blocked(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+        self.is(parent, time, |heard| heard.blocked)
+    }
+
+    /// Of what was never heard of nothing is so; what was so once may have been forgotten.
+    fn is(&self, parent: JobId, time: Timestamp, so: impl Fn(&Heard) -> bool) -> Option<bool> {
+        let Some(heard) = self.times.get(&(parent, time)) else { return Some(false) };
+        let is_so = so(heard);
+        (!heard.is_old || !is_so).then_some(is_so)
     }
 
     /// Whether something was heard for which a time may count as met.
     pub(super) fn may_count(&self, parent: JobId, time: Timestamp) -> bool {
         let heard = self.times.get(&(parent, time));
         heard.is_some_and(|heard| heard.succeeded || heard.ended || heard.skipped)
-    }
-
-    /// Whether its newest run is blocked, as far as it was heard; `None`: either is right.
-    pub(super) fn is_blocked(&self, parent: JobId, time: Timestamp) -> Option<bool> {
-        match self.times.get(&(parent, time)) {
-            Some(heard) if heard.is_old && heard.blocked => None,
-            Some(heard) => Some(heard.blocked),
-            None => Some(false),
-        }
     }
 
     pub(super) fn said(&self, parent: JobId, time: Timestamp) -> Option<u64> {

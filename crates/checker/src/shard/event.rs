@@ -1,4 +1,5 @@
-//! Where each event goes: to the part of the shard that keeps what it says, and checks it.
+//! Where each event goes: to the part of the shard that keeps what it says, and checks it. An event that no rule is about
+//! is named nowhere.
 
 use tidemill_model::{
     AlarmEvent, AlarmKind, BatchEvent, CatalogueEvent, Event, JobEvent, PartitionEvent, Recorded,
@@ -7,123 +8,99 @@ use tidemill_model::{
 
 use super::Shard;
 use crate::at::At;
-use crate::findings::Findings;
 
 impl Shard {
     /// Applies one event and checks the rules that concern it.
-    pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded, found: &mut Findings) {
+    pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded) {
         let event = &recorded.event;
         if self.id == ShardId::CATALOGUE {
-            self.applies.event(at, event, found);
-            self.bulks.event(at, event, found);
-            self.removals.event(at, event, found);
-            self.reruns.event(at, event, found);
+            self.applies.event(at, event);
+            self.bulks.event(at, event);
+            self.removals.event(at, event);
+            self.reruns.event(at, event);
         }
         if !matches!(event, Event::Alarm(_)) {
-            self.alarm_is_not_owed(at, found);
+            self.alarm_is_not_owed(at);
         }
         if !matches!(event, Event::Alarm(_) | Event::Partition(PartitionEvent::TimerSuspended { .. })) {
-            self.failing_is_not_owed(at, found);
+            self.failing_is_not_owed(at);
         }
         match event {
-            Event::Alarm(of) => self.alarm_event(at, of, found),
-            Event::Catalogue(of) => self.catalogue_event(at, (event, of), found),
-            Event::Job(of) => self.job_event(at, of, found),
-            Event::Replication(of) => self.replication_event(at, (event, of), found),
-            Event::Transfer(of) => self.transfer_event(at, (event, of), found),
-            Event::Rerun(of) => self.rerun_event(at, of, found),
-            Event::Schedule(of) => self.schedule_event(at, of, found),
-            Event::Partition(of) => self.partition_event(of),
-            Event::Batch(of @ BatchEvent::Generated { batch, .. }) => self.generated(at, *batch, of, found),
-            Event::Batch(_) | Event::Attempt(_) => self.batch_event(at, event, found),
-            Event::Observation(of) => self.external_dependency_event(at, of, found),
-            Event::FinalCommand(of) => self.final_event(at, of, found),
-            Event::Worker(of) => self.worker_event(at, of, found),
-            Event::Permit(_) => self.pool_event(at, event, found),
-            Event::Task(_) => self.pull_event(at, event, found),
+            Event::Alarm(of) => self.alarm_event(at, of),
+            Event::Catalogue(of) => self.catalogue_event(at, (event, of)),
+            Event::Job(of) => self.job_event(at, of),
+            Event::Replication(of) => self.replication_event(at, (event, of)),
+            Event::Transfer(of) => self.transfer_event(at, (event, of)),
+            Event::Rerun(RerunEvent::RunSkipped { job, reason, .. }) => self.run_left_out(at, *job, *reason),
+            Event::Schedule(of) => self.schedule_event(at, of),
+            Event::Partition(PartitionEvent::TimerSuspended { entity, .. }) => {
+                self.failing_suspended(entity);
+                self.suspend(entity);
+            }
+            Event::Batch(of @ BatchEvent::Generated { batch, .. }) => self.generated(at, *batch, of),
+            Event::Batch(_) | Event::Attempt(_) => self.batch_event(at, event),
+            Event::Observation(of) => self.external_dependency_event(at, of),
+            Event::FinalCommand(of) => self.final_event(at, of),
+            Event::Worker(of) => self.worker_event(at, of),
+            Event::Permit(_) => self.pool_event(at, event),
+            Event::Task(_) => self.pull_event(at, event),
+            Event::Rerun(_) | Event::Partition(_) => {}
             Event::Deletion(_) | Event::Apply(_) | Event::Bulk(_) | Event::Subscription(_) => {}
         }
     }
 
-    fn alarm_event(
-        &mut self,
-        at: &At<'_>,
-        AlarmEvent::Raised { kind, batch, job, worker, .. }: &AlarmEvent,
-        found: &mut Findings,
-    ) {
+    fn alarm_event(&mut self, at: &At<'_>, AlarmEvent::Raised { kind, batch, job, worker, .. }: &AlarmEvent) {
         match kind {
             AlarmKind::GenerationFailed | AlarmKind::GenerationsFailing => {
-                self.failing_told(at, *kind, *job, found);
+                self.failing_told(at, *kind, *job);
             }
             AlarmKind::DependencyTimeout
             | AlarmKind::OutputTimeout
             | AlarmKind::NotSuccessfulBy
-            | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch, found),
-            AlarmKind::BigTask => self.told_of_duration(at, *batch, found),
-            AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref(), found),
-            AlarmKind::ProbesLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
-            AlarmKind::ColdStartSkipped => {}
+            | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch),
+            AlarmKind::BigTask => self.told_of_duration(at, *batch),
+            AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref()),
+            _ => {}
         }
     }
 
-    fn catalogue_event(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent), found: &mut Findings) {
+    fn catalogue_event(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent)) {
         match of {
-            CatalogueEvent::CalendarDefined { calendar } => self.calendar_defined(at, calendar, found),
+            CatalogueEvent::CalendarDefined { calendar } => self.calendar_defined(at, calendar),
             CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. } => {
-                self.pool_event(at, event, found);
+                self.pool_event(at, event);
             }
-            CatalogueEvent::GroupDefined { .. }
-            | CatalogueEvent::KeyDefined { .. }
-            | CatalogueEvent::KeyRevoked { .. }
-            | CatalogueEvent::FreezeSet { .. }
-            | CatalogueEvent::FreezeLifted { .. }
-            | CatalogueEvent::CalendarDeleted { .. }
-            | CatalogueEvent::TemplateDefined { .. }
-            | CatalogueEvent::TemplateDeleted { .. }
-            | CatalogueEvent::UsersAssigned { .. }
-            | CatalogueEvent::UserMoveRequested { .. }
-            | CatalogueEvent::UserMoved { .. }
-            | CatalogueEvent::UserMoveRejected { .. } => {}
+            _ => {}
         }
     }
 
-    fn job_event(&mut self, at: &At<'_>, event: &JobEvent, found: &mut Findings) {
+    fn job_event(&mut self, at: &At<'_>, event: &JobEvent) {
         match event {
             JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. } => {
-                self.versions_rise(at, definition.id, definition.version, found);
+                self.versions_rise(at, definition.id, definition.version);
             }
             JobEvent::Deleted { job } => {
                 self.versions.remove(job);
             }
             JobEvent::Submitted { definition } => self.job_submitted(definition),
-            JobEvent::Enabled { .. }
-            | JobEvent::Disabled { .. }
-            | JobEvent::MoveRequested { .. }
-            | JobEvent::MoveRejected { .. }
-            | JobEvent::ParentDeleted { .. }
-            | JobEvent::Cancelled { .. } => {}
+            _ => {}
         }
     }
 
-    fn replication_event(
-        &mut self,
-        at: &At<'_>,
-        (event, of): (&Event, &ReplicationEvent),
-        found: &mut Findings,
-    ) {
+    fn replication_event(&mut self, at: &At<'_>, (event, of): (&Event, &ReplicationEvent)) {
         match of {
             ReplicationEvent::ParentsReplicated { .. }
             | ReplicationEvent::ParentStatusUpdated { .. }
             | ReplicationEvent::ParentGenerationsReceived { .. } => self.heard(at.offset, event),
             ReplicationEvent::GroupReplicated { settings, .. } => self.settings = Some(settings.clone()),
             ReplicationEvent::JobReplicated { definition, enabled, next } => {
-                self.job_replicated(at, definition, *enabled, *next, found);
+                self.job_replicated(at, definition, *enabled, *next);
             }
             ReplicationEvent::ParentDeletionReplicated { parent, .. } => {
                 self.deleted_parents.insert(*parent);
             }
             ReplicationEvent::JobSwitchReplicated { job, enabled, next } => {
-                self.job_switch_replicated(at, *job, *enabled, *next, found)
+                self.job_switch_replicated(at, *job, *enabled, *next)
             }
             ReplicationEvent::FreezeReplicated { scope, freeze } => {
                 self.freezes.received(at, *scope, freeze.as_ref());
@@ -132,80 +109,38 @@ impl Shard {
                 self.late.retain(|_, late| late.job != *job);
                 self.job_dropped(*job);
             }
-            ReplicationEvent::CalendarReplicated { calendar } => {
-                self.calendar_replicated(at, calendar, found)
-            }
-            ReplicationEvent::CalendarDropped { name } => self.calendar_dropped(at, name, found),
+            ReplicationEvent::CalendarReplicated { calendar } => self.calendar_replicated(at, calendar),
+            ReplicationEvent::CalendarDropped { name } => self.calendar_dropped(at, name),
             ReplicationEvent::PoolReplicated { .. } | ReplicationEvent::PoolDropped { .. } => {
-                self.pool_event(at, event, found);
+                self.pool_event(at, event);
             }
-            ReplicationEvent::UsersReplicated { .. } => self.pull_event(at, event, found),
-            ReplicationEvent::TemplateReplicated { .. }
-            | ReplicationEvent::TemplateDropped { .. }
-            | ReplicationEvent::CancellationReplicated { .. }
-            | ReplicationEvent::ParentTimesReceived { .. } => {}
+            ReplicationEvent::UsersReplicated { .. } => self.pull_event(at, event),
+            _ => {}
         }
     }
 
-    fn transfer_event(&mut self, at: &At<'_>, (event, of): (&Event, &TransferEvent), found: &mut Findings) {
+    fn transfer_event(&mut self, at: &At<'_>, (event, of): (&Event, &TransferEvent)) {
         match of {
-            TransferEvent::JobDetached { job, moved } => self.job_detached(at, *job, moved, found),
+            TransferEvent::JobDetached { job, moved } => self.job_detached(at, *job, moved),
             TransferEvent::JobAttached { definition, enabled, next, moved } => {
-                self.job_attached(at, (definition, moved), *enabled, *next, found);
+                self.job_attached(at, (definition, moved), *enabled, *next);
             }
             TransferEvent::UserDetached { .. }
             | TransferEvent::UserDetachRejected { .. }
-            | TransferEvent::UserAttached { .. } => self.pull_event(at, event, found),
-            TransferEvent::JobDetachRejected { .. } => {}
+            | TransferEvent::UserAttached { .. } => self.pull_event(at, event),
+            _ => {}
         }
     }
 
-    fn rerun_event(&mut self, at: &At<'_>, event: &RerunEvent, found: &mut Findings) {
-        match event {
-            RerunEvent::RunSkipped { job, reason, .. } => self.run_left_out(at, *job, *reason, found),
-            RerunEvent::Requested { .. }
-            | RerunEvent::RunsQueried { .. }
-            | RerunEvent::RunsReceived { .. }
-            | RerunEvent::JobsSkipped { .. }
-            | RerunEvent::BatchesPlanned { .. }
-            | RerunEvent::Planned { .. }
-            | RerunEvent::Approved { .. }
-            | RerunEvent::RunsRequested { .. }
-            | RerunEvent::RunFinished { .. }
-            | RerunEvent::RunsBlocked { .. }
-            | RerunEvent::Paused { .. }
-            | RerunEvent::Resumed { .. }
-            | RerunEvent::Cancelled { .. }
-            | RerunEvent::Finished { .. }
-            | RerunEvent::RunsReported { .. } => {}
-        }
-    }
-
-    fn schedule_event(&mut self, at: &At<'_>, event: &ScheduleEvent, found: &mut Findings) {
+    fn schedule_event(&mut self, at: &At<'_>, event: &ScheduleEvent) {
         match event {
             ScheduleEvent::Skipped { job, from, to, count, reason, next } => {
-                self.schedule_skipped(at, *job, (*from, *to, *count), (*reason, *next), found);
+                self.schedule_skipped(at, *job, (*from, *to, *count), (*reason, *next));
             }
-            ScheduleEvent::Rescheduled { job, next } => self.schedule_rescheduled(at, *job, *next, found),
+            ScheduleEvent::Rescheduled { job, next } => self.schedule_rescheduled(at, *job, *next),
             ScheduleEvent::GenerationFailed { job, logical_time, failures, retry_at, .. } => {
-                self.generation_failed(at, (*job, *logical_time), *failures, *retry_at, found);
+                self.generation_failed(at, (*job, *logical_time), *failures, *retry_at);
             }
-        }
-    }
-
-    fn partition_event(&mut self, event: &PartitionEvent) {
-        match event {
-            PartitionEvent::TimerSuspended { entity, .. } => {
-                self.failing_suspended(entity);
-                self.suspend(entity);
-            }
-            // What is evicted stays known, time by time.
-            PartitionEvent::HistoryEvicted { .. }
-            | PartitionEvent::MessageReceived { .. }
-            | PartitionEvent::OutboxAcknowledged { .. }
-            | PartitionEvent::CommandDeadLettered { .. }
-            | PartitionEvent::ClockSet { .. }
-            | PartitionEvent::CommandLossAccepted { .. } => {}
         }
     }
 }

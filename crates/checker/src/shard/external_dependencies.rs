@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tidemill_model::{
-    BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, ObservationEvent, Timestamp, WaivedParent,
+    BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, ObservationEvent, ShardId, Timestamp,
+    WaivedParent,
 };
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 const RULE: Invariant = Invariant::ExternalDependenciesComeAndGoInTurn;
 const QUALITY: Invariant = Invariant::QualityAskedInTurn;
@@ -57,6 +57,57 @@ impl Gate {
     }
 }
 
+impl ExternalDependencies {
+    fn registered(
+        &mut self,
+        at: &At<'_>,
+        (id, shard): (ExternalDependencyId, ShardId),
+        what: &ExternalDependency,
+    ) {
+        if id.0 <= self.last || id.shard() != shard {
+            let last = self.last;
+            let why = format!("external dependency {id} is minted after external dependency {last}");
+            at.breaks(Invariant::MintedIdsGrow, why);
+        }
+        self.last = self.last.max(id.0);
+        if let Some(other) = self.numbers.insert(what.clone(), id) {
+            let said = self.known.get(&other).map(|known| known.said);
+            let why =
+                format!("{what} is external dependency {id}, and is external dependency {other} already");
+            at.contradicts(RULE, why, said.as_slice());
+        }
+        let (what, waiters) = (what.clone(), BTreeSet::new());
+        self.known.insert(id, Known { what, generation: 1, there: false, waiters, said: at.offset });
+    }
+
+    fn changed(&mut self, at: &At<'_>, id: ExternalDependencyId, (generation, there): (u64, bool)) {
+        let Some(known) = self.known.get_mut(&id) else {
+            return at.breaks(RULE, format!("external dependency {id} changes, and was told by nobody"));
+        };
+        let expected = known.generation + u64::from(!there);
+        if known.there == there {
+            let why = format!("{} is said to {} twice", known.what, if there { "come" } else { "go" });
+            at.contradicts(RULE, why, &[known.said]);
+        } else if generation != expected {
+            let why = format!("{} is of generation {generation}, and must be of {expected}", known.what);
+            at.contradicts(RULE, why, &[known.said]);
+        }
+        (known.there, known.generation, known.said) = (there, generation, at.offset);
+    }
+
+    fn forgotten(&mut self, at: &At<'_>, id: ExternalDependencyId) {
+        let Some(known) = self.known.remove(&id) else {
+            let why = format!("external dependency {id} is forgotten, and was told by nobody");
+            return at.breaks(RULE, why);
+        };
+        self.numbers.remove(&known.what);
+        if let Some(batch) = known.waiters.first() {
+            let why = format!("{} is forgotten, though batch {batch} waits for it", known.what);
+            at.contradicts(RULE, why, &[known.said]);
+        }
+    }
+}
+
 impl Shard {
     /// A new batch waits for these; each was told of before.
     pub(super) fn needs_of(
@@ -65,20 +116,12 @@ impl Shard {
         batch: BatchId,
         external_dependencies: &[ExternalDependencyId],
         quality_gate: bool,
-        found: &mut Findings,
     ) -> Needs {
-        for external_dependency in external_dependencies {
-            match self.external_dependencies.known.get_mut(external_dependency) {
-                Some(known) => {
-                    known.waiters.insert(batch);
-                }
-                None => at.breaks(
-                    found,
-                    RULE,
-                    format!(
-                        "batch {batch} waits for external dependency {external_dependency}, told by nobody"
-                    ),
-                ),
+        for id in external_dependencies {
+            if let Some(known) = self.external_dependencies.known.get_mut(id) {
+                known.waiters.insert(batch);
+            } else {
+                at.breaks(RULE, format!("batch {batch} waits for external dependency {id}, told by nobody"));
             }
         }
         let gate = quality_gate.then(Gate::default);
@@ -87,119 +130,31 @@ impl Shard {
 
     /// The batch has ended.
     pub(super) fn leaves_external_dependencies(&mut self, id: BatchId) {
-        let external_dependencies =
-            self.batches.get(&id).map(|batch| batch.needs.external_dependencies.clone()).unwrap_or_default();
-        for external_dependency in external_dependencies {
-            if let Some(known) = self.external_dependencies.known.get_mut(&external_dependency) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        for left in &batch.needs.external_dependencies {
+            if let Some(known) = self.external_dependencies.known.get_mut(left) {
                 known.waiters.remove(&id);
             }
         }
     }
 
     /// `external_dependencies_come_and_go_in_turn`
-    pub(super) fn external_dependency_event(
-        &mut self,
-        at: &At<'_>,
-        event: &ObservationEvent,
-        found: &mut Findings,
-    ) {
+    pub(super) fn external_dependency_event(&mut self, at: &At<'_>, event: &ObservationEvent) {
+        let known = &mut self.external_dependencies;
         match event {
-            ObservationEvent::ExternalDependencyRegistered { external_dependency, what } => {
-                self.external_dependency_registered(at, *external_dependency, what, found)
+            ObservationEvent::ExternalDependencyRegistered { external_dependency: id, what } => {
+                known.registered(at, (*id, self.id), what);
             }
-            ObservationEvent::ExternalDependencySatisfied { external_dependency, generation } => {
-                self.external_dependency_changed(at, *external_dependency, (*generation, true), found);
+            ObservationEvent::ExternalDependencySatisfied { external_dependency: id, generation } => {
+                known.changed(at, *id, (*generation, true));
             }
-            ObservationEvent::ExternalDependencyRevoked { external_dependency, generation, .. } => {
-                self.external_dependency_changed(at, *external_dependency, (*generation, false), found);
+            ObservationEvent::ExternalDependencyRevoked { external_dependency: id, generation, .. } => {
+                known.changed(at, *id, (*generation, false));
             }
             ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => {
-                for external_dependency in external_dependencies {
-                    self.external_dependency_forgotten(at, *external_dependency, found);
-                }
+                external_dependencies.iter().for_each(|id| known.forgotten(at, *id));
             }
-            ObservationEvent::ProbesRequested { .. }
-            | ObservationEvent::ThirdPartyReported { .. }
-            | ObservationEvent::ThirdPartyEvicted { .. }
-            | ObservationEvent::ProbesLate { .. }
-            | ObservationEvent::ProbesRecovered { .. } => {}
-        }
-    }
-
-    fn external_dependency_registered(
-        &mut self,
-        at: &At<'_>,
-        external_dependency: ExternalDependencyId,
-        what: &ExternalDependency,
-        found: &mut Findings,
-    ) {
-        if external_dependency.0 <= self.external_dependencies.last || external_dependency.shard() != self.id
-        {
-            let why = format!(
-                "external dependency {external_dependency} is minted after external dependency {}",
-                self.external_dependencies.last
-            );
-            at.breaks(found, Invariant::MintedIdsGrow, why);
-        }
-        self.external_dependencies.last = self.external_dependencies.last.max(external_dependency.0);
-        if let Some(other) = self.external_dependencies.numbers.insert(what.clone(), external_dependency) {
-            let said = self.external_dependencies.known.get(&other).map(|known| known.said);
-            let why = format!(
-                "{what} is external dependency {external_dependency}, and is external dependency {other} already"
-            );
-            at.contradicts(found, RULE, why, said.as_slice());
-        }
-        let (what, waiters) = (what.clone(), BTreeSet::new());
-        let known = Known { what, generation: 1, there: false, waiters, said: at.offset };
-        self.external_dependencies.known.insert(external_dependency, known);
-    }
-
-    fn external_dependency_changed(
-        &mut self,
-        at: &At<'_>,
-        external_dependency: ExternalDependencyId,
-        (generation, there): (u64, bool),
-        found: &mut Findings,
-    ) {
-        let Some(known) = self.external_dependencies.known.get_mut(&external_dependency) else {
-            at.breaks(
-                found,
-                RULE,
-                format!("external dependency {external_dependency} changes, and was told by nobody"),
-            );
-            return;
-        };
-        let expected = known.generation + u64::from(!there);
-        if known.there == there {
-            let why = format!("{} is said to {} twice", known.what, if there { "come" } else { "go" });
-            at.contradicts(found, RULE, why, &[known.said]);
-        } else if generation != expected {
-            let why = format!("{} is of generation {generation}, and must be of {expected}", known.what);
-            at.contradicts(found, RULE, why, &[known.said]);
-        }
-        known.there = there;
-        known.generation = generation;
-        known.said = at.offset;
-    }
-
-    fn external_dependency_forgotten(
-        &mut self,
-        at: &At<'_>,
-        external_dependency: ExternalDependencyId,
-        found: &mut Findings,
-    ) {
-        let Some(known) = self.external_dependencies.known.remove(&external_dependency) else {
-            at.breaks(
-                found,
-                RULE,
-                format!("external dependency {external_dependency} is forgotten, and was told by nobody"),
-            );
-            return;
-        };
-        self.external_dependencies.numbers.remove(&known.what);
-        if let Some(batch) = known.waiters.first() {
-            let why = format!("{} is forgotten, though batch {batch} waits for it", known.what);
-            at.contradicts(found, RULE, why, &[known.said]);
+            _ => {}
         }
     }
 
@@ -213,32 +168,23 @@ impl Shard {
     }
 
     fn missing_external_dependency(&self, batch: &Batch) -> Option<(String, Vec<u64>)> {
-        let held = batch
-            .needs
-            .external_dependencies
-            .iter()
-            .filter(|external_dependency| !batch.needs.waived.contains(external_dependency));
-        let mut gone = held
-            .filter_map(|external_dependency| self.external_dependencies.known.get(external_dependency))
-            .filter(|known| !known.there);
+        let needs = &batch.needs;
+        let held = needs.external_dependencies.iter().filter(|id| !needs.waived.contains(id));
+        let known = held.filter_map(|id| self.external_dependencies.known.get(id));
+        let mut gone = known.filter(|known| !known.there);
         gone.next().map(|known| (format!("{} is not there", known.what), vec![known.said]))
     }
 
     /// `assigned_only_when_conditions_held`, where something went between assignment and grant.
-    pub(super) fn granted_only_with_its_external_dependencies(
-        &self,
-        at: &At<'_>,
-        id: BatchId,
-        found: &mut Findings,
-    ) {
+    pub(super) fn granted_only_with_its_external_dependencies(&self, at: &At<'_>, id: BatchId) {
         if let Some((why, earlier)) = self.missing(id) {
             let rule = Invariant::AssignedOnlyWhenConditionsHeld;
-            at.contradicts(found, rule, format!("batch {id} may start, though {why}"), &earlier);
+            at.contradicts(rule, format!("batch {id} may start, though {why}"), &earlier);
         }
     }
 
     /// A person lets the batch run without what keeps it back, and nothing else.
-    pub(super) fn overridden(&mut self, at: &At<'_>, id: BatchId, event: &BatchEvent, found: &mut Findings) {
+    pub(super) fn overridden(&mut self, at: &At<'_>, id: BatchId, event: &BatchEvent) {
         let BatchEvent::DependencyOverridden {
             external_dependencies,
             parents,
@@ -252,29 +198,24 @@ impl Shard {
         };
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let rule = Invariant::OverridesNameWhatIsWaitedFor;
-        if let Some(external_dependency) = external_dependencies
-            .iter()
-            .find(|external_dependency| !batch.needs.external_dependencies.contains(external_dependency))
-        {
-            at.breaks(
-                found,
-                rule,
-                format!("batch {id} is to run without external dependency {external_dependency}, for which it does not wait"),
+        let is_own = |it: &&ExternalDependencyId| batch.needs.external_dependencies.contains(it);
+        if let Some(stray) = external_dependencies.iter().find(|it| !is_own(it)) {
+            let why = format!(
+                "batch {id} is to run without external dependency {stray}, for which it does not wait"
             );
+            at.breaks(rule, why);
         }
-        let waits =
-            |waived: &WaivedParent| {
-                batch.waits.iter().filter(|waits| waits.dependency.parent == waived.job).any(|waits| {
-                    waived.logical_time.is_none_or(|time| waits.dependency.times.contains(&time))
-                })
-            };
+        let waits = |waived: &WaivedParent| {
+            let mut of = batch.waits.iter().filter(|waits| waits.dependency.parent == waived.job);
+            of.any(|waits| waived.logical_time.is_none_or(|time| waits.dependency.times.contains(&time)))
+        };
         if let Some(waived) = parents.iter().find(|waived| !waits(waived)) {
             let why =
                 format!("batch {id} is to run without parent {}, for which it does not wait", waived.job);
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         }
         if *quality && batch.needs.gate.is_none() {
-            at.breaks(found, rule, format!("batch {id} is to run without a quality gate, and has none"));
+            at.breaks(rule, format!("batch {id} is to run without a quality gate, and has none"));
         }
         batch.needs.waived.extend(external_dependencies);
         batch.needs.waived_parents.extend(parents);
@@ -290,19 +231,18 @@ impl Shard {
         if usize::try_from(*unmet) != Ok(batch.unmet()) {
             let why =
                 format!("batch {id} is said to have {unmet} unmet dependencies, and has {}", batch.unmet());
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         }
     }
 
     /// The gate of a batch about which the quality service is asked, whether anything else keeps the batch back, and where
     /// the batch was last spoken of.
-    fn gate(&mut self, at: &At<'_>, id: BatchId, found: &mut Findings) -> Option<(&mut Gate, bool, u64)> {
+    fn gate(&mut self, at: &At<'_>, id: BatchId) -> Option<(&mut Gate, bool, u64)> {
         let missing = self.batches.get(&id).and_then(|batch| self.missing_external_dependency(batch));
         let batch = self.batches.get_mut(&id)?;
         let (is_kept, said) = (batch.unmet() > 0 || missing.is_some(), batch.said);
         if batch.needs.gate.is_none() {
-            let why = format!("the quality service is asked about batch {id}, which has no gate");
-            at.breaks(found, QUALITY, why);
+            at.breaks(QUALITY, format!("the quality service is asked about batch {id}, which has no gate"));
         }
         batch.needs.gate.as_mut().map(|gate| (gate, is_kept, said))
     }
@@ -313,9 +253,8 @@ impl Shard {
         at: &At<'_>,
         id: BatchId,
         (number, again_at): (u32, Timestamp),
-        found: &mut Findings,
     ) {
-        let Some((gate, is_kept, said)) = self.gate(at, id, found) else { return };
+        let Some((gate, is_kept, said)) = self.gate(at, id) else { return };
         let why = if number != gate.number + 1 {
             format!("question {number} follows {}", gate.number)
         } else if gate.number == 0 && is_kept {
@@ -331,36 +270,33 @@ impl Shard {
         gate.taken = false;
         gate.again_at = Some(again_at);
         if !why.is_empty() {
-            at.contradicts(found, QUALITY, format!("batch {id}: {why}"), &[said]);
+            at.contradicts(QUALITY, format!("batch {id}: {why}"), &[said]);
         }
     }
 
     /// `quality_asked_in_turn`
-    pub(super) fn quality_sent(&mut self, at: &At<'_>, id: BatchId, number: u32, found: &mut Findings) {
-        let Some((gate, _, said)) = self.gate(at, id, found) else { return };
+    pub(super) fn quality_sent(&mut self, at: &At<'_>, id: BatchId, number: u32) {
+        let Some((gate, _, said)) = self.gate(at, id) else { return };
         let is_open = number == gate.number && !gate.taken && gate.allowed.is_none() && !gate.waived;
         gate.taken = true;
         if !is_open {
-            let why = format!("batch {id}: question {number} is not open");
-            at.contradicts(found, QUALITY, why, &[said]);
+            at.contradicts(QUALITY, format!("batch {id}: question {number} is not open"), &[said]);
         }
     }
 
     /// `quality_asked_in_turn`
-    pub(super) fn quality_answered(&mut self, at: &At<'_>, id: BatchId, allowed: bool, found: &mut Findings) {
-        let Some((gate, ..)) = self.gate(at, id, found) else { return };
+    pub(super) fn quality_answered(&mut self, at: &At<'_>, id: BatchId, allowed: bool) {
+        let Some((gate, ..)) = self.gate(at, id) else { return };
         gate.allowed = Some(allowed);
         gate.again_at = None;
     }
 
     /// At rest, the quality service was asked about every batch that nothing else keeps back, and what nobody
     /// waits for is forgotten.
-    pub(super) fn nothing_is_left_of_external_dependencies(&self, at: &At<'_>, found: &mut Findings) {
-        let mut unasked: Vec<_> = self.batches.iter().filter(|(_, batch)| self.is_unasked(batch)).collect();
-        unasked.sort_unstable_by_key(|(id, _)| **id);
-        for (id, batch) in unasked {
+    pub(super) fn nothing_is_left_of_external_dependencies(&self, at: &At<'_>) {
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| self.is_unasked(batch)) {
             let why = format!("the quality service was never asked about batch {id}");
-            at.contradicts(found, QUALITY, why, &[batch.said]);
+            at.contradicts(QUALITY, why, &[batch.said]);
         }
         let is_spare = |known: &&Known| {
             let is_kept = known.there && matches!(known.what, ExternalDependency::ThirdParty { .. });
@@ -370,7 +306,7 @@ impl Shard {
         spare.sort_unstable_by(|a, b| a.what.cmp(&b.what));
         for known in spare {
             let why = format!("{} is not forgotten, though nobody waits for it", known.what);
-            at.contradicts(found, RULE, why, &[known.said]);
+            at.contradicts(RULE, why, &[known.said]);
         }
     }
 

@@ -11,7 +11,6 @@ use super::Shard;
 use super::job::Run;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 use crate::requests::fingerprint;
 
 /// Versions of a definition that an owner keeps for what it has evicted.
@@ -24,7 +23,7 @@ pub(super) type OlderRuns = HashMap<(JobId, Timestamp), Vec<(BatchId, u64)>>;
 
 impl Shard {
     /// `reruns_keep_their_facts`, before the event counts.
-    pub(super) fn rerun_as_it_was(&self, at: &At<'_>, event: &BatchEvent, found: &mut Findings) {
+    pub(super) fn rerun_as_it_was(&self, at: &At<'_>, event: &BatchEvent) {
         let BatchEvent::Generated { job, version, logical_time, parameters, origin, rerun, .. } = event
         else {
             return;
@@ -46,9 +45,9 @@ impl Shard {
         };
         if wanted.is_some_and(|wanted| wanted != has) {
             let why = format!("job {job} is run again for {logical_time} with other parameters than it had");
-            at.contradicts(found, rule, why, &[newest.said]);
+            at.contradicts(rule, why, &[newest.said]);
         }
-        self.parameters_of_its_account(at, event, newest, found);
+        self.parameters_of_its_account(at, event, newest);
         let asked = match at.command() {
             Some(Command::Shard(ShardCommand::Deliver {
                 message: ShardMessage::StartRun(start), ..
@@ -63,12 +62,12 @@ impl Shard {
         };
         if let Some(wanted) = wanted.filter(|wanted| wanted != version) {
             let why = format!("job {job} is run again for {logical_time} in version {version}, not {wanted}");
-            at.contradicts(found, rule, why, &[newest.said]);
+            at.contradicts(rule, why, &[newest.said]);
         }
     }
 
     /// `parameters_stay_with_their_account`, for the `newest` run before it.
-    fn parameters_of_its_account(&self, at: &At<'_>, event: &BatchEvent, newest: &Run, found: &mut Findings) {
+    fn parameters_of_its_account(&self, at: &At<'_>, event: &BatchEvent, newest: &Run) {
         let BatchEvent::Generated { job, version, parameters, rerun: Some(_), .. } = event else {
             return;
         };
@@ -80,7 +79,7 @@ impl Shard {
                 "batch {} of job {job} takes parameters to account {has:?} that were given for {had:?}",
                 newest.batch
             );
-            at.contradicts(found, Invariant::ParametersStayWithTheirAccount, why, &[newest.said]);
+            at.contradicts(Invariant::ParametersStayWithTheirAccount, why, &[newest.said]);
         }
     }
 
@@ -98,7 +97,7 @@ impl Shard {
     }
 
     /// `reruns_keep_their_facts`: a planned run is not left out for what its owner has to know.
-    pub(super) fn run_left_out(&self, at: &At<'_>, job: JobId, reason: RunSkip, found: &mut Findings) {
+    pub(super) fn run_left_out(&self, at: &At<'_>, job: JobId, reason: RunSkip) {
         if self.jobs.get(&job).is_some_and(|job| job.tenure.is_some()) {
             return;
         }
@@ -106,18 +105,12 @@ impl Shard {
         if reason == RunSkip::UnknownDefinition && known <= KEPT_VERSIONS {
             let why =
                 format!("a run of job {job} is left out for its definition, of which there are {known}");
-            at.breaks(found, Invariant::RerunsKeepTheirFacts, why);
+            at.breaks(Invariant::RerunsKeepTheirFacts, why);
         }
     }
 
     /// `known_batches_can_be_marked`
-    pub(crate) fn mark_accepted(
-        &self,
-        at: &At<'_>,
-        command: &Command,
-        outcome: &Outcome,
-        found: &mut Findings,
-    ) {
+    pub(crate) fn mark_accepted(&self, at: &At<'_>, command: &Command, outcome: &Outcome) {
         let Command::Batch(BatchCommand::OverrideResult {
             batch,
             job,
@@ -141,7 +134,7 @@ impl Shard {
         let newest = self.runs.get(&(*job, *logical_time)).filter(|_| is_kept);
         if let Some(newest) = newest.filter(|newest| (newest.batch, newest.number) == (*batch, *number)) {
             let why = format!("batch {batch} is the newest run of {logical_time}, and a mark is refused");
-            at.contradicts(found, Invariant::KnownBatchesCanBeMarked, why, &[newest.said]);
+            at.contradicts(Invariant::KnownBatchesCanBeMarked, why, &[newest.said]);
         }
     }
 }

@@ -5,7 +5,6 @@ use tidemill_model::{AlarmKind, JobId, Timestamp};
 use super::Shard;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 const TRIES: u32 = 4;
 const MANY: u32 = 10;
@@ -28,7 +27,6 @@ impl Shard {
         (id, logical_time): (JobId, Timestamp),
         failures: u32,
         retry_at: Option<Timestamp>,
-        found: &mut Findings,
     ) {
         let rule = Invariant::FailingGenerationTold;
         let minute = at.now.as_second().div_euclid(60);
@@ -53,7 +51,7 @@ impl Shard {
         if !why.is_empty() {
             let said = job.next_said;
             let why = format!("the fire of job {id} for {logical_time} fails, and {why}");
-            at.contradicts(found, rule, why, &[said]);
+            at.contradicts(rule, why, &[said]);
         }
         self.failing.suspends = retry_at.is_none().then_some(id);
     }
@@ -65,29 +63,23 @@ impl Shard {
     }
 
     /// `failing_generation_told`: an alarm is about what was just said, and there is one.
-    pub(super) fn failing_told(
-        &mut self,
-        at: &At<'_>,
-        kind: AlarmKind,
-        job: Option<JobId>,
-        found: &mut Findings,
-    ) {
+    pub(super) fn failing_told(&mut self, at: &At<'_>, kind: AlarmKind, job: Option<JobId>) {
         let is_owed = match kind {
             AlarmKind::GenerationFailed => job.is_some() && self.failing.tells.take() == job,
             _ => self.failing.jobs == MANY + 1 && !std::mem::replace(&mut self.failing.many_told, true),
         };
         if !is_owed {
             let why = format!("an alarm is raised, {kind:?} of {job:?}, for nothing that failed before it");
-            at.breaks(found, Invariant::FailingGenerationTold, why);
+            at.breaks(Invariant::FailingGenerationTold, why);
         }
     }
 
     /// `failing_generation_told`: nothing comes between.
-    pub(super) fn failing_is_not_owed(&mut self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn failing_is_not_owed(&mut self, at: &At<'_>) {
         let owed = self.failing.suspends.take().or(self.failing.tells.take());
         if let Some(job) = owed {
             let why = format!("job {job} failed for the last time, and nobody is told");
-            at.breaks(found, Invariant::FailingGenerationTold, why);
+            at.breaks(Invariant::FailingGenerationTold, why);
         }
     }
 }

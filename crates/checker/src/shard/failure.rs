@@ -9,7 +9,6 @@ use super::batch::{Batch, Phase, Waits};
 use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// What a definition says of it.
 #[derive(Clone, Copy, Debug)]
@@ -131,13 +130,7 @@ impl Shard {
     }
 
     /// `parent_failure_rule_kept`: whether a batch that never ran may end so by itself.
-    pub(super) fn ends_for_its_parents(
-        &self,
-        at: &At<'_>,
-        id: BatchId,
-        result: BatchResult,
-        found: &mut Findings,
-    ) -> bool {
+    pub(super) fn ends_for_its_parents(&self, at: &At<'_>, id: BatchId, result: BatchResult) -> bool {
         let Some(batch) = self.batches.get(&id) else { return false };
         let has_rule = batch.of.as_ref().is_some_and(|of| {
             of.rule.run_if == RunIf::Failure
@@ -151,14 +144,14 @@ impl Shard {
             Left::Ends(rule) if rule == result => {}
             left => {
                 let why = format!("batch {id} ends as {}, and its parents leave {left:?}", result.as_str());
-                at.contradicts(found, Invariant::ParentFailureRuleKept, why, &[batch.said]);
+                at.contradicts(Invariant::ParentFailureRuleKept, why, &[batch.said]);
             }
         }
         true
     }
 
     /// `parent_failure_rule_kept`: one that runs on failure only has one to run for.
-    pub(super) fn has_a_failure(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+    pub(super) fn has_a_failure(&self, at: &At<'_>, id: BatchId, what: &str) {
         let Some(batch) = self.batches.get(&id) else { return };
         let is_ruled = batch.of.as_ref().is_some_and(|of| of.rule.run_if == RunIf::Failure);
         if !is_ruled || !batch.needs.waived_parents.is_empty() {
@@ -169,22 +162,16 @@ impl Shard {
             .flat_map(|waits| waits.dependency.times.iter().map(|time| (waits.dependency.parent, *time)));
         if times.all(|(parent, time)| self.failed(parent, time) == Some(false)) {
             let why = format!("batch {id} runs on failure only, and is {what} without one");
-            at.contradicts(found, Invariant::ParentFailureRuleKept, why, &[batch.said]);
+            at.contradicts(Invariant::ParentFailureRuleKept, why, &[batch.said]);
         }
     }
 
     /// `parent_failure_rule_kept`, at quiescence.
-    pub(super) fn none_is_left_to_end(&self, at: &At<'_>, found: &mut Findings) {
-        let mut left: Vec<_> = self
-            .batches
-            .iter()
-            .filter(|(_, batch)| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }))
-            .filter(|(_, batch)| self.is_to_end(batch))
-            .collect();
-        left.sort_unstable_by_key(|(id, _)| **id);
-        for (id, batch) in left {
+    pub(super) fn none_is_left_to_end(&self, at: &At<'_>) {
+        let waits = |batch: &Batch| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. });
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| waits(batch) && self.is_to_end(batch)) {
             let why = format!("batch {id} still waits, though its parents have ended");
-            at.contradicts(found, Invariant::ParentFailureRuleKept, why, &[batch.said]);
+            at.contradicts(Invariant::ParentFailureRuleKept, why, &[batch.said]);
         }
     }
 }

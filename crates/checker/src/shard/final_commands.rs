@@ -1,17 +1,16 @@
 //! The final commands of batches that have ended.
 
 use tidemill_model::{
-    AlarmKind, AttemptResult, BatchId, Command, FinalCommandEvent, FinalResult, Incarnation, JobType, Nonce,
-    Token, WorkerCommand, WorkerId,
+    AlarmKind, AttemptResult, BatchId, FinalCommandEvent, FinalResult, Incarnation, JobType, Nonce, Token,
+    WorkerId,
 };
 
 use super::Shard;
 use super::batch::{Assignment, Batch};
-use super::life::gives_back;
+use super::life::{asks, gives_back};
 use super::timeouts::Owed;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// A batch that has ended, and whose final command nobody has yet.
 #[derive(Debug)]
@@ -49,31 +48,26 @@ pub(super) struct Held {
 
 impl Shard {
     /// `final_commands_once`
-    pub(super) fn final_event(&mut self, at: &At<'_>, event: &FinalCommandEvent, found: &mut Findings) {
+    pub(super) fn final_event(&mut self, at: &At<'_>, event: &FinalCommandEvent) {
         match event {
             FinalCommandEvent::Assigned { batch, token, worker, start_by, .. } => {
-                self.minted_ids_grow(at, "token", (token.0, token.shard()), found);
+                self.minted_ids_grow(at, "token", (token.0, token.shard()));
                 let Some(due) = self.due_finals.remove(batch) else {
                     let why = format!("batch {batch} gets a final command, and none is due");
-                    return at.breaks(found, Invariant::FinalCommandsOnce, why);
+                    return at.breaks(Invariant::FinalCommandsOnce, why);
                 };
                 let known = self.workers.get_mut(worker).filter(|known| known.lost.is_none());
                 let incarnation = known.as_ref().map(|known| known.incarnation.clone());
                 let has_room = known.as_ref().is_some_and(|known| known.has_room(&due.job_type));
                 let why = match &due.worker {
-                    _ if incarnation.is_none() => {
-                        format!("{worker} gets the final command of {batch}, and is not there")
-                    }
-                    Some(ran) if ran != worker => {
-                        format!("{worker} gets the final command of {batch}, and {ran} ran it")
-                    }
-                    None if !has_room => {
-                        format!("{worker} gets the final command of {batch}, and has no free slot")
-                    }
+                    _ if incarnation.is_none() => "is not there".to_owned(),
+                    Some(ran) if ran != worker => format!("{ran} ran it"),
+                    None if !has_room => "has no free slot".to_owned(),
                     Some(_) | None => String::new(),
                 };
                 if !why.is_empty() {
-                    at.contradicts(found, Invariant::FinalCommandsOnce, why, &[due.said]);
+                    let why = format!("{worker} gets the final command of {batch}, and {why}");
+                    at.contradicts(Invariant::FinalCommandsOnce, why, &[due.said]);
                 }
                 if let Some(known) = known {
                     known.occupy_slot(&due.job_type, 1);
@@ -85,15 +79,15 @@ impl Shard {
                 self.finals.insert(*token, held);
             }
             FinalCommandEvent::Granted { batch, token, worker, incarnation, nonce } => {
-                self.final_granted(at, (*batch, *token), (worker, incarnation, nonce), found);
+                self.final_granted(at, (*batch, *token), (worker, incarnation, nonce));
             }
             FinalCommandEvent::Finished { batch, token: None, result, .. } => {
-                self.final_never_assigned(at, *batch, *result, found);
+                self.final_never_assigned(at, *batch, *result);
             }
             FinalCommandEvent::Finished { batch, token: Some(token), worker, result, .. } => {
-                self.final_ended(at, (*batch, *token), worker, *result, found);
+                self.final_ended(at, (*batch, *token), worker, *result);
             }
-            FinalCommandEvent::NotRun { batch, .. } => self.final_not_run(at, *batch, found),
+            FinalCommandEvent::NotRun { batch, .. } => self.final_not_run(at, *batch),
         }
     }
 
@@ -102,16 +96,11 @@ impl Shard {
         at: &At<'_>,
         (batch, token): (BatchId, Token),
         (worker, incarnation, nonce): (&WorkerId, &Incarnation, &Nonce),
-        found: &mut Findings,
     ) {
         let lost = self.workers.get(worker).is_none_or(|worker| worker.lost.is_some());
-        let asks = |command: &Command| {
-            matches!(command, Command::Worker(WorkerCommand::RequestStart(asked))
-                if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == (token, worker, incarnation, nonce))
-        };
         let rule = Invariant::FinalCommandsOnce;
         let Some(held) = self.finals.get_mut(&token).filter(|held| held.batch == batch) else {
-            return at.breaks(found, rule, format!("{token} is granted as a final command, and is none"));
+            return at.breaks(rule, format!("{token} is granted as a final command, and is none"));
         };
         let why = if held.granted.is_some() {
             "it was granted before"
@@ -119,7 +108,7 @@ impl Shard {
             "another worker, or another life of it, has it"
         } else if lost {
             "its worker is lost"
-        } else if at.command().is_some_and(|command| !asks(command)) {
+        } else if at.command().is_some_and(|command| !asks(command, (token, worker, incarnation, nonce))) {
             "nobody asked so"
         } else {
             ""
@@ -127,21 +116,15 @@ impl Shard {
         held.granted = Some(nonce.clone());
         let said = held.to.said;
         if !why.is_empty() {
-            at.contradicts(found, rule, format!("final command {token} is granted, though {why}"), &[said]);
+            at.contradicts(rule, format!("final command {token} is granted, though {why}"), &[said]);
         }
     }
 
-    fn final_never_assigned(
-        &mut self,
-        at: &At<'_>,
-        batch: BatchId,
-        result: FinalResult,
-        found: &mut Findings,
-    ) {
+    fn final_never_assigned(&mut self, at: &At<'_>, batch: BatchId, result: FinalResult) {
         self.owed = Some(Owed { batch, kind: AlarmKind::FinalCommandFailed });
         let rule = Invariant::FinalCommandsOnce;
         let Some(due) = self.due_finals.remove(&batch) else {
-            return at.breaks(found, rule, format!("the final command of {batch} ends, and none is due"));
+            return at.breaks(rule, format!("the final command of {batch} ends, and none is due"));
         };
         let ran = due.worker.as_ref();
         let is_there =
@@ -152,21 +135,19 @@ impl Shard {
                 "the final command of {batch} is {}, and {who} worker ran its last attempt",
                 result.as_str()
             );
-            at.contradicts(found, rule, why, &[due.said]);
+            at.contradicts(rule, why, &[due.said]);
         }
     }
 
     /// Only without an attempt: else it is its worker's, and ends with a result.
-    fn final_not_run(&mut self, at: &At<'_>, batch: BatchId, found: &mut Findings) {
+    fn final_not_run(&mut self, at: &At<'_>, batch: BatchId) {
         self.owed = Some(Owed { batch, kind: AlarmKind::FinalCommandFailed });
         let rule = Invariant::FinalCommandsOnce;
         match self.due_finals.remove(&batch) {
-            None => {
-                at.breaks(found, rule, format!("the final command of {batch} is not run, and none is due"))
-            }
+            None => at.breaks(rule, format!("the final command of {batch} is not run, and none is due")),
             Some(Due { worker: Some(worker), said, .. }) => {
                 let why = format!("the final command of {batch} is given to nobody, though {worker} ran it");
-                at.contradicts(found, rule, why, &[said]);
+                at.contradicts(rule, why, &[said]);
             }
             Some(Due { worker: None, .. }) => {}
         }
@@ -178,18 +159,13 @@ impl Shard {
         (batch, token): (BatchId, Token),
         worker: &WorkerId,
         result: FinalResult,
-        found: &mut Findings,
     ) {
         if result != FinalResult::Success {
             self.owed = Some(Owed { batch, kind: AlarmKind::FinalCommandFailed });
         }
         let rule = Invariant::FinalCommandsOnce;
         let Some(held) = self.finals.remove(&token).filter(|held| held.batch == batch) else {
-            return at.breaks(
-                found,
-                rule,
-                format!("final command {token} of {batch} ends, and nobody has it"),
-            );
+            return at.breaks(rule, format!("final command {token} of {batch} ends, and nobody has it"));
         };
         if let Some(known) = self.workers.get_mut(&held.to.worker) {
             known.occupy_slot(&held.job_type, -1);
@@ -207,21 +183,21 @@ impl Shard {
         };
         if !why.is_empty() {
             let why = format!("final command {token} ends as {}, though {why}", result.as_str());
-            at.contradicts(found, rule, why, &[held.to.said]);
+            at.contradicts(rule, why, &[held.to.said]);
         }
         if held.granted.is_some() && result == FinalResult::Lost {
-            self.no_attempt_before_lease_over(at, &held.to, AttemptResult::Lost, found);
+            self.no_attempt_before_lease_over(at, &held.to, AttemptResult::Lost);
         }
     }
 
     /// `final_commands_once`, at quiescence: none is left.
-    pub(super) fn final_commands_end(&self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn final_commands_end(&self, at: &At<'_>) {
         let mut left: Vec<_> = self.due_finals.iter().map(|(batch, due)| (*batch, due.said)).collect();
         left.extend(self.finals.values().map(|held| (held.batch, held.to.said)));
         left.sort_unstable();
         for (batch, said) in left {
             let why = format!("the final command of {batch} has not ended");
-            at.contradicts(found, Invariant::FinalCommandsOnce, why, &[said]);
+            at.contradicts(Invariant::FinalCommandsOnce, why, &[said]);
         }
     }
 }

@@ -9,7 +9,6 @@ use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::words;
-use crate::findings::Findings;
 
 /// Spans with more fires are not counted again.
 const COUNTED: u64 = 100_000;
@@ -23,16 +22,11 @@ impl Shard {
         (job, version): (JobId, &Arc<Version>),
         enabled: bool,
         (kept, next): (Option<Fire>, Option<Fire>),
-        found: &mut Findings,
     ) {
         let rule = Invariant::DueTimesGeneratedOrSkipped;
         if !enabled || version.calendar.is_none() {
             if let Some(next) = next {
-                at.breaks(
-                    found,
-                    rule,
-                    format!("job {job} has no fire to come, but gets {}", words(Some(next))),
-                );
+                at.breaks(rule, format!("job {job} has no fire to come, but gets {}", words(Some(next))));
             }
             return;
         }
@@ -40,14 +34,12 @@ impl Shard {
             return;
         }
         if let Some(kept) = kept.filter(|kept| kept.at <= at.now) {
-            let why = format!("job {job} was due {}, which is dropped", words(Some(kept)));
-            at.breaks(found, rule, why);
+            at.breaks(rule, format!("job {job} was due {}, which is dropped", words(Some(kept))));
             return;
         }
         let expected = self.first_due(version, at.now);
         if let Some(expected) = expected.filter(|expected| *expected != next) {
-            let why = format!("job {job} first fires {}, should be {}", words(next), words(expected));
-            at.breaks(found, rule, why);
+            at.breaks(rule, format!("job {job} first fires {}, should be {}", words(next), words(expected)));
         }
     }
 
@@ -59,7 +51,6 @@ impl Shard {
         id: JobId,
         (logical_time, last): (Timestamp, Timestamp),
         next: Option<Fire>,
-        found: &mut Findings,
     ) {
         let rule = Invariant::DueTimesGeneratedOrSkipped;
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -69,18 +60,18 @@ impl Shard {
         match due {
             None => {
                 let why = format!("job {id} fires for {logical_time}, though it had no fire to come");
-                at.contradicts(found, rule, why, &[said]);
+                at.contradicts(rule, why, &[said]);
                 return;
             }
             Some(due) if due.logical_time != logical_time => {
                 let why =
                     format!("job {id} fires for {logical_time}, though it was due {}", words(Some(due)));
-                at.contradicts(found, rule, why, &[said]);
+                at.contradicts(rule, why, &[said]);
                 return;
             }
             Some(due) if due.at > at.now => {
                 let why = format!("job {id} was due {}, and it is {}", words(Some(due)), at.now);
-                at.contradicts(found, rule, why, &[said]);
+                at.contradicts(rule, why, &[said]);
             }
             Some(_) => {}
         }
@@ -94,7 +85,7 @@ impl Shard {
             None => version.calendar.as_ref().map(|calendar| calendar.follows(last, next)),
         };
         if let Some(Err(why)) = follows {
-            at.breaks(found, rule, format!("job {id}: {why}"));
+            at.breaks(rule, format!("job {id}: {why}"));
         }
     }
 
@@ -104,7 +95,6 @@ impl Shard {
         id: JobId,
         (from, to, count): (Timestamp, Timestamp, u64),
         (reason, next): (SkipReason, Option<Fire>),
-        found: &mut Findings,
     ) {
         let version = self.jobs.get(&id).and_then(|job| job.newest()).map(|(_, version)| Arc::clone(version));
         let is_left_out = reason == SkipReason::Calendar;
@@ -112,13 +102,13 @@ impl Shard {
             version.as_ref().and_then(|version| self.count(version, (from, to), is_left_out, COUNTED));
         if let Some(counted) = counted.filter(|counted| *counted != count) {
             let why = format!("job {id} skips {count} fires from {from} to {to}, where there are {counted}");
-            at.breaks(found, Invariant::DueTimesGeneratedOrSkipped, why);
+            at.breaks(Invariant::DueTimesGeneratedOrSkipped, why);
         }
         if let Some(version) = &version {
-            self.skipped_for(at, (id, version), (reason, to), found);
+            self.skipped_for(at, (id, version), (reason, to));
         }
         if !is_left_out {
-            return self.due_times_generated_or_skipped(at, id, (from, to), next, found);
+            return self.due_times_generated_or_skipped(at, id, (from, to), next);
         }
         // What a calendar leaves out lies before the fire to come, and leaves it as it is.
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -130,7 +120,7 @@ impl Shard {
                 words(next),
                 words(due)
             );
-            at.contradicts(found, Invariant::DueTimesGeneratedOrSkipped, why, &[job.next_said]);
+            at.contradicts(Invariant::DueTimesGeneratedOrSkipped, why, &[job.next_said]);
         }
     }
 

@@ -7,7 +7,6 @@ use super::Shard;
 use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// The latest allowed logical times that the shard knows, and the records that say so.
 #[derive(Debug, Default)]
@@ -28,27 +27,27 @@ impl Freezes {
 
 impl Shard {
     /// `nothing_assigned_beyond_the_freeze` and `earliest_start_kept`; `what` happens to the batch.
-    pub(super) fn may_begin(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+    pub(super) fn may_begin(&self, at: &At<'_>, id: BatchId, what: &str) {
         let Some(batch) = self.batches.get(&id) else { return };
         for (latest, said) in [self.freezes.everything, self.freezes.group].into_iter().flatten() {
             if batch.time > latest {
                 let why =
                     format!("batch {id} for {} is {what}, and the latest allowed is {latest}", batch.time);
-                at.contradicts(found, Invariant::NothingAssignedBeyondTheFreeze, why, &[said]);
+                at.contradicts(Invariant::NothingAssignedBeyondTheFreeze, why, &[said]);
             }
         }
         if let Some(earliest) = batch.earliest.filter(|earliest| *earliest > at.now) {
             let why = format!("batch {id} is {what} at {}, and its earliest start is {earliest}", at.now);
-            at.contradicts(found, Invariant::EarliestStartKept, why, &[batch.said]);
+            at.contradicts(Invariant::EarliestStartKept, why, &[batch.said]);
         }
     }
 
-    pub(super) fn start_due(&mut self, at: &At<'_>, id: BatchId, found: &mut Findings) {
+    pub(super) fn start_due(&mut self, at: &At<'_>, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let earliest = batch.earliest.take();
         if earliest.is_none_or(|earliest| earliest > at.now) {
             let why = format!("the start of batch {id} is said to be due, not before {earliest:?}");
-            at.contradicts(found, Invariant::EarliestStartKept, why, &[batch.said]);
+            at.contradicts(Invariant::EarliestStartKept, why, &[batch.said]);
         }
     }
 
@@ -58,7 +57,6 @@ impl Shard {
         id: BatchId,
         of: Option<&Version>,
         (time, given): (Timestamp, Option<Timestamp>),
-        found: &mut Findings,
     ) {
         let Some(of) = of else { return };
         let expected = match of.earliest_minutes {
@@ -76,7 +74,7 @@ impl Shard {
         if expected != given {
             let why =
                 format!("batch {id} gets the earliest start {given:?}, and its job asks for {expected:?}");
-            at.breaks(found, Invariant::EarliestStartKept, why);
+            at.breaks(Invariant::EarliestStartKept, why);
         }
     }
 }

@@ -11,17 +11,10 @@ use super::job::{Run, Version};
 use super::values::OwnParameters;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 use crate::requests::fingerprint;
 
 impl Shard {
-    pub(super) fn generated(
-        &mut self,
-        at: &At<'_>,
-        batch: BatchId,
-        event: &BatchEvent,
-        found: &mut Findings,
-    ) {
+    pub(super) fn generated(&mut self, at: &At<'_>, batch: BatchId, event: &BatchEvent) {
         let BatchEvent::Generated {
             job,
             logical_time,
@@ -36,25 +29,24 @@ impl Shard {
             return;
         };
         let (job, time) = (*job, *logical_time);
-        let (of, fired) = self.generated_by_its_rules(at, batch, event, found);
+        let (of, fired) = self.generated_by_its_rules(at, batch, event);
         self.late.retain(|_, late| (late.job, late.time) != (job, time));
-        let waits = self.waits_of(at, (batch, of.as_deref()), event, found);
+        let waits = self.waits_of(at, (batch, of.as_deref()), event);
         self.run_begins(at, batch, event, fired);
         if job.shard() == self.id {
             for waits in waits.iter().filter(|waits| waits.is_open()) {
                 self.first_waiters.entry(waits.dependency.parent).or_default().push(batch);
             }
         }
-        let phase = Phase::Waiting;
         let limits = of.as_ref().map(|of| &of.limits);
         let deadlines = limits.map(|limits| limits.from(fired.unwrap_or(at.now))).unwrap_or_default();
-        let needs = self.needs_of(at, batch, external_dependencies, *quality_gate, found);
+        let needs = self.needs_of(at, batch, external_dependencies, *quality_gate);
         let generated = Batch {
             job,
             of,
             time,
             origin: *origin,
-            phase,
+            phase: Phase::Waiting,
             attempts: 0,
             waits,
             kill: None,
@@ -82,7 +74,6 @@ impl Shard {
         at: &At<'_>,
         batch: BatchId,
         event: &BatchEvent,
-        found: &mut Findings,
     ) -> (Option<Arc<Version>>, Option<Timestamp>) {
         let BatchEvent::Generated {
             job,
@@ -103,27 +94,27 @@ impl Shard {
             return (None, None);
         };
         let (job, time) = (*job, *logical_time);
-        self.minted_ids_grow(at, "batch", (batch.0, batch.shard()), found);
-        self.one_generated_per_run(at, job, time, *run, found);
-        self.rerun_as_it_was(at, event, found);
-        self.generated_only_when_enabled(at, job, *origin, found);
-        self.manual_runs_alone(at, job, *concurrent, found);
-        let of = self.generated_from_known_version(at, job, *version, *origin, found);
-        Self::earliest_is_as_declared(at, batch, of.as_deref(), (time, *earliest_start), found);
-        Self::outputs_are_as_declared(at, batch, of.as_deref(), (time, parameters, outputs), found);
+        self.minted_ids_grow(at, "batch", (batch.0, batch.shard()));
+        self.one_generated_per_run(at, job, time, *run);
+        self.rerun_as_it_was(at, event);
+        self.generated_only_when_enabled(at, job, *origin);
+        self.manual_runs_alone(at, job, *concurrent);
+        let of = self.generated_from_known_version(at, job, *version, *origin);
+        Self::earliest_is_as_declared(at, batch, of.as_deref(), (time, *earliest_start));
+        Self::outputs_are_as_declared(at, batch, of.as_deref(), (time, parameters, outputs));
         let fires = self.jobs.get(&job).and_then(|job| job.next);
         let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
         let fired = fires.map(|fire| fire.at).or(*base);
-        self.base_is_an_ancestors(at, (batch, *origin, *base), of.as_deref(), time, found);
+        self.base_is_an_ancestors(at, (batch, *origin, *base), of.as_deref(), time);
         if let Some(of) = &of {
-            self.calendar_on_record(at, (job, of), *calendar, found);
+            self.calendar_on_record(at, (job, of), *calendar);
         }
         let newest = self.jobs.get(&job).and_then(|job| job.newest()).map(|(_, newest)| Arc::clone(newest));
         if let Some(newest) = newest.filter(|_| *origin == Origin::Schedule) {
-            self.overlaps(at, (job, &newest), found);
+            self.overlaps(at, (job, &newest));
         }
         match origin {
-            Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),
+            Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next),
             Origin::Parent | Origin::Manual | Origin::Rerun | Origin::ColdStart | Origin::Submission => {}
         }
         (of, fired)
@@ -135,16 +126,15 @@ impl Shard {
         at: &At<'_>,
         (batch, of): (BatchId, Option<&Version>),
         event: &BatchEvent,
-        found: &mut Findings,
     ) -> Vec<Waits> {
         let BatchEvent::Generated { job, logical_time, dependencies, counted_parents, .. } = event else {
             return Vec::new();
         };
         let (job, time) = (*job, *logical_time);
         let mut waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
-        self.met_at_generation(at, (batch, job, of), &waits, found);
+        self.met_at_generation(at, (batch, job, of), &waits);
         if let Some(said) = counted_parents {
-            let counted = self.counted(at, (batch, job, of), (time, dependencies, *said), found);
+            let counted = self.counted(at, (batch, job, of), (time, dependencies, *said));
             waits.extend(counted);
         }
         for dependency in dependencies {
@@ -192,13 +182,12 @@ impl Shard {
         (batch, origin, base): (BatchId, Origin, Option<Timestamp>),
         of: Option<&Version>,
         time: Timestamp,
-        found: &mut Findings,
     ) {
         let (Some(base), Some(of)) = (base, of) else { return };
         let mut runs = of.parents.iter().filter_map(|parent| self.runs.get(&(*parent, time)));
         if origin != Origin::Parent || !runs.any(|run| run.fired == Some(base)) {
             let why = format!("batch {batch} counts from {base}, which no parent's batch for {time} does");
-            at.breaks(found, Invariant::TimeoutsMarkedOnce, why);
+            at.breaks(Invariant::TimeoutsMarkedOnce, why);
         }
     }
 
@@ -213,47 +202,40 @@ impl Shard {
     }
 
     /// `one_generated_per_run` and `run_numbers_without_gaps`
-    fn one_generated_per_run(
-        &self,
-        at: &At<'_>,
-        job: JobId,
-        time: Timestamp,
-        run: u32,
-        found: &mut Findings,
-    ) {
+    fn one_generated_per_run(&self, at: &At<'_>, job: JobId, time: Timestamp, run: u32) {
         match self.runs.get(&(job, time)) {
             Some(last) if run <= last.number => {
                 let why = format!(
                     "job {job} gets run {run} for {time}, and had run {} with batch {}",
                     last.number, last.batch
                 );
-                at.contradicts(found, Invariant::OneGeneratedPerRun, why, &[last.said]);
+                at.contradicts(Invariant::OneGeneratedPerRun, why, &[last.said]);
             }
             Some(last) if run > last.number + 1 => {
                 let why = format!("job {job} gets run {run} for {time} after run {}", last.number);
-                at.contradicts(found, Invariant::RunNumbersWithoutGaps, why, &[last.said]);
+                at.contradicts(Invariant::RunNumbersWithoutGaps, why, &[last.said]);
             }
             None if run > 1 => {
                 let why = format!("job {job} gets run {run} for {time} as its first");
-                at.breaks(found, Invariant::RunNumbersWithoutGaps, why);
+                at.breaks(Invariant::RunNumbersWithoutGaps, why);
             }
             Some(_) | None => {}
         }
     }
 
     /// `generated_only_when_enabled`
-    fn generated_only_when_enabled(&self, at: &At<'_>, id: JobId, origin: Origin, found: &mut Findings) {
+    fn generated_only_when_enabled(&self, at: &At<'_>, id: JobId, origin: Origin) {
         if !origin.waits_while_disabled() {
             return;
         }
         if let Some(job) = self.jobs.get(&id).filter(|job| !job.enabled) {
             let why = format!("job {id} is switched off, and gets a batch by {origin:?}");
-            at.contradicts(found, Invariant::GeneratedOnlyWhenEnabled, why, &[job.next_said]);
+            at.contradicts(Invariant::GeneratedOnlyWhenEnabled, why, &[job.next_said]);
         }
     }
 
     /// `manual_runs_alone`: GEN-5, for those that say whether they may run beside others.
-    fn manual_runs_alone(&self, at: &At<'_>, id: JobId, concurrent: Option<bool>, found: &mut Findings) {
+    fn manual_runs_alone(&self, at: &At<'_>, id: JobId, concurrent: Option<bool>) {
         if concurrent != Some(false) {
             return;
         }
@@ -261,7 +243,7 @@ impl Shard {
             let earlier: Vec<u64> = self.batches.get(other).map(|batch| batch.said).into_iter().collect();
             let why =
                 format!("job {id} is run by hand, not beside others, while batch {other} is unfinished");
-            at.contradicts(found, Invariant::ManualRunsAlone, why, &earlier);
+            at.contradicts(Invariant::ManualRunsAlone, why, &earlier);
         }
     }
 
@@ -272,21 +254,19 @@ impl Shard {
         id: JobId,
         version: u32,
         origin: Origin,
-        found: &mut Findings,
     ) -> Option<Arc<Version>> {
         let rule = Invariant::GeneratedFromKnownVersion;
         let Some(job) = self.jobs.get(&id) else {
-            at.breaks(found, rule, format!("job {id} gets a batch, and is not known to shard {}", self.id));
+            at.breaks(rule, format!("job {id} gets a batch, and is not known to shard {}", self.id));
             return None;
         };
         let Some(of) = job.versions.get(&version) else {
-            at.breaks(found, rule, format!("job {id} is not known in version {version}"));
+            at.breaks(rule, format!("job {id} is not known in version {version}"));
             return None;
         };
         let newest = job.newest().map_or(version, |(newest, _)| newest);
         if version != newest && origin != Origin::Rerun {
-            let why = format!("job {id} gets a batch of version {version}, though {newest} is known");
-            at.breaks(found, rule, why);
+            at.breaks(rule, format!("job {id} gets a batch of version {version}, though {newest} is known"));
         }
         Some(Arc::clone(of))
     }

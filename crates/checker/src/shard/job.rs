@@ -18,7 +18,6 @@ use super::values::Templates;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::Calendar;
-use crate::findings::Findings;
 
 /// One version of a definition.
 #[derive(Debug)]
@@ -192,20 +191,19 @@ impl Shard {
         definition: &JobDefinition,
         enabled: bool,
         next: Option<Fire>,
-        found: &mut Findings,
     ) {
         let id = definition.id;
         let version = Version::of(definition);
         let before = self.jobs.get(&id).and_then(|job| job.newest().map(|(n, _)| n)).unwrap_or(0);
         if definition.version <= before {
             let why = format!("job {id} is received in version {} after {before}", definition.version);
-            at.breaks(found, Invariant::VersionsRise, why);
+            at.breaks(Invariant::VersionsRise, why);
         }
         // One whose timer was suspended goes on where it stood, so that nothing due is left out.
         let old = self.jobs.get(&id).filter(|job| job.enabled);
         let kept = old.filter(|job| job.newest().is_some_and(|(_, old)| old.fires_like(&version)));
         let kept = kept.and_then(|job| job.next);
-        self.job_known(at, definition, enabled, (kept, next), found);
+        self.job_known(at, definition, enabled, (kept, next));
     }
 
     /// The shard runs a job by this definition. `kept` is the fire that was to come before.
@@ -215,12 +213,11 @@ impl Shard {
         definition: &JobDefinition,
         enabled: bool,
         (kept, next): (Option<Fire>, Option<Fire>),
-        found: &mut Findings,
     ) {
         let id = definition.id;
         let version = Version::of(definition);
         self.relate(id, &version);
-        self.first_fire(at, (id, &version), enabled, (kept, next), found);
+        self.first_fire(at, (id, &version), enabled, (kept, next));
         let skips_off = self.jobs.get(&id).map(|job| job.skips_when_off(id)).unwrap_or_default();
         let job = self.jobs.entry(id).or_insert_with(|| Job::new(definition, enabled));
         job.skips_off = skips_off;
@@ -236,12 +233,11 @@ impl Shard {
         id: JobId,
         enabled: bool,
         next: Option<Fire>,
-        found: &mut Findings,
     ) {
         let Some(job) = self.jobs.get(&id) else { return };
         let kept = job.next.filter(|_| job.enabled);
         if let Some(version) = job.newest().map(|(_, version)| Arc::clone(version)) {
-            self.first_fire(at, (id, &version), enabled, (kept, next), found);
+            self.first_fire(at, (id, &version), enabled, (kept, next));
         }
         if let Some(job) = self.jobs.get_mut(&id) {
             job.skips_off = job.skips_when_off(id);

@@ -6,30 +6,29 @@ use super::Shard;
 use super::moves::ELSEWHERE;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 const RULE: Invariant = Invariant::MarksAreAccountedFor;
 
 impl Shard {
     /// `marks_are_accounted_for`; true: the batch has finished, and this was all about it.
-    pub(super) fn marked(&mut self, at: &At<'_>, event: &BatchEvent, found: &mut Findings) -> bool {
+    pub(super) fn marked(&mut self, at: &At<'_>, event: &BatchEvent) -> bool {
         let BatchEvent::ResultOverridden { batch, job, logical_time, result, by, reason, run, .. } = event
         else {
             return false;
         };
         let (id, result) = (*batch, BatchResult::from(*result));
         if let Some(why) = unaccounted(at, id, by, reason) {
-            at.breaks(found, RULE, format!("batch {id} is marked {}, and {why}", result.as_str()));
+            at.breaks(RULE, format!("batch {id} is marked {}, and {why}", result.as_str()));
         }
         if let Some(batch) = self.batches.get(&id) {
             if (batch.job, batch.time) != (*job, *logical_time) {
                 let why = format!("batch {id} of {} for {} is marked as another's", batch.job, batch.time);
-                at.breaks(found, RULE, why);
+                at.breaks(RULE, why);
             }
             self.marks.insert(id, result);
             return false;
         }
-        self.finished_marked(at, (id, *run), (*job, *logical_time), result, found)
+        self.finished_marked(at, (id, *run), (*job, *logical_time), result)
     }
 
     /// The newest run's result changes, and only that.
@@ -39,26 +38,25 @@ impl Shard {
         (id, number): (BatchId, Option<u32>),
         of: (JobId, Timestamp),
         result: BatchResult,
-        found: &mut Findings,
     ) -> bool {
         if id.shard() != self.id || id.0 > self.last_batch {
             return false;
         }
         let Some(run) = self.runs.get_mut(&of) else {
             let why = format!("batch {id} is marked for {} of job {}, which was never run", of.1, of.0);
-            at.breaks(found, RULE, why);
+            at.breaks(RULE, why);
             return true;
         };
         // Of a job that came back from another group, runs are known by their numbers.
         let is_newest = run.batch == id || run.batch == ELSEWHERE && number == Some(run.number);
         if !is_newest {
             let why = format!("batch {id} is marked, and {} is the newest run", run.batch);
-            at.contradicts(found, RULE, why, &[run.said]);
+            at.contradicts(RULE, why, &[run.said]);
             return true;
         }
         if run.result == Some(result) {
             let why = format!("batch {id} is marked {}, as it was before", result.as_str());
-            at.contradicts(found, RULE, why, &[run.said]);
+            at.contradicts(RULE, why, &[run.said]);
         }
         (run.succeeded, run.result, run.said) = (result.satisfies(), Some(result), at.offset);
         if result.satisfies() {

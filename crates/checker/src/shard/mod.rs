@@ -44,7 +44,7 @@ mod timeouts;
 mod values;
 mod worker;
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use jiff::SignedDuration;
 use tidemill_model::{BatchId, BatchResult, GroupSettings, JobId, ShardId, Timestamp, Token, WorkerId};
@@ -67,25 +67,24 @@ use self::timeouts::{Ended, Owed};
 use self::worker::Worker;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// What bounds the rules that a journal alone cannot give.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds {
     pub(crate) tolerance: SignedDuration,
     pub(crate) events_per_batch: u32,
 }
 
 /// The state of one shard.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Shard {
     id: ShardId,
     bounds: Bounds,
     settings: Option<GroupSettings>,
-    jobs: HashMap<JobId, Job>,
+    jobs: BTreeMap<JobId, Job>,
     /// Parent → children without a schedule.
     children: HashMap<JobId, BTreeSet<JobId>>,
-    batches: HashMap<BatchId, Batch>,
+    batches: BTreeMap<BatchId, Batch>,
     /// The unfinished batches of each job that has some.
     unfinished: HashMap<JobId, BTreeSet<BatchId>>,
     /// Jobs without any batch yet → ad-hoc jobs that wait for their first one.
@@ -138,55 +137,11 @@ pub(crate) struct Shard {
 
 impl Shard {
     pub(crate) fn new(id: ShardId, bounds: Bounds) -> Self {
-        Self {
-            id,
-            bounds,
-            settings: None,
-            jobs: HashMap::new(),
-            children: HashMap::new(),
-            batches: HashMap::new(),
-            unfinished: HashMap::new(),
-            first_waiters: HashMap::new(),
-            elsewhere: Elsewhere::default(),
-            runs: HashMap::new(),
-            older_runs: HashMap::new(),
-            triggered: BTreeSet::new(),
-            workers: HashMap::new(),
-            running: HashMap::new(),
-            live: HashMap::new(),
-            last_batch: 0,
-            last_token: 0,
-            unsettled: Vec::new(),
-            applies: Applies::default(),
-            bulks: Bulks::default(),
-            pools: Pools::default(),
-            pulls: Box::default(),
-            removals: Removals::default(),
-            deleted_parents: HashSet::new(),
-            reruns: Reruns::default(),
-            versions: HashMap::new(),
-            submissions: VecDeque::new(),
-            owed: None,
-            late: HashMap::new(),
-            freezes: Freezes::default(),
-            marks: HashMap::new(),
-            external_dependencies: ExternalDependencies::default(),
-            calendars: Calendars::default(),
-            failing: Failing::default(),
-            owed_worker: None,
-            due_finals: HashMap::new(),
-            finals: HashMap::new(),
-        }
+        Self { id, bounds, ..Self::default() }
     }
 
     /// `minted_ids_grow`
-    fn minted_ids_grow(
-        &mut self,
-        at: &At<'_>,
-        what: &str,
-        (id, shard): (i64, ShardId),
-        found: &mut Findings,
-    ) {
+    fn minted_ids_grow(&mut self, at: &At<'_>, what: &str, (id, shard): (i64, ShardId)) {
         let last = match what {
             "batch" => &mut self.last_batch,
             "task" => &mut self.pulls.last_task,
@@ -201,15 +156,14 @@ impl Shard {
             *last = id;
             return;
         };
-        at.breaks(found, Invariant::MintedIdsGrow, why);
+        at.breaks(Invariant::MintedIdsGrow, why);
     }
 
     /// `versions_rise`, as the catalogue counts them.
-    fn versions_rise(&mut self, at: &At<'_>, job: JobId, version: u32, found: &mut Findings) {
+    fn versions_rise(&mut self, at: &At<'_>, job: JobId, version: u32) {
         let before = self.versions.insert(job, version).unwrap_or(0);
         if version != before.saturating_add(1) {
-            let why = format!("job {job} gets version {version} after {before}");
-            at.breaks(found, Invariant::VersionsRise, why);
+            at.breaks(Invariant::VersionsRise, format!("job {job} gets version {version} after {before}"));
         }
     }
 

@@ -10,7 +10,6 @@ use super::skipped::Skips;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::words;
-use crate::findings::Findings;
 use crate::requests::fingerprint;
 
 /// The batch of a run that another group made.
@@ -18,9 +17,9 @@ pub(super) const ELSEWHERE: BatchId = BatchId(0);
 
 impl Shard {
     /// `moved_jobs_keep_their_runs`, of the group that lets a job go.
-    pub(super) fn job_detached(&mut self, at: &At<'_>, id: JobId, moved: &MovedJob, found: &mut Findings) {
+    pub(super) fn job_detached(&mut self, at: &At<'_>, id: JobId, moved: &MovedJob) {
         if let Some(why) = self.wrong_release(id, moved) {
-            at.breaks(found, Invariant::MovedJobsKeepTheirRuns, why);
+            at.breaks(Invariant::MovedJobsKeepTheirRuns, why);
         }
         self.late.retain(|_, late| late.job != id);
         self.job_dropped(id);
@@ -80,14 +79,13 @@ impl Shard {
         (definition, moved): (&JobDefinition, &MovedJob),
         enabled: bool,
         next: Option<Fire>,
-        found: &mut Findings,
     ) {
         let id = definition.id;
         if self.jobs.contains_key(&id) {
             let why = format!("job {id} comes from another group, and is one of shard {} already", self.id);
-            at.breaks(found, Invariant::MovedJobsKeepTheirRuns, why);
+            at.breaks(Invariant::MovedJobsKeepTheirRuns, why);
         }
-        self.job_known(at, definition, enabled, (moved.next.filter(|_| enabled), next), found);
+        self.job_known(at, definition, enabled, (moved.next.filter(|_| enabled), next));
         if let Some(job) = self.jobs.get_mut(&id) {
             job.tenure = Some(definition.version);
             job.skips_off =

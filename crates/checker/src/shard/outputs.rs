@@ -11,7 +11,6 @@ use super::Shard;
 use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 type Parameters = BTreeMap<String, String>;
 
@@ -147,7 +146,6 @@ impl Shard {
         id: BatchId,
         of: Option<&Version>,
         (time, own, given): (Timestamp, &Parameters, &[DataPath]),
-        found: &mut Findings,
     ) {
         let Some(of) = of.filter(|_| !given.is_empty()) else { return };
         let expected = of.outputs.as_ref().map(|outputs| outputs.resolved(time, own)).unwrap_or_default();
@@ -173,7 +171,7 @@ impl Shard {
                 paths(given.iter().collect()),
                 paths(known)
             );
-            at.breaks(found, Invariant::OutputsAsDeclared, why);
+            at.breaks(Invariant::OutputsAsDeclared, why);
         }
     }
 }

@@ -6,22 +6,20 @@ use super::Shard;
 use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 impl Shard {
     /// The unfinished batches of the job that its schedule made and nobody ends.
     fn earlier(&self, id: JobId) -> Vec<BatchId> {
-        let scheduled = |(of, batch): (&BatchId, &super::batch::Batch)| {
-            let run = self.runs.get(&(batch.job, batch.time)).filter(|run| run.batch == *of);
-            (batch.job == id && batch.kill.is_none() && run.is_some_and(|run| run.number == 0)).then_some(*of)
+        let is_scheduled = |of: &BatchId| {
+            let batch = self.batches.get(of).filter(|batch| batch.kill.is_none());
+            let run = batch.and_then(|batch| self.runs.get(&(id, batch.time)));
+            run.is_some_and(|run| run.batch == *of && run.number == 0)
         };
-        let mut earlier: Vec<_> = self.batches.iter().filter_map(scheduled).collect();
-        earlier.sort_unstable();
-        earlier
+        self.unfinished.get(&id).into_iter().flatten().copied().filter(is_scheduled).collect()
     }
 
     /// `overlaps_as_the_job_says`, when a schedule makes a batch.
-    pub(super) fn overlaps(&self, at: &At<'_>, (id, version): (JobId, &Version), found: &mut Findings) {
+    pub(super) fn overlaps(&self, at: &At<'_>, (id, version): (JobId, &Version)) {
         let what = match version.overlap {
             Overlap::Queue | Overlap::Allow => return,
             Overlap::Skip => "is to skip its fires while one is unfinished",
@@ -29,7 +27,7 @@ impl Shard {
         };
         if let Some(earlier) = self.earlier(id).first() {
             let why = format!("job {id} {what}, and gets a batch while {earlier} goes on");
-            at.breaks(found, Invariant::OverlapsAsTheJobSays, why);
+            at.breaks(Invariant::OverlapsAsTheJobSays, why);
         }
     }
 
@@ -39,11 +37,10 @@ impl Shard {
         at: &At<'_>,
         (id, version): (JobId, &Version),
         (reason, to): (SkipReason, tidemill_model::Timestamp),
-        found: &mut Findings,
     ) {
         let why = match reason {
             SkipReason::Overlap if version.overlap != Overlap::Skip => "its job does not skip".to_owned(),
-            SkipReason::Overlap if !self.has_unfinished(id) => "none is unfinished".to_owned(),
+            SkipReason::Overlap if !self.unfinished.contains_key(&id) => "none is unfinished".to_owned(),
             SkipReason::TooLate => match version.max_lateness_s {
                 None => "its job sets no such bound".to_owned(),
                 Some(most)
@@ -55,19 +52,10 @@ impl Shard {
                 }
                 Some(_) => return,
             },
-            SkipReason::Overlap
-            | SkipReason::Policy
-            | SkipReason::TooOld
-            | SkipReason::TooMany
-            | SkipReason::RunByHand
-            | SkipReason::Calendar => return,
+            _ => return,
         };
         let why = format!("fires of job {id} are skipped as {reason:?}, and {why}");
-        at.breaks(found, Invariant::OverlapsAsTheJobSays, why);
-    }
-
-    fn has_unfinished(&self, id: JobId) -> bool {
-        self.batches.values().any(|batch| batch.job == id)
+        at.breaks(Invariant::OverlapsAsTheJobSays, why);
     }
 }
 

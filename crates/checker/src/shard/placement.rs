@@ -7,7 +7,6 @@ use super::batch::{Assignment, Batch, Phase};
 use super::job::RunAs;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// An assignment as its event says it.
 pub(super) struct Wanted<'a> {
@@ -18,15 +17,15 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Shard {
-    pub(super) fn assigned(&mut self, at: &At<'_>, id: BatchId, wanted: &Wanted<'_>, found: &mut Findings) {
-        self.minted_ids_grow(at, "token", (wanted.token.0, wanted.token.shard()), found);
-        if !self.may_be_assigned(at, id, wanted, found) {
+    pub(super) fn assigned(&mut self, at: &At<'_>, id: BatchId, wanted: &Wanted<'_>) {
+        self.minted_ids_grow(at, "token", (wanted.token.0, wanted.token.shard()));
+        if !self.may_be_assigned(at, id, wanted) {
             return;
         }
-        self.assigned_only_when_conditions_held(at, id, wanted.worker, found);
-        self.may_begin(at, id, "assigned", found);
-        self.has_a_failure(at, id, "assigned", found);
-        self.attempt_numbers_without_gaps(at, id, wanted.attempt, found);
+        self.assigned_only_when_conditions_held(at, id, wanted.worker);
+        self.may_begin(at, id, "assigned");
+        self.has_a_failure(at, id, "assigned");
+        self.attempt_numbers_without_gaps(at, id, wanted.attempt);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let incarnation = self.workers.get(wanted.worker).map(|worker| worker.incarnation.clone());
         batch.phase = Phase::Assigned(Assignment {
@@ -39,54 +38,47 @@ impl Shard {
         });
         let job = batch.job;
         self.occupy(id, 1);
-        self.running_never_above_limit(at, (id, job), wanted.worker, found);
-        self.resources_never_oversold(at, id, wanted.worker, found);
-        self.pools_never_above_limit(at, id, found);
+        self.running_never_above_limit(at, (id, job), wanted.worker);
+        self.resources_never_oversold(at, id, wanted.worker);
+        self.pools_never_above_limit(at, id);
     }
 
-    fn may_be_assigned(&self, at: &At<'_>, id: BatchId, wanted: &Wanted<'_>, found: &mut Findings) -> bool {
+    fn may_be_assigned(&self, at: &At<'_>, id: BatchId, wanted: &Wanted<'_>) -> bool {
         let Some(batch) = self.batches.get(&id) else { return false };
         if let Some(kill) = batch.kill {
             let why = format!("batch {id} was to be ended, and is assigned");
-            at.contradicts(found, Invariant::KilledStaysKilled, why, &[kill]);
+            at.contradicts(Invariant::KilledStaysKilled, why, &[kill]);
             return false;
         }
         match &batch.phase {
             Phase::Waiting => true,
             Phase::Granted { to, .. } => {
                 let why = format!("batch {id} is assigned while its attempt {} lives", to.attempt);
-                at.contradicts(found, Invariant::NeverTwoLiveAttempts, why, &[to.said]);
+                at.contradicts(Invariant::NeverTwoLiveAttempts, why, &[to.said]);
                 false
             }
             Phase::Pausing { until } => {
                 let why = format!("batch {id} is assigned at {}, in its pause until {until}", at.now);
-                at.contradicts(found, Invariant::RetryIntervalKept, why, &[batch.said]);
+                at.contradicts(Invariant::RetryIntervalKept, why, &[batch.said]);
                 true
             }
             Phase::Assigned(_) | Phase::Ended { .. } => {
                 let why = format!("batch {id} is assigned to {} while {}", wanted.worker, batch.phase.word());
-                at.contradicts(found, Invariant::OnlyAllowedTransitions, why, &[batch.said]);
+                at.contradicts(Invariant::OnlyAllowedTransitions, why, &[batch.said]);
                 false
             }
         }
     }
 
     /// `assigned_only_when_conditions_held`
-    fn assigned_only_when_conditions_held(
-        &self,
-        at: &At<'_>,
-        id: BatchId,
-        worker: &WorkerId,
-        found: &mut Findings,
-    ) {
+    fn assigned_only_when_conditions_held(&self, at: &At<'_>, id: BatchId, worker: &WorkerId) {
         let rule = Invariant::AssignedOnlyWhenConditionsHeld;
         if let Some((why, earlier)) = self.unheld(id).or_else(|| self.missing(id)) {
-            at.contradicts(found, rule, format!("batch {id} is assigned, though {why}"), &earlier);
+            at.contradicts(rule, format!("batch {id} is assigned, though {why}"), &earlier);
         }
         let batch = self.batches.get(&id);
         if batch.is_some_and(|batch| self.account_is_forbidden(batch)) {
-            let why = format!("batch {id} is assigned, though it may not use its account");
-            at.breaks(found, rule, why);
+            at.breaks(rule, format!("batch {id} is assigned, though it may not use its account"));
         }
         let of = batch.and_then(|batch| batch.of.as_ref());
         let host = of.and_then(|of| of.host.as_ref());
@@ -106,7 +98,7 @@ impl Shard {
             },
         };
         let earlier: Vec<u64> = self.workers.get(worker).map(|worker| worker.said).into_iter().collect();
-        at.contradicts(found, rule, format!("batch {id} is assigned to {worker}, though {why}"), &earlier);
+        at.contradicts(rule, format!("batch {id} is assigned to {worker}, though {why}"), &earlier);
     }
 
     /// DSP-2: by what the shard knows of its group. Versions that bound no accounts to keys went by the owner.
@@ -125,32 +117,20 @@ impl Shard {
     }
 
     /// `attempt_numbers_without_gaps`
-    pub(super) fn attempt_numbers_without_gaps(
-        &self,
-        at: &At<'_>,
-        id: BatchId,
-        attempt: u32,
-        found: &mut Findings,
-    ) {
+    pub(super) fn attempt_numbers_without_gaps(&self, at: &At<'_>, id: BatchId, attempt: u32) {
         let Some(batch) = self.batches.get(&id) else { return };
         let rule = Invariant::AttemptNumbersWithoutGaps;
         if attempt != batch.attempts.saturating_add(1) {
             let why = format!("batch {id} gets attempt {attempt}, after {} of them", batch.attempts);
-            at.contradicts(found, rule, why, &[batch.said]);
+            at.contradicts(rule, why, &[batch.said]);
         } else if attempt > batch.most_attempts() {
             let why = format!("batch {id} gets attempt {attempt} of at most {}", batch.most_attempts());
-            at.contradicts(found, rule, why, &[batch.said]);
+            at.contradicts(rule, why, &[batch.said]);
         }
     }
 
     /// `running_never_above_limit`
-    fn running_never_above_limit(
-        &self,
-        at: &At<'_>,
-        (id, job): (BatchId, JobId),
-        worker: &WorkerId,
-        found: &mut Findings,
-    ) {
+    fn running_never_above_limit(&self, at: &At<'_>, (id, job): (BatchId, JobId), worker: &WorkerId) {
         let rule = Invariant::RunningNeverAboveLimit;
         let Some(of) = self.batches.get(&id).and_then(|batch| batch.of.as_ref()) else { return };
         let newest = self.jobs.get(&job).and_then(|job| job.newest());
@@ -158,7 +138,7 @@ impl Shard {
         let running = self.running.get(&job).copied().unwrap_or(0);
         if running > limit {
             let why = format!("job {job} has {running} batches assigned or running, its limit is {limit}");
-            at.breaks(found, rule, why);
+            at.breaks(rule, why);
         }
         let Some(known) = self.workers.get(worker) else { return };
         let slots = known.slots.get(&of.job_type).copied().unwrap_or(0);
@@ -166,7 +146,7 @@ impl Shard {
         if used > slots {
             let why =
                 format!("worker {worker} has {used} attempts of type {:?} in {slots} slots", of.job_type);
-            at.contradicts(found, rule, why, &[known.said]);
+            at.contradicts(rule, why, &[known.said]);
         }
     }
 

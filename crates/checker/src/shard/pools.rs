@@ -12,7 +12,6 @@ use tidemill_model::{
 use super::Shard;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// What a shard knows of pools; the catalogue's also what it gave of those that groups share.
 #[derive(Debug, Default)]
@@ -67,20 +66,20 @@ impl Pools {
         Some((starts.len(), rate.starts as usize))
     }
 
-    fn heard(&mut self, at: &At<'_>, from: ShardId, report: &PermitReport, found: &mut Findings) {
+    fn heard(&mut self, at: &At<'_>, from: ShardId, report: &PermitReport) {
         let (fresh, used) = self.given.entry((from, report.pools.clone())).or_default();
         *fresh -= i64::from(report.started) + i64::from(report.unused);
         *used += i64::from(report.started) - i64::from(report.ended);
         if *fresh < 0 || *used < 0 {
             let why = format!("shard {from} tells of permits that it did not have: {report:?}");
-            at.breaks(found, Invariant::PermitsAccountedFor, why);
+            at.breaks(Invariant::PermitsAccountedFor, why);
         }
         for of in &report.pools {
             self.starts(&of.name, at.now, report.started);
         }
     }
 
-    fn granted(&mut self, at: &At<'_>, to: ShardId, uses: &[PoolUse], permits: u32, found: &mut Findings) {
+    fn granted(&mut self, at: &At<'_>, to: ShardId, uses: &[PoolUse], permits: u32) {
         let rule = Invariant::PermitsAccountedFor;
         self.given.entry((to, uses.to_vec())).or_default().0 += i64::from(permits);
         for PoolUse { name, .. } in uses {
@@ -89,7 +88,7 @@ impl Pools {
             let given: i64 = self.given.iter().map(|((_, uses), of)| with(of, weight_of(uses, name))).sum();
             if given > i64::from(pool.spec.slots) {
                 let why = format!("{given} slots of pool {name} are given, and it has {}", pool.spec.slots);
-                at.breaks(found, rule, why);
+                at.breaks(rule, why);
             }
             let needs = |uses: &[PoolUse]| uses.iter().any(|of| of.name == *name);
             let fresh: i64 =
@@ -98,12 +97,12 @@ impl Pools {
                 && starts as i64 + fresh > most as i64
             {
                 let why = format!("{starts} batches of pool {name} have started, and {fresh} more may");
-                at.breaks(found, rule, why);
+                at.breaks(rule, why);
             }
         }
     }
 
-    fn reported(&mut self, at: &At<'_>, report: &PermitReport, found: &mut Findings) {
+    fn reported(&mut self, at: &At<'_>, report: &PermitReport) {
         let known = self.permits.entry(report.pools.clone()).or_default();
         let told = (i64::from(report.started), i64::from(report.ended));
         known.fresh -= i64::from(report.unused);
@@ -112,7 +111,7 @@ impl Pools {
                 "told of {} started and {} ended, {} unused; it was {} and {}, and {} are left",
                 told.0, told.1, report.unused, known.started, known.ended, known.fresh
             );
-            at.breaks(found, Invariant::PermitsAccountedFor, why);
+            at.breaks(Invariant::PermitsAccountedFor, why);
         }
         (known.started, known.ended) = (0, 0);
     }
@@ -120,7 +119,7 @@ impl Pools {
 
 impl Shard {
     /// `running_never_above_limit`, of a batch's pools, and `permits_accounted_for`.
-    pub(super) fn pools_never_above_limit(&mut self, at: &At<'_>, id: BatchId, found: &mut Findings) {
+    pub(super) fn pools_never_above_limit(&mut self, at: &At<'_>, id: BatchId) {
         let Some(of) = self.batches.get(&id).and_then(|batch| batch.of.clone()) else { return };
         if of.pools.is_empty() {
             return;
@@ -135,14 +134,14 @@ impl Shard {
             let used: i64 = pools.taken.values().map(|(uses, _)| weight_of(uses, &name)).sum();
             if used > i64::from(pool.spec.slots) {
                 let why = format!("{used} slots of pool {name} are taken, and it has {}", pool.spec.slots);
-                at.breaks(found, Invariant::RunningNeverAboveLimit, why);
+                at.breaks(Invariant::RunningNeverAboveLimit, why);
             }
             if let Some((starts, most)) = pools.starts(&name, at.now, 1)
                 && starts > most
             {
                 let why =
                     format!("{starts} batches of pool {name} have started in its interval, and {most} may");
-                at.breaks(found, Invariant::RunningNeverAboveLimit, why);
+                at.breaks(Invariant::RunningNeverAboveLimit, why);
             }
         }
         if shared.is_empty() {
@@ -153,11 +152,11 @@ impl Shard {
         permits.fresh -= 1;
         if permits.fresh < 0 {
             let why = format!("batch {id} is assigned without a permit for the pools that groups share");
-            at.breaks(found, Invariant::PermitsAccountedFor, why);
+            at.breaks(Invariant::PermitsAccountedFor, why);
         }
     }
 
-    pub(super) fn pool_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn pool_event(&mut self, at: &At<'_>, event: &Event) {
         let pools = &mut self.pools;
         match event {
             Event::Catalogue(CatalogueEvent::PoolDefined { pool })
@@ -167,31 +166,29 @@ impl Shard {
                 pools.known.remove(name);
                 pools.starts.remove(name);
             }
-            Event::Permit(PermitEvent::ReportReceived { from, report }) => {
-                pools.heard(at, *from, report, found)
-            }
+            Event::Permit(PermitEvent::ReportReceived { from, report }) => pools.heard(at, *from, report),
             Event::Permit(PermitEvent::Granted { to, pools: uses, permits }) => {
-                pools.granted(at, *to, uses, *permits, found);
+                pools.granted(at, *to, uses, *permits);
             }
             Event::Permit(PermitEvent::Received { pools: uses, permits }) => {
                 pools.permits.entry(uses.clone()).or_default().fresh += i64::from(*permits);
             }
-            Event::Permit(PermitEvent::Reported { report }) => pools.reported(at, report, found),
+            Event::Permit(PermitEvent::Reported { report }) => pools.reported(at, report),
             _ => {}
         }
     }
 
     /// `permits_accounted_for`: nothing is left of a permit whose assignment ended.
-    pub(super) fn permits_are_back(&self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn permits_are_back(&self, at: &At<'_>) {
         let untold = self.pools.permits.values().map(|permits| permits.started + permits.ended).sum::<i64>();
         let used: i64 = self.pools.given.values().map(|(_, used)| used).sum();
         if self.pools.taken.is_empty() && untold > 0 {
             let why = format!("what became of {untold} permits has not been told");
-            at.breaks(found, Invariant::PermitsAccountedFor, why);
+            at.breaks(Invariant::PermitsAccountedFor, why);
         }
         if used > 0 && self.id == ShardId::CATALOGUE {
             let why = format!("{used} permits have not come back, and nothing runs any more");
-            at.breaks(found, Invariant::PermitsAccountedFor, why);
+            at.breaks(Invariant::PermitsAccountedFor, why);
         }
     }
 }

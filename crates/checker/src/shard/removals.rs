@@ -6,7 +6,6 @@ use tidemill_model::{ApplyEvent, DeletionEvent, Event, JobEvent, JobId, Outcome}
 
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// A question to the shards, as far as it was answered.
 #[derive(Debug, Default)]
@@ -30,9 +29,9 @@ pub(super) struct Removals {
 
 impl Removals {
     /// `jobs_deleted_when_nothing_unfinished`
-    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event) {
         if let Some(why) = self.wrong(event) {
-            at.breaks(found, Invariant::JobsDeletedWhenNothingUnfinished, why);
+            at.breaks(Invariant::JobsDeletedWhenNothingUnfinished, why);
         }
         self.fold(event);
     }

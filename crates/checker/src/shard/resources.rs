@@ -7,7 +7,6 @@ use super::job::Version;
 use super::worker::Worker;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 fn may_use(kept: &Reserved, of: &Version) -> bool {
     of.host.is_some() || kept.priority.is_some_and(|least| of.priority <= least)
@@ -30,13 +29,7 @@ impl Shard {
     }
 
     /// `resources_never_oversold`
-    pub(super) fn resources_never_oversold(
-        &self,
-        at: &At<'_>,
-        id: BatchId,
-        worker: &WorkerId,
-        found: &mut Findings,
-    ) {
+    pub(super) fn resources_never_oversold(&self, at: &At<'_>, id: BatchId, worker: &WorkerId) {
         let rule = Invariant::ResourcesNeverOversold;
         let Some(of) = self.batches.get(&id).and_then(|batch| batch.of.as_deref()) else { return };
         let Some(known) = self.workers.get(worker) else { return };
@@ -45,7 +38,7 @@ impl Shard {
             let there = known.memory_mb.unwrap_or(0);
             if reserved > there {
                 let why = format!("{reserved} MiB of worker {worker} are reserved, and it has {there}");
-                at.contradicts(found, rule, why, &[known.said]);
+                at.contradicts(rule, why, &[known.said]);
             }
         }
         let Some(kept) = known.reserved.get(&of.job_type).filter(|kept| !may_use(kept, of)) else { return };
@@ -57,7 +50,7 @@ impl Shard {
                 "worker {worker} has {others} attempts of type {} in {most} slots, for the others are kept",
                 of.job_type
             );
-            at.contradicts(found, rule, why, &[known.said]);
+            at.contradicts(rule, why, &[known.said]);
         }
     }
 }

@@ -4,52 +4,46 @@ use super::Shard;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::words;
-use crate::findings::Findings;
 
 impl Shard {
     /// Checks what has to hold at quiescence: `every_assignment_ends`, `children_generated_with_parents`,
     /// and that nothing due is left.
-    pub(crate) fn at_rest(&self, at: &At<'_>, found: &mut Findings) {
-        self.every_assignment_ends(at, found);
-        self.children_generated_with_parents(at, found);
-        self.nothing_due_is_left(at, found);
-        self.all_have_heard(at, found);
-        self.no_timeout_is_missed(at, found);
-        self.none_is_left_to_end(at, found);
-        self.blocked_ones_say_so(at, found);
-        self.nothing_is_left_of_external_dependencies(at, found);
-        self.calendars_followed(at, found);
-        self.final_commands_end(at, found);
-        self.none_runs_long_untold(at, found);
-        self.permits_are_back(at, found);
-        self.no_grant_is_overdue(at, found);
+    pub(crate) fn at_rest(&self, at: &At<'_>) {
+        self.every_assignment_ends(at);
+        self.children_generated_with_parents(at);
+        self.nothing_due_is_left(at);
+        self.all_have_heard(at);
+        self.no_timeout_is_missed(at);
+        self.none_is_left_to_end(at);
+        self.blocked_ones_say_so(at);
+        self.nothing_is_left_of_external_dependencies(at);
+        self.calendars_followed(at);
+        self.final_commands_end(at);
+        self.none_runs_long_untold(at);
+        self.permits_are_back(at);
+        self.no_grant_is_overdue(at);
     }
 
-    fn every_assignment_ends(&self, at: &At<'_>, found: &mut Findings) {
-        let mut open: Vec<_> =
-            self.batches.iter().filter(|(_, batch)| batch.phase.assignment().is_some()).collect();
-        open.sort_unstable_by_key(|(id, _)| **id);
-        for (id, batch) in open {
+    fn every_assignment_ends(&self, at: &At<'_>) {
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| batch.phase.assignment().is_some()) {
             let why = format!("batch {id} is still {}", batch.phase.word());
             let at = At { offset: batch.said, ..*at };
-            at.breaks(found, Invariant::EveryAssignmentEnds, why);
+            at.breaks(Invariant::EveryAssignmentEnds, why);
         }
     }
 
-    fn children_generated_with_parents(&self, at: &At<'_>, found: &mut Findings) {
+    fn children_generated_with_parents(&self, at: &At<'_>) {
         for (job, time) in &self.triggered {
             let why = format!("job {job} has no batch for {time}, though a parent got one");
-            at.breaks(found, Invariant::ChildrenGeneratedWithParents, why);
+            at.breaks(Invariant::ChildrenGeneratedWithParents, why);
         }
     }
 
-    fn nothing_due_is_left(&self, at: &At<'_>, found: &mut Findings) {
-        let mut due: Vec<_> = self.jobs.iter().filter(|(_, job)| job.enabled && !job.suspended).collect();
-        due.sort_unstable_by_key(|(id, _)| **id);
-        for (id, job) in due {
+    fn nothing_due_is_left(&self, at: &At<'_>) {
+        for (id, job) in self.jobs.iter().filter(|(_, job)| job.enabled && !job.suspended) {
             if let Some(next) = job.next.filter(|next| next.at < at.now) {
                 let why = format!("job {id} was due {} and it is {}", words(Some(next)), at.now);
-                at.contradicts(found, Invariant::DueTimesGeneratedOrSkipped, why, &[job.next_said]);
+                at.contradicts(Invariant::DueTimesGeneratedOrSkipped, why, &[job.next_said]);
             }
         }
     }

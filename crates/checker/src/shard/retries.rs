@@ -8,7 +8,6 @@ use super::batch::{Batch, Phase};
 use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// What an exit code means beyond that the attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +35,10 @@ impl Batch {
 
 impl Shard {
     /// `exit_codes_keep_their_meaning`: whatever follows is not what it says.
-    pub(super) fn exit_code_means_otherwise(
-        &self,
-        at: &At<'_>,
-        id: BatchId,
-        what: &str,
-        found: &mut Findings,
-    ) {
+    pub(super) fn exit_code_means_otherwise(&self, at: &At<'_>, id: BatchId, what: &str) {
         let Some(batch) = self.batches.get(&id) else { return };
         let why = format!("batch {id} {what}, and its exit code means {:?}", batch.exit_means());
-        at.contradicts(found, Invariant::ExitCodesKeepTheirMeaning, why, &[batch.said]);
+        at.contradicts(Invariant::ExitCodesKeepTheirMeaning, why, &[batch.said]);
     }
 }
 

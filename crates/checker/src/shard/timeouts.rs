@@ -8,7 +8,6 @@ use super::Shard;
 use super::batch::{Batch, Phase};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// What a definition says of it.
 #[derive(Debug)]
@@ -98,7 +97,6 @@ impl Shard {
         at: &At<'_>,
         id: BatchId,
         (kind, deadline): (TimeoutKind, Timestamp),
-        found: &mut Findings,
     ) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         self.owed = Some(Owed { batch: id, kind: kind.into() });
@@ -114,7 +112,7 @@ impl Shard {
         };
         let said = batch.said;
         let why = format!("batch {id} is marked for its {kind:?} timeout: {why}");
-        at.contradicts(found, Invariant::TimeoutsMarkedOnce, why, &[said]);
+        at.contradicts(Invariant::TimeoutsMarkedOnce, why, &[said]);
     }
 
     /// The same of one that has ended; false: it has not.
@@ -123,7 +121,6 @@ impl Shard {
         at: &At<'_>,
         id: BatchId,
         (kind, deadline): (TimeoutKind, Timestamp),
-        found: &mut Findings,
     ) -> bool {
         if self.batches.contains_key(&id) || id.shard() != self.id || id.0 > self.last_batch {
             return false;
@@ -140,56 +137,44 @@ impl Shard {
                 "batch {id} has ended, had time until {due:?}, and is marked for {deadline} at {}",
                 at.now
             );
-            at.contradicts(found, Invariant::TimeoutsMarkedOnce, why, earlier.as_slice());
+            at.contradicts(Invariant::TimeoutsMarkedOnce, why, earlier.as_slice());
         }
         true
     }
 
     /// `timeouts_marked_once`, `final_commands_once`: the alarm follows its cause, and there is none without.
-    pub(super) fn alarm_raised(
-        &mut self,
-        at: &At<'_>,
-        kind: AlarmKind,
-        batch: Option<BatchId>,
-        found: &mut Findings,
-    ) {
+    pub(super) fn alarm_raised(&mut self, at: &At<'_>, kind: AlarmKind, batch: Option<BatchId>) {
         let (owed, given) = (self.owed.take(), format!("{kind:?} of {batch:?}"));
         if !owed.is_some_and(|owed| Some(owed.batch) == batch && owed.kind == kind) {
-            let why = format!("an alarm is raised, {given}, for no cause before it");
-            at.breaks(found, rule_of(kind), why);
+            at.breaks(rule_of(kind), format!("an alarm is raised, {given}, for no cause before it"));
         }
     }
 
     /// `timeouts_marked_once`: nothing comes between a mark and its alarm.
-    pub(super) fn alarm_is_not_owed(&mut self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn alarm_is_not_owed(&mut self, at: &At<'_>) {
         if let Some(Owed { batch, kind }) = self.owed.take() {
             let why = format!("the alarm {kind:?} of batch {batch} does not follow its cause");
-            at.breaks(found, rule_of(kind), why);
+            at.breaks(rule_of(kind), why);
         }
-        self.unready_is_told(at, found);
+        self.unready_is_told(at);
     }
 
     /// `timeouts_marked_once`, at quiescence: no time has passed without its mark.
-    pub(super) fn no_timeout_is_missed(&self, at: &At<'_>, found: &mut Findings) {
-        let mut unmarked: Vec<_> = self
-            .batches
-            .iter()
-            .filter(|(_, batch)| !batch.suspended)
-            .flat_map(|(id, batch)| batch.deadlines.iter().map(move |deadline| (*id, batch, deadline)))
-            .filter(|(_, batch, (kind, _))| *kind != TimeoutKind::Dependency || waits(batch))
-            .filter_map(|(id, batch, (kind, due))| Some((id, *kind, (*due)?, batch.said)))
-            .filter(|(_, _, due, _)| *due < at.now)
-            .collect();
+    pub(super) fn no_timeout_is_missed(&self, at: &At<'_>) {
+        let unsuspended = self.batches.iter().filter(|(_, batch)| !batch.suspended);
+        let open = unsuspended.flat_map(|(id, batch)| {
+            let of =
+                batch.deadlines.iter().filter(|(kind, _)| *kind != TimeoutKind::Dependency || waits(batch));
+            of.map(move |of| (*id, of, batch.said))
+        });
         let late =
-            self.late.iter().flat_map(|(id, late)| late.deadlines.iter().map(move |of| (*id, late, of)));
-        unmarked.extend(
-            late.filter_map(|(id, late, (kind, due))| Some((id, *kind, (*due)?, late.said)))
-                .filter(|(_, _, due, _)| *due < at.now),
-        );
+            self.late.iter().flat_map(|(id, late)| late.deadlines.iter().map(|of| (*id, of, late.said)));
+        let all = open.chain(late).filter_map(|(id, (kind, due), said)| Some((id, *kind, (*due)?, said)));
+        let mut unmarked: Vec<_> = all.filter(|(_, _, due, _)| *due < at.now).collect();
         unmarked.sort_unstable();
         for (id, kind, due, said) in unmarked {
             let why = format!("batch {id} had time until {due}, it is {}, and no {kind:?} mark", at.now);
-            at.contradicts(found, Invariant::TimeoutsMarkedOnce, why, &[said]);
+            at.contradicts(Invariant::TimeoutsMarkedOnce, why, &[said]);
         }
     }
 }

@@ -12,7 +12,6 @@ use super::Shard;
 use super::batch::Assignment;
 use crate::Invariant;
 use crate::at::{Asked, At};
-use crate::findings::Findings;
 
 /// How long something may still run on a worker after its last word; `None`: for ever.
 type Lease = Option<SignedDuration>;
@@ -101,37 +100,37 @@ impl Worker {
 }
 
 impl Shard {
-    pub(super) fn worker_event(&mut self, at: &At<'_>, event: &WorkerEvent, found: &mut Findings) {
+    pub(super) fn worker_event(&mut self, at: &At<'_>, event: &WorkerEvent) {
         match event {
             WorkerEvent::Registered { .. } => self.registered(at, event),
             WorkerEvent::Measured { worker, measure, overloaded } => {
                 self.measured(worker, *measure, *overloaded);
             }
             WorkerEvent::Lost { worker, incarnation } => {
-                if let Some(known) = self.in_its_life(at, worker, incarnation, "lost", found) {
+                if let Some(known) = self.in_its_life(at, worker, incarnation, "lost") {
                     let before = known.lost.replace(at.now);
                     let said = std::mem::replace(&mut known.said, at.offset);
                     if before.is_some() {
                         let why = format!("worker {worker} is lost twice");
-                        at.contradicts(found, Invariant::WorkerLivesFollow, why, &[said]);
+                        at.contradicts(Invariant::WorkerLivesFollow, why, &[said]);
                     }
                 }
             }
             WorkerEvent::Recovered { worker, incarnation } => {
-                if let Some(known) = self.in_its_life(at, worker, incarnation, "found", found) {
+                if let Some(known) = self.in_its_life(at, worker, incarnation, "found") {
                     if known.lost.is_none() {
                         let why = format!("worker {worker} is found, and was not lost");
-                        at.contradicts(found, Invariant::WorkerLivesFollow, why, &[known.said]);
+                        at.contradicts(Invariant::WorkerLivesFollow, why, &[known.said]);
                     }
                     (known.lost, known.expired, known.lived, known.said) = (None, false, at.now, at.offset);
                 }
             }
-            WorkerEvent::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation, found),
+            WorkerEvent::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation),
             WorkerEvent::Unready { worker, incarnation, .. } => {
                 self.owed_worker = Some(worker.clone());
-                self.turn(at, (worker, incarnation), true, found);
+                self.turn(at, (worker, incarnation), true);
             }
-            WorkerEvent::Ready { worker, incarnation } => self.turn(at, (worker, incarnation), false, found),
+            WorkerEvent::Ready { worker, incarnation } => self.turn(at, (worker, incarnation), false),
             WorkerEvent::Drained { worker } => self.drain(worker, true),
             WorkerEvent::Resumed { worker } => self.drain(worker, false),
         }
@@ -183,36 +182,29 @@ impl Shard {
     }
 
     /// `worker_lives_follow`: unready and fit take turns.
-    fn turn(
-        &mut self,
-        at: &At<'_>,
-        (worker, incarnation): (&WorkerId, &Incarnation),
-        unready: bool,
-        found: &mut Findings,
-    ) {
+    fn turn(&mut self, at: &At<'_>, (worker, incarnation): (&WorkerId, &Incarnation), unready: bool) {
         let what = if unready { "unready" } else { "fit" };
-        let Some(known) = self.in_its_life(at, worker, incarnation, what, found) else { return };
+        let Some(known) = self.in_its_life(at, worker, incarnation, what) else { return };
         let said = std::mem::replace(&mut known.said, at.offset);
         if std::mem::replace(&mut known.unready, unready) == unready {
-            let why = format!("worker {worker} is {what} twice");
-            at.contradicts(found, Invariant::WorkerLivesFollow, why, &[said]);
+            at.contradicts(Invariant::WorkerLivesFollow, format!("worker {worker} is {what} twice"), &[said]);
         }
     }
 
     /// `worker_lives_follow`: the alarm follows, and there is none without.
-    pub(super) fn told_of_unready(&mut self, at: &At<'_>, worker: Option<&WorkerId>, found: &mut Findings) {
+    pub(super) fn told_of_unready(&mut self, at: &At<'_>, worker: Option<&WorkerId>) {
         let owed = self.owed_worker.take();
         if owed.is_none() || owed.as_ref() != worker {
             let why = format!("people are told that {worker:?} takes no work, and it has not said so");
-            at.breaks(found, Invariant::WorkerLivesFollow, why);
+            at.breaks(Invariant::WorkerLivesFollow, why);
         }
     }
 
     /// `worker_lives_follow`: nothing comes between.
-    pub(super) fn unready_is_told(&mut self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn unready_is_told(&mut self, at: &At<'_>) {
         if let Some(worker) = self.owed_worker.take() {
             let why = format!("worker {worker} takes no work, and the alarm does not follow");
-            at.breaks(found, Invariant::WorkerLivesFollow, why);
+            at.breaks(Invariant::WorkerLivesFollow, why);
         }
     }
 
@@ -229,7 +221,6 @@ impl Shard {
         worker: &WorkerId,
         incarnation: &Incarnation,
         what: &str,
-        found: &mut Findings,
     ) -> Option<&mut Worker> {
         let why = match self.workers.get_mut(worker) {
             Some(known) if known.incarnation == *incarnation => return Some(known),
@@ -238,42 +229,32 @@ impl Shard {
             }
             None => format!("worker {worker} is {what}, and never registered"),
         };
-        at.breaks(found, Invariant::WorkerLivesFollow, why);
+        at.breaks(Invariant::WorkerLivesFollow, why);
         None
     }
 
     /// A lease is over only after loss, and its whole length after the worker last surely lived.
-    fn expired(&mut self, at: &At<'_>, worker: &WorkerId, incarnation: &Incarnation, found: &mut Findings) {
+    fn expired(&mut self, at: &At<'_>, worker: &WorkerId, incarnation: &Incarnation) {
         let tolerance = self.bounds.tolerance;
-        let Some(known) = self.in_its_life(at, worker, incarnation, "expired", found) else { return };
+        let Some(known) = self.in_its_life(at, worker, incarnation, "expired") else { return };
         let (lost, lived, lease) = (known.lost, known.lived, known.longest_lease());
         let said = std::mem::replace(&mut known.said, at.offset);
         known.expired = true;
         if lost.is_none() {
             let why = format!("the lease of {worker} expires, and it was not lost");
-            at.contradicts(found, Invariant::WorkerLivesFollow, why, &[said]);
+            at.contradicts(Invariant::WorkerLivesFollow, why, &[said]);
         } else if lease.is_none_or(|lease| at.now.duration_since(lived).saturating_add(tolerance) < lease) {
             let lease = lease.map_or("never, for it was told to hold".to_owned(), |lease| lease.to_string());
             let after = at.now.duration_since(lived);
             let why = format!("the lease of {worker} expires {after} after it lived, not {lease}");
-            at.contradicts(found, Invariant::NoAttemptBeforeLeaseOver, why, &[said]);
+            at.contradicts(Invariant::NoAttemptBeforeLeaseOver, why, &[said]);
         }
     }
 
     /// `no_attempt_before_lease_over`: who may say that an attempt is lost.
-    pub(super) fn no_attempt_before_lease_over(
-        &self,
-        at: &At<'_>,
-        to: &Assignment,
-        result: AttemptResult,
-        found: &mut Findings,
-    ) {
-        match result {
-            AttemptResult::Lost => {}
-            AttemptResult::Success
-            | AttemptResult::Failed
-            | AttemptResult::Killed
-            | AttemptResult::TimedOut => return,
+    pub(super) fn no_attempt_before_lease_over(&self, at: &At<'_>, to: &Assignment, result: AttemptResult) {
+        if result != AttemptResult::Lost {
+            return;
         }
         let known = self.workers.get(&to.worker);
         let came_back = known.is_some_and(|known| Some(&known.incarnation) != to.incarnation.as_ref());
@@ -291,7 +272,7 @@ impl Shard {
                 to.worker,
                 if hold { " and was told to hold" } else { ": its lease is not over" }
             );
-            at.contradicts(found, Invariant::NoAttemptBeforeLeaseOver, why, &[to.said]);
+            at.contradicts(Invariant::NoAttemptBeforeLeaseOver, why, &[to.said]);
         }
     }
 }
@@ -308,22 +289,6 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
             | WorkerCommand::ReportFinished { worker: who, .. },
         )
         | Command::Observation(ObservationCommand::RecheckFailed { worker: who, .. }) => who == worker,
-        Command::Catalogue(_)
-        | Command::Worker(
-            WorkerCommand::ReportUserCode { .. }
-            | WorkerCommand::Drain { .. }
-            | WorkerCommand::Resume { .. }
-            | WorkerCommand::DeclareLost { .. }
-            | WorkerCommand::ExpireLease { .. },
-        )
-        | Command::Job(_)
-        | Command::Task(_)
-        | Command::Rerun(_)
-        | Command::Bulk(_)
-        | Command::Batch(_)
-        | Command::Observation(
-            ObservationCommand::ReportPaths { .. } | ObservationCommand::ProbeNow { .. },
-        )
-        | Command::Shard(_) => false,
+        _ => false,
     }
 }

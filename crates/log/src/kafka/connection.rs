@@ -86,24 +86,12 @@ impl Connection {
     }
 
     pub(crate) fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<KafkaReader, Error> {
-        let range = self.range(topic, partition)?;
-        let next = match from {
-            From::Start => range.start,
-            From::End => range.end,
-            From::Offset(wanted) if (range.start..=range.end).contains(&wanted) => wanted,
-            From::Offset(wanted) => {
-                let (low, high) = (range.start, range.end);
-                return Err(Error::OffsetOutOfRange { topic, partition, wanted, low, high });
-            }
-        };
+        let next = from.within(topic, partition, self.range(topic, partition)?)?;
         KafkaReader::start(&self.config, topic, partition, next, &self.stalls)
     }
 
     pub(crate) fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
-        let count = self.counts[topic.index()];
-        if partition >= count {
-            return Err(Error::NoSuchPartition { topic, partition, count });
-        }
+        topic.check_partition(partition, self.counts[topic.index()])?;
         let range = watermarks(&self.asker, &self.config.topic_name(topic), partition);
         // Serves the events of a client that is never read from.
         while self.asker.poll(Duration::ZERO).is_some() {}

@@ -275,9 +275,7 @@ impl Producer for KafkaProducer {
         if topic.is_too_large(key, &value) {
             return done(Err(AppendError::TooLarge));
         }
-        let count = self.feed.counts[topic.index()];
-        if partition >= count {
-            let error = Error::NoSuchPartition { topic, partition, count };
+        if let Err(error) = topic.check_partition(partition, self.feed.counts[topic.index()]) {
             return done(Err(AppendError::Refused(error.to_string())));
         }
         let Some(pending) = self.in_flight.enter(key.len() + value.len(), done) else { return };

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub use fault::{Append, Fault, FaultHook, Gate};
 
-use crate::lane::{Gone, Keep, Lane, LaneReader};
+use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index};
 use crate::signal::lock;
 use crate::{
     Error, From, Genesis, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage, clock,
@@ -120,13 +120,7 @@ impl MemoryLog {
 
 impl Shared {
     fn lane(&self, topic: Topic, partition: u32) -> Result<&Arc<Lane>, Error> {
-        let count = self.partitions;
-        if partition >= count {
-            return Err(Error::NoSuchPartition { topic, partition, count });
-        }
-        let index =
-            topic.index() * usize::try_from(count).expect("fits") + usize::try_from(partition).expect("fits");
-        Ok(&self.lanes[index])
+        Ok(&self.lanes[lane_index(topic, partition, self.partitions)?])
     }
 
     fn now_ms(&self) -> i64 {
@@ -149,7 +143,7 @@ impl Readers for MemoryLog {
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
         let lane = self.shared.lane(topic, partition)?;
-        let next = begin(lane, from, lane.range()?)?;
+        let next = from.within(topic, partition, lane.range()?)?;
         Ok(Box::new(LaneReader::new(lane, next, Gone)))
     }
 
@@ -174,16 +168,6 @@ impl Log for MemoryLog {
 
     fn usage(&self) -> Result<Usage, Error> {
         Ok(Usage { bytes: Some(self.shared.lanes.iter().map(|lane| lane.bytes()).sum()) })
-    }
-}
-
-/// The offset at which a reader begins.
-pub(crate) fn begin(lane: &Lane, from: From, range: Range<u64>) -> Result<u64, Error> {
-    match from {
-        From::Start => Ok(range.start),
-        From::End => Ok(range.end),
-        From::Offset(wanted) if (range.start..=range.end).contains(&wanted) => Ok(wanted),
-        From::Offset(wanted) => Err(lane.out_of_range(wanted, range)),
     }
 }
 

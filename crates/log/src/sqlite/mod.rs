@@ -35,8 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use verify::Verified;
 pub use view::SqliteView;
 
-use crate::lane::{Gone, Keep, Lane, LaneReader};
-use crate::memory::begin;
+use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index};
 use crate::signal::lock;
 use crate::{Error, From, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
 use directory::Directory;
@@ -136,12 +135,7 @@ struct Shared {
 
 impl Shared {
     fn lane_index(&self, topic: Topic, partition: u32) -> Result<usize, Error> {
-        let count = self.partitions;
-        if partition >= count {
-            return Err(Error::NoSuchPartition { topic, partition, count });
-        }
-        let wide = |number: u32| usize::try_from(number).expect("a partition number fits a usize");
-        Ok(topic.index() * wide(count) + wide(partition))
+        lane_index(topic, partition, self.partitions)
     }
 
     fn lane(&self, topic: Topic, partition: u32) -> Result<&Arc<Lane>, Error> {
@@ -224,7 +218,7 @@ impl Readers for SqliteLog {
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
         let lane = self.shared.lane(topic, partition)?;
-        let next = begin(lane, from, self.range(topic, partition)?)?;
+        let next = from.within(topic, partition, self.range(topic, partition)?)?;
         if is_durable(topic) {
             Ok(Box::new(LaneReader::new(lane, next, OnDisk::new(&self.directory))))
         } else {

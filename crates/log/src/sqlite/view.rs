@@ -51,10 +51,7 @@ impl SqliteView {
     }
 
     fn check(&self, topic: Topic, partition: u32) -> Result<(), Error> {
-        let count = self.partitions;
-        if partition >= count {
-            return Err(Error::NoSuchPartition { topic, partition, count });
-        }
+        topic.check_partition(partition, self.partitions)?;
         if is_durable(topic) { Ok(()) } else { Err(Error::open(format!("read {topic}"), ONLY_IN_MEMORY)) }
     }
 }

@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::FieldError;
 
+use crate::config::within;
 use crate::{Authority, FailureKind, Outcome, Question};
 use lane::{Item, Lane, State};
 
@@ -66,10 +67,6 @@ impl PollTimes {
     /// # Errors
     /// The first field that is outside its range, with its value and the rule.
     pub fn check(&self) -> Result<(), FieldError> {
-        let within = |field: &str, value: u64, low: u64, high: u64| {
-            let rule = || format!("has to be {low} to {high}");
-            if (low..=high).contains(&value) { Ok(()) } else { Err(FieldError::new(field, value, rule())) }
-        };
         within("max_interval_ms", self.max_interval_ms, 1_000, 3_600_000)?;
         within("interval_ms", self.interval_ms, 100, self.max_interval_ms)?;
         within("min_interval_ms", self.min_interval_ms, 100, self.interval_ms)?;

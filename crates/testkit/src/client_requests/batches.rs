@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    BatchCommand, BulkAction, BulkCommand, BulkOutcome, Command, GroupId, JobId, JobType, OverriddenResult,
-    Priority, Program, RecordedBatch, ShardId, Submission, Token, WorkerCommand,
+    BatchCommand, BulkAction, BulkCommand, BulkOutcome, GroupId, JobId, JobType, OverriddenResult, Priority,
+    Program, RecordedBatch, ShardId, Submission, Token, WorkerCommand,
 };
 
 use crate::known::KnownJob;
@@ -24,10 +24,9 @@ impl World {
             3 => vec![JobId::mint(9_999, shard)],
             _ => Vec::new(),
         };
-        let program = if matches!(kind, "noop" | "anchor") {
-            Program::None
-        } else {
-            Program::Command("true".to_owned())
+        let program = match kind {
+            "noop" | "anchor" => Program::None,
+            _ => Program::Command("true".to_owned()),
         };
         let submission = Submission {
             name: "once".try_into().expect("a name"),
@@ -43,7 +42,7 @@ impl World {
             retries: rng.range(0, 3) as u32,
             retry_interval_s: rng.range(0, 4) as u32,
         };
-        self.ask(shard, Command::Batch(BatchCommand::SubmitJob(Box::new(submission))));
+        self.ask(shard, BatchCommand::SubmitJob(Box::new(submission)));
     }
 
     pub(super) fn run_job(&mut self, rng: &mut Rng) {
@@ -55,10 +54,7 @@ impl World {
         });
         let parameters = rows_by_hand(&mut rng.aside("values"));
         let concurrent = rng.aside("concurrent").chance(60);
-        self.ask(
-            job.shard,
-            Command::Batch(BatchCommand::RunJob { job: job.id, logical_time, parameters, concurrent }),
-        );
+        self.ask(job.shard, BatchCommand::RunJob { job: job.id, logical_time, parameters, concurrent });
     }
 
     /// One job for many logical times, so many that the oldest are forgotten.
@@ -70,12 +66,7 @@ impl World {
         for back in 0..24_u64 {
             let logical_time = tidemill_model::Timestamp::from_second(end - 10 * back as i64).ok();
             let parameters = BTreeMap::new();
-            let command = Command::Batch(BatchCommand::RunJob {
-                job: job.id,
-                logical_time,
-                parameters,
-                concurrent: true,
-            });
+            let command = BatchCommand::RunJob { job: job.id, logical_time, parameters, concurrent: true };
             self.ask_later(job.shard, command, 150 * (24 - back));
         }
     }
@@ -99,7 +90,7 @@ impl World {
         let moved =
             self.known.jobs.get(&job).map(|job| job.shard).filter(|_| job.shard() == ShardId::CATALOGUE);
         let shard = moved.unwrap_or(batch.shard());
-        self.ask(shard, Command::Batch(BatchCommand::Rerun { batch, job, logical_time, recorded }));
+        self.ask(shard, BatchCommand::Rerun { batch, job, logical_time, recorded });
     }
 
     pub(super) fn kill(&mut self, rng: &mut Rng) {
@@ -110,8 +101,8 @@ impl World {
         let Some(batch) = batch.copied() else { return self.submit(rng) };
         let job = self.known.batches.get(&batch).map(|known| known.job);
         let command = match job {
-            Some(job) if of_job => Command::Batch(BatchCommand::KillJob { job }),
-            Some(_) | None => Command::Batch(BatchCommand::Kill { batch, reason: "because".to_owned() }),
+            Some(job) if of_job => BatchCommand::KillJob { job },
+            Some(_) | None => BatchCommand::Kill { batch, reason: "because".to_owned() },
         };
         self.ask(batch.shard(), command);
     }
@@ -130,7 +121,7 @@ impl World {
         let run = rng.aside("run").chance(90).then_some(known.run);
         self.ask(
             batch.shard(),
-            Command::Batch(BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run }),
+            BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run },
         );
     }
 
@@ -142,15 +133,12 @@ impl World {
             let refused = rng.chance(20).then(|| "as seen".to_owned());
             let outcome = |item: &i64| BulkOutcome { item: *item, refused: refused.clone(), rerun: None };
             let outcomes = items[from..].iter().map(outcome).collect();
-            self.ask(ShardId::CATALOGUE, Command::Bulk(BulkCommand::Report { bulk, outcomes }));
+            self.ask_catalogue(BulkCommand::Report { bulk, outcomes });
             return;
         }
         let items: Vec<i64> = self.known.batches.keys().map(|batch| batch.0).take(rng.below(12)).collect();
         let reason = if rng.chance(90) { "as seen".to_owned() } else { String::new() };
-        self.ask(
-            ShardId::CATALOGUE,
-            Command::Bulk(BulkCommand::Request { action: BulkAction::Kill, items, reason }),
-        );
+        self.ask_catalogue(BulkCommand::Request { action: BulkAction::Kill, items, reason });
     }
 
     /// The program of a late attempt reports a code.
@@ -160,7 +148,7 @@ impl World {
         let late: Vec<Token> = live.into_iter().take(5).chain(ended.into_iter().take(2)).collect();
         for token in late {
             let code = if rng.chance(70) { 0 } else { rng.range(1, 4) as i32 };
-            self.ask(token.shard(), Command::Worker(WorkerCommand::ReportUserCode { token, code }));
+            self.ask(token.shard(), WorkerCommand::ReportUserCode { token, code });
         }
     }
 }

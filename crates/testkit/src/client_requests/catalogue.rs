@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidemill_model::{
-    AllowedAccounts, CalendarSpec, CatalogueCommand, Command, GroupSettings, OnSilence, Role, ShardId,
+    AllowedAccounts, CalendarSpec, CatalogueCommand, GroupSettings, OnSilence, Role, ShardId,
 };
 
 use crate::cluster::public_key;
@@ -21,36 +21,22 @@ impl World {
         for index in 0..self.plan.groups {
             let settings = settings(rng, self.holds(index));
             let name = format!("g{}", index + 1).try_into().expect("a group's name");
-            let command = Command::Catalogue(CatalogueCommand::DefineGroup {
-                name,
-                worker_key: public_key(),
-                settings,
-            });
+            let command = CatalogueCommand::DefineGroup { name, worker_key: public_key(), settings };
             // One after the other, so that their numbers follow their names.
             self.ask_later(ShardId::CATALOGUE, command, 100 * index as u64);
         }
         // Whose requests they are; it stays, so that jobs may run as its account.
         let (app, hash, role) = ("test".to_owned(), "0f".repeat(32), Role::Administrator);
         let run_as = ["etl".try_into().expect("an account")].into();
-        let key = Command::Catalogue(CatalogueCommand::DefineKey {
-            app,
-            hash,
-            role,
-            groups: Vec::new(),
-            run_as,
-            first_only: false,
-        });
-        self.ask(ShardId::CATALOGUE, key);
+        let key =
+            CatalogueCommand::DefineKey { app, hash, role, groups: Vec::new(), run_as, first_only: false };
+        self.ask_catalogue(key);
         self.define_pools(&mut rng.aside("pools"));
         self.define_pulls();
         for index in 0..3 {
             let spec = calendar(&mut rng.clone(), &format!("c{index}"), self.wall());
             let calendar = Box::new(CalendarSpec::from_value(spec).expect("of the right form"));
-            self.ask_later(
-                ShardId::CATALOGUE,
-                Command::Catalogue(CatalogueCommand::DefineCalendar { calendar }),
-                0,
-            );
+            self.ask_later(ShardId::CATALOGUE, CatalogueCommand::DefineCalendar { calendar }, 0);
         }
     }
 
@@ -59,20 +45,13 @@ impl World {
         let role = [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator][rng.below(4)];
         let first_only = rng.chance(30);
         let command = match rng.chance(45) {
-            true => Command::Catalogue(CatalogueCommand::RevokeKey { app }),
+            true => CatalogueCommand::RevokeKey { app },
             false => {
                 let (hash, groups, run_as) = ("0f".repeat(32), Vec::new(), BTreeSet::new());
-                Command::Catalogue(CatalogueCommand::DefineKey {
-                    app,
-                    hash,
-                    role,
-                    groups,
-                    run_as,
-                    first_only,
-                })
+                CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only }
             }
         };
-        self.ask(ShardId::CATALOGUE, command);
+        self.ask_catalogue(command);
     }
 
     pub(super) fn change_group(&mut self, rng: &mut Rng) {
@@ -82,10 +61,7 @@ impl World {
         if rng.chance(20) {
             settings.lost_after_ms = settings.lease_ms + 1;
         }
-        self.ask(
-            ShardId::CATALOGUE,
-            Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key: public_key(), settings }),
-        );
+        self.ask_catalogue(CatalogueCommand::DefineGroup { name, worker_key: public_key(), settings });
     }
 
     /// A calendar in which today may be a working day, or not any more.
@@ -96,15 +72,11 @@ impl World {
         let calendar = Box::new(CalendarSpec::from_value(spec).expect("of the right form"));
         if removed {
             let name = calendar.name.clone();
-            self.ask(ShardId::CATALOGUE, Command::Catalogue(CatalogueCommand::DeleteCalendar { name }));
+            self.ask_catalogue(CatalogueCommand::DeleteCalendar { name });
         }
         // Soon there again, so that jobs can go on naming it.
         let delay = if removed { 2_000 } else { 0 };
-        self.ask_later(
-            ShardId::CATALOGUE,
-            Command::Catalogue(CatalogueCommand::DefineCalendar { calendar }),
-            delay,
-        );
+        self.ask_later(ShardId::CATALOGUE, CatalogueCommand::DefineCalendar { calendar }, delay);
     }
 }
 

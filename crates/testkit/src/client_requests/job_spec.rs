@@ -28,15 +28,9 @@ pub(super) fn spec(rng: &mut Rng, group: &str, name: &str, clusters: usize) -> V
         5 => job["schedule"] = json!({"period": "hour", "zone": "Europe/Berlin"}),
         _ => {}
     }
-    if rng.chance(15) {
-        job["depends_on_past"] = json!(true);
-    }
-    if rng.chance(10) {
-        job["host"] = json!(format!("host-{}", rng.below(clusters + 1)));
-    }
-    if rng.chance(10) {
-        job["enabled"] = json!(false);
-    }
+    rng.sometimes(15, &mut job, "depends_on_past", |_| json!(true));
+    rng.sometimes(10, &mut job, "host", |rng| json!(format!("host-{}", rng.below(clusters + 1))));
+    rng.sometimes(10, &mut job, "enabled", |_| json!(false));
     timeouts(&mut rng.clone(), &mut job);
     after_failures(&mut rng.clone(), &mut job);
     firing(&mut rng.clone(), &mut job);
@@ -107,9 +101,7 @@ pub(super) fn named_values(rng: &mut Rng, job: &mut Value) {
 
 /// What its exit codes mean, and how its pauses grow.
 fn after_failures(rng: &mut Rng, job: &mut Value) {
-    if rng.chance(25) {
-        job["exit_codes"] = json!({"no_retry": [2], "skip": [3]});
-    }
+    rng.sometimes(25, job, "exit_codes", |_| json!({"no_retry": [2], "skip": [3]}));
     if rng.chance(25) {
         let factor = [1.0, 1.5, 2.0, 10.0][rng.below(4)];
         job["retry_backoff"] = json!({"factor": factor, "max_interval_s": 8, "jitter": rng.chance(50)});
@@ -146,23 +138,15 @@ fn firing(rng: &mut Rng, job: &mut Value) {
 fn needs(rng: &mut Rng, job: &mut Value) {
     // Not the draws that say by when it should have got somewhere.
     let mut rng = Rng::new(rng.next(), "needs", 0);
-    if rng.chance(20) {
-        job["inputs"] = json!([{"path": "/d0/${yyyyMMddHHmm}", "mark": "_SUCCESS"}]);
-    }
-    if rng.chance(10) {
-        job["inputs"] = json!(["/d1", {"path": "/d0/${yyyyMMddHHmm}", "mark": "_SUCCESS"}]);
-    }
+    rng.sometimes(20, job, "inputs", |_| json!([{"path": "/d0/${yyyyMMddHHmm}", "mark": "_SUCCESS"}]));
+    rng.sometimes(10, job, "inputs", |_| json!(["/d1", {"path": "/d0/${yyyyMMddHHmm}", "mark": "_SUCCESS"}]));
     let mut data = rng.aside("outputs");
     if data.chance(20) {
         let outputs = ["/d0/${yyyyMMddHHmm}", "/d0/${yyyyMMddHHmm-1m}", "/d1"];
         job["outputs"] = json!([outputs[data.below(outputs.len())]]);
     }
-    if rng.chance(12) {
-        job["third_party"] = json!([CODES[rng.below(CODES.len())]]);
-    }
-    if rng.chance(12) {
-        job["quality_gate"] = json!(true);
-    }
+    rng.sometimes(12, job, "third_party", |rng| json!([CODES[rng.below(CODES.len())]]));
+    rng.sometimes(12, job, "quality_gate", |_| json!(true));
 }
 
 /// How its attempts are executed.
@@ -174,12 +158,8 @@ fn execution(rng: &mut Rng, job: &mut Value) {
     if kind == "anchor" {
         return;
     }
-    if rng.chance(25) {
-        job["final_command"] = json!("echo ${batch_id} $TIDEMILL_RESULT");
-    }
-    if rng.chance(8) {
-        job["worker_label"] = json!(["even", "odd", "none"][rng.below(3)]);
-    }
+    rng.sometimes(25, job, "final_command", |_| json!("echo ${batch_id} $TIDEMILL_RESULT"));
+    rng.sometimes(8, job, "worker_label", |rng| json!(["even", "odd", "none"][rng.below(3)]));
     if kind == "noop" {
         return;
     }
@@ -187,22 +167,14 @@ fn execution(rng: &mut Rng, job: &mut Value) {
         job["run_as"] = json!("etl");
         job["owner"] = json!(["ann", "bob"][rng.below(2)]);
     }
-    if rng.chance(30) {
-        job["success_check"] = json!("user_code");
-    }
-    if rng.chance(10) {
-        job["expected_duration_s"] = json!(rng.range(1, 5));
-    }
+    rng.sometimes(30, job, "success_check", |_| json!("user_code"));
+    rng.sometimes(10, job, "expected_duration_s", |rng| json!(rng.range(1, 5)));
 }
 
 /// By when its batches should have got somewhere.
 fn timeouts(rng: &mut Rng, job: &mut Value) {
-    if rng.chance(15) {
-        job["dependency_timeout_s"] = json!(rng.range(1, 20));
-    }
-    if rng.chance(15) {
-        job["output_timeout_s"] = json!(rng.range(1, 20));
-    }
+    rng.sometimes(15, job, "dependency_timeout_s", |rng| json!(rng.range(1, 20)));
+    rng.sometimes(15, job, "output_timeout_s", |rng| json!(rng.range(1, 20)));
     if rng.chance(10) {
         job["not_successful_by"] = json!(format!("{:02}:00:{:02}", rng.range(0, 24), rng.range(0, 60)));
         job["cancel_on_timeout"] = json!(rng.chance(50));

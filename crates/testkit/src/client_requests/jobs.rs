@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    BatchCommand, Cascade, Command, GroupName, JobCommand, JobSpec, RequestId, RerunCommand, RerunDefinition,
+    BatchCommand, Cascade, GroupName, JobCommand, JobSpec, RequestId, RerunCommand, RerunDefinition,
     RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId,
 };
 
@@ -32,10 +32,7 @@ impl World {
         if rng.chance(30) {
             return self.stage(rng, jobs, prune, cancel);
         }
-        self.ask(
-            ShardId::CATALOGUE,
-            Command::Job(JobCommand::Apply { jobs, prune, cancel, orphan_children: cancel }),
-        );
+        self.ask_catalogue(JobCommand::Apply { jobs, prune, cancel, orphan_children: cancel });
     }
 
     /// Specs of a group, some with names that are there already.
@@ -83,22 +80,15 @@ impl World {
         let apply = RequestId::new(format!("apply-{:x}", rng.next()));
         let mut parts = 0;
         for jobs in jobs.chunks(2) {
-            let command =
-                Command::Job(JobCommand::Stage { apply: apply.clone(), part: parts, jobs: jobs.to_vec() });
-            self.ask(ShardId::CATALOGUE, command);
+            let command = JobCommand::Stage { apply: apply.clone(), part: parts, jobs: jobs.to_vec() };
+            self.ask_catalogue(command);
             parts += 1;
         }
         if rng.chance(60) {
             let if_revision = rng.chance(20).then(|| rng.range(0, 10));
             let delay = rng.range(0, 200);
-            let command = Command::Job(JobCommand::Commit {
-                apply,
-                parts,
-                prune,
-                cancel,
-                orphan_children: false,
-                if_revision,
-            });
+            let command =
+                JobCommand::Commit { apply, parts, prune, cancel, orphan_children: false, if_revision };
             self.ask_later(ShardId::CATALOGUE, command, delay);
         }
     }
@@ -114,17 +104,17 @@ impl World {
         };
         let jobs: Vec<JobSpec> = (0..MANY).map(job).collect();
         let parts = jobs.chunks(100).map(<[JobSpec]>::to_vec).collect::<Vec<_>>();
-        let commit = Command::Job(JobCommand::Commit {
+        let commit = JobCommand::Commit {
             apply: apply.clone(),
             parts: parts.len() as u32,
             prune: Vec::new(),
             cancel: false,
             orphan_children: false,
             if_revision: None,
-        });
+        };
         for (part, jobs) in (0..).zip(parts) {
             let apply = apply.clone();
-            self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Stage { apply, part, jobs }));
+            self.ask_catalogue(JobCommand::Stage { apply, part, jobs });
         }
         self.ask_later(ShardId::CATALOGUE, commit, 500);
     }
@@ -163,23 +153,20 @@ impl World {
         self.while_it_lasts(&mut spec);
         let parents = self.some_job(rng, false).filter(|_| rng.chance(50)).map(|job| job.id);
         let job = Box::new(JobSpec::from_value(spec).expect("of the right form"));
-        self.ask(
-            ShardId::CATALOGUE,
-            Command::Job(JobCommand::Define { job, parents: parents.into_iter().collect() }),
-        );
+        self.ask_catalogue(JobCommand::Define { job, parents: parents.into_iter().collect() });
     }
 
     pub(super) fn switch(&mut self, rng: &mut Rng) {
         let Some(job) = self.some_job(rng, false) else { return self.submit(rng) };
         let enabled = if rng.chance(80) { !job.enabled } else { job.enabled };
-        self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: job.id, enabled }));
+        self.ask_catalogue(JobCommand::Switch { job: job.id, enabled });
     }
 
     /// JOB-9: now and then to the name of another job.
     pub(super) fn rename(&mut self, rng: &mut Rng) {
         let Some(job) = self.some_job(rng, false) else { return };
         let name = format!("j{}", rng.below(16)).try_into().expect("a name");
-        self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Rename { job: job.id, name }));
+        self.ask_catalogue(JobCommand::Rename { job: job.id, name });
     }
 
     /// JOB-9: to any group, its own among them. One that is disabled first can mostly go.
@@ -188,14 +175,10 @@ impl World {
         let to = format!("g{}", rng.below(self.plan.groups) + 1).try_into().expect("a name");
         let later = if rng.chance(50) { 400 } else { 0 };
         if later > 0 {
-            self.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: job.id, enabled: false }));
-            self.ask_later(
-                ShardId::CATALOGUE,
-                Command::Job(JobCommand::Switch { job: job.id, enabled: true }),
-                2 * later,
-            );
+            self.ask_catalogue(JobCommand::Switch { job: job.id, enabled: false });
+            self.ask_later(ShardId::CATALOGUE, JobCommand::Switch { job: job.id, enabled: true }, 2 * later);
         }
-        self.ask_later(ShardId::CATALOGUE, Command::Job(JobCommand::Move { job: job.id, to }), later);
+        self.ask_later(ShardId::CATALOGUE, JobCommand::Move { job: job.id, to }, later);
     }
 
     /// DSP-2: somebody gives a batch parameters, then its job gets an account or loses it, and a rerun of that batch is
@@ -209,12 +192,8 @@ impl World {
         let second = self.wall().as_second() / 10 * 10 - 10 * rng.range(1, 12) as i64;
         let time = tidemill_model::Timestamp::from_second(second).expect("it was one");
         let parameters = BTreeMap::from([("rows".to_owned(), "7".to_owned())]);
-        let run = Command::Batch(BatchCommand::RunJob {
-            job: job.id,
-            logical_time: Some(time),
-            parameters,
-            concurrent: true,
-        });
+        let run =
+            BatchCommand::RunJob { job: job.id, logical_time: Some(time), parameters, concurrent: true };
         self.ask(job.shard, run);
         let mut spec = json!({
             "name": job.name, "group": job.group, "type": job.kind.as_str(), "command": "echo", "arguments": ["${param.rows}"],
@@ -224,12 +203,7 @@ impl World {
             spec["run_as"] = json!("etl");
         }
         let jobs = vec![JobSpec::from_value(spec).expect("of the right form")];
-        let apply = Command::Job(JobCommand::Apply {
-            jobs,
-            prune: Vec::new(),
-            cancel: false,
-            orphan_children: false,
-        });
+        let apply = JobCommand::Apply { jobs, prune: Vec::new(), cancel: false, orphan_children: false };
         self.ask_later(ShardId::CATALOGUE, apply, 1_500);
         for delay in [3_000, 9_000, 20_000] {
             let client_request = RerunSpec {
@@ -244,24 +218,17 @@ impl World {
                 reason: "another account".to_owned(),
                 approve: true,
             };
-            self.ask_later(
-                ShardId::CATALOGUE,
-                Command::Rerun(RerunCommand::Plan(Box::new(client_request))),
-                delay,
-            );
+            self.ask_later(ShardId::CATALOGUE, RerunCommand::Plan(Box::new(client_request)), delay);
         }
     }
 
     pub(super) fn delete(&mut self, rng: &mut Rng) {
         let Some(job) = self.some_job(rng, rng.clone().chance(10)) else { return self.submit(rng) };
-        self.ask(
-            ShardId::CATALOGUE,
-            Command::Job(JobCommand::Delete {
-                job: job.id,
-                cancel: rng.chance(30),
-                orphan_children: rng.chance(40),
-            }),
-        );
+        self.ask_catalogue(JobCommand::Delete {
+            job: job.id,
+            cancel: rng.chance(30),
+            orphan_children: rng.chance(40),
+        });
     }
 }
 

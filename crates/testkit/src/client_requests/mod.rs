@@ -25,11 +25,15 @@ const AGAIN_MS: u64 = 6_000;
 
 impl World {
     /// Sends a request that is repeated until it is answered.
-    pub(crate) fn ask(&mut self, shard: ShardId, command: Command) -> RequestId {
+    pub(crate) fn ask(&mut self, shard: ShardId, command: impl Into<Command>) -> RequestId {
         self.ask_later(shard, command, 0)
     }
 
-    pub(crate) fn ask_later(&mut self, shard: ShardId, command: Command, delay: u64) -> RequestId {
+    pub(crate) fn ask_catalogue(&mut self, command: impl Into<Command>) -> RequestId {
+        self.ask(ShardId::CATALOGUE, command)
+    }
+
+    pub(crate) fn ask_later(&mut self, shard: ShardId, command: impl Into<Command>, delay: u64) -> RequestId {
         let number = self.requests + 1;
         let request = RequestId::of_client("test", &format!("r{number}"), number);
         self.ask_with(request, shard, command, delay)
@@ -39,7 +43,7 @@ impl World {
         &mut self,
         request: RequestId,
         shard: ShardId,
-        command: Command,
+        command: impl Into<Command>,
         delay: u64,
     ) -> RequestId {
         self.requests += 1;
@@ -48,7 +52,7 @@ impl World {
             request: Some(request.clone()),
             reply_to: Some(self.instance(self.requests)),
             actor: Actor { app: "test".into(), user: Some("ann".into()) },
-            command,
+            command: command.into(),
         };
         self.stats.add("sent", "client_request");
         self.tell(|| format!("WISH {request} to {shard}: {:?}", record.command));

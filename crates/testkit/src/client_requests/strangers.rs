@@ -22,7 +22,7 @@ impl World {
             self.send_raw(partition, value, 0, Then::Nobody);
         } else {
             let shard = if rng.chance(50) { ShardId::CATALOGUE } else { ShardId(1) };
-            self.ask(shard, Command::Shard(ShardCommand::PlantedPanic {}));
+            self.ask(shard, ShardCommand::PlantedPanic {});
         }
     }
 
@@ -30,10 +30,9 @@ impl World {
     pub(super) fn stray(&mut self, rng: &mut Rng) {
         let (worker, incarnation) = (WorkerId::new("w0-1"), Incarnation::new("w0-1-life-1"));
         match rng.range(0, 3) {
-            0 => self.ask(ShardId(1), Command::Worker(WorkerCommand::DeclareLost { worker, incarnation })),
-            1 => self
-                .ask(ShardId(1), Command::Catalogue(CatalogueCommand::RevokeKey { app: "app0".to_owned() })),
-            _ => self.ask(ShardId::CATALOGUE, Command::Worker(WorkerCommand::Drain { worker })),
+            0 => self.ask(ShardId(1), WorkerCommand::DeclareLost { worker, incarnation }),
+            1 => self.ask(ShardId(1), CatalogueCommand::RevokeKey { app: "app0".to_owned() }),
+            _ => self.ask_catalogue(WorkerCommand::Drain { worker }),
         };
     }
 

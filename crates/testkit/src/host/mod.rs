@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use tidemill_dispatcher::{Config, Moment, Owner};
 
 pub(crate) use self::append::Fate;
+pub(crate) use self::owner::text_of;
 use crate::rng::Rng;
 use crate::world::World;
 

@@ -2,16 +2,16 @@
 
 #![allow(clippy::result_large_err, reason = "the errors are the dispatcher's, and rare")]
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemill_dispatcher::{Error, Input, Output, Owner, Role};
 use tidemill_engine::Effect;
-use tidemill_model::{Actor, CommandRecord};
 
 use super::Host;
 use crate::happening::{Happening, OwnerStep, Then};
 use crate::plan::Mode;
-use crate::world::World;
+use crate::world::{World, unasked};
 
 impl World {
     pub(crate) fn owner_step(&mut self, host: usize, partition: u32, turn: u64, what: OwnerStep) {
@@ -193,8 +193,7 @@ impl World {
                 self.work(&worker, message, hop);
             }
             Effect::Send { shard, command } => {
-                let actor = Actor { app: "owner".into(), user: None };
-                let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
+                let record = unasked("owner", shard, command);
                 let target = shard.partition(self.plan.partitions) as usize;
                 let wait = self.hosts[host].floors[target].saturating_sub(self.now);
                 let at = self.send(&record, wait, Then::Nobody);
@@ -254,10 +253,12 @@ impl World {
 
 /// A panic of the rules stops the partition, as in the thread around an owner.
 fn caught<T>(partition: u32, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    let stopped = |panic: Box<dyn std::any::Any + Send>| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Error::Stopped { partition, reason: text.unwrap_or_default() })
-    };
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(stopped)
+    let lived = catch_unwind(AssertUnwindSafe(act));
+    lived.unwrap_or_else(|panic| Err(Error::Stopped { partition, reason: text_of(&*panic) }))
+}
+
+/// What a panic says.
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

@@ -6,6 +6,7 @@ use tidemill_planted::Bug;
 
 use super::{SEEN_FROM_OUTSIDE, projected};
 use crate::happening::Happening;
+use crate::host::text_of;
 use crate::plan::{Fault, Planned};
 use crate::world::World;
 
@@ -42,10 +43,7 @@ pub fn judge(seed: u64, more: &[Fault], with_tables: bool) -> Verdict {
         world.live();
         world.compare();
     }));
-    let panic = lived.err().map(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())
-    });
+    let panic = lived.err().map(|panic| text_of(&*panic));
     let mut noted = world.noted.take().unwrap_or_default();
     // What never came to rest is not held to what holds at rest.
     let at_rest = panic.is_none() && !noted.iter().any(|what| what.contains("not within"));

@@ -9,40 +9,26 @@ use super::super::Shard;
 use super::super::batch::{Assignment, Batch, Phase};
 use crate::Invariant;
 use crate::at::{Asked, At};
-use crate::findings::Findings;
 
 impl Shard {
-    pub(super) fn step_of_attempt(
-        &mut self,
-        at: &At<'_>,
-        id: BatchId,
-        event: &AttemptEvent,
-        found: &mut Findings,
-    ) {
+    pub(super) fn step_of_attempt(&mut self, at: &At<'_>, id: BatchId, event: &AttemptEvent) {
         match event {
             AttemptEvent::StartGranted { token, worker, incarnation, nonce, .. } => {
-                self.granted(at, id, (*token, worker, incarnation, nonce), found);
+                self.granted(at, id, (*token, worker, incarnation, nonce));
             }
-            AttemptEvent::Started { token, .. } => self.started(at, id, *token, found),
+            AttemptEvent::Started { token, .. } => self.started(at, id, *token),
             AttemptEvent::UserCodeReported { token, code, .. } => {
-                self.user_code_reported(at, id, (*token, *code), found)
+                self.user_code_reported(at, id, (*token, *code))
             }
             AttemptEvent::Finished { token, attempt, worker, outcome, .. } => {
-                self.attempt_finished(at, id, (*token, *attempt, worker), outcome, found);
+                self.attempt_finished(at, id, (*token, *attempt, worker), outcome);
             }
-            AttemptEvent::KillRequested { token, .. } => self.kill_requested(at, id, *token, found),
+            AttemptEvent::KillRequested { token, .. } => self.kill_requested(at, id, *token),
         }
     }
 
     /// `start_timeout_kept`, and the assignment at hand is the one that ends.
-    pub(super) fn returned(
-        &mut self,
-        at: &At<'_>,
-        id: BatchId,
-        token: Token,
-        reason: &ReturnReason,
-        found: &mut Findings,
-    ) {
+    pub(super) fn returned(&mut self, at: &At<'_>, id: BatchId, token: Token, reason: &ReturnReason) {
         let held = self.batches.get(&id).map(|batch| batch.phase.clone());
         let held = match held.filter(|phase| is_of(phase, token)) {
             Some(Phase::Assigned(held)) => held,
@@ -55,13 +41,13 @@ impl Shard {
                 to
             }
             Some(_) | None => {
-                return self.not_allowed(at, id, &format!("assignment {token} is returned"), found);
+                return self.not_allowed(at, id, &format!("assignment {token} is returned"));
             }
         };
         if *reason == ReturnReason::NotStarted && at.now < held.start_by {
             let why =
                 format!("assignment {token} is returned at {}, and had time until {}", at.now, held.start_by);
-            at.contradicts(found, Invariant::StartTimeoutKept, why, &[held.said]);
+            at.contradicts(Invariant::StartTimeoutKept, why, &[held.said]);
         }
         self.step(id, Phase::Waiting);
         if let Some(batch) = self.batches.get_mut(&id) {
@@ -75,15 +61,14 @@ impl Shard {
         at: &At<'_>,
         id: BatchId,
         (token, worker, incarnation, nonce): (Token, &WorkerId, &Incarnation, &Nonce),
-        found: &mut Findings,
     ) {
-        self.granted_only_with_its_external_dependencies(at, id, found);
-        self.has_a_failure(at, id, "granted a start", found);
+        self.granted_only_with_its_external_dependencies(at, id);
+        self.has_a_failure(at, id, "granted a start");
         let Some(batch) = self.batches.get(&id) else { return };
         let rule = Invariant::StartGrantedOnlyToAssigned;
         let Phase::Assigned(held) = &batch.phase else {
             let why = format!("a start of batch {id} is granted while it is {}", batch.phase.word());
-            return at.contradicts(found, rule, why, &[batch.said]);
+            return at.contradicts(rule, why, &[batch.said]);
         };
         let lost = self.workers.get(worker).is_none_or(|worker| worker.lost.is_some());
         let why = if held.token != token {
@@ -100,13 +85,13 @@ impl Shard {
             String::new()
         };
         if !why.is_empty() {
-            at.contradicts(found, rule, format!("batch {id}: {why}"), &[held.said]);
+            at.contradicts(rule, format!("batch {id}: {why}"), &[held.said]);
         }
         let (to, run) = (held.clone(), (batch.job, batch.time));
         if let Some(other) = self.live.insert(run, id).filter(|other| *other != id) {
             let why =
                 format!("batch {id} may start while {other} lives, another run of {} for {}", run.0, run.1);
-            at.breaks(found, Invariant::NeverTwoLiveAttempts, why);
+            at.breaks(Invariant::NeverTwoLiveAttempts, why);
         }
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.phase = Phase::Granted { to, nonce: nonce.clone(), started: false };
@@ -115,49 +100,37 @@ impl Shard {
         self.watch_duration(at, id);
     }
 
-    fn started(&mut self, at: &At<'_>, id: BatchId, token: Token, found: &mut Findings) {
+    fn started(&mut self, at: &At<'_>, id: BatchId, token: Token) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         match &mut batch.phase {
             Phase::Granted { to, started, .. } if to.token == token && !*started => {
                 let same = |command: &Command| matches!(command, Command::Worker(WorkerCommand::ReportStarted { token: of, worker }) if *of == token && *worker == to.worker);
                 *started = true;
                 if at.command().is_some_and(|command| !same(command)) {
-                    self.late(at, id, &format!("the start of {token} was not reported by its worker"), found);
+                    self.late(at, id, &format!("the start of {token} was not reported by its worker"));
                 }
             }
-            Phase::Granted { .. }
-            | Phase::Waiting
-            | Phase::Assigned(_)
-            | Phase::Ended { .. }
-            | Phase::Pausing { .. } => {
-                self.late(at, id, &format!("attempt {token} is said to have started"), found);
-            }
+            _ => self.late(at, id, &format!("attempt {token} is said to have started")),
         }
     }
 
     /// `late_reports_change_nothing`: nothing is said after a 0.
-    fn user_code_reported(
-        &mut self,
-        at: &At<'_>,
-        id: BatchId,
-        (token, code): (Token, i32),
-        found: &mut Findings,
-    ) {
+    fn user_code_reported(&mut self, at: &At<'_>, id: BatchId, (token, code): (Token, i32)) {
         let granted = |batch: &Batch| matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token);
         match self.batches.get_mut(&id) {
             Some(batch) if granted(batch) && !batch.zero => batch.zero = code == 0,
             Some(_) | None => {
-                self.late(at, id, &format!("attempt {token} is said to have reported a code"), found);
+                self.late(at, id, &format!("attempt {token} is said to have reported a code"));
             }
         }
     }
 
-    fn kill_requested(&mut self, at: &At<'_>, id: BatchId, token: Token, found: &mut Findings) {
+    fn kill_requested(&mut self, at: &At<'_>, id: BatchId, token: Token) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         if matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token) {
             batch.kill = Some(at.offset);
         } else {
-            self.not_allowed(at, id, &format!("attempt {token} is to be ended"), found);
+            self.not_allowed(at, id, &format!("attempt {token} is to be ended"));
         }
     }
 
@@ -167,31 +140,30 @@ impl Shard {
         id: BatchId,
         (token, attempt, worker): (Token, u32, &WorkerId),
         outcome: &AttemptOutcome,
-        found: &mut Findings,
     ) {
         let result = outcome.result;
         let phase = self.batches.get(&id).map(|batch| batch.phase.clone());
         let Some(Phase::Granted { to, nonce, .. }) = phase.filter(|phase| is_of(phase, token)) else {
-            return self.late(at, id, &format!("attempt {token} is said to have finished"), found);
+            return self.late(at, id, &format!("attempt {token} is said to have finished"));
         };
         if to.worker != *worker {
             let why = format!("attempt {token} of {} is said to have finished on {worker}", to.worker);
-            self.late(at, id, &why, found);
+            self.late(at, id, &why);
         }
-        self.succeeds_by_its_code(at, id, result, found);
+        self.succeeds_by_its_code(at, id, result);
         let by_code = self.code_of(id).is_some();
         if at.command().is_some_and(|command| !ends(command, (&to, &nonce), (result, by_code))) {
-            self.late(at, id, &format!("the end of {token} was not reported so by its worker"), found);
+            self.late(at, id, &format!("the end of {token} was not reported so by its worker"));
         }
         if to.attempt != attempt {
             let why = format!("batch {id} was assigned as attempt {}, and finishes {attempt}", to.attempt);
-            at.contradicts(found, Invariant::AttemptNumbersWithoutGaps, why, &[to.said]);
+            at.contradicts(Invariant::AttemptNumbersWithoutGaps, why, &[to.said]);
         }
         if outcome.values_bytes() > MAX_VALUES_BYTES {
             let why = format!("batch {id} passes {} bytes of values on", outcome.values_bytes());
-            at.breaks(found, Invariant::ValuesWithinBounds, why);
+            at.breaks(Invariant::ValuesWithinBounds, why);
         }
-        self.no_attempt_before_lease_over(at, &to, result, found);
+        self.no_attempt_before_lease_over(at, &to, result);
         self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.attempts = to.attempt;
@@ -201,13 +173,13 @@ impl Shard {
     }
 
     /// `only_allowed_transitions`: where a job goes by the code, 0 is success, and nothing else is.
-    fn succeeds_by_its_code(&self, at: &At<'_>, id: BatchId, result: AttemptResult, found: &mut Findings) {
+    fn succeeds_by_its_code(&self, at: &At<'_>, id: BatchId, result: AttemptResult) {
         match (self.code_of(id), result) {
             (Some(false), AttemptResult::Success) => {
-                self.not_allowed(at, id, "has an attempt that succeeds without its code 0", found);
+                self.not_allowed(at, id, "has an attempt that succeeds without its code 0");
             }
             (Some(true), AttemptResult::Failed) => {
-                self.not_allowed(at, id, "has an attempt that fails after its code 0", found);
+                self.not_allowed(at, id, "has an attempt that fails after its code 0");
             }
             _ => {}
         }
@@ -220,10 +192,10 @@ impl Shard {
     }
 
     /// `late_reports_change_nothing`
-    fn late(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+    fn late(&self, at: &At<'_>, id: BatchId, what: &str) {
         let Some(batch) = self.batches.get(&id) else { return };
         let why = format!("batch {id} is {}, and {what}", batch.phase.word());
-        at.contradicts(found, Invariant::LateReportsChangeNothing, why, &[batch.said]);
+        at.contradicts(Invariant::LateReportsChangeNothing, why, &[batch.said]);
     }
 }
 
@@ -232,7 +204,7 @@ fn is_of(phase: &Phase, token: Token) -> bool {
 }
 
 /// Whether a command is the question that a grant answers.
-fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> bool {
+pub(in crate::shard) fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> bool {
     matches!(command, Command::Worker(WorkerCommand::RequestStart(asked))
         if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == grant)
 }

@@ -6,30 +6,29 @@ mod retry;
 
 use tidemill_model::{AttemptEvent, BatchEvent, BatchId, Event, ReturnReason, Timestamp};
 
-pub(super) use self::attempt::gives_back;
+pub(super) use self::attempt::{asks, gives_back};
 use super::Shard;
 use super::batch::Phase;
 use super::placement::Wanted;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 impl Shard {
-    pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event) {
         let Some(id) = batch_of(event) else { return };
         if let Event::Batch(BatchEvent::TimeoutReached { kind, deadline, .. }) = event
-            && self.late_marked(at, id, (*kind, *deadline), found)
+            && self.late_marked(at, id, (*kind, *deadline))
         {
             return;
         }
-        if matches!(event, Event::Batch(event) if self.marked(at, event, found))
-            || !self.is_unfinished(at, id, event, found)
+        if matches!(event, Event::Batch(event) if self.marked(at, event))
+            || !self.is_unfinished(at, id, event)
         {
             return;
         }
         match event {
-            Event::Batch(event) => self.step_of_batch(at, id, event, found),
-            Event::Attempt(event) => self.step_of_attempt(at, id, event, found),
+            Event::Batch(event) => self.step_of_batch(at, id, event),
+            Event::Attempt(event) => self.step_of_attempt(at, id, event),
             _ => {}
         }
         if let Some(batch) = self.batches.get_mut(&id) {
@@ -37,75 +36,73 @@ impl Shard {
         }
     }
 
-    fn step_of_batch(&mut self, at: &At<'_>, id: BatchId, event: &BatchEvent, found: &mut Findings) {
+    fn step_of_batch(&mut self, at: &At<'_>, id: BatchId, event: &BatchEvent) {
         match event {
             // Its first event comes another way.
             BatchEvent::Generated { .. } => {}
             BatchEvent::DependencySatisfied { parent, logical_time, unmet, .. } => {
-                self.dependency_changed(at, id, (*parent, *logical_time), (true, *unmet), found);
+                self.dependency_changed(at, id, (*parent, *logical_time), (true, *unmet));
             }
             BatchEvent::DependencyRevoked { parent, logical_time, unmet, .. } => {
-                self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet), found);
+                self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet));
             }
             BatchEvent::Assigned { attempt, token, worker, start_by, .. } => {
                 let wanted = Wanted { attempt: *attempt, token: *token, worker, start_by: *start_by };
-                self.assigned(at, id, &wanted, found);
+                self.assigned(at, id, &wanted);
             }
-            BatchEvent::AssignmentReturned { token, reason, .. } => {
-                self.returned(at, id, *token, reason, found)
-            }
+            BatchEvent::AssignmentReturned { token, reason, .. } => self.returned(at, id, *token, reason),
             BatchEvent::RetryScheduled { attempt, at: until, .. } => {
-                self.retry_scheduled(at, id, *attempt, *until, found);
+                self.retry_scheduled(at, id, *attempt, *until);
             }
-            BatchEvent::RetryDue { .. } => self.retry_due(at, id, found),
+            BatchEvent::RetryDue { .. } => self.retry_due(at, id),
             BatchEvent::Finished { result, by, final_command, .. } => {
-                self.batch_finished(at, id, (*result, by.is_some(), *final_command), found);
+                self.batch_finished(at, id, (*result, by.is_some(), *final_command));
             }
             BatchEvent::ResultOverridden { .. } => {}
-            BatchEvent::StartDue { .. } => self.start_due(at, id, found),
+            BatchEvent::StartDue { .. } => self.start_due(at, id),
             BatchEvent::TimeoutReached { kind, deadline, .. } => {
-                self.timeout_reached(at, id, (*kind, *deadline), found);
+                self.timeout_reached(at, id, (*kind, *deadline));
             }
             BatchEvent::Blocked { parent, logical_time, since, .. } => {
-                self.block_recorded(at, id, Some((*parent, *logical_time, *since)), found);
+                self.block_recorded(at, id, Some((*parent, *logical_time, *since)));
             }
-            BatchEvent::Unblocked { .. } => self.block_recorded(at, id, None, found),
-            BatchEvent::DependencyOverridden { .. } => self.overridden(at, id, event, found),
+            BatchEvent::Unblocked { .. } => self.block_recorded(at, id, None),
+            BatchEvent::DependencyOverridden { .. } => self.overridden(at, id, event),
             BatchEvent::QualityRequested { number, again_at, .. } => {
-                self.quality_requested(at, id, (*number, *again_at), found);
+                self.quality_requested(at, id, (*number, *again_at));
             }
-            BatchEvent::QualitySent { number, .. } => self.quality_sent(at, id, *number, found),
-            BatchEvent::QualityAnswered { allowed, .. } => self.quality_answered(at, id, *allowed, found),
+            BatchEvent::QualitySent { number, .. } => self.quality_sent(at, id, *number),
+            BatchEvent::QualityAnswered { allowed, .. } => self.quality_answered(at, id, *allowed),
         }
     }
 
     /// `finished_is_final`, and `events_per_batch_bounded`
-    fn is_unfinished(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) -> bool {
+    fn is_unfinished(&mut self, at: &At<'_>, id: BatchId, event: &Event) -> bool {
         let bound = self.bounds.events_per_batch;
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.events = batch.events.saturating_add(1);
             if batch.events == bound.saturating_add(1) {
                 let why = format!("batch {id} has more than {bound} events");
-                at.contradicts(found, Invariant::EventsPerBatchBounded, why, &[batch.said]);
+                at.contradicts(Invariant::EventsPerBatchBounded, why, &[batch.said]);
             }
             return true;
         }
         // Ids grow and unfinished batches are kept, so one that was minted and is not here has finished.
         if id.shard() == self.id && id.0 <= self.last_batch {
             let why = format!("{} of batch {id}, which has finished", event.kind());
-            at.breaks(found, Invariant::FinishedIsFinal, why);
+            at.breaks(Invariant::FinishedIsFinal, why);
         } else {
             let why = format!("{} of batch {id}, which was never generated", event.kind());
-            at.breaks(found, Invariant::OnlyAllowedTransitions, why);
+            at.breaks(Invariant::OnlyAllowedTransitions, why);
         }
         false
     }
 
     /// `only_allowed_transitions`
-    fn not_allowed(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+    fn not_allowed(&self, at: &At<'_>, id: BatchId, what: &str) {
         let Some(batch) = self.batches.get(&id) else { return };
         let why = format!("batch {id} is {}, and {what}", batch.phase.word());
-        at.contradicts(found, Invariant::OnlyAllowedTransitions, why, &[batch.said]);
+        at.contradicts(Invariant::OnlyAllowedTransitions, why, &[batch.said]);
     }
 
     /// Moves a batch on, and its place in the limits with it.
@@ -123,11 +120,11 @@ impl Shard {
     }
 
     /// At the end of an envelope, every attempt that ended in it has led to a retry or a result.
-    pub(crate) fn settle(&mut self, at: &At<'_>, found: &mut Findings) {
+    pub(crate) fn settle(&mut self, at: &At<'_>) {
         for id in std::mem::take(&mut self.unsettled) {
             let left = self.batches.get(&id).is_some_and(|batch| matches!(batch.phase, Phase::Ended { .. }));
             if left {
-                self.not_allowed(at, id, "the envelope ends with neither retry nor result", found);
+                self.not_allowed(at, id, "the envelope ends with neither retry nor result");
             }
         }
     }

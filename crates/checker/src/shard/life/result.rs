@@ -9,7 +9,6 @@ use super::super::retries::Means;
 use super::super::timeouts::Ended;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// Finished jobs-for-once that are still known. Owners keep fewer.
 const ENDED_SUBMISSIONS: usize = 20_000;
@@ -20,11 +19,10 @@ impl Shard {
         at: &At<'_>,
         id: BatchId,
         (result, by, is_called): (BatchResult, bool, bool),
-        found: &mut Findings,
     ) {
         match self.marks.remove(&id) {
-            Some(marked) => self.may_finish_marked(at, id, (marked, result), found),
-            None => self.may_finish(at, id, result, by, found),
+            Some(marked) => self.may_finish_marked(at, id, (marked, result)),
+            None => self.may_finish(at, id, result, by),
         }
         self.step(id, Phase::Waiting);
         self.leaves_external_dependencies(id);
@@ -41,7 +39,7 @@ impl Shard {
         if is_called && !Due::may_be_called(&batch) {
             let why =
                 format!("the final command of {id} is called, though it had an attempt, or asks for none");
-            at.breaks(found, Invariant::FinalCommandsOnce, why);
+            at.breaks(Invariant::FinalCommandsOnce, why);
         }
         self.due_finals.extend(Due::of(&batch, is_called, at).map(|due| (id, due)));
         let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
@@ -57,7 +55,7 @@ impl Shard {
 
     /// `only_allowed_transitions`, `retries_used_before_failure`, `killed_stays_killed`, and for what the
     /// engine completes by itself `assigned_only_when_conditions_held`
-    fn may_finish(&self, at: &At<'_>, id: BatchId, result: BatchResult, by: bool, found: &mut Findings) {
+    fn may_finish(&self, at: &At<'_>, id: BatchId, result: BatchResult, by: bool) {
         let Some(batch) = self.batches.get(&id) else { return };
         let anchor = batch.of.as_ref().is_some_and(|of| of.job_type.is_anchor());
         match (&batch.phase, result) {
@@ -67,64 +65,58 @@ impl Shard {
                 Phase::Ended { result: AttemptResult::Success, .. },
                 BatchResult::Failed | BatchResult::Killed | BatchResult::Skipped,
             ) => {
-                self.not_allowed(at, id, "does not succeed after an attempt that did", found);
+                self.not_allowed(at, id, "does not succeed after an attempt that did");
             }
             (Phase::Ended { .. }, BatchResult::Skipped) if batch.exit_means() == Means::Skip => {}
             (Phase::Ended { .. }, BatchResult::Failed | BatchResult::Success)
                 if batch.kill.is_none() && batch.exit_means() == Means::Skip =>
             {
-                self.exit_code_means_otherwise(at, id, &format!("ends as {}", result.as_str()), found);
+                self.exit_code_means_otherwise(at, id, &format!("ends as {}", result.as_str()));
             }
             (Phase::Ended { .. }, BatchResult::Failed) => match batch.kill {
                 Some(kill) => {
                     let why = format!("batch {id} was to be ended, and ends as failed");
-                    at.contradicts(found, Invariant::KilledStaysKilled, why, &[kill]);
+                    at.contradicts(Invariant::KilledStaysKilled, why, &[kill]);
                 }
                 None if batch.exit_means() == Means::NoRetry => {}
                 None if batch.attempts < batch.most_attempts() => {
                     let (used, most) = (batch.attempts, batch.most_attempts());
                     let why = format!("batch {id} fails after {used} of {most} attempts");
-                    at.contradicts(found, Invariant::RetriesUsedBeforeFailure, why, &[batch.said]);
+                    at.contradicts(Invariant::RetriesUsedBeforeFailure, why, &[batch.said]);
                 }
                 None => {}
             },
             (Phase::Ended { .. }, BatchResult::Success | BatchResult::Killed | BatchResult::Skipped) => {
-                self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+                self.not_allowed(at, id, &format!("ends as {}", result.as_str()));
             }
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_), BatchResult::Killed) if by => {}
             (Phase::Waiting, BatchResult::Failed) if self.may_refuse_account(batch) => {}
             (Phase::Waiting, BatchResult::Success) if anchor => {
-                self.may_begin(at, id, "completed", found);
-                self.has_a_failure(at, id, "completed", found);
+                self.may_begin(at, id, "completed");
+                self.has_a_failure(at, id, "completed");
                 if let Some((why, earlier)) = self.unheld(id) {
                     let why = format!("batch {id} is completed, though {why}");
-                    at.contradicts(found, Invariant::AssignedOnlyWhenConditionsHeld, why, &earlier);
+                    at.contradicts(Invariant::AssignedOnlyWhenConditionsHeld, why, &earlier);
                 }
             }
             (Phase::Waiting | Phase::Pausing { .. }, BatchResult::Failed | BatchResult::Skipped)
-                if !by && self.ends_for_its_parents(at, id, result, found) => {}
+                if !by && self.ends_for_its_parents(at, id, result) => {}
             (Phase::Assigned(_), BatchResult::Failed) if !by && batch.may_fail_at_start() => {}
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_) | Phase::Granted { .. }, _) => {
-                self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+                self.not_allowed(at, id, &format!("ends as {}", result.as_str()));
             }
         }
     }
 
     /// `marks_are_accounted_for`: it ends as it was marked, when nothing of it runs.
-    fn may_finish_marked(
-        &self,
-        at: &At<'_>,
-        id: BatchId,
-        (marked, result): (BatchResult, BatchResult),
-        found: &mut Findings,
-    ) {
+    fn may_finish_marked(&self, at: &At<'_>, id: BatchId, (marked, result): (BatchResult, BatchResult)) {
         let Some(batch) = self.batches.get(&id) else { return };
         if matches!(batch.phase, Phase::Granted { .. }) {
-            return self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+            return self.not_allowed(at, id, &format!("ends as {}", result.as_str()));
         }
         if marked != result {
             let why = format!("batch {id} was marked {}, and ends as {}", marked.as_str(), result.as_str());
-            at.contradicts(found, Invariant::MarksAreAccountedFor, why, &[batch.said]);
+            at.contradicts(Invariant::MarksAreAccountedFor, why, &[batch.said]);
         }
     }
 

@@ -8,18 +8,11 @@ use tidemill_model::{
 use super::{Pulls, Rules};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 use crate::shard::Shard;
 
 impl Shard {
     /// `pulls_answered_as_on_record`: `events` are those of the command at hand, which are applied.
-    pub(crate) fn pulls_answered_as_on_record(
-        &self,
-        at: &At<'_>,
-        outcome: &Outcome,
-        events: &[Recorded],
-        found: &mut Findings,
-    ) {
+    pub(crate) fn pulls_answered_as_on_record(&self, at: &At<'_>, outcome: &Outcome, events: &[Recorded]) {
         let rules = self.pull_rules(at);
         let pulls = &self.pulls;
         let wrong = match (outcome, at.command()) {
@@ -42,7 +35,7 @@ impl Shard {
             _ => None,
         };
         if let Some(why) = wrong {
-            at.breaks(found, Invariant::PullsAnsweredAsOnRecord, why);
+            at.breaks(Invariant::PullsAnsweredAsOnRecord, why);
         }
     }
 }

@@ -9,7 +9,6 @@ use super::members::Last;
 use super::{Grant, Pulls, Rules};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// Which grant: itself, its task, the occurrence, the user.
 type Of<'a> = (GrantId, TaskId, Timestamp, &'a UserName);
@@ -17,7 +16,7 @@ type Of<'a> = (GrantId, TaskId, Timestamp, &'a UserName);
 impl Pulls {
     /// `one_live_grant_per_user`, `tasks_granted_only_when_due`, `plain_tasks_once_per_user`, `earliest_task_first`,
     /// `stock_never_below_zero`, `grant_leases_kept`.
-    pub(super) fn granted(&mut self, at: &At<'_>, event: &Event, rules: Rules, found: &mut Findings) {
+    pub(super) fn granted(&mut self, at: &At<'_>, event: &Event, rules: Rules) {
         let Event::Task(TaskEvent::Granted { grant, task: id, version, start, user, expires_at, next }) =
             event
         else {
@@ -26,23 +25,19 @@ impl Pulls {
         if let Some(held) = self.members.get(user).and_then(|member| member.live) {
             let earlier: Vec<u64> = self.grants.get(&held).map(|held| held.said).into_iter().collect();
             let why = format!("user {user} gets grant {grant} and has grant {held}");
-            at.contradicts(found, Invariant::OneLiveGrantPerUser, why, &earlier);
+            at.contradicts(Invariant::OneLiveGrantPerUser, why, &earlier);
         }
-        let count = found.report.counts.values().sum::<u64>();
+        let count = at.found.count();
         for why in self.not_due(*id, *version, *start, (user, *next), rules) {
-            at.breaks(
-                found,
-                Invariant::TasksGrantedOnlyWhenDue,
-                format!("grant {grant} of task {id}: {why}"),
-            );
+            at.breaks(Invariant::TasksGrantedOnlyWhenDue, format!("grant {grant} of task {id}: {why}"));
         }
-        self.not_twice(at, (*grant, *id, *start, user), found);
-        self.stock_left(at, (*grant, *id, *start, user), found);
-        let is_sound = count == found.report.counts.values().sum::<u64>();
+        self.not_twice(at, (*grant, *id, *start, user));
+        self.stock_left(at, (*grant, *id, *start, user));
+        let is_sound = count == at.found.count();
         if is_sound && !self.is_unsure(user) {
-            self.earliest_first(at, (*grant, *id, *start, user), rules, found);
+            self.earliest_first(at, (*grant, *id, *start, user), rules);
         }
-        self.lease_as_told(at, (*grant, *id), *expires_at, found);
+        self.lease_as_told(at, (*grant, *id), *expires_at);
         let (granted_at, said) = (at.now, at.offset);
         let held = Grant {
             task: *id,
@@ -106,59 +101,47 @@ impl Pulls {
         wrong
     }
 
-    fn not_twice(&self, at: &At<'_>, (grant, id, start, user): Of<'_>, found: &mut Findings) {
+    fn not_twice(&self, at: &At<'_>, (grant, id, start, user): Of<'_>) {
         let (Some(task), Some(member)) = (self.tasks.get(&id), self.members.get(user)) else { return };
         if !task.spec.repeat && is_done(task, id, start, (user, member)) {
             let why = format!("grant {grant}: user {user} has completed task {id} of {start} already");
-            at.breaks(found, Invariant::PlainTasksOncePerUser, why);
+            at.breaks(Invariant::PlainTasksOncePerUser, why);
         }
     }
 
-    fn stock_left(&self, at: &At<'_>, (grant, id, start, _): Of<'_>, found: &mut Findings) {
+    fn stock_left(&self, at: &At<'_>, (grant, id, start, _): Of<'_>) {
         let Some(task) = self.tasks.get(&id).filter(|task| task.stock(start) <= 0) else { return };
         let (times, left) = (task.spec.dispatch_times, task.stock(start));
         let why =
             format!("grant {grant}: task {id} of {start} may be given {times} times, and {left} are left");
-        at.breaks(found, Invariant::StockNeverBelowZero, why);
+        at.breaks(Invariant::StockNeverBelowZero, why);
     }
 
-    fn earliest_first(
-        &self,
-        at: &At<'_>,
-        (grant, id, start, user): Of<'_>,
-        rules: Rules,
-        found: &mut Findings,
-    ) {
+    fn earliest_first(&self, at: &At<'_>, (grant, id, start, user): Of<'_>, rules: Rules) {
         if let Some((first, of)) = self.due(user, rules).filter(|due| *due != (start, id)) {
             let why = format!(
                 "grant {grant} is of task {id} of {start}, and task {of} of {first} comes first for user {user}"
             );
-            at.breaks(found, Invariant::EarliestTaskFirst, why);
+            at.breaks(Invariant::EarliestTaskFirst, why);
         }
     }
 
-    fn lease_as_told(
-        &self,
-        at: &At<'_>,
-        (grant, id): (GrantId, TaskId),
-        expires_at: Option<Timestamp>,
-        found: &mut Findings,
-    ) {
+    fn lease_as_told(&self, at: &At<'_>, (grant, id): (GrantId, TaskId), expires_at: Option<Timestamp>) {
         let Some(task) = self.tasks.get(&id) else { return };
         let lease = task.spec.lease_s.map(|seconds| SignedDuration::from_secs(i64::from(seconds)));
         let wanted = lease.and_then(|lease| at.now.checked_add(lease).ok());
         if expires_at != wanted {
             let why = format!("grant {grant} expires at {expires_at:?}, and its task says {wanted:?}");
-            at.breaks(found, Invariant::GrantLeasesKept, why);
+            at.breaks(Invariant::GrantLeasesKept, why);
         }
     }
 
     /// `late_completions_change_nothing`
-    pub(super) fn completed(&mut self, at: &At<'_>, of: Of<'_>, result: &str, found: &mut Findings) {
+    pub(super) fn completed(&mut self, at: &At<'_>, of: Of<'_>, result: &str) {
         let (grant, id, start, user) = of;
         if let Err(why) = self.end(of) {
             let why = format!("grant {grant} is completed by user {user}: {why}");
-            return at.breaks(found, Invariant::LateCompletionsChangeNothing, why);
+            return at.breaks(Invariant::LateCompletionsChangeNothing, why);
         }
         self.count(id, start, |counts| {
             counts.live = counts.live.saturating_sub(1);
@@ -179,16 +162,16 @@ impl Pulls {
     }
 
     /// `grants_accounted_for`, and `grant_leases_kept` of one whose lease ran out.
-    pub(super) fn given_back(&mut self, at: &At<'_>, of: Of<'_>, expired: bool, found: &mut Findings) {
+    pub(super) fn given_back(&mut self, at: &At<'_>, of: Of<'_>, expired: bool) {
         let (grant, id, start, _) = of;
         let expires_at = self.grants.get(&grant).and_then(|held| held.expires_at);
         if let Err(why) = self.end(of) {
             let why = format!("grant {grant} goes back to stock: {why}");
-            return at.breaks(found, Invariant::GrantsAccountedFor, why);
+            return at.breaks(Invariant::GrantsAccountedFor, why);
         }
         if expired && expires_at.is_none_or(|expires_at| at.now < expires_at) {
             let why = format!("grant {grant} expires at {}, and its lease is over at {expires_at:?}", at.now);
-            at.breaks(found, Invariant::GrantLeasesKept, why);
+            at.breaks(Invariant::GrantLeasesKept, why);
         }
         self.count(id, start, |counts| {
             counts.live = counts.live.saturating_sub(1);

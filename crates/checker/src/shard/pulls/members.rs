@@ -7,7 +7,6 @@ use tidemill_model::{GrantId, MovedTask, TaskId, Timestamp, UserHistory, UserNam
 use super::{Counts, Pulls, Rules};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// One member of the group.
 #[derive(Debug, Default)]
@@ -42,13 +41,8 @@ impl Member {
             start: last.start,
             result: last.result_hash.clone(),
         });
-        Self {
-            live: None,
-            last,
-            done: history.done.iter().copied().collect(),
-            not_before: history.not_before,
-            since: None,
-        }
+        let done = history.done.iter().copied().collect();
+        Self { last, done, not_before: history.not_before, ..Self::default() }
     }
 
     /// Where the member's window begins, but for what was purged.
@@ -61,44 +55,30 @@ impl Member {
 
 impl Pulls {
     /// `users_have_one_home`, as the shard counts its members.
-    pub(super) fn users_replicated(&mut self, at: &At<'_>, users: &[UserName], found: &mut Findings) {
+    pub(super) fn users_replicated(&mut self, at: &At<'_>, users: &[UserName]) {
         for user in users {
             let member = Member { since: Some(at.now), ..Member::default() };
             if self.members.insert(user.clone(), member).is_some() {
-                let why = format!("user {user} is a member already");
-                at.breaks(found, Invariant::UsersHaveOneHome, why);
+                at.breaks(Invariant::UsersHaveOneHome, format!("user {user} is a member already"));
             }
         }
     }
 
     /// The same of a user who comes from another shard.
-    pub(super) fn user_attached(
-        &mut self,
-        at: &At<'_>,
-        user: &UserName,
-        (history, tasks): Moved<'_>,
-        found: &mut Findings,
-    ) {
+    pub(super) fn user_attached(&mut self, at: &At<'_>, user: &UserName, (history, tasks): Moved<'_>) {
         if self.members.insert(user.clone(), Member::of(history)).is_some() {
-            let why = format!("user {user} is a member already");
-            at.breaks(found, Invariant::UsersHaveOneHome, why);
+            at.breaks(Invariant::UsersHaveOneHome, format!("user {user} is a member already"));
         }
         for moved in tasks {
-            self.take_over(at, user, moved, found);
+            self.take_over(at, user, moved);
         }
     }
 
     /// The same of a user who leaves, with all that it has done and its own tasks.
-    pub(super) fn user_detached(
-        &mut self,
-        at: &At<'_>,
-        user: &UserName,
-        (history, tasks): Moved<'_>,
-        found: &mut Findings,
-    ) {
+    pub(super) fn user_detached(&mut self, at: &At<'_>, user: &UserName, (history, tasks): Moved<'_>) {
         let rule = Invariant::UsersHaveOneHome;
         let Some(member) = self.members.remove(user) else {
-            return at.breaks(found, rule, format!("user {user} leaves, and is no member"));
+            return at.breaks(rule, format!("user {user} leaves, and is no member"));
         };
         let mut wrong = Vec::new();
         if let Some(grant) = member.live {
@@ -142,15 +122,14 @@ impl Pulls {
         }
         self.queues.remove(&Some(user.clone()));
         for why in wrong {
-            at.breaks(found, rule, format!("user {user} leaves: {why}"));
+            at.breaks(rule, format!("user {user} leaves: {why}"));
         }
     }
 
     /// The same of one who stays.
-    pub(super) fn user_detach_rejected(&mut self, at: &At<'_>, user: &UserName, found: &mut Findings) {
+    pub(super) fn user_detach_rejected(&mut self, at: &At<'_>, user: &UserName) {
         if !self.members.contains_key(user) {
-            let why = format!("user {user} is kept, and is no member");
-            at.breaks(found, Invariant::UsersHaveOneHome, why);
+            at.breaks(Invariant::UsersHaveOneHome, format!("user {user} is kept, and is no member"));
         }
     }
 }

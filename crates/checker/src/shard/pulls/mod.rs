@@ -25,7 +25,6 @@ use self::tasks::Task;
 use super::Shard;
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// Owners purge at most so many tasks at once.
 const PURGED_AT_ONCE: usize = 500;
@@ -38,7 +37,7 @@ pub(super) struct Pulls {
     queues: HashMap<Option<UserName>, Queue>,
     members: HashMap<UserName, Member>,
     /// Live grants.
-    grants: HashMap<GrantId, Grant>,
+    grants: BTreeMap<GrantId, Grant>,
     /// What starts before was purged, and can no longer be given.
     horizon: Option<Timestamp>,
     pub(super) last_task: i64,
@@ -103,49 +102,47 @@ impl Shard {
         Rules::of(self.settings.as_ref().unwrap_or(&GroupSettings::default()), at.now)
     }
 
-    pub(super) fn pull_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn pull_event(&mut self, at: &At<'_>, event: &Event) {
         let rules = self.pull_rules(at);
         match event {
             Event::Task(TaskEvent::Created { task, .. }) => {
-                self.minted_ids_grow(at, "task", (task.0, task.shard()), found);
+                self.minted_ids_grow(at, "task", (task.0, task.shard()));
             }
             Event::Task(TaskEvent::Granted { grant, .. }) => {
-                self.minted_ids_grow(at, "grant", (grant.0, grant.shard()), found);
+                self.minted_ids_grow(at, "grant", (grant.0, grant.shard()));
             }
             _ => {}
         }
         let pulls = &mut self.pulls;
         match event {
             Event::Replication(ReplicationEvent::UsersReplicated { users }) => {
-                pulls.users_replicated(at, users, found)
+                pulls.users_replicated(at, users)
             }
             Event::Transfer(TransferEvent::UserAttached { user, history, tasks }) => {
-                pulls.user_attached(at, user, (history, tasks), found);
+                pulls.user_attached(at, user, (history, tasks));
             }
             Event::Transfer(TransferEvent::UserDetached { user, history, tasks }) => {
-                pulls.user_detached(at, user, (history, tasks), found);
+                pulls.user_detached(at, user, (history, tasks));
             }
             Event::Transfer(TransferEvent::UserDetachRejected { user, .. }) => {
-                pulls.user_detach_rejected(at, user, found)
+                pulls.user_detach_rejected(at, user)
             }
-            Event::Task(TaskEvent::Created { task, spec }) => pulls.created(at, *task, spec, (rules, found)),
+            Event::Task(TaskEvent::Created { task, spec }) => pulls.created(at, *task, spec, rules),
             Event::Task(TaskEvent::Changed { task, version, spec }) => {
-                pulls.changed(at, *task, (*version, spec), (rules, found));
+                pulls.changed(at, *task, (*version, spec), rules);
             }
-            Event::Task(TaskEvent::Deleted { task }) => pulls.deleted(at, *task, found),
-            Event::Task(TaskEvent::Granted { .. }) => pulls.granted(at, event, rules, found),
+            Event::Task(TaskEvent::Deleted { task }) => pulls.deleted(at, *task),
+            Event::Task(TaskEvent::Granted { .. }) => pulls.granted(at, event, rules),
             Event::Task(TaskEvent::Completed { grant, task, start, user, result }) => {
-                pulls.completed(at, (*grant, *task, *start, user), result, found);
+                pulls.completed(at, (*grant, *task, *start, user), result);
             }
             Event::Task(TaskEvent::GrantReturned { grant, task, start, user, .. }) => {
-                pulls.given_back(at, (*grant, *task, *start, user), false, found);
+                pulls.given_back(at, (*grant, *task, *start, user), false);
             }
             Event::Task(TaskEvent::GrantExpired { grant, task, start, user }) => {
-                pulls.given_back(at, (*grant, *task, *start, user), true, found);
+                pulls.given_back(at, (*grant, *task, *start, user), true);
             }
-            Event::Task(TaskEvent::Purged { before, tasks }) => {
-                pulls.purged(at, *before, tasks, (rules, found))
-            }
+            Event::Task(TaskEvent::Purged { before, tasks }) => pulls.purged(at, *before, tasks, rules),
             _ => {}
         }
     }
@@ -159,29 +156,19 @@ impl Shard {
     }
 
     /// `grant_leases_kept`: no grant is live whose lease is over.
-    pub(super) fn no_grant_is_overdue(&self, at: &At<'_>, found: &mut Findings) {
+    pub(super) fn no_grant_is_overdue(&self, at: &At<'_>) {
         let slack = self.bounds.tolerance.saturating_mul(2);
-        let mut overdue: Vec<_> = self.pulls.grants.iter().collect();
-        overdue.retain(|(_, grant)| {
-            grant.expires_at.is_some_and(|expires_at| at.now.duration_since(expires_at) > slack)
-        });
-        overdue.sort_unstable_by_key(|(id, _)| **id);
-        for (id, grant) in overdue {
+        let is_overdue = |end: Timestamp| at.now.duration_since(end) > slack;
+        for (id, grant) in self.pulls.grants.iter().filter(|(_, it)| it.expires_at.is_some_and(is_overdue)) {
             let why = format!("grant {id} of user {} has not expired, and it is {}", grant.user, at.now);
-            at.contradicts(found, Invariant::GrantLeasesKept, why, &[grant.said]);
+            at.contradicts(Invariant::GrantLeasesKept, why, &[grant.said]);
         }
     }
 }
 
 impl Pulls {
     /// `tasks_purged_by_age`
-    fn purged(
-        &mut self,
-        at: &At<'_>,
-        before: Timestamp,
-        tasks: &[TaskId],
-        (rules, found): (Rules, &mut Findings),
-    ) {
+    fn purged(&mut self, at: &At<'_>, before: Timestamp, tasks: &[TaskId], rules: Rules) {
         let mut wrong = Vec::new();
         if before > rules.kept_since() {
             wrong.push(format!(
@@ -207,7 +194,7 @@ impl Pulls {
             }
         }
         for why in wrong {
-            at.breaks(found, Invariant::TasksPurgedByAge, why);
+            at.breaks(Invariant::TasksPurgedByAge, why);
         }
     }
 

@@ -9,7 +9,6 @@ use super::grid::Grid;
 use super::{Counts, Given, Pulls, Rules};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// One task.
 #[derive(Debug)]
@@ -75,29 +74,23 @@ impl Task {
 
 impl Pulls {
     /// `tasks_within_limits`
-    pub(super) fn created(
-        &mut self,
-        at: &At<'_>,
-        id: TaskId,
-        spec: &Arc<TaskSpec>,
-        (rules, found): (Rules, &mut Findings),
-    ) {
+    pub(super) fn created(&mut self, at: &At<'_>, id: TaskId, spec: &Arc<TaskSpec>, rules: Rules) {
         let rule = Invariant::TasksWithinLimits;
         if let Executor::User(user) = &spec.executor
             && !self.members.contains_key(user)
         {
-            at.breaks(found, rule, format!("task {id} is for user {user}, who is no member"));
+            at.breaks(rule, format!("task {id} is for user {user}, who is no member"));
         }
         let first = rules.hours_ago(rules.window_hours);
         if !spec.when.is_rotating() && spec.when.start() < first {
-            at.breaks(found, rule, format!("task {id} starts before {first}, so that nobody may get it"));
+            at.breaks(rule, format!("task {id} starts before {first}, so that nobody may get it"));
         }
         if self.tasks.contains_key(&id) {
-            at.breaks(found, rule, format!("task {id} is there already"));
+            at.breaks(rule, format!("task {id} is there already"));
         }
         self.tasks.insert(id, Task::new(1, spec));
         self.enqueue(id);
-        self.rotating_within_limit(at, id, (rules, found));
+        self.rotating_within_limit(at, id, rules);
     }
 
     /// `tasks_within_limits`, of a change.
@@ -106,12 +99,12 @@ impl Pulls {
         at: &At<'_>,
         id: TaskId,
         (version, spec): (u32, &Arc<TaskSpec>),
-        (rules, found): (Rules, &mut Findings),
+        rules: Rules,
     ) {
         let rule = Invariant::TasksWithinLimits;
         self.dequeue(id);
         let Some(task) = self.tasks.get_mut(&id) else {
-            return at.breaks(found, rule, format!("task {id} is changed, and there is none"));
+            return at.breaks(rule, format!("task {id} is changed, and there is none"));
         };
         let mut wrong = Vec::new();
         if version != task.version + 1 {
@@ -130,36 +123,35 @@ impl Pulls {
         let was_rotating = task.spec.when.is_rotating();
         (task.version, task.spec, task.grid) = (version, Arc::clone(spec), Grid::of(&spec.when));
         for why in wrong {
-            at.breaks(found, rule, format!("task {id} is changed: {why}"));
+            at.breaks(rule, format!("task {id} is changed: {why}"));
         }
         self.enqueue(id);
         if !was_rotating {
-            self.rotating_within_limit(at, id, (rules, found));
+            self.rotating_within_limit(at, id, rules);
         }
     }
 
-    pub(super) fn deleted(&mut self, at: &At<'_>, id: TaskId, found: &mut Findings) {
+    pub(super) fn deleted(&mut self, at: &At<'_>, id: TaskId) {
         self.dequeue(id);
         match self.tasks.get_mut(&id) {
             Some(task) if task.is_valid() => task.deleted_at = Some(at.now),
             Some(_) => {
-                at.breaks(found, Invariant::TasksWithinLimits, format!("task {id} is deleted twice"));
+                at.breaks(Invariant::TasksWithinLimits, format!("task {id} is deleted twice"));
             }
             None => {
-                let why = format!("task {id} is deleted, and there is none");
-                at.breaks(found, Invariant::TasksWithinLimits, why);
+                at.breaks(Invariant::TasksWithinLimits, format!("task {id} is deleted, and there is none"));
             }
         }
     }
 
     /// `tasks_within_limits`, PUL-10.
-    fn rotating_within_limit(&self, at: &At<'_>, id: TaskId, (rules, found): (Rules, &mut Findings)) {
+    fn rotating_within_limit(&self, at: &At<'_>, id: TaskId, rules: Rules) {
         let Some(task) = self.tasks.get(&id).filter(|task| task.spec.when.is_rotating()) else { return };
         let rotating = self.queues.get(&task.queue()).map_or(0, |queue| queue.rotating.len());
         if rotating > rules.rotating_limit {
             let (executor, limit) = (&task.spec.executor, rules.rotating_limit);
             let why = format!("{executor} has {rotating} rotating tasks, and may have {limit}");
-            at.breaks(found, Invariant::TasksWithinLimits, why);
+            at.breaks(Invariant::TasksWithinLimits, why);
         }
     }
 
@@ -196,13 +188,7 @@ impl Pulls {
     }
 
     /// `grants_accounted_for`: takes over a task that came with its user.
-    pub(super) fn take_over(
-        &mut self,
-        at: &At<'_>,
-        user: &UserName,
-        moved: &MovedTask,
-        found: &mut Findings,
-    ) {
+    pub(super) fn take_over(&mut self, at: &At<'_>, user: &UserName, moved: &MovedTask) {
         let mut task = Task::new(moved.version, &moved.spec);
         task.totals = Counts::of(&moved.totals);
         let mut add_up = task.totals.add_up() && task.totals.live == 0;
@@ -214,7 +200,7 @@ impl Pulls {
         if !add_up || moved.spec.executor != Executor::User(user.clone()) {
             let why =
                 format!("task {} came with user {user}, and does not add up or is not theirs", moved.task);
-            at.breaks(found, Invariant::GrantsAccountedFor, why);
+            at.breaks(Invariant::GrantsAccountedFor, why);
         }
         self.tasks.insert(moved.task, task);
         self.enqueue(moved.task);

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use tidemill_model::{
     Event, JobDefinition, JobEvent, JobId, Mapping, PlannedBatch, RerunEvent, RerunId, RerunOnly, RerunOrder,
-    RunOutcome, Timestamp,
+    Timestamp,
 };
 
 use self::rerun::{Rerun, Stage, Stand};
 use crate::Invariant;
 use crate::at::At;
-use crate::findings::Findings;
 
 /// All of them, and the definitions that their plans are held against.
 #[derive(Debug, Default)]
@@ -25,78 +24,58 @@ pub(super) struct Reruns {
 
 impl Reruns {
     /// `reruns_keep_to_plan`
-    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event) {
         if let Some(why) = self.wrong(event) {
-            at.breaks(found, Invariant::RerunsKeepToPlan, why);
+            at.breaks(Invariant::RerunsKeepToPlan, why);
         }
         self.fold(event);
     }
 
     /// What the event says that cannot be.
     fn wrong(&self, event: &Event) -> Option<String> {
-        let id = match event {
-            Event::Rerun(RerunEvent::Requested { rerun, jobs, .. }) => {
-                let unknown = jobs
-                    .iter()
-                    .find(|job| self.known.get(&job.job).is_none_or(|known| known.version != job.version));
-                let again = rerun.0 <= self.minted;
-                return match unknown {
-                    Some(job) => Some(format!("job {} is not there in version {}", job.job, job.version)),
-                    None => again.then(|| format!("rerun {rerun} is minted after {}", self.minted)),
-                };
-            }
-            Event::Rerun(
-                RerunEvent::RunsQueried { rerun, .. }
-                | RerunEvent::RunsReceived { rerun, .. }
-                | RerunEvent::JobsSkipped { rerun, .. }
-                | RerunEvent::BatchesPlanned { rerun, .. }
-                | RerunEvent::Planned { rerun, .. }
-                | RerunEvent::Approved { rerun, .. }
-                | RerunEvent::RunsRequested { rerun, .. }
-                | RerunEvent::RunsBlocked { rerun, .. }
-                | RerunEvent::Paused { rerun, .. }
-                | RerunEvent::Resumed { rerun, .. }
-                | RerunEvent::Cancelled { rerun, .. }
-                | RerunEvent::Finished { rerun, .. },
-            ) => *rerun,
-            Event::Rerun(RerunEvent::RunFinished { place, .. }) => place.rerun,
-            _ => return None,
-        };
+        let Event::Rerun(event) = event else { return None };
+        if let RerunEvent::Requested { rerun, jobs, .. } = event {
+            let unknown = jobs
+                .iter()
+                .find(|job| self.known.get(&job.job).is_none_or(|known| known.version != job.version));
+            let again = rerun.0 <= self.minted;
+            return match unknown {
+                Some(job) => Some(format!("job {} is not there in version {}", job.job, job.version)),
+                None => again.then(|| format!("rerun {rerun} is minted after {}", self.minted)),
+            };
+        }
+        let id = rerun_of(event)?;
         let Some(rerun) = self.live.get(&id) else {
             return Some(format!("rerun {id} is over, or never was"));
         };
         let wrong = match event {
-            Event::Rerun(RerunEvent::RunsQueried { part, upto, .. }) => {
+            RerunEvent::RunsQueried { part, upto, .. } => {
                 let moves = *part == rerun.parts + 1 && *upto as usize >= rerun.upto;
                 (!moves || rerun.stage != Stage::Planning)
                     .then(|| format!("question {part} after {}", rerun.parts))
             }
-            Event::Rerun(RerunEvent::RunsReceived { part, .. }) => {
+            RerunEvent::RunsReceived { part, .. } => {
                 (!rerun.open.contains(part)).then(|| format!("nobody asked question {part}"))
             }
-            Event::Rerun(RerunEvent::JobsSkipped { times, .. }) => {
-                times.iter().find_map(|skip| rerun.wrong_skip(skip))
-            }
-            Event::Rerun(RerunEvent::BatchesPlanned { first, batches, .. }) => {
-                self.wrong_plan(rerun, *first, batches)
-            }
-            Event::Rerun(RerunEvent::Planned { batches, .. }) => (*batches as usize != rerun.batches.len()
+            RerunEvent::JobsSkipped { times, .. } => times.iter().find_map(|skip| rerun.wrong_skip(skip)),
+            RerunEvent::BatchesPlanned { first, batches, .. } => self.wrong_plan(rerun, *first, batches),
+            RerunEvent::Planned { batches, .. } => (*batches as usize != rerun.batches.len()
                 || rerun.stage != Stage::Planning)
                 .then(|| format!("{batches} batches are said, {} are planned", rerun.batches.len())),
-            Event::Rerun(RerunEvent::Approved { .. }) => self.wrong_approval(rerun),
-            Event::Rerun(RerunEvent::RunsRequested { runs, .. }) => rerun.wrong_order(runs),
-            Event::Rerun(RerunEvent::RunFinished { place, .. }) => {
+            RerunEvent::Approved { .. } => self.wrong_approval(rerun),
+            RerunEvent::RunsRequested { runs, .. } => rerun.wrong_order(runs),
+            RerunEvent::RunFinished { place, .. } => {
                 let is_out = rerun.at(place.number).is_some_and(|batch| batch.stand == Stand::Ordered);
                 (!is_out).then(|| format!("{} ends, and was not started, or ended before", place.number))
             }
-            Event::Rerun(RerunEvent::RunsBlocked { numbers, .. }) => rerun.wrong_block(numbers),
-            Event::Rerun(RerunEvent::Paused { .. }) => {
+            RerunEvent::RunsBlocked { numbers, .. } => rerun.wrong_block(numbers),
+            RerunEvent::Paused { .. } => {
                 (rerun.stage != Stage::Running).then(|| "it does not run".to_owned())
             }
-            Event::Rerun(RerunEvent::Resumed { .. }) => {
+            RerunEvent::Resumed { .. } => {
                 (rerun.stage != Stage::Paused).then(|| "it is not paused".to_owned())
             }
-            Event::Rerun(RerunEvent::Finished { result, .. }) => rerun.wrong_end(*result),
+            RerunEvent::Finished { result, .. } => rerun.wrong_end(*result),
             _ => None,
         };
         wrong.map(|why| format!("rerun {id}: {why}"))
@@ -189,31 +168,32 @@ impl Reruns {
             Event::Rerun(RerunEvent::Finished { rerun, .. }) => {
                 self.live.remove(rerun);
             }
-            Event::Rerun(RerunEvent::RunFinished { place, end }) => {
-                if let Some(rerun) = self.live.get_mut(&place.rerun) {
-                    let ran = matches!(end, RunOutcome::Finished { .. });
-                    let otherwise = if ran { Stand::Failed } else { Stand::Left };
-                    rerun.settle(place.number, if end.is_well() { Stand::Well } else { otherwise });
-                }
-            }
-            Event::Rerun(
-                RerunEvent::RunsQueried { rerun, .. }
-                | RerunEvent::RunsReceived { rerun, .. }
-                | RerunEvent::JobsSkipped { rerun, .. }
-                | RerunEvent::BatchesPlanned { rerun, .. }
-                | RerunEvent::Planned { rerun, .. }
-                | RerunEvent::Approved { rerun, .. }
-                | RerunEvent::RunsRequested { rerun, .. }
-                | RerunEvent::RunsBlocked { rerun, .. }
-                | RerunEvent::Paused { rerun, .. }
-                | RerunEvent::Resumed { rerun, .. }
-                | RerunEvent::Cancelled { rerun, .. },
-            ) => {
-                if let Some(rerun) = self.live.get_mut(rerun) {
+            Event::Rerun(event) => {
+                if let Some(rerun) = rerun_of(event).and_then(|id| self.live.get_mut(&id)) {
                     rerun.fold(event);
                 }
             }
             _ => {}
         }
+    }
+}
+
+/// Which rerun the catalogue goes on with.
+fn rerun_of(event: &RerunEvent) -> Option<RerunId> {
+    match event {
+        RerunEvent::RunsQueried { rerun, .. }
+        | RerunEvent::RunsReceived { rerun, .. }
+        | RerunEvent::JobsSkipped { rerun, .. }
+        | RerunEvent::BatchesPlanned { rerun, .. }
+        | RerunEvent::Planned { rerun, .. }
+        | RerunEvent::Approved { rerun, .. }
+        | RerunEvent::RunsRequested { rerun, .. }
+        | RerunEvent::RunsBlocked { rerun, .. }
+        | RerunEvent::Paused { rerun, .. }
+        | RerunEvent::Resumed { rerun, .. }
+        | RerunEvent::Cancelled { rerun, .. }
+        | RerunEvent::Finished { rerun, .. } => Some(*rerun),
+        RerunEvent::RunFinished { place, .. } => Some(place.rerun),
+        _ => None,
     }
 }

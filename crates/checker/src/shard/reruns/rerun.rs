@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use tidemill_model::{
-    Event, JobId, OrderedRun, ReportedRun, RerunDefinition, RerunEvent, RerunResult, RerunSpec, RunsQuery,
-    SkippedTimes, TimesSkip, Timestamp,
+    JobId, OrderedRun, ReportedRun, RerunDefinition, RerunEvent, RerunResult, RerunSpec, RunOutcome,
+    RunsQuery, SkippedTimes, TimesSkip, Timestamp,
 };
 
 /// How a planned batch stands.
@@ -177,12 +177,15 @@ impl Rerun {
         if batch.stand == Stand::Ordered {
             self.outstanding -= 1;
         }
+        if stand == Stand::Ordered {
+            self.outstanding += 1;
+        }
         batch.stand = stand;
     }
 
-    pub(super) fn fold(&mut self, event: &Event) {
+    pub(super) fn fold(&mut self, event: &RerunEvent) {
         match event {
-            Event::Rerun(RerunEvent::RunsQueried { part, asked, upto, .. }) => {
+            RerunEvent::RunsQueried { part, asked, upto, .. } => {
                 self.parts = *part;
                 self.upto = *upto as usize;
                 if !asked.is_empty() {
@@ -192,14 +195,12 @@ impl Rerun {
                     |runs: &RunsQuery| runs.times.iter().map(|time| (runs.job, *time)).collect::<Vec<_>>();
                 self.asked.extend(asked.iter().flat_map(times));
             }
-            Event::Rerun(RerunEvent::RunsReceived { part, runs, .. }) => {
+            RerunEvent::RunsReceived { part, runs, .. } => {
                 self.open.remove(part);
                 self.told.extend(runs.iter().map(|run| ((run.job, run.logical_time), run.clone())));
             }
-            Event::Rerun(RerunEvent::JobsSkipped { jobs, .. }) => {
-                self.skipped.extend(jobs.iter().map(|skip| skip.job))
-            }
-            Event::Rerun(RerunEvent::BatchesPlanned { batches, .. }) => {
+            RerunEvent::JobsSkipped { jobs, .. } => self.skipped.extend(jobs.iter().map(|skip| skip.job)),
+            RerunEvent::BatchesPlanned { batches, .. } => {
                 self.batches.extend(batches.iter().map(|batch| Planned {
                     job: batch.job,
                     time: batch.logical_time,
@@ -207,26 +208,24 @@ impl Rerun {
                     stand: Stand::Planned,
                 }))
             }
-            Event::Rerun(RerunEvent::Planned { .. }) => self.stage = Stage::Planned,
-            Event::Rerun(RerunEvent::Approved { .. } | RerunEvent::Resumed { .. }) => {
-                self.stage = Stage::Running
-            }
-            Event::Rerun(RerunEvent::Paused { .. }) => self.stage = Stage::Paused,
-            Event::Rerun(RerunEvent::Cancelled { .. }) => self.stage = Stage::Cancelled,
-            Event::Rerun(RerunEvent::RunsRequested { runs, .. }) => {
+            RerunEvent::Planned { .. } => self.stage = Stage::Planned,
+            RerunEvent::Approved { .. } | RerunEvent::Resumed { .. } => self.stage = Stage::Running,
+            RerunEvent::Paused { .. } => self.stage = Stage::Paused,
+            RerunEvent::Cancelled { .. } => self.stage = Stage::Cancelled,
+            RerunEvent::RunsRequested { runs, .. } => {
                 for run in runs {
-                    if let Some(batch) =
-                        (run.number as usize).checked_sub(1).and_then(|at| self.batches.get_mut(at))
-                    {
-                        batch.stand = Stand::Ordered;
-                        self.outstanding += 1;
-                    }
+                    self.settle(run.number, Stand::Ordered);
                 }
             }
-            Event::Rerun(RerunEvent::RunsBlocked { numbers, .. }) => {
+            RerunEvent::RunsBlocked { numbers, .. } => {
                 for number in numbers {
                     self.settle(*number, Stand::Left);
                 }
+            }
+            RerunEvent::RunFinished { place, end } => {
+                let ran = matches!(end, RunOutcome::Finished { .. });
+                let otherwise = if ran { Stand::Failed } else { Stand::Left };
+                self.settle(place.number, if end.is_well() { Stand::Well } else { otherwise });
             }
             _ => {}
         }
