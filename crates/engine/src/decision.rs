@@ -46,6 +46,16 @@ impl Decision {
         Self { ruling: Ruling::Accepted { events, answer: Some(answer) }, notices: Vec::new() }
     }
 
+    /// This one fact, of which the sender hears that it is done.
+    pub fn done(event: impl Into<Event>) -> Self {
+        Self::answered(vec![event.into()], Answer::Done)
+    }
+
+    /// What the sender wants is so already.
+    pub fn unchanged(answer: Answer) -> Self {
+        Self::answered(Vec::new(), answer)
+    }
+
     /// Nothing to do, and that is fine.
     pub fn nothing() -> Self {
         Self::default()

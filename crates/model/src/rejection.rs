@@ -313,6 +313,11 @@ impl Rejection {
         Rejection::Invalid { fields: vec![FieldError::new(field, value, rule)] }
     }
 
+    /// A bound of the system was reached.
+    pub fn limit(what: impl Into<String>, limit: u64) -> Self {
+        Rejection::LimitReached { what: what.into(), limit }
+    }
+
     /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
