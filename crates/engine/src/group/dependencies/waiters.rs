@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use tidemill_model::{BatchEvent, BatchId, Event, JobId, ReturnReason, Timestamp};
+use tidemill_model::{BatchEvent, BatchId, Event, JobId, Timestamp};
 
 use crate::group::GroupShard;
+use crate::group::batches::attempts::rejected;
 use crate::group::batches::batch::{Batch, Phase, Waiter, WaitsFor};
 use crate::group::dependencies::Dependencies;
 use crate::group::dependencies::counted::{COUNTED, at_same_time};
@@ -218,9 +219,7 @@ impl GroupShard {
             && unmet > 0
         {
             // Nothing of it runs yet, so it can still wait for the newest run.
-            let reason = ReturnReason::Rejected("a dependency was withdrawn".to_owned());
-            let (token, worker) = (*token, worker.clone());
-            events.push(Event::Batch(BatchEvent::AssignmentReturned { batch: id, token, worker, reason }));
+            events.push(rejected(id, (*token, worker), "a dependency was withdrawn"));
         }
         events
     }

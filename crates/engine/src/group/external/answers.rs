@@ -2,12 +2,13 @@
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::batches::attempts::rejected;
 use crate::group::external::External;
 use crate::group::external::external_dependencies::{Known, MAX_RECHECKED};
 use std::collections::BTreeSet;
 use tidemill_model::{
-    BatchEvent, BatchId, Event, ExternalDependency, ExternalDependencyId, MAX_ANSWERS, ObservationEvent,
-    PathAnswer, Rejection, ReturnReason, ThirdPartyReport, Timestamp, Token, WorkerId,
+    BatchId, Event, ExternalDependency, ExternalDependencyId, MAX_ANSWERS, ObservationEvent, PathAnswer,
+    Rejection, ThirdPartyReport, Timestamp, Token, WorkerId,
 };
 
 impl GroupShard {
@@ -22,7 +23,7 @@ impl GroupShard {
         worker: &WorkerId,
         gone: &[ExternalDependencyId],
     ) -> Result<Decision, Rejection> {
-        let stale = |reason| Rejection::StaleToken { token: token.0, reason };
+        let stale = |reason: String| Rejection::stale(token, reason);
         let (id, batch) = self.holding(token, worker).map_err(stale)?;
         if batch.grant().is_some() {
             return Err(stale("it was granted; its end must be reported".to_owned()));
@@ -50,8 +51,7 @@ impl GroupShard {
         let mut events: Vec<Event> = there
             .map(|(external_dependency, known)| known.withdrawn(external_dependency, Some(worker)))
             .collect();
-        let (worker, reason) = (worker.clone(), ReturnReason::Rejected(reason));
-        events.push(Event::Batch(BatchEvent::AssignmentReturned { batch: id, token, worker, reason }));
+        events.push(rejected(id, (token, worker), reason));
         Ok(Decision::events(events))
     }
 

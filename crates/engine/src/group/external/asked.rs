@@ -8,7 +8,7 @@ use crate::group::external::external_dependencies::{LOOKED_AT, MAX_WANTED};
 use std::ops::Bound;
 use std::sync::Arc;
 use tidemill_model::{
-    Actor, BatchId, Condition, Event, ExternalDependency, ExternalDependencyId, LiveAnswer, ObservationEvent,
+    Actor, BatchId, Condition, ExternalDependency, ExternalDependencyId, LiveAnswer, ObservationEvent,
     PathCheck, Rejection, WantedExternalDependency,
 };
 
@@ -28,10 +28,7 @@ impl GroupShard {
                 return Err(Rejection::NotWaitedFor { batch: id.0, reason });
             }
         }
-        Ok(Decision::events(vec![Event::Observation(ObservationEvent::ProbesRequested {
-            batch,
-            by: by.clone(),
-        })]))
+        Ok(Decision::of(ObservationEvent::ProbesRequested { batch, by: by.clone() }))
     }
 
     /// What probers are to ask.

@@ -79,7 +79,7 @@ impl GroupShard {
         }
         let mut all = job.definition.spec.parameters.clone();
         all.extend(parameters.iter().map(|(name, value)| (name.clone(), value.clone())));
-        check_parameters(&all).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        check_parameters(&all)?;
         let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         let current = || self.grid(job).and_then(|grid| grid.schedule().period_start(now)).unwrap_or(millis);
         let time = logical_time.unwrap_or_else(current);
@@ -160,7 +160,12 @@ impl GroupShard {
             }),
             None => self.batches.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),
         };
-        Ok(Decision::events(vec![event]))
+        Ok(Decision::of(event))
+    }
+
+    /// What ends a batch, if something is to be done for that.
+    pub(crate) fn killed(&self, id: BatchId, by: &Actor, reason: &str) -> Vec<Event> {
+        Decision::from(self.kill_batch(id, by, reason)).into_events()
     }
 
     /// The job call's kill: the newest unfinished batch of the job; if there is none, its newest batch tells so.

@@ -8,7 +8,6 @@ use tidemill_model::{
     Timestamp,
 };
 
-use crate::decision::Ruling;
 use crate::group::GroupShard;
 use crate::group::jobs::job::{Job, NewestRun};
 use crate::group::jobs::kept_texts::Kept;
@@ -143,10 +142,7 @@ impl GroupShard {
     /// What of a cancelled rerun still runs here is ended.
     pub(crate) fn kill_run(&self, place: RerunPlace, by: &Actor) -> Vec<Event> {
         let Some(batch) = self.batches.of_rerun(place) else { return Vec::new() };
-        match self.kill_batch(batch, by, "its rerun was cancelled").map(|decision| decision.ruling) {
-            Ok(Ruling::Accepted { events, .. }) => events,
-            Ok(Ruling::Refused(_)) | Err(_) => Vec::new(),
-        }
+        self.killed(batch, by, "its rerun was cancelled")
     }
 }
 

@@ -55,9 +55,7 @@ impl GroupShard {
             run_as_by: None,
             spec: spec.running(submission.program.clone()),
         };
-        check_program(&definition)
-            .and_then(|()| check_values(&definition, &[]))
-            .map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        check_program(&definition).and_then(|()| check_values(&definition, &[]))?;
         let definition = Arc::new(definition);
         let job = Job::new(Arc::clone(&definition), true, true);
         let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
