@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use tidemill_model::{
-    Account, Answer, CatalogueEvent, Deletion, Event, GroupId, GroupName, GroupSettings, JobEvent, JobId,
-    Rejection, Role, ShardId,
+    Account, Answer, CatalogueEvent, Deletion, Event, GroupId, GroupName, GroupSettings, JobId, Rejection,
+    Role, ShardId,
     bounds::{self, settings},
 };
 
+use super::changes::switched;
 use super::{Catalogue, Terms};
 use crate::decision::Decision;
 use crate::group::is_public_key;
@@ -70,10 +71,7 @@ impl Catalogue {
         }
         let number = self.groups.len() as u64 + 1;
         if known.is_none() && number > u64::from(ShardId::MAX.0) {
-            return Err(Rejection::LimitReached {
-                what: "the number of groups".to_owned(),
-                limit: number - 1,
-            });
+            return Err(Rejection::limit("the number of groups", number - 1));
         }
         let (group, shard) =
             known.map_or((GroupId(number as i32), ShardId(number as u16)), |known| (known.id, known.shard));
@@ -159,13 +157,10 @@ impl Catalogue {
     pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Result<Decision, Rejection> {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
         self.check_stays(job)?;
-        let event = if enabled {
-            Event::Job(JobEvent::Enabled { job })
-        } else {
-            Event::Job(JobEvent::Disabled { job })
-        };
-        let events = if known.enabled == enabled { Vec::new() } else { vec![event] };
-        Ok(Decision::answered(events, Answer::Done))
+        if known.enabled == enabled {
+            return Ok(Decision::unchanged(Answer::Done));
+        }
+        Ok(Decision::done(switched(job, enabled)))
     }
 
     /// JOB-9: nothing is deleted that others name as parent, unless that is wanted, or of which something is unfinished.

@@ -287,32 +287,19 @@ impl Catalogue {
         // Who commits a large request hears when it is carried out.
         let is_committed =
             events.iter().any(|event| matches!(event, Event::Apply(ApplyEvent::Committed { .. })));
-        let by = pending.by.clone();
-        if is_committed {
-            events.push(Event::Deletion(DeletionEvent::Decided {
-                question,
-                request: None,
-                reply_to: None,
-                outcome,
-                by,
-            }));
-        } else if !is_asked_again {
+        let decided = |outcome, hears: bool| {
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
-            events.push(Event::Deletion(DeletionEvent::Decided { question, request, reply_to, outcome, by }));
+            let (request, reply_to) = (request.filter(|_| hears), reply_to.filter(|_| hears));
+            let by = pending.by.clone();
+            Event::Deletion(DeletionEvent::Decided { question, request, reply_to, outcome, by })
+        };
+        if is_committed || !is_asked_again {
+            events.push(decided(outcome, !is_committed));
         }
         let weight = weight(&events);
         if weight > room {
             let reason = format!("its outcome would take {weight} bytes, and {room} are left");
-            let outcome = Outcome::Refused(Rejection::DeadLettered { reason });
-            let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
-            let by = pending.by.clone();
-            return vec![Event::Deletion(DeletionEvent::Decided {
-                question,
-                request,
-                reply_to,
-                outcome,
-                by,
-            })];
+            return vec![decided(Outcome::Refused(Rejection::DeadLettered { reason }), true)];
         }
         events
     }

@@ -79,10 +79,8 @@ impl GroupShard {
         };
         let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet());
         unmet
-            .map(|need| need.external_dependency)
-            .filter(|external_dependency| {
-                self.external.dependencies().what(*external_dependency).is_some_and(is_named)
-            })
+            .map(|need| need.id)
+            .filter(|id| self.external.dependencies().what(*id).is_some_and(is_named))
             .collect()
     }
 
@@ -104,10 +102,8 @@ impl GroupShard {
         }
         let Some(batch) = self.batches.get_mut(id) else { return };
         let needs = batch.needs.get_or_insert_default();
-        for need in needs
-            .external_dependencies
-            .iter_mut()
-            .filter(|need| external_dependencies.contains(&need.external_dependency))
+        for need in
+            needs.external_dependencies.iter_mut().filter(|need| external_dependencies.contains(&need.id))
         {
             need.waived = true;
         }

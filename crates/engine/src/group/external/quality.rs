@@ -196,8 +196,7 @@ impl GroupShard {
                 (message, gate.asked_since)
             }
         };
-        let kind = "quality_gate".to_owned();
-        Some(Condition { kind, message, since, job: None, logical_time: None, pools: Vec::new() })
+        Some(Condition::new("quality_gate", message, since))
     }
 
     /// A batch for which all but the gate is met.
