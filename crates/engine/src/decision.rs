@@ -1,6 +1,6 @@
 //! What a decision consists of.
 
-use tidemill_model::{Answer, Event, Rejection, WorkMessage, WorkerId};
+use tidemill_model::{Answer, Event, Rejection, Token, WorkMessage, WorkerId};
 
 use crate::effect::Effect;
 
@@ -41,14 +41,48 @@ impl Decision {
         Self { ruling: Ruling::Accepted { events, answer: None }, notices: Vec::new() }
     }
 
+    /// This one fact, without an answer of its own.
+    pub fn of(event: impl Into<Event>) -> Self {
+        Self::events(vec![event.into()])
+    }
+
     /// Accepted, with something for the sender.
     pub fn answered(events: Vec<Event>, answer: Answer) -> Self {
         Self { ruling: Ruling::Accepted { events, answer: Some(answer) }, notices: Vec::new() }
     }
 
+    /// This one fact, of which the sender hears that it is done.
+    pub fn done(event: impl Into<Event>) -> Self {
+        Self::answered(vec![event.into()], Answer::Done)
+    }
+
+    /// What the sender wants is so already.
+    pub fn unchanged(answer: Answer) -> Self {
+        Self::answered(Vec::new(), answer)
+    }
+
     /// Nothing to do, and that is fine.
     pub fn nothing() -> Self {
         Self::default()
+    }
+
+    /// The token is not that worker's to act on, and it hears that.
+    pub(crate) fn refused(worker: &WorkerId, token: Token, reason: &str) -> Self {
+        let message = WorkMessage::Refused { token, reason: reason.to_owned() };
+        Self::from(Rejection::stale(token, reason)).telling(worker, message)
+    }
+
+    /// Nothing changes, and this worker hears again what it may have missed.
+    pub(crate) fn repeated(worker: &WorkerId, message: Option<WorkMessage>) -> Self {
+        message.into_iter().fold(Self::nothing(), |decision, message| decision.telling(worker, message))
+    }
+
+    /// All that was accepted; nothing, where it was refused.
+    pub fn into_events(self) -> Vec<Event> {
+        match self.ruling {
+            Ruling::Accepted { events, .. } => events,
+            Ruling::Refused(_) => Vec::new(),
+        }
     }
 
     /// The same, and this worker hears that.

@@ -316,7 +316,7 @@ fn oversize_sender_field(record: &CommandRecord) -> Option<String> {
 
 fn dead_letters(offset: u64, reason: &str) -> Decision {
     let reason = reason.chars().take(500).collect();
-    Decision::events(vec![Event::Partition(PartitionEvent::CommandDeadLettered { offset, reason })])
+    Decision::of(PartitionEvent::CommandDeadLettered { offset, reason })
 }
 
 /// Rule 12: a timer that panics suspends its entity, a fire after it was tried again; any other failure of the rules

@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tidemill_model::{ShardId, ShardMessage};
+use tidemill_model::{Command, Event, PartitionEvent, Rejection, ShardCommand, ShardId, ShardMessage};
+
+use crate::decision::Decision;
+use crate::effect::Effect;
 
 /// Messages of one outbox that are on their way at once. Between groups no more than these wait: what there is to
 /// say beyond them stays a difference between the state and what was said, until acknowledgements make room.
@@ -57,6 +60,29 @@ impl Mailbox {
 
     pub(crate) fn received(&self, from: ShardId) -> u64 {
         self.received.get(&from).copied().unwrap_or(0)
+    }
+
+    /// What comes of message `number` of a shard: the next one is noted, with what it tells; an earlier one changes
+    /// nothing, a later one is refused. `own`: whose mailbox this is.
+    pub(crate) fn deliver(
+        &self,
+        own: ShardId,
+        (from, number): (ShardId, u64),
+        learn: impl FnOnce(&mut Vec<Event>) -> Result<(), Rejection>,
+    ) -> Result<Decision, Rejection> {
+        let expected = self.received(from) + 1;
+        if number < expected {
+            // The acknowledgement may have been lost.
+            let command = Command::Shard(ShardCommand::Acknowledge { from: own, upto: expected - 1 });
+            let notices = vec![Effect::Send { shard: from, command }];
+            return Ok(Decision { notices, ..Decision::nothing() });
+        }
+        if number > expected && !planted!(OutboxGapSkipped) {
+            return Err(Rejection::OutOfOrder { from: from.0, number, expected });
+        }
+        let mut events = vec![Event::Partition(PartitionEvent::MessageReceived { from, number })];
+        learn(&mut events)?;
+        Ok(Decision::events(events))
     }
 
     pub(crate) fn receive(&mut self, from: ShardId, number: u64) {

@@ -230,7 +230,7 @@ impl Partition {
                 wrong_shard("what only an owner can see", record.shard)
             }
             Command::Shard(ShardCommand::SetTime { now }) => {
-                Decision::events(vec![Event::Partition(PartitionEvent::ClockSet { now: *now })])
+                Decision::of(PartitionEvent::ClockSet { now: *now })
             }
             command => {
                 let (request, reply_to) = (record.request.as_ref(), record.reply_to.as_ref());

@@ -1,12 +1,10 @@
 //! Calendars: which days are working days. Defined in the catalogue, used by jobs by name.
 
-use std::fmt;
-
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CalendarName, FieldError};
+use crate::{CalendarName, FieldError, Versioned};
 
 /// A day of the week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -72,9 +70,7 @@ impl CalendarSpec {
     /// # Errors
     /// The first field that is unknown, missing or of the wrong form.
     pub fn from_value(value: serde_json::Value) -> Result<Self, FieldError> {
-        let given = value.clone();
-        serde_path_to_error::deserialize(value)
-            .map_err(|error| crate::unreadable::field_at_fault(&given, &error, "a calendar", "calendar"))
+        crate::unreadable::read(value, "calendar")
     }
 
     /// The same days in one way of writing: sorted, each once.
@@ -90,20 +86,8 @@ impl CalendarSpec {
     }
 }
 
-/// A calendar as the catalogue accepted it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Calendar {
-    /// Counts the accepted changes, from 1.
-    pub version: u32,
-    /// Its days, sorted.
-    pub spec: CalendarSpec,
-}
-
-impl fmt::Display for Calendar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} version {}", self.spec.name, self.version)
-    }
-}
+/// A calendar as the catalogue accepted it: its days are sorted.
+pub type Calendar = Versioned<CalendarSpec>;
 
 #[cfg(test)]
 mod tests {

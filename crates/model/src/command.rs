@@ -44,6 +44,13 @@ pub struct Actor {
     pub user: Option<Arc<str>>,
 }
 
+impl Actor {
+    /// The owner of a partition, for what the state asks for by itself.
+    pub fn owner() -> Self {
+        Self { app: "owner".into(), user: None }
+    }
+}
+
 /// What an application key allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -40,6 +40,7 @@ mod status;
 mod time;
 mod timeouts;
 mod unreadable;
+mod versioned;
 mod work;
 
 pub use bulk::{BulkAction, BulkOutcome, MAX_BULK_ITEMS};
@@ -108,6 +109,7 @@ pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use status::{AuthorityStatus, ProberStatus, SinkPartitionStatus, SinkStatus};
 pub use time::Timestamp;
 pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind};
+pub use versioned::{Definable, Versioned};
 pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};
 
 /// Whether a number need not be written.

@@ -345,3 +345,10 @@ pub struct Condition {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolName>,
 }
+
+impl Condition {
+    /// One that names neither a job nor a pool.
+    pub fn new(kind: &str, message: String, since: Option<Timestamp>) -> Self {
+        Self { kind: kind.to_owned(), message, since, job: None, logical_time: None, pools: Vec::new() }
+    }
+}

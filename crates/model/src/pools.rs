@@ -1,12 +1,10 @@
 //! Pools: how many batches of all jobs that name one may be assigned or run at once, and how often they start.
 //! Defined in the catalogue, used by jobs by name.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, FieldError, GroupName, JobId, PoolName, bounds};
+use crate::{BatchId, FieldError, GroupName, JobId, PoolName, Versioned, bounds};
 
 /// What one batch takes of a pool while it is assigned or runs. One slot of it is written as its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -103,26 +101,12 @@ impl PoolSpec {
     /// # Errors
     /// The first field that is unknown, missing or of the wrong form.
     pub fn from_value(value: serde_json::Value) -> Result<Self, FieldError> {
-        let given = value.clone();
-        serde_path_to_error::deserialize(value)
-            .map_err(|error| crate::unreadable::field_at_fault(&given, &error, "a pool", "pool"))
+        crate::unreadable::read(value, "pool")
     }
 }
 
 /// A pool as the catalogue accepted it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pool {
-    /// Numbers its content; every change of any pool gets the next one.
-    pub version: u32,
-    /// Its bounds.
-    pub spec: PoolSpec,
-}
-
-impl fmt::Display for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} version {}", self.spec.name, self.version)
-    }
-}
+pub type Pool = Versioned<PoolSpec>;
 
 /// What became of a group's permits since it last told, and how many it would have. A permit lets one batch take all
 /// that it needs of pools that groups share.

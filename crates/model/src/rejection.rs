@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Token;
+
 /// One field that cannot be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{field}: {value:?}: {rule}")]
@@ -289,6 +291,12 @@ pub enum Rejection {
     },
 }
 
+impl From<FieldError> for Rejection {
+    fn from(error: FieldError) -> Self {
+        Rejection::Invalid { fields: vec![error] }
+    }
+}
+
 impl Rejection {
     /// What is unknown where a return names a user of another group. Unlike [`Rejection::UserUnknown`] it is kept for
     /// repeats, as everything that is said of a return.
@@ -308,9 +316,19 @@ impl Rejection {
         Rejection::Unknown { what: what.to_owned(), id: id.to_string() }
     }
 
+    /// The token is not that worker's to act on.
+    pub fn stale(token: Token, reason: impl Into<String>) -> Self {
+        Rejection::StaleToken { token: token.0, reason: reason.into() }
+    }
+
     /// One bad field.
     pub fn field(field: impl Into<String>, value: impl ToString, rule: impl Into<String>) -> Self {
-        Rejection::Invalid { fields: vec![FieldError::new(field, value, rule)] }
+        FieldError::new(field, value, rule).into()
+    }
+
+    /// A bound of the system was reached.
+    pub fn limit(what: impl Into<String>, limit: u64) -> Self {
+        Rejection::LimitReached { what: what.into(), limit }
     }
 
     /// A stable code for programs.

@@ -13,7 +13,7 @@ pub use self::parent::ParentSpec;
 pub use self::schedule::ScheduleInput;
 use self::schedule::UTC;
 use crate::external_dependency::{MAX_CODE_BYTES, MAX_NEEDS};
-use crate::unreadable::{field_at_fault, plain};
+use crate::unreadable::{plain, read};
 use crate::{
     Account, Backoff, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, MissedRunsInput,
     OnParentFailure, Overlap, PathSpec, PoolUse, Priority, Program, RunIf, SuccessCheck, TimeOfDay,
@@ -384,9 +384,7 @@ impl JobSpec {
                 "has no effect in this version, so it is refused; remove the field",
             ));
         }
-        let given = value.clone();
-        serde_path_to_error::deserialize(value)
-            .map_err(|error| field_at_fault(&given, &error, "a job", "job"))
+        read(value, "job")
     }
 }
 

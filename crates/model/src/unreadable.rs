@@ -1,15 +1,21 @@
 //! What cannot be read: the field at fault, what was given there, and the rule, in the words of people.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::FieldError;
 
+/// Reads what people call by that noun, or says which field is at fault.
+pub(crate) fn read<T: DeserializeOwned>(value: Value, noun: &str) -> Result<T, FieldError> {
+    let given = value.clone();
+    serde_path_to_error::deserialize(value).map_err(|error| field_at_fault(&given, &error, noun))
+}
+
 /// The path of the field at fault, what was given there, and the rule.
-pub(crate) fn field_at_fault(
+fn field_at_fault(
     given: &Value,
     error: &serde_path_to_error::Error<serde_json::Error>,
-    what: &str,
-    name: &str,
+    noun: &str,
 ) -> FieldError {
     let text = error.inner().to_string();
     let path = match error.path().to_string() {
@@ -26,7 +32,7 @@ pub(crate) fn field_at_fault(
         let parent = path.strip_suffix(named).and_then(|parent| parent.strip_suffix('.')).unwrap_or("");
         let known = text.split("expected ").nth(1).unwrap_or_default().replace('`', "");
         let known = known.strip_prefix("one of ").unwrap_or(&known);
-        let what = if parent.is_empty() { what } else { parent };
+        let what = if parent.is_empty() { format!("a {noun}") } else { parent.to_owned() };
         let value = if value.is_empty() { at(given, named).map(plain).unwrap_or_default() } else { value };
         let field = if path.ends_with(named) { path.clone() } else { named.to_owned() };
         let rule = match crate::closest(named, known.split(", ")) {
@@ -51,7 +57,7 @@ pub(crate) fn field_at_fault(
         let rule = "must be all, latest or none, or with a bound {policy: all, max_lateness_s: 3600}";
         return FieldError::new(path, value, rule);
     }
-    let field = if path.is_empty() { name.to_owned() } else { path };
+    let field = if path.is_empty() { noun.to_owned() } else { path };
     FieldError::new(field, value, rule(&text))
 }
 

@@ -59,7 +59,7 @@ impl Catalogue {
     /// Whether this one may change a job beside its definition.
     pub(super) fn check_account(&self, definition: &JobDefinition, by: &Actor) -> Result<(), Rejection> {
         let Some((account, _)) = vouched(definition) else { return Ok(()) };
-        self.check_key_for(account, by).map_err(|error| Rejection::Invalid { fields: vec![error] })
+        self.check_key_for(account, by).map_err(Rejection::from)
     }
 
     fn check_key_for(&self, account: &Account, by: &Actor) -> Result<(), FieldError> {

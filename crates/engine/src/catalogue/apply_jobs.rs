@@ -90,7 +90,7 @@ impl Catalogue {
         }
         let deletion = || Deletion::Apply { jobs: specs.to_vec(), prune: prune.to_vec() };
         if let Some(asked) = self.may_remove(&gone, terms, deletion)? {
-            return Ok(Decision::events(vec![asked]));
+            return Ok(Decision::of(asked));
         }
         warnings.extend(accepted.iter().filter_map(|(definition, _)| overlap_warning(definition, now)));
         let mut facts = BTreeMap::new();

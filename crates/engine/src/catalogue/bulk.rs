@@ -60,8 +60,10 @@ impl Catalogue {
             return Err(Rejection::field("items", twice, "stands twice among the items"));
         }
         if self.bulks.open.len() >= MAX_OPEN {
-            let what = "the number of bulk operations that have not ended".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_OPEN as u64 });
+            return Err(Rejection::limit(
+                "the number of bulk operations that have not ended",
+                MAX_OPEN as u64,
+            ));
         }
         let bulk = BulkId::mint(self.bulks.minted + 1, ShardId::CATALOGUE);
         let (items, reason, by) = (items.to_vec(), reason.to_owned(), by.clone());
@@ -76,7 +78,7 @@ impl Catalogue {
             return Err(Rejection::field("outcomes", outcomes.len(), rule));
         }
         let Some(open) = self.bulks.open.get(&bulk) else {
-            return Ok(Decision::answered(Vec::new(), Answer::Done));
+            return Ok(Decision::unchanged(Answer::Done));
         };
         let mut left = open.clone();
         let news = outcomes.iter().filter(|outcome| left.remove(&outcome.item) || planted!(ItemDecidedTwice));

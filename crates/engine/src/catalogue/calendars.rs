@@ -3,36 +3,29 @@
 //! *Invariant:* a shard gets a calendar before the first job that uses it, and every later version of it, for both
 //! travel in one outbox.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::civil::Date;
 use tidemill_calendar::{Days, Zone};
 use tidemill_model::{
-    Answer, Calendar, CalendarName, CalendarSpec, CalendarUse, CatalogueEvent, Event, JobDefinition,
-    Rejection, ShardId, ShardMessage, bounds,
+    Answer, Calendar, CalendarName, CalendarSpec, CalendarUse, CatalogueEvent, JobDefinition, Rejection,
+    ShardId, ShardMessage,
 };
 
 use super::Catalogue;
+use super::defined::{Defined, check_comment};
 use crate::decision::Decision;
 
-const MAX_CALENDARS: usize = 1_000;
 /// Dates of one calendar.
 const MAX_DATES: usize = 4_000;
-/// Jobs that a refusal names.
-const NAMED_JOBS: usize = 10;
 
-/// All calendars.
+/// All calendars, with their days and the shards that have them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Calendars {
-    known: BTreeMap<CalendarName, Known>,
-    /// The last version that any calendar got, so that a name that comes back never gets one again.
-    version: u32,
-}
+pub(crate) struct Calendars(Defined<CalendarSpec, Used>);
 
 #[derive(Debug, Clone, PartialEq)]
-struct Known {
-    calendar: Arc<Calendar>,
+struct Used {
     days: Option<Arc<Days>>,
     /// Those that have it.
     shards: BTreeSet<ShardId>,
@@ -41,12 +34,12 @@ struct Known {
 impl Calendars {
     /// The days of a calendar.
     pub(super) fn days(&self, name: &CalendarName) -> Option<Arc<Days>> {
-        self.known.get(name)?.days.clone()
+        self.0.get(name)?.more.days.clone()
     }
 
     /// The shards that have it.
     pub(super) fn shards(&self, name: &CalendarName) -> BTreeSet<ShardId> {
-        self.known.get(name).map(|known| known.shards.clone()).unwrap_or_default()
+        self.0.get(name).map(|known| known.more.shards.clone()).unwrap_or_default()
     }
 
     /// Working days from Monday to Friday, for checks where no calendar is known.
@@ -62,72 +55,42 @@ impl Calendars {
         self.insert(&Arc::new(Calendar { version: 1, spec }));
     }
 
-    fn insert(&mut self, calendar: &Arc<Calendar>) -> BTreeSet<ShardId> {
+    fn insert(&mut self, calendar: &Arc<Calendar>) {
         let days = Days::try_from(calendar.as_ref()).ok().map(Arc::new);
-        let shards = self.known.remove(&calendar.spec.name).map(|old| old.shards).unwrap_or_default();
-        let known = Known { calendar: Arc::clone(calendar), days, shards: shards.clone() };
-        self.known.insert(calendar.spec.name.clone(), known);
-        self.version = self.version.max(calendar.version);
-        shards
+        let shards = self.shards(&calendar.spec.name);
+        self.0.insert(calendar, |_| Used { days, shards });
     }
 }
 
 impl Catalogue {
     pub(super) fn define_calendar(&self, written: &CalendarSpec) -> Result<Decision, Rejection> {
         check(written)?;
-        let spec = written.clone().sorted();
-        let old = self.calendars.known.get(&spec.name);
-        if let Some(same) = old.filter(|old| old.calendar.spec == spec) {
-            let version = same.calendar.version;
-            return Ok(Decision::answered(Vec::new(), Answer::Calendar { version }));
-        }
-        if old.is_none() && self.calendars.known.len() >= MAX_CALENDARS {
-            let what = "the number of calendars".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_CALENDARS as u64 });
-        }
-        let version = self.calendars.version + 1;
-        let calendar = Arc::new(Calendar { version, spec });
-        Ok(Decision::answered(
-            vec![Event::Catalogue(CatalogueEvent::CalendarDefined { calendar })],
-            Answer::Calendar { version },
-        ))
+        let event = |calendar| CatalogueEvent::CalendarDefined { calendar };
+        self.calendars.0.define(written.clone().sorted(), event, |version| Answer::Calendar { version })
     }
 
     pub(super) fn delete_calendar(&self, name: &CalendarName) -> Result<Decision, Rejection> {
-        if !self.calendars.known.contains_key(name) {
-            return Err(Rejection::unknown("calendar", name));
-        }
-        let uses = |definition: &JobDefinition| {
-            definition.spec.calendar.as_ref().is_some_and(|used| used.name == *name)
-        };
-        let users: Vec<String> = self
-            .jobs
-            .values()
-            .filter(|job| uses(&job.definition))
-            .take(NAMED_JOBS)
-            .map(|job| job.definition.full_name())
-            .collect();
-        if !users.is_empty() {
-            let reason = format!("{} use it; let them keep to another one first", users.join(", "));
+        self.calendars.0.check_known(name)?;
+        let uses = |job: &JobDefinition| job.spec.calendar.as_ref().is_some_and(|used| used.name == *name);
+        if let Some(users) = self.users_of(uses) {
+            let reason = format!("{users} use it; let them keep to another one first");
             return Err(Rejection::CalendarInUse { calendar: name.to_string(), reason });
         }
-        Ok(Decision::answered(
-            vec![Event::Catalogue(CatalogueEvent::CalendarDeleted { name: name.clone() })],
-            Answer::Done,
-        ))
+        Ok(Decision::done(CatalogueEvent::CalendarDeleted { name: name.clone() }))
     }
 
     pub(super) fn calendar_defined(&mut self, calendar: &Arc<Calendar>) {
         self.revision += 1;
-        for shard in self.calendars.insert(calendar) {
+        self.calendars.insert(calendar);
+        for shard in self.calendars.shards(&calendar.spec.name) {
             self.mailbox.send(shard, ShardMessage::Calendar { calendar: Arc::clone(calendar) });
         }
     }
 
     pub(super) fn calendar_deleted(&mut self, name: &CalendarName) {
         self.revision += 1;
-        let known = self.calendars.known.remove(name);
-        for shard in known.map(|known| known.shards).unwrap_or_default() {
+        let known = self.calendars.0.remove(name);
+        for shard in known.map(|known| known.more.shards).unwrap_or_default() {
             self.mailbox.send(shard, ShardMessage::DropCalendar { name: name.clone() });
         }
     }
@@ -141,9 +104,9 @@ impl Catalogue {
     /// The same of any use.
     pub(super) fn send_calendar(&mut self, shard: ShardId, used: Option<&CalendarUse>) {
         let Some(used) = used else { return };
-        let Some(known) = self.calendars.known.get_mut(&used.name) else { return };
-        if known.shards.insert(shard) {
-            let calendar = Arc::clone(&known.calendar);
+        let Some(known) = self.calendars.0.get_mut(&used.name) else { return };
+        if known.more.shards.insert(shard) {
+            let calendar = Arc::clone(&known.accepted);
             self.mailbox.send(shard, ShardMessage::Calendar { calendar });
         }
     }
@@ -153,10 +116,7 @@ fn check(spec: &CalendarSpec) -> Result<(), Rejection> {
     if let Some(zone) = &spec.zone {
         Zone::try_from(zone.as_str()).map_err(|error| Rejection::field("zone", zone, error.to_string()))?;
     }
-    if spec.comment.len() > bounds::COMMENT_BYTES {
-        let rule = format!("must be at most {} bytes", bounds::COMMENT_BYTES);
-        return Err(Rejection::field("comment", &spec.comment, rule));
-    }
+    check_comment(&spec.comment)?;
     let dates = spec.holidays.len() + spec.working_days.len();
     if dates > MAX_DATES {
         let rule = format!("one calendar has at most {MAX_DATES} dates, holidays and working days together");

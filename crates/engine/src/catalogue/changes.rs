@@ -3,7 +3,7 @@
 use crate::catalogue::Catalogue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidemill_model::{Event, JobChange, JobChangeKind, JobDefinition, JobEvent, Parent};
+use tidemill_model::{Event, JobChange, JobChangeKind, JobDefinition, JobEvent, JobId, Parent};
 
 impl Catalogue {
     pub(super) fn change(&self, definition: Arc<JobDefinition>, enabled: bool) -> (Option<Event>, JobChange) {
@@ -19,12 +19,7 @@ impl Catalogue {
             let job = definition.id;
             fields.push("enabled".to_owned());
             let change = change_of(&old.definition, JobChangeKind::Changed, fields);
-            let event = if enabled {
-                Event::Job(JobEvent::Enabled { job })
-            } else {
-                Event::Job(JobEvent::Disabled { job })
-            };
-            return (Some(event), change);
+            return (Some(switched(job, enabled).into()), change);
         }
         if old.enabled != enabled {
             fields.push("enabled".to_owned());
@@ -32,6 +27,11 @@ impl Catalogue {
         let change = change_of(&definition, JobChangeKind::Changed, fields);
         (Some(self.defined(definition, enabled)), change)
     }
+}
+
+/// What switches a job on or off.
+pub(super) fn switched(job: JobId, enabled: bool) -> JobEvent {
+    if enabled { JobEvent::Enabled { job } } else { JobEvent::Disabled { job } }
 }
 
 pub(super) fn change_of(definition: &JobDefinition, change: JobChangeKind, fields: Vec<String>) -> JobChange {

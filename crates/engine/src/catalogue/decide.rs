@@ -31,7 +31,7 @@ impl Catalogue {
             Command::Bulk(command) => self.decide_bulk(requester.actor, command),
             Command::Rerun(command) => self.decide_rerun(requester.actor, now, command),
             Command::Shard(ShardCommand::Deliver { from, number, message }) => {
-                self.deliver(*from, *number, message, now).into()
+                self.deliver((*from, *number), message, now).into()
             }
             Command::Shard(ShardCommand::PlantedPanic {}) => panic!("planted"),
             Command::Observation(ObservationCommand::ProbeNow { batch: None }) => {

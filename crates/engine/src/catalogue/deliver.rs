@@ -2,39 +2,22 @@
 
 use crate::catalogue::Catalogue;
 use crate::decision::Decision;
-use crate::effect::Effect;
-use tidemill_model::{
-    Command, Event, PartitionEvent, PermitEvent, Rejection, RerunEvent, ShardCommand, ShardId, ShardMessage,
-    Timestamp,
-};
+use tidemill_model::{Event, PermitEvent, Rejection, RerunEvent, ShardId, ShardMessage, Timestamp};
 
 impl Catalogue {
-    /// The next message of a shard, exactly; an earlier one changes nothing, a later one is refused.
     pub(super) fn deliver(
         &self,
-        from: ShardId,
-        number: u64,
+        (from, number): (ShardId, u64),
         message: &ShardMessage,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let expected = self.mailbox.received(from) + 1;
-        if number < expected {
-            // The acknowledgement may have been lost.
-            let command =
-                Command::Shard(ShardCommand::Acknowledge { from: ShardId::CATALOGUE, upto: expected - 1 });
-            let notices = vec![Effect::Send { shard: from, command }];
-            return Ok(Decision { notices, ..Decision::nothing() });
-        }
-        if number > expected {
-            return Err(Rejection::OutOfOrder { from: from.0, number, expected });
-        }
-        let mut events = vec![Event::Partition(PartitionEvent::MessageReceived { from, number })];
-        if let ShardMessage::ReportUnfinished { question, jobs } = message {
-            self.report_unfinished(&mut events, (from, *question), jobs, now);
-        } else {
-            events.extend(self.learned(from, message)?);
-        }
-        Ok(Decision::events(events))
+        self.mailbox.deliver(ShardId::CATALOGUE, (from, number), |events| match message {
+            ShardMessage::ReportUnfinished { question, jobs } => {
+                self.report_unfinished(events, (from, *question), jobs, now);
+                Ok(())
+            }
+            message => self.learned(from, message).map(|learned| events.extend(learned)),
+        })
     }
 
     fn learned(&self, from: ShardId, message: &ShardMessage) -> Result<Vec<Event>, Rejection> {

@@ -39,7 +39,7 @@ impl Catalogue {
         }
         let freeze = Freeze { latest, by: by.clone(), reason: reason.to_owned() };
         let event = Event::Catalogue(CatalogueEvent::FreezeSet { group: group.cloned(), freeze });
-        Ok(Decision::answered(vec![event], Answer::Done))
+        Ok(Decision::done(event))
     }
 
     pub(super) fn lift_freeze(

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use tidemill_model::{
-    Account, Answer, CatalogueEvent, Deletion, Event, GroupId, GroupName, GroupSettings, JobEvent, JobId,
-    Rejection, Role, ShardId,
+    Account, Answer, CatalogueEvent, Deletion, Event, GroupId, GroupName, GroupSettings, JobId, Rejection,
+    Role, ShardId,
     bounds::{self, settings},
 };
 
+use super::changes::switched;
 use super::{Catalogue, Terms};
 use crate::decision::Decision;
 use crate::group::is_public_key;
@@ -70,16 +71,13 @@ impl Catalogue {
         }
         let number = self.groups.len() as u64 + 1;
         if known.is_none() && number > u64::from(ShardId::MAX.0) {
-            return Err(Rejection::LimitReached {
-                what: "the number of groups".to_owned(),
-                limit: number - 1,
-            });
+            return Err(Rejection::limit("the number of groups", number - 1));
         }
         let (group, shard) =
             known.map_or((GroupId(number as i32), ShardId(number as u16)), |known| (known.id, known.shard));
         let answer = Answer::Group { group, shard };
         if known.is_some_and(|known| known.worker_key == worker_key && known.settings == *settings) {
-            return Ok(Decision::answered(Vec::new(), answer));
+            return Ok(Decision::unchanged(answer));
         }
         let event = Event::Catalogue(CatalogueEvent::GroupDefined {
             group,
@@ -127,19 +125,15 @@ impl Catalogue {
             return Err(Rejection::AlreadyThere { what: "a first key".to_owned() });
         }
         if self.keys.len() >= most && !self.keys.contains_key(app) {
-            let what = "the number of keys".to_owned();
-            return Err(Rejection::LimitReached { what, limit: most as u64 });
+            return Err(Rejection::limit("the number of keys", most as u64));
         }
-        Ok(Decision::answered(
-            vec![Event::Catalogue(CatalogueEvent::KeyDefined {
-                app: app.to_owned(),
-                hash: hash.to_ascii_lowercase(),
-                role,
-                groups: groups.to_vec(),
-                run_as: run_as.clone(),
-            })],
-            Answer::Done,
-        ))
+        Ok(Decision::done(CatalogueEvent::KeyDefined {
+            app: app.to_owned(),
+            hash: hash.to_ascii_lowercase(),
+            role,
+            groups: groups.to_vec(),
+            run_as: run_as.clone(),
+        }))
     }
 
     pub(super) fn revoke_key(&self, app: &str) -> Result<Decision, Rejection> {
@@ -147,10 +141,7 @@ impl Catalogue {
             return Err(Rejection::unknown("key", app));
         }
         self.check_not_last(app)?;
-        Ok(Decision::answered(
-            vec![Event::Catalogue(CatalogueEvent::KeyRevoked { app: app.to_owned() })],
-            Answer::Done,
-        ))
+        Ok(Decision::done(CatalogueEvent::KeyRevoked { app: app.to_owned() }))
     }
 
     /// Without a super-administrator nobody could define keys any more.
@@ -166,13 +157,10 @@ impl Catalogue {
     pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Result<Decision, Rejection> {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
         self.check_stays(job)?;
-        let event = if enabled {
-            Event::Job(JobEvent::Enabled { job })
-        } else {
-            Event::Job(JobEvent::Disabled { job })
-        };
-        let events = if known.enabled == enabled { Vec::new() } else { vec![event] };
-        Ok(Decision::answered(events, Answer::Done))
+        if known.enabled == enabled {
+            return Ok(Decision::unchanged(Answer::Done));
+        }
+        Ok(Decision::done(switched(job, enabled)))
     }
 
     /// JOB-9: nothing is deleted that others name as parent, unless that is wanted, or of which something is unfinished.
@@ -180,7 +168,7 @@ impl Catalogue {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
         self.check_unneeded(job, known, terms, &|_| false)?;
         if let Some(asked) = self.may_remove(&[job], terms, || Deletion::Delete { job })? {
-            return Ok(Decision::events(vec![asked]));
+            return Ok(Decision::of(asked));
         }
         Ok(Decision::answered(self.removed(job, terms, &|_| false), Answer::Done))
     }

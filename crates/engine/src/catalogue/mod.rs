@@ -10,6 +10,7 @@ mod changes;
 mod check_graph;
 mod data;
 mod decide;
+mod defined;
 mod deliver;
 mod foreign;
 mod freeze;
@@ -276,6 +277,13 @@ impl Catalogue {
         self.adopted(&job.definition, None);
         let orphaned_in = self.orphaned_in(id);
         self.send(&job.definition.spec.group, ShardMessage::Remove { job: id, orphaned_in });
+    }
+
+    /// Tells one group's shard, or every one's.
+    fn tell_groups(&mut self, group: Option<&GroupName>, message: &ShardMessage) {
+        for (_, of) in self.groups.iter().filter(|(name, _)| group.is_none_or(|group| group == *name)) {
+            self.mailbox.send(of.shard, message.clone());
+        }
     }
 
     fn send(&mut self, group: &GroupName, message: ShardMessage) {

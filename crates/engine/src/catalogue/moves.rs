@@ -62,14 +62,14 @@ impl Catalogue {
         let group = self.groups.get(to);
         let group = group.ok_or_else(|| Rejection::field("group", to, "there is no such group"))?;
         if job.definition.spec.group == *to {
-            return Ok(Decision::answered(Vec::new(), Answer::Done));
+            return Ok(Decision::unchanged(Answer::Done));
         }
         self.check_account(&job.definition, requester.actor)?;
         self.check_move(id, job, to, requester.actor)?;
         self.check_room_for_move(to, group.shard)?;
         let from =
             self.shard_of(id).ok_or_else(|| Rejection::unknown("group", &job.definition.spec.group))?;
-        Ok(Decision::events(vec![Event::Job(JobEvent::MoveRequested {
+        Ok(Decision::of(JobEvent::MoveRequested {
             job: id,
             from,
             to: to.clone(),
@@ -77,7 +77,7 @@ impl Catalogue {
             request: requester.request.cloned(),
             reply_to: requester.reply_to.cloned(),
             by: Some(requester.actor.clone()),
-        })]))
+        }))
     }
 
     /// Whether the definition can be one of the other group, and nothing of the catalogue needs the job where it is.
@@ -153,14 +153,13 @@ impl Catalogue {
     /// The messages that wait for a group's shard are bounded, with the jobs that are on their way to it.
     fn check_room_for_move(&self, to: &GroupName, shard: ShardId) -> Result<(), Rejection> {
         if self.moves.len() >= MAX_MOVING {
-            let what = "the number of jobs that are being moved".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_MOVING as u64 });
+            return Err(Rejection::limit("the number of jobs that are being moved", MAX_MOVING as u64));
         }
         let coming = self.moves.values().filter(|of| of.to == *to).count();
         if self.mailbox.room(shard) <= coming {
             let what =
                 format!("the number of messages that group {to} has not taken in; later there is room");
-            return Err(Rejection::LimitReached { what, limit: crate::outbox::MAX_ON_THEIR_WAY as u64 });
+            return Err(Rejection::limit(what, crate::outbox::MAX_ON_THEIR_WAY as u64));
         }
         Ok(())
     }

@@ -175,7 +175,7 @@ impl Catalogue {
             return Err(Rejection::field("name", name, rule));
         }
         if old.spec.name == *name {
-            return Ok(Decision::answered(Vec::new(), Answer::Done));
+            return Ok(Decision::unchanged(Answer::Done));
         }
         self.check_account(old, by)?;
         if self.names.contains_key(&(old.spec.group.clone(), name.clone())) {

@@ -21,21 +21,17 @@ use tidemill_model::{
 };
 
 use super::Catalogue;
+use super::defined::{Defined, check_comment};
 use crate::decision::Decision;
 use crate::rate::Starts;
 
-const MAX_POOLS: usize = 1_000;
-/// Jobs that a refusal names.
-const NAMED_JOBS: usize = 10;
 /// Of one answer.
 const MAX_HOLDERS: usize = 1_000;
 
 /// All pools, and who has what of those that groups share.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Pools {
-    known: BTreeMap<PoolName, Known>,
-    /// The last version that any pool got, so that a name that comes back never gets one again.
-    version: u32,
+    known: Defined<PoolSpec, Starts>,
     shares: BTreeMap<Key, Share>,
     turns: u64,
 }
@@ -43,12 +39,8 @@ pub(crate) struct Pools {
 /// A group's shard, and all shared pools that one batch needs.
 type Key = (ShardId, Vec<PoolUse>);
 
-#[derive(Debug, Clone, PartialEq)]
-struct Known {
-    pool: Arc<Pool>,
-    /// Of a shared one.
-    starts: Starts,
-}
+/// A pool, and what started of a shared one.
+type Known = super::defined::Known<PoolSpec, Starts>;
 
 /// The permits of one shard for one set of pools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,7 +67,7 @@ impl Share {
 
 impl Known {
     fn rate(&self) -> Option<Rate> {
-        self.pool.spec.rate.filter(|_| self.pool.spec.group.is_none())
+        self.accepted.spec.rate.filter(|_| self.accepted.spec.group.is_none())
     }
 }
 
@@ -90,16 +82,16 @@ impl Pools {
 
     fn left(&self, known: &Known) -> u64 {
         let held = |(_, share, weight): (_, &Share, u32)| share.held() * u64::from(weight);
-        let held: u64 = self.shares_of(&known.pool.spec.name).map(held).sum();
-        u64::from(known.pool.spec.slots).saturating_sub(held)
+        let held: u64 = self.shares_of(&known.accepted.spec.name).map(held).sum();
+        u64::from(known.accepted.spec.slots).saturating_sub(held)
     }
 
     /// Batches that its rate lets start now.
     fn starts_left(&self, known: &Known) -> u64 {
         let Some(rate) = known.rate() else { return u64::MAX };
         let fresh: u64 =
-            self.shares_of(&known.pool.spec.name).map(|(_, share, _)| u64::from(share.fresh)).sum();
-        u64::from(rate.starts).saturating_sub(u64::from(known.starts.count()) + fresh)
+            self.shares_of(&known.accepted.spec.name).map(|(_, share, _)| u64::from(share.fresh)).sum();
+        u64::from(rate.starts).saturating_sub(u64::from(known.more.count()) + fresh)
     }
 
     /// How many permits more a set could get, and the pools that have not enough slots left for one.
@@ -111,7 +103,7 @@ impl Pools {
             let left = self.left(known) / u64::from(of.weight.max(1));
             room = room.min(left).min(self.starts_left(known));
             // What can never be is not waited for.
-            if left == 0 && of.weight <= known.pool.spec.slots {
+            if left == 0 && of.weight <= known.accepted.spec.slots {
                 short.push(of.name.clone());
             }
         }
@@ -146,10 +138,11 @@ impl Pools {
 
     /// A rate keeps a group waiting: whose, and until when. The soonest.
     pub(super) fn next_opening(&self) -> Option<(Timestamp, PoolName)> {
-        let shut = self.known.iter().filter_map(|(name, known)| {
+        let shut = self.known.iter().filter_map(|known| {
+            let name = &known.accepted.spec.name;
             let rate = known.rate().filter(|_| self.starts_left(known) == 0)?;
             let is_waited_for = self.shares_of(name).any(|(_, share, _)| share.waits());
-            known.starts.next_expiry(rate).filter(|_| is_waited_for).map(|at| (at, name))
+            known.more.next_expiry(rate).filter(|_| is_waited_for).map(|at| (at, name))
         });
         shut.min().map(|(at, name)| (at, name.clone()))
     }
@@ -171,60 +164,35 @@ impl Catalogue {
         if let Some(unknown) = spec.group.as_ref().filter(|group| !self.groups.contains_key(group)) {
             return Err(Rejection::unknown("group", unknown));
         }
-        match self.pools.known.get(&spec.name).map(|known| &known.pool) {
-            Some(known) if known.spec == *spec => {
-                return Ok(Decision::answered(Vec::new(), Answer::Pool { version: known.version }));
-            }
-            Some(known) if known.spec.group != spec.group => {
-                let is =
-                    known.spec.group.as_ref().map_or("all groups".to_owned(), |of| format!("group {of}"));
-                let rule = format!("is of {is}, which stays; remove it first, or take another name");
-                return Err(Rejection::field("group", &spec.name, rule));
-            }
-            None if self.pools.known.len() >= MAX_POOLS => {
-                let what = "the number of pools".to_owned();
-                return Err(Rejection::LimitReached { what, limit: MAX_POOLS as u64 });
-            }
-            Some(_) | None => {}
+        if let Some(known) = self.pool_spec(&spec.name).filter(|known| known.group != spec.group) {
+            let is = known.group.as_ref().map_or("all groups".to_owned(), |of| format!("group {of}"));
+            let rule = format!("is of {is}, which stays; remove it first, or take another name");
+            return Err(Rejection::field("group", &spec.name, rule));
         }
-        let too_heavy = self.users_of(&spec.name, |of| of.weight > spec.slots);
-        if !too_heavy.is_empty() {
-            let rule = format!("one batch of {} needs more; lower their weight first", too_heavy.join(", "));
+        if let Some(too_heavy) = self.users_of_pool(&spec.name, |of| of.weight > spec.slots) {
+            let rule = format!("one batch of {too_heavy} needs more; lower their weight first");
             return Err(Rejection::field("slots", spec.slots, rule));
         }
-        let version = self.pools.version + 1;
-        let pool = Arc::new(Pool { version, spec: spec.clone() });
-        Ok(Decision::answered(
-            vec![Event::Catalogue(CatalogueEvent::PoolDefined { pool })],
-            Answer::Pool { version },
-        ))
+        let event = |pool| CatalogueEvent::PoolDefined { pool };
+        self.pools.known.define(spec.clone(), event, |version| Answer::Pool { version })
     }
 
     pub(super) fn delete_pool(&self, name: &PoolName) -> Result<Decision, Rejection> {
-        if !self.pools.known.contains_key(name) {
-            return Err(Rejection::unknown("pool", name));
-        }
-        let users = self.users_of(name, |_| true);
-        if !users.is_empty() {
-            let reason = format!("{} use it; take it out of them first", users.join(", "));
+        self.pools.known.check_known(name)?;
+        if let Some(users) = self.users_of_pool(name, |_| true) {
+            let reason = format!("{users} use it; take it out of them first");
             return Err(Rejection::PoolInUse { pool: name.to_string(), reason });
         }
-        Ok(Decision::answered(
-            vec![Event::Catalogue(CatalogueEvent::PoolDeleted { name: name.clone() })],
-            Answer::Done,
-        ))
+        Ok(Decision::done(CatalogueEvent::PoolDeleted { name: name.clone() }))
     }
 
-    /// Some jobs that use a pool so.
-    fn users_of(&self, name: &PoolName, so: impl Fn(&PoolUse) -> bool) -> Vec<String> {
-        let uses = |job: &&super::Job| job.definition.spec.pools.iter().any(|of| of.name == *name && so(of));
-        let users = self.jobs.values().filter(uses).take(NAMED_JOBS);
-        users.map(|job| job.definition.full_name()).collect()
+    fn users_of_pool(&self, name: &PoolName, so: impl Fn(&PoolUse) -> bool) -> Option<String> {
+        self.users_of(|job| job.spec.pools.iter().any(|of| of.name == *name && so(of)))
     }
 
     /// A pool as it was defined.
     pub(super) fn pool_spec(&self, name: &PoolName) -> Option<&PoolSpec> {
-        self.pools.known.get(name).map(|known| &known.pool.spec)
+        self.pools.known.get(name).map(|known| &known.accepted.spec)
     }
 
     /// Whether a job may use the pools that it names.
@@ -241,7 +209,7 @@ impl Catalogue {
             if spec.job_type.is_anchor() {
                 return Err(FieldError::new(field, name, "an anchor runs on no worker; leave it out"));
             }
-            let Some(pool) = self.pools.known.get(name).map(|known| &known.pool.spec) else {
+            let Some(pool) = self.pool_spec(name) else {
                 return Err(FieldError::new(field, name, "there is no pool of that name; define it first"));
             };
             if let Some(group) = pool.group.as_ref().filter(|group| **group != spec.group) {
@@ -260,7 +228,6 @@ impl Catalogue {
 
     /// Where no server is asked: every pool is there, and large enough.
     pub(super) fn suppose_pool(&mut self, name: &PoolName) {
-        let name = name.clone();
         let spec = PoolSpec {
             name: name.clone(),
             slots: bounds::POOL_SLOTS,
@@ -268,39 +235,28 @@ impl Catalogue {
             group: None,
             comment: String::new(),
         };
-        self.pools
-            .known
-            .insert(name, Known { pool: Arc::new(Pool { version: 1, spec }), starts: Starts::default() });
+        self.pools.known.insert(&Arc::new(Pool { version: 1, spec }), |_| Starts::default());
     }
 
     pub(super) fn pool_defined(&mut self, pool: &Arc<Pool>) {
         self.revision += 1;
-        self.pools.version = self.pools.version.max(pool.version);
-        let old = self.pools.known.remove(&pool.spec.name);
-        let same = old.filter(|old| old.pool.spec.rate == pool.spec.rate);
-        let starts = same.map(|old| old.starts).unwrap_or_default();
-        self.pools.known.insert(pool.spec.name.clone(), Known { pool: Arc::clone(pool), starts });
-        self.tell_of_pool(pool.spec.group.as_ref(), &ShardMessage::Pool { pool: Arc::clone(pool) });
+        self.pools.known.insert(pool, |old| {
+            let same = old.filter(|old| old.accepted.spec.rate == pool.spec.rate);
+            same.map(|old| old.more).unwrap_or_default()
+        });
+        self.tell_groups(pool.spec.group.as_ref(), &ShardMessage::Pool { pool: Arc::clone(pool) });
     }
 
     pub(super) fn pool_deleted(&mut self, name: &PoolName) {
         self.revision += 1;
         let Some(known) = self.pools.known.remove(name) else { return };
-        self.tell_of_pool(known.pool.spec.group.as_ref(), &ShardMessage::DropPool { name: name.clone() });
-    }
-
-    fn tell_of_pool(&mut self, group: Option<&GroupName>, message: &ShardMessage) {
-        let concerned = self.groups.iter().filter(|(name, _)| group.is_none_or(|group| group == *name));
-        let shards: Vec<ShardId> = concerned.map(|(_, group)| group.shard).collect();
-        for shard in shards {
-            self.mailbox.send(shard, message.clone());
-        }
+        self.tell_groups(known.accepted.spec.group.as_ref(), &ShardMessage::DropPool { name: name.clone() });
     }
 
     /// A new group's shard hears of the pools that it shares.
     pub(super) fn tell_of_shared_pools(&mut self, shard: ShardId) {
-        for known in self.pools.known.values().filter(|known| known.pool.spec.group.is_none()) {
-            self.mailbox.send(shard, ShardMessage::Pool { pool: Arc::clone(&known.pool) });
+        for known in self.pools.known.iter().filter(|known| known.accepted.spec.group.is_none()) {
+            self.mailbox.send(shard, ShardMessage::Pool { pool: Arc::clone(&known.accepted) });
         }
     }
 
@@ -326,7 +282,7 @@ impl Catalogue {
             if let Some(known) = self.pools.known.get_mut(&of.name)
                 && let Some(rate) = known.rate()
             {
-                known.starts.note(now, report.started, rate);
+                known.more.note(now, report.started, rate);
             }
         }
     }
@@ -343,7 +299,7 @@ impl Catalogue {
         if let Some(known) = self.pools.known.get_mut(name)
             && let Some(rate) = known.rate()
         {
-            known.starts.expire(now, rate);
+            known.more.expire(now, rate);
         }
     }
 
@@ -375,9 +331,5 @@ fn check(spec: &PoolSpec) -> Result<(), Rejection> {
             return Err(Rejection::field(field, given, format!("must be 1 to {most}")));
         }
     }
-    if spec.comment.len() > bounds::COMMENT_BYTES {
-        let rule = format!("must be at most {} bytes", bounds::COMMENT_BYTES);
-        return Err(Rejection::field("comment", &spec.comment, rule));
-    }
-    Ok(())
+    check_comment(&spec.comment)
 }

@@ -153,8 +153,10 @@ impl Catalogue {
                 (*question, pending.request.clone(), pending.reply_to.clone())
             }
             Unfinished::Ask(_) if self.pending.len() >= MAX_PENDING => {
-                let what = "the number of deletions that wait for an answer of a group's shard".to_owned();
-                return Err(Rejection::LimitReached { what, limit: MAX_PENDING as u64 });
+                return Err(Rejection::limit(
+                    "the number of deletions that wait for an answer of a group's shard",
+                    MAX_PENDING as u64,
+                ));
             }
             Unfinished::Ask(requester) => {
                 (self.questions + 1, requester.request.cloned(), requester.reply_to.cloned())
@@ -255,8 +257,10 @@ impl Catalogue {
         let (asked, expected) = pending.asked;
         let is_late = now.duration_since(asked) > MAX_WAIT;
         let late = is_late.then(|| {
-            let what = "the time in seconds for which a deletion waits for the shards' answers".to_owned();
-            Rejection::LimitReached { what, limit: MAX_WAIT.as_secs().unsigned_abs() }
+            Rejection::limit(
+                "the time in seconds for which a deletion waits for the shards' answers",
+                MAX_WAIT.as_secs().unsigned_abs(),
+            )
         });
         let no = late.or_else(|| self.committed.as_ref().map(|committed| committed.rejection())).map(Err);
         let decided = no.unwrap_or_else(|| match pending.deletion.as_ref() {
@@ -283,32 +287,19 @@ impl Catalogue {
         // Who commits a large request hears when it is carried out.
         let is_committed =
             events.iter().any(|event| matches!(event, Event::Apply(ApplyEvent::Committed { .. })));
-        let by = pending.by.clone();
-        if is_committed {
-            events.push(Event::Deletion(DeletionEvent::Decided {
-                question,
-                request: None,
-                reply_to: None,
-                outcome,
-                by,
-            }));
-        } else if !is_asked_again {
+        let decided = |outcome, hears: bool| {
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
-            events.push(Event::Deletion(DeletionEvent::Decided { question, request, reply_to, outcome, by }));
+            let (request, reply_to) = (request.filter(|_| hears), reply_to.filter(|_| hears));
+            let by = pending.by.clone();
+            Event::Deletion(DeletionEvent::Decided { question, request, reply_to, outcome, by })
+        };
+        if is_committed || !is_asked_again {
+            events.push(decided(outcome, !is_committed));
         }
         let weight = weight(&events);
         if weight > room {
             let reason = format!("its outcome would take {weight} bytes, and {room} are left");
-            let outcome = Outcome::Refused(Rejection::DeadLettered { reason });
-            let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
-            let by = pending.by.clone();
-            return vec![Event::Deletion(DeletionEvent::Decided {
-                question,
-                request,
-                reply_to,
-                outcome,
-                by,
-            })];
+            return vec![decided(Outcome::Refused(Rejection::DeadLettered { reason }), true)];
         }
         events
     }

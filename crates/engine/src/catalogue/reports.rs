@@ -57,7 +57,7 @@ impl Catalogue {
         by: &Actor,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        check_code("code", &report.code).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        check_code("code", &report.code)?;
         let known = self.reports.ready.contains_key(&(Arc::clone(&report.code), report.logical_time));
         let mut events = Vec::new();
         if known != report.ready {
@@ -72,9 +72,7 @@ impl Catalogue {
 
     /// DEP-5: people are told once per cause, and again when it gets worse.
     pub(super) fn report_probes(&self, report: &ProbeReport, now: Timestamp) -> Result<Decision, Rejection> {
-        check_code("prober", &report.prober)
-            .and_then(|()| check_code("authority", &report.authority))
-            .map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        check_code("prober", &report.prober).and_then(|()| check_code("authority", &report.authority))?;
         let known = self.reports.checks.get(&report.authority);
         let own = known.and_then(|probers| probers.get(&report.prober));
         let Some(severity) = severity_of(report) else {
@@ -90,8 +88,10 @@ impl Catalogue {
         }
         let all: usize = self.reports.checks.values().map(BTreeMap::len).sum();
         if own.is_none() && all >= MAX_CHECKS {
-            let what = "the number of probers and authorities whose checks are late".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_CHECKS as u64 });
+            return Err(Rejection::limit(
+                "the number of probers and authorities whose checks are late",
+                MAX_CHECKS as u64,
+            ));
         }
         let failure: String = report.failure.chars().take(500).collect();
         let mut events = vec![Event::Observation(ObservationEvent::ProbesLate {
@@ -117,10 +117,7 @@ impl Catalogue {
     }
 
     pub(super) fn check_everything(&self, by: &Actor) -> Decision {
-        Decision::answered(
-            vec![Event::Observation(ObservationEvent::ProbesRequested { batch: None, by: by.clone() })],
-            Answer::Done,
-        )
+        Decision::done(ObservationEvent::ProbesRequested { batch: None, by: by.clone() })
     }
 
     /// Folds what concerns reports and checks.

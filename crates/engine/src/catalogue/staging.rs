@@ -135,7 +135,7 @@ impl Catalogue {
         let known = self.stagings.get(apply);
         let staging = known.unwrap_or(&fresh);
         match staging.parts.get(&part) {
-            Some(there) if there[..] == *jobs => return Ok(Decision::answered(Vec::new(), Answer::Done)),
+            Some(there) if there[..] == *jobs => return Ok(Decision::unchanged(Answer::Done)),
             Some(_) => return Err(Rejection::AlreadyThere { what: format!("part {part} of {apply}") }),
             None => {}
         }
@@ -148,12 +148,10 @@ impl Catalogue {
             return Err(Rejection::field("jobs", format!("{} jobs, {bytes} bytes", jobs.len()), rule));
         }
         if staging.jobs + jobs.len() > MAX_STAGED_JOBS {
-            let what = "the number of jobs of one apply".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_STAGED_JOBS as u64 });
+            return Err(Rejection::limit("the number of jobs of one apply", MAX_STAGED_JOBS as u64));
         }
         if staging.bytes + bytes > MAX_STAGED_BYTES {
-            let what = "the size in bytes of one apply".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_STAGED_BYTES as u64 });
+            return Err(Rejection::limit("the size in bytes of one apply", MAX_STAGED_BYTES as u64));
         }
         let mut events = Vec::new();
         if known.is_none() && self.stagings.len() >= MAX_STAGINGS {
@@ -181,15 +179,14 @@ impl Catalogue {
         let checked = self.check(&jobs, commit.prune, terms)?;
         let delete = checked.gone();
         if delete.len() > MAX_DELETED {
-            let what = "the number of jobs that one apply deletes".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_DELETED as u64 });
+            return Err(Rejection::limit("the number of jobs that one apply deletes", MAX_DELETED as u64));
         }
         let (apply, parts, prune) = (commit.apply.clone(), commit.parts, commit.prune.to_vec());
         let deletion = || Deletion::Staged { apply, parts, prune };
         if let Some(asked) = self.may_remove(&delete, terms, deletion)? {
-            return Ok(Decision::events(vec![asked]));
+            return Ok(Decision::of(asked));
         }
-        Ok(Decision::events(vec![Event::Apply(ApplyEvent::Committed {
+        Ok(Decision::of(ApplyEvent::Committed {
             apply: commit.apply.clone(),
             delete,
             ancestors_first: true,
@@ -199,7 +196,7 @@ impl Catalogue {
             reply_to: commit.reply_to.cloned(),
             by: terms.requester().cloned(),
             accounts_found: true,
-        })]))
+        }))
     }
 
     /// What is to be done next without anybody's asking.

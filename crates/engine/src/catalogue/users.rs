@@ -90,12 +90,12 @@ impl Catalogue {
             }
         }
         if new.is_empty() {
-            return Ok(Decision::answered(Vec::new(), Answer::Done));
+            return Ok(Decision::unchanged(Answer::Done));
         }
         self.check_room(group, shard, new.len())?;
         let event =
             Event::Catalogue(CatalogueEvent::UsersAssigned { group: group.clone(), shard, users: new });
-        Ok(Decision::answered(vec![event], Answer::Done))
+        Ok(Decision::done(event))
     }
 
     pub(super) fn move_user(
@@ -107,7 +107,7 @@ impl Catalogue {
         let shard = self.groups.get(to).ok_or_else(|| Rejection::unknown("group", to))?.shard;
         let from = self.home_of(user)?;
         if from == shard {
-            return Ok(Decision::answered(Vec::new(), Answer::Done));
+            return Ok(Decision::unchanged(Answer::Done));
         }
         self.check_room(to, shard, 1)?;
         self.ask_release(user, from, Some(to), requester)
@@ -137,12 +137,12 @@ impl Catalogue {
         let members = self.users.members.get(&shard).copied().unwrap_or(0);
         if members + coming as u64 + more as u64 > MAX_MEMBERS {
             let what = format!("the number of users of group {group}");
-            return Err(Rejection::LimitReached { what, limit: MAX_MEMBERS });
+            return Err(Rejection::limit(what, MAX_MEMBERS));
         }
         if self.mailbox.room(shard) <= coming {
             let what =
                 format!("the number of messages that group {group} has not taken in; later there is room");
-            return Err(Rejection::LimitReached { what, limit: crate::outbox::MAX_ON_THEIR_WAY as u64 });
+            return Err(Rejection::limit(what, crate::outbox::MAX_ON_THEIR_WAY as u64));
         }
         Ok(())
     }
@@ -155,16 +155,18 @@ impl Catalogue {
         requester: Requester<'_>,
     ) -> Result<Decision, Rejection> {
         if self.users.moving.len() >= MAX_MOVING {
-            let what = "the number of users that are being moved or removed".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_MOVING as u64 });
+            return Err(Rejection::limit(
+                "the number of users that are being moved or removed",
+                MAX_MOVING as u64,
+            ));
         }
-        Ok(Decision::events(vec![Event::Catalogue(CatalogueEvent::UserMoveRequested {
+        Ok(Decision::of(CatalogueEvent::UserMoveRequested {
             user: user.clone(),
             from,
             to: to.cloned(),
             request: requester.request.cloned(),
             reply_to: requester.reply_to.cloned(),
-        })]))
+        }))
     }
 
     fn name_of(&self, shard: ShardId) -> String {

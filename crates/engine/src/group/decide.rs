@@ -18,7 +18,7 @@ impl GroupShard {
             Command::Observation(command) => self.decide_observation(actor, command),
             Command::Task(command) => self.decide_pull(command, actor, now).into(),
             Command::Shard(ShardCommand::Deliver { from, number, message }) => {
-                self.deliver(*from, *number, message, now).into()
+                self.deliver((*from, *number), message, now).into()
             }
             Command::Shard(ShardCommand::PlantedPanic {}) => panic!("planted"),
             Command::Shard(ShardCommand::Acknowledge { .. } | ShardCommand::SetTime { .. })

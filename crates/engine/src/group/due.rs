@@ -6,6 +6,7 @@ use tidemill_model::{
     ReturnReason, Timestamp, WorkerId,
 };
 
+use super::batches::attempts::returned;
 use super::batches::batch::Waiter;
 use super::placement::queue::Lane;
 use super::{GroupShard, Timer};
@@ -145,12 +146,7 @@ impl GroupShard {
                 let Some((_, worker)) = self.batches.get(&id).and_then(|batch| batch.holder()) else {
                     return Vec::new();
                 };
-                vec![Event::Batch(BatchEvent::AssignmentReturned {
-                    batch: id,
-                    token,
-                    worker: worker.clone(),
-                    reason: ReturnReason::NotStarted,
-                })]
+                vec![returned(id, (token, worker), ReturnReason::NotStarted)]
             }
         }
     }

@@ -203,9 +203,7 @@ impl TaskSpec {
     /// # Errors
     /// The first field that is unknown, missing or of the wrong form.
     pub fn from_value(value: Value) -> Result<Self, FieldError> {
-        let given = value.clone();
-        serde_path_to_error::deserialize(value)
-            .map_err(|error| crate::unreadable::field_at_fault(&given, &error, "a task", "task"))
+        crate::unreadable::read(value, "task")
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Parameters;
-use crate::{FieldError, TemplateName, bounds};
+use crate::{FieldError, TemplateName, Versioned, bounds};
 
 /// What a parameter's value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -100,9 +100,7 @@ impl TemplateSpec {
     /// # Errors
     /// The first field that is unknown, missing or of the wrong form.
     pub fn from_value(value: Value) -> Result<Self, FieldError> {
-        let given = value.clone();
-        serde_path_to_error::deserialize(value)
-            .map_err(|error| crate::unreadable::field_at_fault(&given, &error, "a template", "template"))
+        crate::unreadable::read(value, "template")
     }
 
     /// Everything that is wrong with a task's parameters: missing, extra and wrongly typed ones, by name.
@@ -130,19 +128,7 @@ impl TemplateSpec {
 }
 
 /// A template as the catalogue accepted it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Template {
-    /// Numbers its content; every change of any template gets the next one.
-    pub version: u32,
-    /// What it asks for.
-    pub spec: TemplateSpec,
-}
-
-impl fmt::Display for Template {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} version {}", self.spec.name, self.version)
-    }
-}
+pub type Template = Versioned<TemplateSpec>;
 
 #[cfg(test)]
 mod tests {

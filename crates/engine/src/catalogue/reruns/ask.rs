@@ -311,5 +311,5 @@ fn too_far_apart(definition: &JobDefinition) -> Rejection {
     let what = format!(
         "the number of logical times of {name} that one plan looks at (shorten the span, or the reach)"
     );
-    Rejection::LimitReached { what, limit: MAX_LOOKED as u64 }
+    Rejection::limit(what, MAX_LOOKED as u64)
 }

@@ -237,12 +237,12 @@ impl Catalogue {
         match rerun.stage {
             Stage::Planned => {}
             Stage::Planning => return Err(not_ready(id, rerun, "wait until it is planned")),
-            Stage::Running | Stage::Paused => return Ok(Decision::answered(Vec::new(), Answer::Done)),
+            Stage::Running | Stage::Paused => return Ok(Decision::unchanged(Answer::Done)),
             Stage::Cancelled => return Err(not_ready(id, rerun, "plan it anew")),
         }
         self.check_versions(id, rerun)?;
         let event = Event::Rerun(RerunEvent::Approved { rerun: id, by: by.clone() });
-        Ok(Decision::answered(vec![event], Answer::Done))
+        Ok(Decision::done(event))
     }
 
     /// What was planned must be what will run.
@@ -258,10 +258,7 @@ impl Catalogue {
 
     fn approve_as_requested(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
         match self.check_versions(id, rerun) {
-            Ok(()) => vec![Event::Rerun(RerunEvent::Approved {
-                rerun: id,
-                by: Actor { app: "owner".into(), user: None },
-            })],
+            Ok(()) => vec![Event::Rerun(RerunEvent::Approved { rerun: id, by: Actor::owner() })],
             Err(rejection) => {
                 let (result, message) = (RerunResult::Refused, rejection.to_string());
                 vec![Event::Rerun(RerunEvent::Finished { rerun: id, result, message })]

@@ -104,8 +104,7 @@ impl Catalogue {
                 }
             }
             if reached.len() > MAX_JOBS {
-                let what = "the number of jobs of one plan".to_owned();
-                return Err(Rejection::LimitReached { what, limit: MAX_JOBS as u64 });
+                return Err(Rejection::limit("the number of jobs of one plan", MAX_JOBS as u64));
             }
         }
         Ok(reached)
@@ -239,9 +238,10 @@ impl<'a> Search<'a> {
         let Some(job) = self.catalogue.jobs.get(&id) else { return Ok(Vec::new()) };
         let paths = paths_of(&job.definition, side);
         let Some(left) = self.left.checked_sub(paths.len()) else {
-            let what =
-                "the number of paths that one plan resolves (shorten the span, or the reach)".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_RESOLVED as u64 });
+            return Err(Rejection::limit(
+                "the number of paths that one plan resolves (shorten the span, or the reach)",
+                MAX_RESOLVED as u64,
+            ));
         };
         self.left = left;
         Ok(resolved(&job.definition, paths, self.overlay.grid(id).as_deref(), time))

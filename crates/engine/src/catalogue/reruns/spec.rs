@@ -34,8 +34,7 @@ impl Catalogue {
         let follows = reaches_on(spec).then_some(now);
         let spec = &RerunSpec { reach: spec.reach.or(follows).map(|reach| reach.min(now)), ..spec.clone() };
         if self.reruns.live.len() >= MAX_LIVE {
-            let what = "the number of reruns that have not ended".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_LIVE as u64 });
+            return Err(Rejection::limit("the number of reruns that have not ended", MAX_LIVE as u64));
         }
         let roots = self.roots(spec)?;
         self.check_size(spec, &roots)?;
@@ -43,8 +42,7 @@ impl Catalogue {
         let links = self.links(spec, &reached);
         let jobs = in_order(&reached, &links);
         if jobs.len() > MAX_JOBS {
-            let what = "the number of jobs of one plan".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_JOBS as u64 });
+            return Err(Rejection::limit("the number of jobs of one plan", MAX_JOBS as u64));
         }
         jobs.iter().try_for_each(|id| self.check_stays(*id))?;
         let rerun = RerunId::mint(self.reruns.minted + 1, ShardId::CATALOGUE);
@@ -309,8 +307,7 @@ pub(super) fn times_within(
 }
 
 pub(super) fn too_many_batches() -> Rejection {
-    let what = "the number of batches of one plan".to_owned();
-    Rejection::LimitReached { what, limit: MAX_BATCHES as u64 }
+    Rejection::limit("the number of batches of one plan", MAX_BATCHES as u64)
 }
 
 fn has_period(job: &Job, period: Period) -> bool {

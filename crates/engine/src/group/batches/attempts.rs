@@ -6,11 +6,30 @@ use crate::group::{GroupShard, Timer};
 use jiff::SignedDuration;
 use std::sync::Arc;
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, BatchId, Incarnation, Nonce, ReturnReason, Timestamp, Token, WorkerId,
+    AttemptEvent, AttemptOutcome, BatchEvent, BatchId, Event, Incarnation, Nonce, ReturnReason, Timestamp,
+    Token, WorkerId,
 };
 
 /// How long a batch that all workers gave back is offered to none.
 const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
+/// An assignment comes back, and another worker may get it.
+pub(in crate::group) fn returned(
+    batch: BatchId,
+    (token, worker): (Token, &WorkerId),
+    reason: ReturnReason,
+) -> Event {
+    Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker: worker.clone(), reason })
+}
+
+/// The same, for the worker gave it back or may not have it any more.
+pub(in crate::group) fn rejected(
+    batch: BatchId,
+    holder: (Token, &WorkerId),
+    why: impl Into<String>,
+) -> Event {
+    returned(batch, holder, ReturnReason::Rejected(why.into()))
+}
 
 impl GroupShard {
     pub(in crate::group) fn apply_attempt(&mut self, now: Timestamp, event: &AttemptEvent) {

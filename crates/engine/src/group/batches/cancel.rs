@@ -50,10 +50,6 @@ impl GroupShard {
     /// The next of them.
     pub(crate) fn cancel(&self, batch: BatchId) -> Vec<Event> {
         let Some(by) = self.batches.cancelling.get(&batch) else { return Vec::new() };
-        let killed = self.kill_batch(batch, by, "its job was deleted");
-        match killed.map(|decision| decision.ruling) {
-            Ok(crate::decision::Ruling::Accepted { events, .. }) => events,
-            Ok(crate::decision::Ruling::Refused(_)) | Err(_) => Vec::new(),
-        }
+        self.killed(batch, by, "its job was deleted")
     }
 }

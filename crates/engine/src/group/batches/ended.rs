@@ -26,21 +26,8 @@ impl GroupShard {
             Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
         }
         self.external.leave_external_dependencies(id, &batch);
-        for (index, dependency) in batch.dependencies.iter().enumerate() {
-            let parent = dependency.declared.parent;
-            let waiter = (id, index as u16);
-            if dependency.is_open() {
-                self.dependencies.waiters_mut().leave_first(parent, waiter);
-            }
-            for time in &dependency.declared.times {
-                let key = (parent, *time);
-                if self.dependencies.waiters_mut().leave(key, waiter) {
-                    self.dependencies.let_go_of_foreign(key.0, key.1);
-                }
-                if self.dependencies.waiters().is_changed(key) {
-                    self.newest_changed(key.0, key.1);
-                }
-            }
+        for (parent, time) in self.dependencies.wait_no_more(id, &batch) {
+            self.newest_changed(parent, time);
         }
         self.leave_counted(id, &batch);
         self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));

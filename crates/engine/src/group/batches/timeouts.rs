@@ -21,7 +21,6 @@ use tidemill_model::{
     TimeOfDay, TimeoutKind, Timestamp,
 };
 
-use crate::decision::Ruling;
 use crate::group::batches::Batches;
 use crate::group::batches::batch::{Batch, Phase};
 use crate::group::timers::Timers;
@@ -209,11 +208,7 @@ impl GroupShard {
         let message = told(id, (&batch.definition, batch.logical_time), &stands(batch), (kind, deadline));
         let mut events = marked(id, batch.definition.id, (kind, deadline), message.clone());
         if batch.definition.spec.cancel_on_timeout {
-            let owner = Actor { app: "owner".into(), user: None };
-            let killed = self.kill_batch(id, &owner, &message).map(|decision| decision.ruling);
-            if let Ok(Ruling::Accepted { events: killed, .. }) = killed {
-                events.extend(killed);
-            }
+            events.extend(self.killed(id, &Actor::owner(), &message));
         }
         events
     }

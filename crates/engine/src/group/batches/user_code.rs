@@ -10,6 +10,7 @@ use crate::decision::Decision;
 use crate::group::GroupShard;
 use crate::group::batches::Batches;
 use crate::group::batches::batch::{Batch, Phase};
+use crate::group::workers::report::NEVER_GRANTED;
 
 /// Codes that one attempt can report.
 const MAX_CODES: u8 = 100;
@@ -21,17 +22,17 @@ fn ends_by_code(batch: &Batch) -> bool {
 impl Batches {
     /// While the attempt runs; after its 0 nothing more is to be said.
     pub(crate) fn report_user_code(&self, token: Token, code: i32) -> Result<Decision, Rejection> {
-        let stale = |reason: &str| Rejection::StaleToken { token: token.0, reason: reason.to_owned() };
+        let stale = |reason: &str| Rejection::stale(token, reason);
         let id = self.of_token(token).ok_or_else(|| stale("it has ended, or was never issued"))?;
         let batch = self.get(&id).ok_or_else(|| stale("its batch has ended"))?;
-        let grant = batch.grant().ok_or_else(|| stale("its start was never granted"))?;
+        let grant = batch.grant().ok_or_else(|| stale(NEVER_GRANTED))?;
         if !ends_by_code(batch) {
             let rule = "has no effect: the job's success_check is not user_code";
             return Err(Rejection::field("code", code, rule));
         }
         if grant.codes == MAX_CODES {
             let what = format!("the number of codes that attempt {token} has reported");
-            return Err(Rejection::LimitReached { what, limit: u64::from(MAX_CODES) });
+            return Err(Rejection::limit(what, u64::from(MAX_CODES)));
         }
         if grant.zero {
             return Err(Rejection::AlreadyThere { what: format!("code 0 of attempt {token}") });

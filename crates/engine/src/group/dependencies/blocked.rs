@@ -222,8 +222,7 @@ impl GroupShard {
             };
             message.push_str(&format!("{name} of {logical_time}: {stands}"));
         }
-        let (kind, since) = ("blocked".to_owned(), Some(blocker.since));
         let (job, logical_time) = (Some(blocker.parent), Some(blocker.logical_time));
-        Some(Condition { kind, message, since, job, logical_time, pools: Vec::new() })
+        Some(Condition { job, logical_time, ..Condition::new("blocked", message, Some(blocker.since)) })
     }
 }

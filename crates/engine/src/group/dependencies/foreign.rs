@@ -74,11 +74,6 @@ impl ForeignJob {
         self.known.range(..=time).next_back().copied()
     }
 
-    pub(crate) fn join(&mut self, child: JobId) {
-        self.expected = false;
-        self.children.insert(child);
-    }
-
     fn note(&mut self, times: &[Timestamp]) {
         self.known.extend(times);
         while self.known.len() > KNOWN_TIMES {
@@ -120,7 +115,7 @@ impl Foreign {
         self.parents.get(&parent)
     }
 
-    pub(crate) fn get_mut(&mut self, parent: JobId) -> Option<&mut ForeignJob> {
+    pub(super) fn get_mut(&mut self, parent: JobId) -> Option<&mut ForeignJob> {
         self.parents.get_mut(&parent)
     }
 
@@ -134,8 +129,7 @@ impl Foreign {
         self.unsaid.get(&to).is_some_and(|unsaid| !unsaid.follow.is_empty())
     }
 
-    /// The parent is a job of this shard from now on: its children here.
-    pub(crate) fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
+    fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
         self.times.retain(|(job, _), _| *job != parent);
         for unsaid in self.unsaid.values_mut() {
             unsaid.forget(parent);
@@ -181,6 +175,26 @@ impl Foreign {
 }
 
 impl Dependencies {
+    /// A job of this shard names a parent; whether that is one of another group.
+    pub(in crate::group) fn join_foreign(&mut self, parent: JobId, child: JobId) -> bool {
+        let Some(known) = self.foreign.get_mut(parent) else { return false };
+        known.expected = false;
+        known.children.insert(child);
+        true
+    }
+
+    /// It names the parent no more; whether that is one of another group.
+    pub(in crate::group) fn leave_foreign(&mut self, parent: JobId, child: JobId) -> bool {
+        let Some(known) = self.foreign.get_mut(parent) else { return false };
+        known.children.remove(&child);
+        true
+    }
+
+    /// The parent is a job of this shard from now on: its children here.
+    pub(in crate::group) fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
+        self.foreign.came_here(parent)
+    }
+
     /// A calendar that parents in other groups may keep to has changed.
     pub(crate) fn foreign_calendar(&mut self, days: &Arc<Days>) {
         for parent in self.foreign.parents.values_mut() {

@@ -45,16 +45,8 @@ impl Dependencies {
         &self.waiters
     }
 
-    pub(crate) fn waiters_mut(&mut self) -> &mut Waiters {
-        &mut self.waiters
-    }
-
     pub(crate) fn foreign(&self) -> &Foreign {
         &self.foreign
-    }
-
-    pub(crate) fn foreign_mut(&mut self) -> &mut Foreign {
-        &mut self.foreign
     }
 
     pub(crate) fn followers(&self) -> &Followers {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use tidemill_model::{BatchEvent, BatchId, Event, JobId, ReturnReason, Timestamp};
+use tidemill_model::{BatchEvent, BatchId, Event, JobId, Timestamp};
 
 use crate::group::GroupShard;
+use crate::group::batches::attempts::rejected;
 use crate::group::batches::batch::{Batch, Phase, Waiter, WaitsFor};
 use crate::group::dependencies::Dependencies;
 use crate::group::dependencies::counted::{COUNTED, at_same_time};
@@ -26,12 +27,12 @@ pub(crate) struct Waiters {
 }
 
 impl Waiters {
-    pub(crate) fn join(&mut self, time: Times, waiter: Waiter) {
+    fn join(&mut self, time: Times, waiter: Waiter) {
         self.by_time.entry(time).or_default().insert(waiter);
     }
 
     /// Whether nobody listed waits for the time any more, and this one did.
-    pub(crate) fn leave(&mut self, time: Times, waiter: Waiter) -> bool {
+    fn leave(&mut self, time: Times, waiter: Waiter) -> bool {
         let Some(waiters) = self.by_time.get_mut(&time) else { return false };
         waiters.remove(&waiter);
         let is_last = waiters.is_empty();
@@ -41,21 +42,16 @@ impl Waiters {
         is_last
     }
 
-    pub(crate) fn join_first(&mut self, parent: JobId, waiter: Waiter) {
+    fn join_first(&mut self, parent: JobId, waiter: Waiter) {
         self.for_first.entry(parent).or_default().insert(waiter);
     }
 
-    pub(crate) fn leave_first(&mut self, parent: JobId, waiter: Waiter) {
+    fn leave_first(&mut self, parent: JobId, waiter: Waiter) {
         let Some(waiters) = self.for_first.get_mut(&parent) else { return };
         waiters.remove(&waiter);
         if waiters.is_empty() {
             self.for_first.remove(&parent);
         }
-    }
-
-    /// The job has its first batch.
-    pub(crate) fn take_first(&mut self, parent: JobId) -> BTreeSet<Waiter> {
-        self.for_first.remove(&parent).unwrap_or_default()
     }
 
     pub(crate) fn await_first(&self, parent: JobId) -> bool {
@@ -97,10 +93,6 @@ impl Waiters {
         self.changed.first_key_value().map(|(time, after)| (*time, *after))
     }
 
-    pub(crate) fn is_changed(&self, time: Times) -> bool {
-        self.changed.contains_key(&time)
-    }
-
     /// Parents of which a time stands otherwise.
     pub(crate) fn changed(&self) -> impl Iterator<Item = &Times> {
         self.changed.keys()
@@ -123,6 +115,35 @@ impl Dependencies {
                 self.waiters.join_first(dependency.declared.parent, waiter);
             }
         }
+    }
+
+    /// A batch has ended, and waits for nothing. Times of its parents of which others are still to be told.
+    pub(in crate::group) fn wait_no_more(&mut self, id: BatchId, batch: &Batch) -> Vec<Times> {
+        let mut untold = Vec::new();
+        for (index, dependency) in batch.dependencies.iter().enumerate() {
+            let (parent, waiter) = (dependency.declared.parent, (id, index as u16));
+            if dependency.is_open() {
+                self.waiters.leave_first(parent, waiter);
+            }
+            for time in &dependency.declared.times {
+                if self.waiters.leave((parent, *time), waiter) {
+                    self.let_go_of_foreign(parent, *time);
+                }
+                if self.waiters.changed.contains_key(&(parent, *time)) {
+                    untold.push((parent, *time));
+                }
+            }
+        }
+        untold
+    }
+
+    /// The job has its first batch: whoever waited for any waits for this one.
+    pub(in crate::group) fn first_came(&mut self, parent: JobId, time: Timestamp) -> BTreeSet<Waiter> {
+        let waiters = self.waiters.for_first.remove(&parent).unwrap_or_default();
+        for waiter in &waiters {
+            self.waiters.join((parent, time), *waiter);
+        }
+        waiters
     }
 }
 
@@ -218,9 +239,7 @@ impl GroupShard {
             && unmet > 0
         {
             // Nothing of it runs yet, so it can still wait for the newest run.
-            let reason = ReturnReason::Rejected("a dependency was withdrawn".to_owned());
-            let (token, worker) = (*token, worker.clone());
-            events.push(Event::Batch(BatchEvent::AssignmentReturned { batch: id, token, worker, reason }));
+            events.push(rejected(id, (*token, worker), "a dependency was withdrawn"));
         }
         events
     }

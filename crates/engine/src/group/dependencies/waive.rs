@@ -1,8 +1,8 @@
 //! DEP-7: a person lets a batch run without some of its conditions, on record with name and reason.
 
 use tidemill_model::{
-    Actor, BatchEvent, BatchId, Event, ExternalDependency, ExternalDependencyId, MAX_CODE_BYTES,
-    MAX_PATH_BYTES, Rejection, Timestamp, WaivedParent, Waiver, bounds,
+    Actor, BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, MAX_CODE_BYTES, MAX_PATH_BYTES,
+    Rejection, Timestamp, WaivedParent, Waiver, bounds,
 };
 
 use crate::decision::Decision;
@@ -58,7 +58,7 @@ impl GroupShard {
         let left = |dependency: &&WaitsFor| !batch.is_met(dependency, &parents);
         let unmet = batch.dependencies.iter().filter(left).count() as u32 + counted_left;
         let (by, reason) = (by.clone(), reason.to_owned());
-        Ok(Decision::events(vec![Event::Batch(BatchEvent::DependencyOverridden {
+        Ok(Decision::of(BatchEvent::DependencyOverridden {
             batch: id,
             external_dependencies,
             parents,
@@ -67,7 +67,7 @@ impl GroupShard {
             unmet,
             by,
             reason,
-        })]))
+        }))
     }
 
     fn waived_external_dependencies(&self, batch: &Batch, what: &Waiver) -> Vec<ExternalDependencyId> {
@@ -79,10 +79,8 @@ impl GroupShard {
         };
         let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet());
         unmet
-            .map(|need| need.external_dependency)
-            .filter(|external_dependency| {
-                self.external.dependencies().what(*external_dependency).is_some_and(is_named)
-            })
+            .map(|need| need.id)
+            .filter(|id| self.external.dependencies().what(*id).is_some_and(is_named))
             .collect()
     }
 
@@ -104,10 +102,8 @@ impl GroupShard {
         }
         let Some(batch) = self.batches.get_mut(id) else { return };
         let needs = batch.needs.get_or_insert_default();
-        for need in needs
-            .external_dependencies
-            .iter_mut()
-            .filter(|need| external_dependencies.contains(&need.external_dependency))
+        for need in
+            needs.external_dependencies.iter_mut().filter(|need| external_dependencies.contains(&need.id))
         {
             need.waived = true;
         }

@@ -2,17 +2,18 @@
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::batches::attempts::rejected;
 use crate::group::external::External;
 use crate::group::external::external_dependencies::{Known, MAX_RECHECKED};
 use std::collections::BTreeSet;
 use tidemill_model::{
-    BatchEvent, BatchId, Event, ExternalDependency, ExternalDependencyId, MAX_ANSWERS, ObservationEvent,
-    PathAnswer, Rejection, ReturnReason, ThirdPartyReport, Timestamp, Token, WorkerId,
+    BatchId, Event, ExternalDependencyId, MAX_ANSWERS, ObservationEvent, PathAnswer, Rejection,
+    ThirdPartyReport, Timestamp, Token, WorkerId,
 };
 
 impl GroupShard {
     pub(crate) fn third_party_reported(&self, reports: &[ThirdPartyReport]) -> Vec<Event> {
-        self.external.external_dependencies.reported(self.id, reports)
+        self.external.known.reported(self.id, reports)
     }
 
     /// DEP-6: what the worker did not find is gone for all that wait for it; the batch waits again.
@@ -22,24 +23,17 @@ impl GroupShard {
         worker: &WorkerId,
         gone: &[ExternalDependencyId],
     ) -> Result<Decision, Rejection> {
-        let stale = |reason| Rejection::StaleToken { token: token.0, reason };
+        let stale = |reason: String| Rejection::stale(token, reason);
         let (id, batch) = self.holding(token, worker).map_err(stale)?;
         if batch.grant().is_some() {
             return Err(stale("it was granted; its end must be reported".to_owned()));
         }
         let named: BTreeSet<ExternalDependencyId> = gone.iter().take(MAX_RECHECKED).copied().collect();
-        let needed = batch
-            .external_dependencies()
-            .iter()
-            .filter(|need| !need.waived && named.contains(&need.external_dependency));
+        let needed =
+            batch.external_dependencies().iter().filter(|need| !need.waived && named.contains(&need.id));
         let needed: Vec<(ExternalDependencyId, &Known)> = needed
-            .filter_map(|need| {
-                Some((
-                    need.external_dependency,
-                    self.external.external_dependencies.by_id.get(&need.external_dependency)?,
-                ))
-            })
-            .filter(|(_, known)| matches!(*known.what, ExternalDependency::Path { .. }))
+            .filter_map(|need| Some((need.id, self.external.known.by_id.get(&need.id)?)))
+            .filter(|(_, known)| known.is_path())
             .collect();
         let first = needed.first().map(|(_, known)| known.what.to_string());
         let reason = first.map_or_else(
@@ -47,11 +41,8 @@ impl GroupShard {
             |first| format!("{} not there before start, {first}", needed.len()),
         );
         let there = needed.into_iter().filter(|(_, known)| known.satisfied);
-        let mut events: Vec<Event> = there
-            .map(|(external_dependency, known)| known.withdrawn(external_dependency, Some(worker)))
-            .collect();
-        let (worker, reason) = (worker.clone(), ReturnReason::Rejected(reason));
-        events.push(Event::Batch(BatchEvent::AssignmentReturned { batch: id, token, worker, reason }));
+        let mut events: Vec<Event> = there.map(|(id, known)| known.withdrawn(id, Some(worker))).collect();
+        events.push(rejected(id, (token, worker), reason));
         Ok(Decision::events(events))
     }
 
@@ -72,7 +63,7 @@ impl GroupShard {
                 self.external_dependency_changed(now, *external_dependency, *generation, false);
             }
             ObservationEvent::ExternalDependenciesEvicted { external_dependencies } => {
-                self.external.external_dependencies.forgotten(external_dependencies)
+                self.external.known.forgotten(external_dependencies)
             }
             ObservationEvent::ProbesRequested { batch, .. } => self.probes_requested(*batch),
         }
@@ -81,53 +72,25 @@ impl GroupShard {
     fn external_dependency_changed(
         &mut self,
         now: Timestamp,
-        external_dependency: ExternalDependencyId,
+        id: ExternalDependencyId,
         generation: u64,
         there: bool,
     ) {
-        let Some(known) = self.external.external_dependencies.by_id.get_mut(&external_dependency) else {
-            return;
-        };
-        self.external.external_dependencies.kept.remove(&(known.since, external_dependency));
-        known.satisfied = there;
-        known.generation = generation;
-        known.since = now;
-        let waiters = std::mem::take(&mut known.waiters);
-        let is_wanted =
-            !there && !waiters.is_empty() && matches!(*known.what, ExternalDependency::Path { .. });
-        if is_wanted {
-            self.external.external_dependencies.wanted.insert(external_dependency);
-        } else {
-            self.external.external_dependencies.wanted.remove(&external_dependency);
-        }
-        for id in &waiters {
-            self.need_changed(now, *id, external_dependency, there);
-        }
-        let is_spare = waiters.is_empty();
-        if let Some(known) = self.external.external_dependencies.by_id.get_mut(&external_dependency) {
-            known.waiters = waiters;
-        }
-        if is_spare {
-            self.external.external_dependencies.rest(external_dependency);
+        for batch in self.external.known.changed(now, id, generation, there) {
+            self.need_changed(now, batch, id, there);
         }
     }
 
-    fn need_changed(
-        &mut self,
-        now: Timestamp,
-        id: BatchId,
-        external_dependency: ExternalDependencyId,
-        there: bool,
-    ) {
-        let needs = self.batches.get_mut(&id).and_then(|batch| batch.needs.as_deref_mut());
+    fn need_changed(&mut self, now: Timestamp, batch: BatchId, id: ExternalDependencyId, there: bool) {
+        let needs = self.batches.get_mut(&batch).and_then(|batch| batch.needs.as_deref_mut());
         let needs = needs.into_iter().flat_map(|needs| needs.external_dependencies.iter_mut());
-        for need in needs.filter(|need| need.external_dependency == external_dependency) {
+        for need in needs.filter(|need| need.id == id) {
             need.met = there;
         }
         if there {
-            self.make_ready(now, id);
+            self.make_ready(now, batch);
         } else {
-            self.make_unready(now, id);
+            self.make_unready(now, batch);
         }
     }
 }
@@ -142,22 +105,17 @@ impl External {
         }
         let mut seen = BTreeSet::new();
         let news = answers.iter().filter(|answer| {
-            let known = self.external_dependencies.by_id.get(&answer.external_dependency);
+            let known = self.known.by_id.get(&answer.external_dependency);
             let is_news = known.is_some_and(|known| {
-                let is_path = matches!(*known.what, ExternalDependency::Path { .. });
                 let is_current = known.generation == answer.generation;
-                is_path && answer.exists && !known.satisfied && is_current
+                known.is_path() && answer.exists && !known.satisfied && is_current
             });
             is_news && seen.insert(answer.external_dependency)
         });
         let satisfied = |answer: &PathAnswer| {
-            let generation = self
-                .external_dependencies
-                .by_id
-                .get(&answer.external_dependency)
-                .map_or(answer.generation, |it| it.generation);
+            let PathAnswer { external_dependency, generation, .. } = *answer;
             Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                external_dependency: answer.external_dependency,
+                external_dependency,
                 generation,
             })
         };

@@ -8,7 +8,7 @@ use crate::group::external::external_dependencies::{LOOKED_AT, MAX_WANTED};
 use std::ops::Bound;
 use std::sync::Arc;
 use tidemill_model::{
-    Actor, BatchId, Condition, Event, ExternalDependency, ExternalDependencyId, LiveAnswer, ObservationEvent,
+    Actor, BatchId, Condition, ExternalDependency, ExternalDependencyId, LiveAnswer, ObservationEvent,
     PathCheck, Rejection, WantedExternalDependency,
 };
 
@@ -19,19 +19,13 @@ impl GroupShard {
             let known = self.unfinished(id)?;
             let mut paths = known.external_dependencies().iter().filter(|need| need.is_unmet());
             if !paths.any(|need| {
-                matches!(
-                    self.external.external_dependencies.what(need.external_dependency),
-                    Some(ExternalDependency::Path { .. })
-                )
+                matches!(self.external.known.what(need.id), Some(ExternalDependency::Path { .. }))
             }) {
                 let reason = "none of its paths is missing".to_owned();
                 return Err(Rejection::NotWaitedFor { batch: id.0, reason });
             }
         }
-        Ok(Decision::events(vec![Event::Observation(ObservationEvent::ProbesRequested {
-            batch,
-            by: by.clone(),
-        })]))
+        Ok(Decision::of(ObservationEvent::ProbesRequested { batch, by: by.clone() }))
     }
 
     /// What probers are to ask.
@@ -42,8 +36,7 @@ impl GroupShard {
     ) -> LiveAnswer {
         let limit = (limit as usize).clamp(1, MAX_WANTED);
         let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut wanted =
-            self.external.external_dependencies.wanted.range((behind, Bound::Unbounded)).peekable();
+        let mut wanted = self.external.known.wanted.range((behind, Bound::Unbounded)).peekable();
         let mut external_dependencies = Vec::new();
         while let Some(id) = wanted.peek().filter(|_| external_dependencies.len() < limit) {
             external_dependencies.extend(self.wanted_external_dependency(**id));
@@ -53,33 +46,27 @@ impl GroupShard {
     }
 
     fn wanted_external_dependency(&self, id: ExternalDependencyId) -> Option<WantedExternalDependency> {
-        let known = self.external.external_dependencies.by_id.get(&id)?;
+        let known = self.external.known.by_id.get(&id)?;
         let ExternalDependency::Path { path, mark } = known.what.as_ref() else { return None };
         let is_last = |batch: &Batch| {
             let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet()).count();
             batch.phase == Phase::Waiting && batch.unmet() == 0 && unmet == 1
         };
         let urgent = known.waiters.iter().take(LOOKED_AT).filter_map(|id| self.batches.get(id)).any(is_last);
-        let (path, mark, nudge) =
-            (Arc::clone(path), mark.clone(), self.external.external_dependencies.nudge(known));
+        let (path, mark, nudge) = (Arc::clone(path), mark.clone(), self.external.known.nudge(known));
         Some(WantedExternalDependency { id, generation: known.generation, path, mark, urgent, nudge })
     }
 
     pub(in crate::group) fn probes_requested(&mut self, batch: Option<BatchId>) {
-        self.external.external_dependencies.nudges += 1;
-        let nudge = self.external.external_dependencies.nudges;
+        self.external.known.nudges += 1;
+        let nudge = self.external.known.nudges;
         let Some(id) = batch else {
-            self.external.external_dependencies.nudged_all = nudge;
+            self.external.known.nudged_all = nudge;
             return;
         };
         for need in self.batches.get(&id).map(Batch::external_dependencies).unwrap_or_default() {
-            if let Some(known) = self
-                .external
-                .external_dependencies
-                .by_id
-                .get_mut(&need.external_dependency)
-                .filter(|_| need.is_unmet())
-            {
+            let known = self.external.known.by_id.get_mut(&need.id);
+            if let Some(known) = known.filter(|_| need.is_unmet()) {
                 known.nudge = nudge;
             }
         }
@@ -90,12 +77,10 @@ impl External {
     /// The paths that a worker looks at before it starts the batch.
     pub(crate) fn checks_of(&self, batch: &Batch) -> Vec<PathCheck> {
         let held = batch.external_dependencies().iter().filter(|need| !need.waived);
-        held.filter_map(|need| match self.external_dependencies.what(need.external_dependency)? {
-            ExternalDependency::Path { path, mark } => Some(PathCheck {
-                external_dependency: need.external_dependency,
-                path: Arc::clone(path),
-                mark: mark.clone(),
-            }),
+        held.filter_map(|need| match self.known.what(need.id)? {
+            ExternalDependency::Path { path, mark } => {
+                Some(PathCheck { external_dependency: need.id, path: Arc::clone(path), mark: mark.clone() })
+            }
             ExternalDependency::ThirdParty { .. } => None,
         })
         .collect()
@@ -106,7 +91,7 @@ impl External {
         let unmet = batch.external_dependencies().iter().filter(|need| need.is_unmet());
         unmet
             .filter_map(|need| {
-                let known = self.external_dependencies.by_id.get(&need.external_dependency)?;
+                let known = self.known.by_id.get(&need.id)?;
                 let (kind, message, logical_time) = match known.what.as_ref() {
                     what @ ExternalDependency::Path { .. } => ("path", format!("{what} is not there"), None),
                     what @ ExternalDependency::ThirdParty { logical_time, .. } => {
@@ -114,14 +99,7 @@ impl External {
                     }
                 };
                 let since = Some(known.since.max(batch.generated));
-                Some(Condition {
-                    kind: kind.to_owned(),
-                    message,
-                    since,
-                    job: None,
-                    logical_time,
-                    pools: Vec::new(),
-                })
+                Some(Condition { logical_time, ..Condition::new(kind, message, since) })
             })
             .collect()
     }

@@ -78,13 +78,13 @@ impl ExternalDependencies {
             let known = self.by_what.get(&what).or_else(|| fresh.get(&what)).copied();
             let id = known.unwrap_or_else(|| {
                 minted += 1;
-                let external_dependency = ExternalDependencyId::mint(minted, shard);
-                fresh.insert(what.clone(), external_dependency);
+                let id = ExternalDependencyId::mint(minted, shard);
+                fresh.insert(what.clone(), id);
                 told.push(Event::Observation(ObservationEvent::ExternalDependencyRegistered {
-                    external_dependency,
+                    external_dependency: id,
                     what,
                 }));
-                external_dependency
+                id
             });
             if !ids.contains(&id) {
                 ids.push(id);
@@ -107,22 +107,22 @@ impl ExternalDependencies {
         for (what, ready) in last {
             match self.by_what.get(&what).and_then(|id| Some((*id, self.by_id.get(id)?))) {
                 Some((_, known)) if known.satisfied == ready => {}
-                Some((external_dependency, known)) if ready => {
+                Some((id, known)) if ready => {
                     events.push(Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                        external_dependency,
+                        external_dependency: id,
                         generation: known.generation,
                     }));
                 }
-                Some((external_dependency, known)) => events.push(known.withdrawn(external_dependency, None)),
+                Some((id, known)) => events.push(known.withdrawn(id, None)),
                 None if ready => {
                     minted += 1;
-                    let external_dependency = ExternalDependencyId::mint(minted, shard);
+                    let id = ExternalDependencyId::mint(minted, shard);
                     events.push(Event::Observation(ObservationEvent::ExternalDependencyRegistered {
-                        external_dependency,
+                        external_dependency: id,
                         what,
                     }));
                     events.push(Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                        external_dependency,
+                        external_dependency: id,
                         generation: 1,
                     }));
                 }
@@ -132,40 +132,58 @@ impl ExternalDependencies {
         events
     }
 
-    pub(in crate::group) fn join(
-        &mut self,
-        batch: BatchId,
-        external_dependency: ExternalDependencyId,
-    ) -> Option<Need> {
-        let known = self.by_id.get_mut(&external_dependency)?;
+    pub(in crate::group) fn join(&mut self, batch: BatchId, id: ExternalDependencyId) -> Option<Need> {
+        let known = self.by_id.get_mut(&id)?;
         known.waiters.insert(batch);
-        self.spare.remove(&external_dependency);
-        self.kept.remove(&(known.since, external_dependency));
-        if !known.satisfied && matches!(*known.what, ExternalDependency::Path { .. }) {
-            self.wanted.insert(external_dependency);
+        self.spare.remove(&id);
+        self.kept.remove(&(known.since, id));
+        if !known.satisfied && known.is_path() {
+            self.wanted.insert(id);
         }
-        Some(Need { external_dependency, met: known.satisfied, waived: false })
+        Some(Need { id, met: known.satisfied, waived: false })
     }
 
-    pub(in crate::group) fn leave(&mut self, batch: BatchId, external_dependency: ExternalDependencyId) {
-        let Some(known) = self.by_id.get_mut(&external_dependency) else { return };
+    pub(in crate::group) fn leave(&mut self, batch: BatchId, id: ExternalDependencyId) {
+        let Some(known) = self.by_id.get_mut(&id) else { return };
         known.waiters.remove(&batch);
         if known.waiters.is_empty() {
-            self.wanted.remove(&external_dependency);
-            self.rest(external_dependency);
+            self.wanted.remove(&id);
+            self.rest(id);
         }
+    }
+
+    /// It came, or went: the batches that this concerns.
+    pub(super) fn changed(
+        &mut self,
+        now: Timestamp,
+        id: ExternalDependencyId,
+        generation: u64,
+        there: bool,
+    ) -> BTreeSet<BatchId> {
+        let Some(known) = self.by_id.get_mut(&id) else { return BTreeSet::new() };
+        self.kept.remove(&(known.since, id));
+        (known.satisfied, known.generation, known.since) = (there, generation, now);
+        let waiters = known.waiters.clone();
+        if !there && !waiters.is_empty() && known.is_path() {
+            self.wanted.insert(id);
+        } else {
+            self.wanted.remove(&id);
+        }
+        if waiters.is_empty() {
+            self.rest(id);
+        }
+        waiters
     }
 
     /// Where an external dependency stands that nobody waits for: reports that say *ready* are kept, all else is to be forgotten.
-    pub(in crate::group) fn rest(&mut self, external_dependency: ExternalDependencyId) {
-        let Some(known) = self.by_id.get(&external_dependency) else { return };
-        let is_report = matches!(*known.what, ExternalDependency::ThirdParty { .. });
-        if is_report && known.satisfied {
-            self.spare.remove(&external_dependency);
-            self.kept.insert((known.since, external_dependency));
+    pub(in crate::group) fn rest(&mut self, id: ExternalDependencyId) {
+        let Some(known) = self.by_id.get(&id) else { return };
+        if !known.is_path() && known.satisfied {
+            self.spare.remove(&id);
+            self.kept.insert((known.since, id));
         } else {
-            self.kept.remove(&(known.since, external_dependency));
-            self.spare.insert(external_dependency);
+            self.kept.remove(&(known.since, id));
+            self.spare.insert(id);
         }
     }
 
@@ -191,14 +209,14 @@ impl ExternalDependencies {
     }
 
     pub(in crate::group) fn forgotten(&mut self, external_dependencies: &[ExternalDependencyId]) {
-        for external_dependency in external_dependencies {
-            if self.by_id.get(external_dependency).is_none_or(|known| !known.waiters.is_empty()) {
+        for id in external_dependencies {
+            if self.by_id.get(id).is_none_or(|known| !known.waiters.is_empty()) {
                 continue;
             }
-            let Some(known) = self.by_id.remove(external_dependency) else { continue };
+            let Some(known) = self.by_id.remove(id) else { continue };
             self.by_what.remove(&known.what);
-            self.spare.remove(external_dependency);
-            self.kept.remove(&(known.since, *external_dependency));
+            self.spare.remove(id);
+            self.kept.remove(&(known.since, *id));
         }
     }
 
@@ -206,19 +224,20 @@ impl ExternalDependencies {
         known.nudge.max(self.nudged_all)
     }
 
-    pub(crate) fn what(&self, external_dependency: ExternalDependencyId) -> Option<&ExternalDependency> {
-        self.by_id.get(&external_dependency).map(|known| known.what.as_ref())
+    pub(crate) fn what(&self, id: ExternalDependencyId) -> Option<&ExternalDependency> {
+        self.by_id.get(&id).map(|known| known.what.as_ref())
     }
 }
 
 impl Known {
-    pub(in crate::group) fn withdrawn(
-        &self,
-        external_dependency: ExternalDependencyId,
-        worker: Option<&WorkerId>,
-    ) -> Event {
+    /// A third party's report otherwise.
+    pub(super) fn is_path(&self) -> bool {
+        matches!(*self.what, ExternalDependency::Path { .. })
+    }
+
+    pub(in crate::group) fn withdrawn(&self, id: ExternalDependencyId, worker: Option<&WorkerId>) -> Event {
         Event::Observation(ObservationEvent::ExternalDependencyRevoked {
-            external_dependency,
+            external_dependency: id,
             generation: self.generation + 1,
             worker: worker.cloned(),
         })
@@ -229,17 +248,17 @@ impl External {
     pub(in crate::group) fn external_dependency_registered(
         &mut self,
         now: Timestamp,
-        external_dependency: ExternalDependencyId,
+        id: ExternalDependencyId,
         what: &ExternalDependency,
     ) {
-        let external_dependencies = &mut self.external_dependencies;
+        let external_dependencies = &mut self.known;
         external_dependencies.minted += 1;
         let what = Arc::new(what.clone());
-        external_dependencies.by_what.insert(Arc::clone(&what), external_dependency);
+        external_dependencies.by_what.insert(Arc::clone(&what), id);
         let waiters = BTreeSet::new();
         let known = Known { what, generation: 1, satisfied: false, since: now, nudge: 0, waiters };
-        external_dependencies.by_id.insert(external_dependency, known);
-        external_dependencies.rest(external_dependency);
+        external_dependencies.by_id.insert(id, known);
+        external_dependencies.rest(id);
     }
 }
 

@@ -14,14 +14,14 @@ use self::quality::Quality;
 /// What is asked outside, once for all who wait for it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct External {
-    external_dependencies: ExternalDependencies,
+    known: ExternalDependencies,
     /// What the quality service is to be asked.
     quality: Quality,
 }
 
 impl External {
     pub(crate) fn dependencies(&self) -> &ExternalDependencies {
-        &self.external_dependencies
+        &self.known
     }
 
     /// The next batch about which the quality service is to be asked.

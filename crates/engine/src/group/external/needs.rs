@@ -25,7 +25,7 @@ pub(crate) struct Needs {
 /// One thing that one batch waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Need {
-    pub(crate) external_dependency: ExternalDependencyId,
+    pub(crate) id: ExternalDependencyId,
     pub(crate) met: bool,
     /// A person lets the batch run without it.
     pub(crate) waived: bool,
@@ -58,7 +58,7 @@ impl GroupShard {
             code: code.as_str().into(),
             logical_time: facts.logical_time,
         });
-        self.external.external_dependencies.wanted_by(self.id, paths.chain(reports).collect())
+        self.external.known.wanted_by(self.id, paths.chain(reports).collect())
     }
 
     /// GEN-1: the paths that a new batch makes, each once.
@@ -90,33 +90,21 @@ impl External {
     pub(in crate::group) fn needs_of(
         &mut self,
         id: BatchId,
-        external_dependencies: &[ExternalDependencyId],
+        wanted: &[ExternalDependencyId],
         has_gate: bool,
     ) -> Option<Box<Needs>> {
-        if external_dependencies.is_empty() && !has_gate {
+        if wanted.is_empty() && !has_gate {
             return None;
         }
         let gate = has_gate.then(Default::default);
-        let external_dependencies = self.join_external_dependencies(id, external_dependencies);
+        let external_dependencies = wanted.iter().filter_map(|wanted| self.known.join(id, *wanted)).collect();
         Some(Box::new(Needs { external_dependencies, gate, ..Needs::default() }))
-    }
-
-    /// From its generation on the batch waits for these.
-    pub(crate) fn join_external_dependencies(
-        &mut self,
-        id: BatchId,
-        external_dependencies: &[ExternalDependencyId],
-    ) -> Box<[Need]> {
-        external_dependencies
-            .iter()
-            .filter_map(|external_dependency| self.external_dependencies.join(id, *external_dependency))
-            .collect()
     }
 
     /// The batch has ended, and waits for nothing.
     pub(crate) fn leave_external_dependencies(&mut self, id: BatchId, batch: &Batch) {
         for need in batch.external_dependencies() {
-            self.external_dependencies.leave(id, need.external_dependency);
+            self.known.leave(id, need.id);
         }
     }
 }

@@ -15,10 +15,11 @@ use std::ops::Bound;
 use jiff::SignedDuration;
 use tidemill_model::{
     Actor, AlarmEvent, AlarmKind, BatchEvent, BatchId, Condition, Event, Incarnation, LiveAnswer,
-    QualityQuestion, Rejection, ReturnReason, Severity, Timestamp,
+    QualityQuestion, Rejection, Severity, Timestamp,
 };
 
 use crate::decision::Decision;
+use crate::group::batches::attempts::rejected;
 use crate::group::batches::batch::{Batch, Phase};
 use crate::group::{GroupShard, Timer};
 
@@ -117,11 +118,7 @@ impl GroupShard {
         if gate.is_none() {
             return Err(Rejection::unknown("open question about batch", id));
         }
-        Ok(Decision::events(vec![Event::Batch(BatchEvent::QualitySent {
-            batch: id,
-            number,
-            by: by.clone(),
-        })]))
+        Ok(Decision::of(BatchEvent::QualitySent { batch: id, number, by: by.clone() }))
     }
 
     /// DQ-2: the call back.
@@ -151,14 +148,7 @@ impl GroupShard {
         let mut events = vec![answered];
         if !allowed {
             if let (Phase::Assigned { token, worker, .. }, false) = (&batch.phase, gate.waived) {
-                let reason = ReturnReason::Rejected("the quality service refused it".to_owned());
-                let (token, worker) = (*token, worker.clone());
-                events.push(Event::Batch(BatchEvent::AssignmentReturned {
-                    batch: id,
-                    token,
-                    worker,
-                    reason,
-                }));
+                events.push(rejected(id, (*token, worker), "the quality service refused it"));
             }
             let name = batch.definition.full_name();
             let message = format!("the quality service refused batch {id} of {name}: {reason}");
@@ -206,8 +196,7 @@ impl GroupShard {
                 (message, gate.asked_since)
             }
         };
-        let kind = "quality_gate".to_owned();
-        Some(Condition { kind, message, since, job: None, logical_time: None, pools: Vec::new() })
+        Some(Condition::new("quality_gate", message, since))
     }
 
     /// A batch for which all but the gate is met.

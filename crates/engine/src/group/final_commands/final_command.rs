@@ -172,8 +172,7 @@ impl Finals {
         if let Phase::Granted { nonce: asked, .. } = &held.phase
             && nonce != Some(asked)
         {
-            let reason = GRANTED_TO_ANOTHER.to_owned();
-            return Some(Rejection::StaleToken { token: token.0, reason }.into());
+            return Some(Rejection::stale(token, GRANTED_TO_ANOTHER).into());
         }
         let why: String = reason.chars().take(500).collect();
         Some(Decision::events(told(

@@ -7,18 +7,14 @@ use crate::group::{GroupShard, Timer};
 use crate::schedule::{FinalCommands, final_spec};
 use std::collections::BTreeMap;
 use tidemill_model::{
-    Event, FinalCommandEvent, FinalResult, Incarnation, Nonce, Rejection, RunSpec, StartRequest, Token,
-    WorkMessage,
+    FinalCommandEvent, FinalResult, Incarnation, Nonce, RunSpec, StartRequest, Token, WorkMessage,
 };
 
 impl GroupShard {
     pub(crate) fn request_final(&self, request: &StartRequest) -> Option<Decision> {
         let StartRequest { token, worker, incarnation, nonce } = request;
         let held = self.final_commands.held.get(token)?;
-        let refused = |reason: &str| {
-            Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
-                .telling(worker, WorkMessage::Refused { token: *token, reason: reason.to_owned() })
-        };
+        let refused = |reason: &str| Decision::refused(worker, *token, reason);
         let known = self.workers.get(worker);
         let lives =
             known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired);
@@ -33,22 +29,19 @@ impl GroupShard {
                 refused("an earlier life of the worker had it; it is taken back")
             }
             Phase::Assigned { .. } => match self.final_spec(*token, held) {
-                Ok(_) => Decision::events(vec![Event::FinalCommand(FinalCommandEvent::Granted {
+                Ok(_) => Decision::of(FinalCommandEvent::Granted {
                     batch: held.batch,
                     token: *token,
                     worker: worker.clone(),
                     incarnation: incarnation.clone(),
                     nonce: nonce.clone(),
-                })]),
+                }),
                 Err(why) => {
                     Decision::events(self.final_commands.final_ended(*token, FinalResult::NotRun, &why))
                 }
             },
             Phase::Granted { incarnation: life, nonce: asked } if life == incarnation && asked == nonce => {
-                let again = self.granted_final(*token);
-                again
-                    .into_iter()
-                    .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
+                Decision::repeated(worker, self.granted_final(*token))
             }
             Phase::Granted { .. } => refused(GRANTED_TO_ANOTHER),
         })

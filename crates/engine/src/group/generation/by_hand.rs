@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Actor, Answer, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch,
-    Rejection, Timestamp,
+    Actor, Answer, AttemptEvent, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch, Rejection,
+    Timestamp,
 };
 
 use crate::catalogue::check_parameters;
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::generation::generate::NewBatch;
 use crate::group::jobs::history::Newest;
 use crate::group::jobs::job::{Job, NewestRun};
 use crate::group::jobs::kept_texts::{Kept, Texts};
@@ -23,13 +24,6 @@ pub(crate) struct ByHand<'a> {
     pub(crate) parameters: &'a BTreeMap<String, String>,
     /// Beside unfinished batches of the job.
     pub(crate) concurrent: bool,
-}
-
-/// Who asked for another run.
-struct Wanted {
-    origin: Origin,
-    /// As the event records it.
-    concurrent: Option<bool>,
 }
 
 /// Which batch is to be run again, and what whoever asks knows of it.
@@ -79,15 +73,16 @@ impl GroupShard {
         }
         let mut all = job.definition.spec.parameters.clone();
         all.extend(parameters.iter().map(|(name, value)| (name.clone(), value.clone())));
-        check_parameters(&all).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        check_parameters(&all)?;
         let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         let current = || self.grid(job).and_then(|grid| grid.schedule().period_start(now)).unwrap_or(millis);
         let time = logical_time.unwrap_or_else(current);
         if !concurrent {
             check_alone(job, time)?;
         }
-        let wanted = Wanted { origin: Origin::Manual, concurrent: Some(concurrent) };
-        self.another_run(job, time, wanted, parameters.clone(), now)
+        let new = NewBatch::of(job, time, job.next_run(time), Origin::Manual);
+        let parameters = parameters.clone();
+        self.another_run(NewBatch { parameters, concurrent: Some(concurrent), ..new }, now)
     }
 
     /// The same logical time again, with the parameters that the batch had and today's definition.
@@ -98,30 +93,19 @@ impl GroupShard {
         }
         let job = self.defined_job(job)?;
         let newest = job.newest_run(time).ok_or_else(|| Rejection::unknown("batch", batch))?;
-        let wanted = Wanted { origin: Origin::Rerun, concurrent: None };
-        self.another_run(job, time, wanted, rerun.parameters(&newest)?, now)
+        let new = NewBatch::of(job, time, job.next_run(time), Origin::Rerun);
+        self.another_run(NewBatch { parameters: rerun.parameters(&newest)?, ..new }, now)
     }
 
-    fn another_run(
-        &self,
-        job: &Job,
-        time: Timestamp,
-        wanted: Wanted,
-        parameters: BTreeMap<String, String>,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    fn another_run(&self, new: NewBatch<'_>, now: Timestamp) -> Result<Decision, Rejection> {
+        let (job, time) = (new.job, new.logical_time);
         // What is unfinished never leaves the history.
         if let Some(newest) = job.history.get(time).filter(|newest| newest.result.is_none()) {
             return Err(unfinished(job.definition.id, newest.batch, time));
         }
-        let run = job.next_run(time);
         let batch = self.next_batch_id();
         let mut events = self.evict_history(job, now);
-        let mut generated = self.generated(job, time, run, wanted.origin, parameters, None);
-        if let Some(Event::Batch(BatchEvent::Generated { concurrent, .. })) = generated.last_mut() {
-            *concurrent = wanted.concurrent;
-        }
-        events.extend(generated);
+        events.extend(self.generated(new));
         Ok(Decision::answered(events, Answer::Generated { batch, disabled: !job.enabled }))
     }
 
@@ -160,7 +144,12 @@ impl GroupShard {
             }),
             None => self.batches.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),
         };
-        Ok(Decision::events(vec![event]))
+        Ok(Decision::of(event))
+    }
+
+    /// What ends a batch, if something is to be done for that.
+    pub(crate) fn killed(&self, id: BatchId, by: &Actor, reason: &str) -> Vec<Event> {
+        Decision::from(self.kill_batch(id, by, reason)).into_events()
     }
 
     /// The job call's kill: the newest unfinished batch of the job; if there is none, its newest batch tells so.

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use tidemill_calendar::{Timetable, Zone};
 use tidemill_model::{
     BatchEvent, BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns,
-    Origin, Parent, ScheduleEvent, SkipReason, Timestamp,
+    Origin, Parent, RerunPlace, ScheduleEvent, SkipReason, Timestamp,
 };
 
 use crate::catalogue::MAX_DECLARED_TIMES;
@@ -29,6 +29,43 @@ const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 const MAX_SKIP: usize = 10_000;
 /// Logical times of parents that one batch can wait for.
 const MAX_TIMES: usize = 3 * MAX_DECLARED_TIMES / 2;
+
+/// A batch that is to be.
+pub(crate) struct NewBatch<'a> {
+    pub(crate) job: &'a Job,
+    /// Today's, or an earlier one of the job.
+    pub(crate) definition: &'a JobDefinition,
+    pub(crate) logical_time: Timestamp,
+    pub(crate) run: u32,
+    pub(crate) origin: Origin,
+    /// Over those of the definition.
+    pub(crate) parameters: BTreeMap<String, String>,
+    /// What the schedule fires next, where it fired this one.
+    pub(crate) next: Option<Fire>,
+    /// When the schedule fired that began it, where a parent's batch did.
+    pub(crate) base: Option<Timestamp>,
+    pub(crate) rerun: Option<RerunPlace>,
+    /// Of a run by hand: whether it may run beside others.
+    pub(crate) concurrent: Option<bool>,
+}
+
+impl<'a> NewBatch<'a> {
+    /// By today's definition, of which nothing more is known.
+    pub(crate) fn of(job: &'a Job, logical_time: Timestamp, run: u32, origin: Origin) -> Self {
+        Self {
+            job,
+            definition: &job.definition,
+            logical_time,
+            run,
+            origin,
+            parameters: BTreeMap::new(),
+            next: None,
+            base: None,
+            rerun: None,
+            concurrent: None,
+        }
+    }
+}
 
 /// A parent, as this shard knows it.
 #[derive(Clone, Copy)]
@@ -109,44 +146,39 @@ impl GroupShard {
         let after = schedule.next(next);
         let after = if planted!(FireLost) { after.and_then(|lost| schedule.next(lost)) } else { after };
         events.extend(self.evict_history(job, now));
-        events.extend(self.generated(job, next.logical_time, 0, Origin::Schedule, BTreeMap::new(), after));
+        let new = NewBatch::of(job, next.logical_time, 0, Origin::Schedule);
+        events.extend(self.generated(NewBatch { next: after, ..new }));
         events
     }
 
-    /// One batch of `job`, with what it waits for resolved at this moment; before it, what nobody waited for yet.
-    pub(crate) fn generated(
-        &self,
-        job: &Job,
-        logical_time: Timestamp,
-        run: u32,
-        origin: Origin,
-        parameters: BTreeMap<String, String>,
-        next: Option<Fire>,
-    ) -> Vec<Event> {
-        let (dependencies, counted_parents) = self.waits_for(job, &job.definition, logical_time);
-        let format = crate::schedule::time_format(&job.definition).unwrap_or_default();
-        let facts = Facts::of_batch(self.next_batch_id(), run, logical_time, format.as_ref());
+    /// A new batch, with what it waits for resolved at this moment; before it, what nobody waited for yet.
+    pub(crate) fn generated(&self, new: NewBatch<'_>) -> Vec<Event> {
+        let NewBatch { job, definition, logical_time, run, parameters, .. } = new;
+        let batch = self.next_batch_id();
+        let (dependencies, counted_parents) = self.waits_for(job, definition, logical_time);
+        let format = crate::schedule::time_format(definition).unwrap_or_default();
+        let facts = Facts::of_batch(batch, run, logical_time, format.as_ref());
         let (mut events, external_dependencies) =
-            self.external_dependencies_of(&job.definition, &facts, &parameters);
-        let outputs = self.outputs_of(&job.definition, &facts, &parameters);
+            self.external_dependencies_of(definition, &facts, &parameters);
+        let outputs = self.outputs_of(definition, &facts, &parameters);
         events.push(Event::Batch(BatchEvent::Generated {
-            batch: self.next_batch_id(),
-            job: job.definition.id,
-            version: job.definition.version,
+            batch,
+            job: definition.id,
+            version: definition.version,
             logical_time,
             run,
-            origin,
+            origin: new.origin,
             dependencies,
             counted_parents,
             external_dependencies,
-            quality_gate: job.definition.spec.quality_gate,
-            earliest_start: self.earliest_start(&job.definition, logical_time),
+            quality_gate: definition.spec.quality_gate,
+            earliest_start: self.earliest_start(definition, logical_time),
             parameters,
-            next,
-            calendar: self.calendar_of(&job.definition),
-            base: None,
-            rerun: None,
-            concurrent: None,
+            next: new.next,
+            calendar: self.calendar_of(definition),
+            base: new.base,
+            rerun: new.rerun,
+            concurrent: new.concurrent,
             outputs,
         }));
         events

@@ -90,12 +90,11 @@ impl GroupShard {
 
     /// Ad-hoc jobs that waited for any batch of `parent` wait for this one from now on.
     fn first_batch(&mut self, parent: JobId, time: Timestamp) {
-        for (id, index) in self.dependencies.waiters_mut().take_first(parent) {
+        for (id, index) in self.dependencies.first_came(parent, time) {
             let batch = self.batches.get_mut(&id);
             let dependency = batch.and_then(|batch| batch.dependencies.get_mut(usize::from(index)));
             if let Some(dependency) = dependency.filter(|dependency| dependency.is_open()) {
                 dependency.wait_for(time);
-                self.dependencies.waiters_mut().join((parent, time), (id, index));
             }
         }
     }

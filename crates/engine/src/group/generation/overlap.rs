@@ -2,7 +2,6 @@
 
 use tidemill_model::{Actor, BatchId, Event, Fire, Overlap};
 
-use crate::decision::Ruling;
 use crate::group::GroupShard;
 use crate::group::jobs::job::Job;
 
@@ -30,14 +29,10 @@ impl GroupShard {
     }
 
     fn end_old(&self, job: &Job, fire: Fire) -> Before {
-        let owner = Actor { app: "owner".into(), user: None };
+        let owner = Actor::owner();
         let reason = format!("the batch for {} takes its place (overlap: cancel_old)", fire.logical_time);
-        let ended = scheduled(job).filter_map(|batch| {
-            match self.kill_batch(batch, &owner, &reason).map(|decision| decision.ruling) {
-                Ok(Ruling::Accepted { events, .. }) if !events.is_empty() => Some(events),
-                Ok(Ruling::Accepted { .. } | Ruling::Refused(_)) | Err(_) => None,
-            }
-        });
+        let ended = scheduled(job).map(|batch| self.killed(batch, &owner, &reason));
+        let ended = ended.filter(|events| !events.is_empty());
         let events: Vec<Event> = ended.take(MAX_ENDED).flatten().collect();
         if events.len() < MAX_ENDED { Before::Batch(events) } else { Before::More(events) }
     }

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Account, Actor, BatchEvent, Event, JobDefinition, JobId, Origin, ReportedRun, RerunDefinition,
-    RerunEvent, RerunOnly, RerunPlace, RunOutcome, RunSkip, RunsQuery, ShardId, ShardMessage, StartRun,
-    Timestamp,
+    Account, Actor, Event, JobDefinition, JobId, Origin, ReportedRun, RerunDefinition, RerunEvent, RerunOnly,
+    RerunPlace, RunOutcome, RunSkip, RunsQuery, ShardId, ShardMessage, StartRun, Timestamp,
 };
 
-use crate::decision::Ruling;
 use crate::group::GroupShard;
+use crate::group::generation::generate::NewBatch;
 use crate::group::jobs::job::{Job, NewestRun};
 use crate::group::jobs::kept_texts::Kept;
-use crate::schedule::Facts;
 
 impl GroupShard {
     pub(in crate::group) fn apply_rerun(&mut self, event: &RerunEvent) {
@@ -110,43 +108,15 @@ impl GroupShard {
             RerunDefinition::Today => &job.definition,
         };
         let parameters = newest.and_then(|newest| newest.parameters.texts()).cloned().unwrap_or_default();
-        let (batch, run) = (self.next_batch_id(), job.next_run(time));
-        let format = crate::schedule::time_format(definition).unwrap_or_default();
-        let facts = Facts::of_batch(batch, run, time, format.as_ref());
-        let (mut events, external_dependencies) =
-            self.external_dependencies_of(definition, &facts, &parameters);
-        let outputs = self.outputs_of(definition, &facts, &parameters);
-        let (dependencies, counted_parents) = self.waits_for(job, definition, time);
-        events.push(Event::Batch(BatchEvent::Generated {
-            batch,
-            job: start.job,
-            version: definition.version,
-            logical_time: time,
-            run,
-            origin: if start.cold_start { Origin::ColdStart } else { Origin::Rerun },
-            dependencies,
-            counted_parents,
-            external_dependencies,
-            quality_gate: definition.spec.quality_gate,
-            parameters,
-            next: None,
-            calendar: self.calendar_of(definition),
-            earliest_start: self.earliest_start(definition, time),
-            base: None,
-            rerun: Some(start.place),
-            concurrent: None,
-            outputs,
-        }));
-        events
+        let origin = if start.cold_start { Origin::ColdStart } else { Origin::Rerun };
+        let new = NewBatch::of(job, time, job.next_run(time), origin);
+        self.generated(NewBatch { definition, parameters, rerun: Some(start.place), ..new })
     }
 
     /// What of a cancelled rerun still runs here is ended.
     pub(crate) fn kill_run(&self, place: RerunPlace, by: &Actor) -> Vec<Event> {
         let Some(batch) = self.batches.of_rerun(place) else { return Vec::new() };
-        match self.kill_batch(batch, by, "its rerun was cancelled").map(|decision| decision.ruling) {
-            Ok(Ruling::Accepted { events, .. }) => events,
-            Ok(Ruling::Refused(_)) | Err(_) => Vec::new(),
-        }
+        self.killed(batch, by, "its rerun was cancelled")
     }
 }
 

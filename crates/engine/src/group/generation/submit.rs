@@ -1,6 +1,5 @@
 //! An ad-hoc job: defined, generated and forgotten by its group's shard alone.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
@@ -11,6 +10,7 @@ use tidemill_model::{
 use crate::catalogue::{check_program, check_values};
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::generation::generate::NewBatch;
 use crate::group::jobs::job::Job;
 
 const MAX_PARENTS: usize = 1_000;
@@ -55,13 +55,11 @@ impl GroupShard {
             run_as_by: None,
             spec: spec.running(submission.program.clone()),
         };
-        check_program(&definition)
-            .and_then(|()| check_values(&definition, &[]))
-            .map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        check_program(&definition).and_then(|()| check_values(&definition, &[]))?;
         let definition = Arc::new(definition);
         let job = Job::new(Arc::clone(&definition), true, true);
         let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        let generated = self.generated(&job, time, 0, Origin::Submission, BTreeMap::new(), None);
+        let generated = self.generated(NewBatch::of(&job, time, 0, Origin::Submission));
         let batch = Some(self.batches.next_id(self.id));
         let answer = Answer::Submitted { job: definition.id, batch };
         let mut events = vec![Event::Job(JobEvent::Submitted { definition })];

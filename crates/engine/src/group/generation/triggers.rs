@@ -1,11 +1,11 @@
 //! Dependency-triggered children of a generated batch, one after the other.
 
-use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::ops::Bound;
-use tidemill_model::{BatchEvent, Event, JobId, Origin, Timestamp};
+use tidemill_model::{Event, JobId, Origin, Timestamp};
 
 use crate::group::GroupShard;
+use crate::group::generation::generate::NewBatch;
 
 /// A batch was generated, and these of its job's children are still to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,14 +78,10 @@ impl GroupShard {
     pub(crate) fn triggered(&self, now: Timestamp) -> Option<Vec<Event>> {
         let trigger = self.generation.triggers.oldest()?;
         let child = self.jobs.get(&self.next_child(trigger)?)?;
-        let run = child.next_run(trigger.logical_time);
+        let time = trigger.logical_time;
+        let new = NewBatch::of(child, time, child.next_run(time), Origin::Parent);
         let mut events = self.evict_history(child, now);
-        let mut generated =
-            self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None);
-        if let Some(Event::Batch(BatchEvent::Generated { base, .. })) = generated.last_mut() {
-            *base = trigger.base;
-        }
-        events.extend(generated);
+        events.extend(self.generated(NewBatch { base: trigger.base, ..new }));
         Some(events)
     }
 }

@@ -139,7 +139,7 @@ impl GroupShard {
     /// What the old group knew of the job, which is one of this shard by now.
     pub(crate) fn job_attached(&mut self, id: JobId, enabled: bool, moved: &MovedJob) {
         self.parent_went(id, self.id);
-        let children = self.dependencies.foreign_mut().came_here(id);
+        let children = self.dependencies.came_here(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.children.extend(children);
         for of in &moved.runs {

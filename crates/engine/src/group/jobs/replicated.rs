@@ -48,9 +48,7 @@ impl GroupShard {
         for parent in parents {
             if let Some(parent) = self.jobs.get_mut(&parent) {
                 parent.children.insert(id);
-            } else if let Some(parent) = self.dependencies.foreign_mut().get_mut(parent) {
-                parent.join(id);
-            } else {
+            } else if !self.dependencies.join_foreign(parent, id) {
                 self.jobs.orphans.entry(parent).or_default().insert(id);
             }
             self.names_deleted(id, parent);
@@ -133,9 +131,9 @@ impl GroupShard {
         for parent in job.parents() {
             if let Some(parent) = self.jobs.get_mut(&parent) {
                 parent.children.remove(&id);
-            } else if let Some(parent) = self.dependencies.foreign_mut().get_mut(parent) {
-                parent.children.remove(&id);
-            } else if let Some(orphans) = self.jobs.orphans.get_mut(&parent) {
+            } else if !self.dependencies.leave_foreign(parent, id)
+                && let Some(orphans) = self.jobs.orphans.get_mut(&parent)
+            {
                 orphans.remove(&id);
                 if orphans.is_empty() {
                     self.jobs.orphans.remove(&parent);

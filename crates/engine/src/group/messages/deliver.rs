@@ -1,40 +1,25 @@
 //! What the catalogue and other groups tell a group's shard.
 
 use tidemill_model::{
-    Command, Event, Fire, JobDefinition, JobId, ObservationEvent, PartitionEvent, PermitEvent, Rejection,
-    ReplicationEvent as Fact, RerunEvent, ShardCommand, ShardId, ShardMessage, SubscriptionEvent, Timestamp,
-    TransferEvent,
+    Event, Fire, JobDefinition, JobId, ObservationEvent, PermitEvent, Rejection, ReplicationEvent as Fact,
+    RerunEvent, ShardId, ShardMessage, SubscriptionEvent, Timestamp, TransferEvent,
 };
 
 use crate::decision::Decision;
-use crate::effect::Effect;
 use crate::group::GroupShard;
 
 use std::sync::Arc;
 
 impl GroupShard {
-    /// The next message of a shard, exactly; an earlier one changes nothing, a later one is refused.
     pub(crate) fn deliver(
         &self,
-        from: ShardId,
-        number: u64,
+        (from, number): (ShardId, u64),
         message: &ShardMessage,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let expected = self.mailbox.received(from) + 1;
-        if number < expected {
-            // The acknowledgement may have been lost.
-            let command = Command::Shard(ShardCommand::Acknowledge { from: self.id, upto: expected - 1 });
-            let notices = vec![Effect::Send { shard: from, command }];
-            return Ok(Decision { notices, ..Decision::nothing() });
-        }
-        if number > expected && !planted!(OutboxGapSkipped) {
-            return Err(Rejection::OutOfOrder { from: from.0, number, expected });
-        }
-        let received = Event::Partition(PartitionEvent::MessageReceived { from, number });
-        let mut events = vec![received];
-        events.extend(self.learned(from, message, now)?);
-        Ok(Decision::events(events))
+        self.mailbox.deliver(self.id, (from, number), |events| {
+            self.learned(from, message, now).map(|learned| events.extend(learned))
+        })
     }
 
     /// What another group says of its jobs, or asks of this one's, for children name them as parents.

@@ -118,14 +118,6 @@ impl GroupShard {
         if batch.holder().is_some() {
             return Vec::new();
         }
-        let condition = |kind: &str, message: String, since: Timestamp| Condition {
-            kind: kind.to_owned(),
-            message,
-            since: Some(since),
-            job: None,
-            logical_time: None,
-            pools: Vec::new(),
-        };
         let beyond =
             self.placement.frozen.all().filter(|(_, since)| batch.logical_time > since.freeze.latest);
         let frozen = beyond.map(|(scope, Since { freeze, received_at })| {
@@ -140,10 +132,11 @@ impl GroupShard {
                 "{what} is frozen: the latest logical time that may be assigned is {latest} ({by}: {})",
                 freeze.reason
             );
-            condition("frozen", message, (*received_at).max(batch.generated))
+            Condition::new("frozen", message, Some((*received_at).max(batch.generated)))
         });
         let early = self.placement.early.get(&id).map(|earliest| {
-            condition("earliest_start", format!("its earliest start is {earliest}"), batch.generated)
+            let message = format!("its earliest start is {earliest}");
+            Condition::new("earliest_start", message, Some(batch.generated))
         });
         frozen.chain(early).collect()
     }

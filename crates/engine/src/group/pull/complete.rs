@@ -82,7 +82,7 @@ impl GroupShard {
         let user = self.member(name)?;
         if let Some(last) = user.and_then(|user| user.last).filter(|last| last.grant == grant) {
             if last.result == hash_of(result) {
-                return Ok(Decision::answered(Vec::new(), Answer::Completed { grant }));
+                return Ok(Decision::unchanged(Answer::Completed { grant }));
             }
             return Err(Rejection::AlreadyCompleted { grant: grant.0 });
         }
@@ -120,14 +120,14 @@ impl GroupShard {
         let live = self
             .live_grant(user.as_deref(), grant)
             .map_err(|reason| Rejection::NotReturned { grant: grant.0, reason })?;
-        Ok(Decision::events(vec![Event::Task(TaskEvent::GrantReturned {
+        Ok(Decision::of(TaskEvent::GrantReturned {
             grant,
             task: live.task,
             start: live.start,
             user: name.clone(),
             by: by.clone(),
             reason: reason.to_owned(),
-        })]))
+        }))
     }
 
     /// The user's live grant, if it is that one; else what became of that one.

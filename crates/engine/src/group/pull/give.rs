@@ -15,11 +15,11 @@ impl GroupShard {
         let user = self.member(name)?;
         let live = user.and_then(|user| user.live.as_ref()).filter(|_| !planted!(AnotherGrantInsteadOfRedo));
         if let Some(live) = live {
-            return Ok(Decision::answered(Vec::new(), Answer::Pulled(Box::new(live.told(true)))));
+            return Ok(Decision::unchanged(Answer::Pulled(Box::new(live.told(true)))));
         }
         let Some((start, id)) = self.due_for(user, now) else {
             let next_at = self.next_for(user, now).map(|(start, _)| start);
-            return Ok(Decision::answered(Vec::new(), Answer::NothingDue { next_at }));
+            return Ok(Decision::unchanged(Answer::NothingDue { next_at }));
         };
         let Some(task) = self.pull.tasks.get(&id) else {
             return Err(Rejection::unknown("task", id));

@@ -51,7 +51,7 @@ impl Pull {
 
     pub(super) fn delete_task(&self, id: TaskId) -> Result<Decision, Rejection> {
         self.valid_task(id)?;
-        Ok(Decision::events(vec![Event::Task(TaskEvent::Deleted { task: id })]))
+        Ok(Decision::of(TaskEvent::Deleted { task: id }))
     }
 
     pub(super) fn task_created(&mut self, id: TaskId, spec: &Arc<TaskSpec>) {
@@ -81,7 +81,7 @@ impl GroupShard {
             self.check_room(spec)?;
         }
         if *task.spec == *spec {
-            return Ok(Decision::answered(Vec::new(), Answer::Task { task: id, version: task.version }));
+            return Ok(Decision::unchanged(Answer::Task { task: id, version: task.version }));
         }
         let version = task.version + 1;
         let event = Event::Task(TaskEvent::Changed { task: id, version, spec: Arc::new(spec.clone()) });

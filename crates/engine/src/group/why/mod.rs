@@ -74,8 +74,7 @@ impl GroupShard {
     }
 
     fn condition(&self, kind: &str, message: String, batch: &Batch) -> Condition {
-        let since = Some(batch.since);
-        Condition { kind: kind.to_owned(), message, since, job: None, logical_time: None, pools: Vec::new() }
+        Condition::new(kind, message, Some(batch.since))
     }
 
     pub(crate) fn name_of(&self, job: JobId) -> String {

@@ -25,7 +25,7 @@ impl Workers {
             return Decision::nothing();
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());
-        Decision::events(vec![Event::Worker(WorkerEvent::Lost { worker, incarnation })])
+        Decision::of(WorkerEvent::Lost { worker, incarnation })
     }
 
     pub(crate) fn drain_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
@@ -81,12 +81,12 @@ impl GroupShard {
         if known.is_none() && self.workers.iter().filter(|(_, worker)| !worker.expired).count() >= MAX_WORKERS
         {
             let what = format!("group {}: its number of workers", group.name);
-            return Err(Rejection::LimitReached { what, limit: MAX_WORKERS as u64 });
+            return Err(Rejection::limit(what, MAX_WORKERS as u64));
         }
         if known.is_some_and(|known| known.incarnation == registration.incarnation && known.expired) {
             return Err(bad(registration, "the lease of this life is over; start as a new one"));
         }
-        Ok(Decision::events(vec![Event::Worker(WorkerEvent::Registered {
+        Ok(Decision::of(WorkerEvent::Registered {
             worker: registration.worker.clone(),
             incarnation: registration.incarnation.clone(),
             host: registration.host.clone(),
@@ -95,7 +95,7 @@ impl GroupShard {
             labels: registration.labels.clone(),
             settings: Some(GroupSettings { accounts: None, ..group.settings.clone() }),
             reserved: registration.reserved.clone(),
-        })]))
+        }))
     }
 
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
@@ -137,7 +137,7 @@ impl GroupShard {
             return Decision::nothing();
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());
-        Decision::events(vec![Event::Worker(WorkerEvent::LeaseExpired { worker, incarnation })])
+        Decision::of(WorkerEvent::LeaseExpired { worker, incarnation })
     }
 
     fn granted_to(&self, worker: &WorkerId) -> impl Iterator<Item = Token> + '_ {

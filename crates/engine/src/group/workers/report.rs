@@ -2,17 +2,19 @@
 //! more, changes nothing and is on record as refused.
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Event, Nonce, Rejection,
-    ReturnReason, StartRequest, Timestamp, Token, Usage, WorkMessage, WorkerId,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Nonce, Rejection, ReturnReason,
+    StartRequest, Timestamp, Token, Usage, WorkMessage, WorkerId,
 };
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::batches::attempts::{rejected, returned};
 use crate::group::batches::batch::{Batch, Phase};
 use crate::group::batches::values::bound;
 
 pub(in crate::group) const MAX_NONCE_BYTES: usize = 255;
 pub(in crate::group) const GRANTED_TO_ANOTHER: &str = "it was granted to another question";
+pub(in crate::group) const NEVER_GRANTED: &str = "its start was never granted";
 
 impl GroupShard {
     /// DSP-5, EXE-8: only the assigned worker, in its present life, and only while the assignment stands.
@@ -21,10 +23,7 @@ impl GroupShard {
             return decision;
         }
         let StartRequest { token, worker, incarnation, nonce } = request;
-        let refused = |reason: &str| {
-            Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
-                .telling(worker, WorkMessage::Refused { token: *token, reason: reason.to_owned() })
-        };
+        let refused = |reason: &str| Decision::refused(worker, *token, reason);
         let (id, batch) = match self.holding(*token, worker) {
             Ok(found) => found,
             Err(reason) => return refused(&reason),
@@ -50,34 +49,20 @@ impl GroupShard {
                 refused("an earlier life of the worker had it; it is taken back")
             }
             Phase::Assigned { .. } if !batch.may_run() || self.lacks_a_failure(batch) => {
-                let reason = ReturnReason::Rejected("something that it waits for was withdrawn".to_owned());
-                let (token, worker) = (*token, worker.clone());
-                Decision::events(vec![Event::Batch(BatchEvent::AssignmentReturned {
-                    batch: id,
-                    token,
-                    worker,
-                    reason,
-                })])
+                let reason = "something that it waits for was withdrawn";
+                Decision::of(rejected(id, (*token, worker), reason))
             }
             Phase::Assigned { .. } => match self.run_spec(id, batch, *token) {
-                Ok(_) => Decision::events(vec![granted()]),
+                Ok(_) => Decision::of(granted()),
                 Err(message) => {
-                    let result = BatchResult::Failed;
-                    Decision::events(vec![self.batches.batch_end(id, result, None, message)]).telling(
-                        worker,
-                        WorkMessage::Refused {
-                            token: *token,
-                            reason: "its templates cannot be resolved".to_owned(),
-                        },
-                    )
+                    let reason = "its templates cannot be resolved".to_owned();
+                    Decision::of(self.batches.batch_end(id, BatchResult::Failed, None, message))
+                        .telling(worker, WorkMessage::Refused { token: *token, reason })
                 }
             },
-            Phase::Granted(_) if planted!(DoubleGrant) => Decision::events(vec![granted()]),
+            Phase::Granted(_) if planted!(DoubleGrant) => Decision::of(granted()),
             Phase::Granted(grant) if grant.incarnation == *incarnation && grant.nonce == *nonce => {
-                let again = self.granted_message(*token);
-                again
-                    .into_iter()
-                    .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
+                Decision::repeated(worker, self.granted_message(*token))
             }
             Phase::Granted(_) => refused(GRANTED_TO_ANOTHER),
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => refused("it was taken back"),
@@ -94,24 +79,20 @@ impl GroupShard {
         if let Some(decision) = self.final_commands.reject_final(token, (worker, nonce), reason) {
             return decision;
         }
-        let stale = |reason: String| {
-            // It may be asked again by one that has not heard that it was taken back.
-            let told = WorkMessage::Refused { token, reason: reason.clone() };
-            Decision::from(Rejection::StaleToken { token: token.0, reason }).telling(worker, told)
-        };
+        // It may be asked again by one that has not heard that it was taken back.
+        let stale = |reason: &str| Decision::refused(worker, token, reason);
         let (id, batch) = match self.holding(token, worker) {
             Ok(found) => found,
-            Err(reason) => return stale(reason),
+            Err(reason) => return stale(&reason),
         };
         // The worker that was granted it may still say that it has not begun, and never will.
         match batch.grant() {
             // The worker has asked again since it said this, and may run what it was granted.
             Some(grant) if nonce != Some(&grant.nonce) && !planted!(OverdueRejectionAccepted) => {
-                return Rejection::StaleToken { token: token.0, reason: GRANTED_TO_ANOTHER.to_owned() }
-                    .into();
+                return Rejection::stale(token, GRANTED_TO_ANOTHER).into();
             }
             Some(grant) if grant.started => {
-                return stale("it was started; its end must be reported".to_owned());
+                return stale("it was started; its end must be reported");
             }
             // It is to be ended, and so it has: no other worker gets it.
             Some(grant) if grant.kill.is_some() => {
@@ -122,24 +103,19 @@ impl GroupShard {
             }
             Some(_) | None => {}
         }
-        Decision::events(vec![Event::Batch(BatchEvent::AssignmentReturned {
-            batch: id,
-            token,
-            worker: worker.clone(),
-            reason: ReturnReason::Rejected(reason.chars().take(500).collect()),
-        })])
+        let reason: String = reason.chars().take(500).collect();
+        Decision::of(rejected(id, (token, worker), reason))
     }
 
     pub(crate) fn report_started(&self, token: Token, worker: &WorkerId) -> Result<Decision, Rejection> {
-        let stale = |reason| Rejection::StaleToken { token: token.0, reason };
         if self.final_commands.is_granted(token) {
             return Ok(Decision::nothing());
         }
-        let (id, batch) = self.holding(token, worker).map_err(stale)?;
+        let (id, batch) = self.holding(token, worker).map_err(|reason| Rejection::stale(token, reason))?;
         match batch.grant() {
             Some(grant) if grant.started => Ok(Decision::nothing()),
-            Some(_) => Ok(Decision::events(vec![Event::Attempt(AttemptEvent::Started { batch: id, token })])),
-            None => Err(stale("its start was never granted".to_owned())),
+            Some(_) => Ok(Decision::of(AttemptEvent::Started { batch: id, token })),
+            None => Err(Rejection::stale(token, NEVER_GRANTED)),
         }
     }
 
@@ -159,8 +135,7 @@ impl GroupShard {
             Ok(found) => found,
             Err(reason) => {
                 planted!(LateFinishAccepted => if let Some(late) = self.late_finish(token, outcome, now) { return late });
-                let stale = Rejection::StaleToken { token: token.0, reason };
-                return Decision::from(stale).telling(worker, recorded);
+                return Decision::from(Rejection::stale(token, reason)).telling(worker, recorded);
             }
         };
         if batch.grant().is_some() {
@@ -171,15 +146,9 @@ impl GroupShard {
             return Decision::events(self.batches.end_attempt(id, token, outcome, usage.cloned(), now));
         }
         if outcome.result == AttemptResult::Lost || outcome.result == AttemptResult::Killed {
-            return Decision::events(vec![Event::Batch(BatchEvent::AssignmentReturned {
-                batch: id,
-                token,
-                worker: worker.clone(),
-                reason: ReturnReason::WorkerRestarted,
-            })]);
+            return Decision::of(returned(id, (token, worker), ReturnReason::WorkerRestarted));
         }
-        let reason = "its start was never granted".to_owned();
-        Decision::from(Rejection::StaleToken { token: token.0, reason })
+        Rejection::stale(token, NEVER_GRANTED).into()
     }
 
     /// The end of an attempt that is over, taken for that of its batch's present one.

@@ -3,10 +3,11 @@
 //! token.
 
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchEvent, BatchId, Event, ReturnReason, Timestamp, Token, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, Event, ReturnReason, Timestamp, Token, WorkerId,
 };
 
 use crate::group::GroupShard;
+use crate::group::batches::attempts::returned;
 use crate::group::batches::batch::Phase;
 use crate::group::workers::worker::Workers;
 
@@ -81,7 +82,7 @@ impl GroupShard {
             SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
             SettleCause::Restarted => ReturnReason::WorkerRestarted,
         };
-        vec![Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker: worker.clone(), reason })]
+        vec![returned(batch, (token, worker), reason)]
     }
 
     /// The tokens that must not stay with the worker, and their batches; none: a final command's.

@@ -1,0 +1,113 @@
+//! What administrators define by name. Each kind counts its versions: a definition that differs gets the next one, so
+//! that a name which comes back never gets one again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidemill_model::{Answer, CatalogueEvent, Definable, JobDefinition, Rejection, Versioned, bounds};
+
+use super::Catalogue;
+use crate::decision::Decision;
+
+/// Definitions of one kind.
+const MAX_DEFINED: usize = 1_000;
+/// Jobs that a refusal names.
+const NAMED_JOBS: usize = 10;
+
+/// All definitions of one kind, with what else is known of each.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Defined<Spec: Definable, More = ()> {
+    known: BTreeMap<Spec::Name, Known<Spec, More>>,
+    /// The last version that any of them got.
+    version: u32,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Known<Spec, More = ()> {
+    pub(super) accepted: Arc<Versioned<Spec>>,
+    pub(super) more: More,
+}
+
+impl<Spec: Definable, More> Default for Defined<Spec, More> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), version: 0 }
+    }
+}
+
+impl<Spec: Definable, More> Defined<Spec, More> {
+    pub(super) fn get(&self, name: &Spec::Name) -> Option<&Known<Spec, More>> {
+        self.known.get(name)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &Spec::Name) -> Option<&mut Known<Spec, More>> {
+        self.known.get_mut(name)
+    }
+
+    /// In order of their names.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Known<Spec, More>> {
+        self.known.values()
+    }
+
+    /// What a wish to define one comes to, once all but the number of them was looked at.
+    pub(super) fn define(
+        &self,
+        spec: Spec,
+        event: impl FnOnce(Arc<Versioned<Spec>>) -> CatalogueEvent,
+        answer: impl FnOnce(u32) -> Answer,
+    ) -> Result<Decision, Rejection> {
+        match self.get(spec.name()) {
+            Some(same) if same.accepted.spec == spec => {
+                return Ok(Decision::unchanged(answer(same.accepted.version)));
+            }
+            None if self.known.len() >= MAX_DEFINED => {
+                return Err(Rejection::limit(format!("the number of {}s", Spec::NOUN), MAX_DEFINED as u64));
+            }
+            Some(_) | None => {}
+        }
+        let version = self.version + 1;
+        let event = event(Arc::new(Versioned { version, spec }));
+        Ok(Decision::answered(vec![event.into()], answer(version)))
+    }
+
+    /// Refuses to remove what is not there.
+    pub(super) fn check_known(&self, name: &Spec::Name) -> Result<(), Rejection> {
+        match self.known.contains_key(name) {
+            true => Ok(()),
+            false => Err(Rejection::unknown(Spec::NOUN, name)),
+        }
+    }
+
+    /// It is in force from now on. `more`: what is known of it, given the one that had its name before.
+    pub(super) fn insert(
+        &mut self,
+        accepted: &Arc<Versioned<Spec>>,
+        more: impl FnOnce(Option<Known<Spec, More>>) -> More,
+    ) {
+        let name = accepted.spec.name();
+        let more = more(self.known.remove(name));
+        self.known.insert(name.clone(), Known { accepted: Arc::clone(accepted), more });
+        self.version = self.version.max(accepted.version);
+    }
+
+    pub(super) fn remove(&mut self, name: &Spec::Name) -> Option<Known<Spec, More>> {
+        self.known.remove(name)
+    }
+}
+
+impl Catalogue {
+    /// Some of the jobs that use something so, by name; `None`: no job does.
+    pub(super) fn users_of(&self, so: impl Fn(&JobDefinition) -> bool) -> Option<String> {
+        let users = self.jobs.values().map(|job| &job.definition).filter(|definition| so(definition));
+        let names: Vec<String> = users.take(NAMED_JOBS).map(|definition| definition.full_name()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+}
+
+/// The free text that people write beside it.
+pub(super) fn check_comment(comment: &str) -> Result<(), Rejection> {
+    if comment.len() > bounds::COMMENT_BYTES {
+        let rule = format!("must be at most {} bytes", bounds::COMMENT_BYTES);
+        return Err(Rejection::field("comment", comment, rule));
+    }
+    Ok(())
+}
