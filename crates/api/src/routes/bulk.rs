@@ -191,7 +191,7 @@ pub(super) async fn items(
 ) -> Result<Json<List<BulkItemView>>, Problem> {
     params.only(&["limit", "cursor", "outcome"])?;
     let outcome = params.word("outcome", OUTCOMES)?;
-    let bulk = shown(&app, &caller, id("bulk", &text)?).await?.id;
+    let bulk = shown(&app, &caller, id("bulk", &text)?).await?.row.0.id;
     let request = params.page()?;
     let page = app.read(move |tables| tables.bulk_items(bulk, outcome.as_deref(), &request)).await?;
     Ok(Json(List::of(page, BulkItemView::from)))
