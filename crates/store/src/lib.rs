@@ -58,6 +58,6 @@ pub use read::{
 pub use reference::reference;
 pub use sink_note::SinkNote;
 pub use sqlite::SqliteTables;
-pub use table::{Column, Kind, Row, Table};
+pub use table::{Column, Kind, Row, Shown, Table};
 pub use value::{Field, Value};
 pub use waiting::wait_in_tables;

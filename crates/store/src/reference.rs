@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{Kind, Table, rows, views};
+use crate::{Column, Kind, Shown, Table, rows, views};
 
 const HEAD: &str = "# Read tables
 
@@ -50,9 +50,11 @@ fn describe(page: &mut String, table: &Table) {
             Kind::Name(length) => format!("text, ≤ {length}"),
             Kind::Text => "text".to_owned(),
             Kind::Json => "JSON text".to_owned(),
+            Kind::Texts => "JSON list of texts".to_owned(),
+            Kind::Numbers => "JSON list of numbers".to_owned(),
         };
-        let empty = if column.nullable { ", or empty" } else { "" };
-        let _ = writeln!(page, "| `{}` | {kind}{empty} | {} |", column.name, column.doc.trim());
+        let null = if column.nullable { ", or null" } else { "" };
+        let _ = writeln!(page, "| `{}` | {kind}{null} | {} |", column.name, meaning(column));
     }
     for field in views::written(table) {
         let kind = match () {
@@ -65,4 +67,10 @@ fn describe(page: &mut String, table: &Table) {
         let _ = writeln!(page, "| `{}` | {kind}, from the definition | {meaning} |", field.name);
     }
     page.push('\n');
+}
+
+fn meaning(column: &Column) -> String {
+    let Shown::Words(words) = column.shown else { return column.doc.trim().to_owned() };
+    let words: Vec<_> = words.iter().enumerate().map(|(number, word)| format!("{number} {word}")).collect();
+    format!("{}: {}.", column.doc.trim().trim_end_matches('.'), words.join(", "))
 }

@@ -43,11 +43,15 @@ impl Dialect {
     fn column_type(self, kind: Kind) -> String {
         match (self, kind) {
             (Dialect::Sqlite, Kind::Int | Kind::Bool | Kind::Time) => "INTEGER".to_owned(),
-            (Dialect::Sqlite, Kind::Name(_) | Kind::Text | Kind::Json) => "TEXT".to_owned(),
+            (Dialect::Sqlite, Kind::Name(_) | Kind::Text | Kind::Json | Kind::Texts | Kind::Numbers) => {
+                "TEXT".to_owned()
+            }
             (Dialect::Mysql, Kind::Int | Kind::Time) => "BIGINT".to_owned(),
             (Dialect::Mysql, Kind::Bool) => "TINYINT".to_owned(),
             (Dialect::Mysql, Kind::Name(length)) => format!("VARCHAR({length})"),
-            (Dialect::Mysql, Kind::Text | Kind::Json) => "MEDIUMTEXT".to_owned(),
+            (Dialect::Mysql, Kind::Text | Kind::Json | Kind::Texts | Kind::Numbers) => {
+                "MEDIUMTEXT".to_owned()
+            }
         }
     }
 

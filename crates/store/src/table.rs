@@ -20,6 +20,23 @@ pub enum Kind {
     Text,
     /// JSON, stored as text.
     Json,
+    /// A JSON list of texts, stored as text.
+    Texts,
+    /// A JSON list of numbers from 0 on, stored as text.
+    Numbers,
+}
+
+/// How clients of the interface see a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Under its own name.
+    AsItIs,
+    /// Under another name.
+    As(&'static str),
+    /// Under its own name, as the word that stands at the place of its number.
+    Words(&'static [&'static str]),
+    /// Not at all.
+    Hidden,
 }
 
 /// One column.
@@ -33,6 +50,20 @@ pub struct Column {
     pub nullable: bool,
     /// What it means.
     pub doc: &'static str,
+    /// How clients see it.
+    pub shown: Shown,
+}
+
+impl Column {
+    /// Its name for clients; nothing where they do not see it.
+    #[must_use]
+    pub fn public_name(&self) -> Option<&'static str> {
+        match self.shown {
+            Shown::AsItIs | Shown::Words(_) => Some(self.name),
+            Shown::As(name) => Some(name),
+            Shown::Hidden => None,
+        }
+    }
 }
 
 /// One table.
@@ -103,13 +134,15 @@ pub trait Row: Sized + Clone + PartialEq + fmt::Debug + Send + 'static {
     fn from_values(values: Vec<Value>) -> Result<Self, Error>;
 }
 
-/// Defines a row, and from the same list its table.
+/// Defines a row, and from the same list its table. A column is seen by clients as it is, unless `=>` says otherwise.
 macro_rules! row {
+    (@shown) => { $crate::Shown::AsItIs };
+    (@shown $shown:expr) => { $shown };
     (
         $(#[doc = $doc:literal])+
         $row:ident in $name:literal, key ($($key:ident: $key_ty:ty),+),
         fixed ($($fixed:ident),*), indexes [$([$($index:ident),+]),*] {
-            $($(#[doc = $field_doc:literal])+ $field:ident: $ty:ty = $kind:expr,)+
+            $($(#[doc = $field_doc:literal])+ $field:ident: $ty:ty = $kind:expr $(=> $shown:expr)?,)+
         }
     ) => {
         $(#[doc = $doc])+
@@ -127,6 +160,7 @@ macro_rules! row {
                     kind: $kind,
                     nullable: <$ty as $crate::Field>::NULLABLE,
                     doc: concat!($($field_doc,)+),
+                    shown: $crate::table::row!(@shown $($shown)?),
                 },)+],
                 key: [$(stringify!($key)),+].len(),
                 fixed: &[$(stringify!($fixed)),*],

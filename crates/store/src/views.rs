@@ -108,7 +108,13 @@ fn plain(dialect: Dialect, generation: u32, table: &Table) -> String {
                 columns.push(format!("{} AS {name}", readable(dialect, name)));
                 columns.push(format!("{name} AS {name}_ms"));
             }
-            Kind::Int | Kind::Bool | Kind::Name(_) | Kind::Text | Kind::Json => columns.push(name.to_owned()),
+            Kind::Int
+            | Kind::Bool
+            | Kind::Name(_)
+            | Kind::Text
+            | Kind::Json
+            | Kind::Texts
+            | Kind::Numbers => columns.push(name.to_owned()),
         }
     }
     columns

@@ -124,7 +124,7 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
         if let std::collections::btree_map::Entry::Vacant(place) = names.entry(parent) {
             place.insert(tables.job(parent)?.map(|row| format!("{}/{}", row.group_name, row.name)));
         }
-        dependencies.push(DependencyView::new(&dependency, names[&parent].clone()));
+        dependencies.push(DependencyView { row: dependency.into(), parent_name: names[&parent].clone() });
     }
     let mut external_dependencies = Vec::new();
     for of_batch in tables.batch_external_dependencies(row.id)? {

@@ -186,7 +186,7 @@ pub(super) async fn items(
     params: Params,
 ) -> Result<Json<List<BulkItemView>>, Problem> {
     let outcome = params.get(OUTCOME)?;
-    let bulk = shown(&app, &caller, id("bulk", &text)?).await?.id;
+    let bulk = shown(&app, &caller, id("bulk", &text)?).await?.row.0.id;
     let request = params.page()?;
     let page = app.read(move |tables| tables.bulk_items(bulk, outcome.as_deref(), &request)).await?;
     Ok(Json(List::of(page, BulkItemView::from)))

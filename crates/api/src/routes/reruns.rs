@@ -105,11 +105,11 @@ fn jobs_of(tables: &dyn Tables, rerun: i64) -> Result<RerunJobs, tidemill_store:
     };
     let mut plan = Vec::new();
     for job in tables.rerun_jobs(rerun)? {
-        plan.push(RerunJobView::new(&job, name_of(job.job_id)?));
+        plan.push(RerunJobView { job_name: name_of(job.job_id)?, row: job.into() });
     }
     let mut left_out = Vec::new();
     for skip in tables.rerun_skips(rerun)? {
-        left_out.push(RerunSkipView::new(&skip, name_of(skip.job_id)?));
+        left_out.push(RerunSkipView { job_name: name_of(skip.job_id)?, row: skip.into() });
     }
     Ok(RerunJobs { plan, left_out })
 }

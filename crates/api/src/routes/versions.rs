@@ -23,11 +23,11 @@ pub(super) async fn list(
     let request = params.page()?;
     let row = readable(&app, &caller, &text).await?;
     if row.submitted {
-        let items = vec![JobVersionView::from(&version_of_submission(&row))];
+        let items = vec![JobVersionView::from(version_of_submission(&row))];
         return Ok(Json(List { items, next: None }));
     }
     let page = app.read(move |tables| tables.job_versions_page(row.id, &request)).await?;
-    Ok(Json(List::of(page, |row| JobVersionView::from(&row))))
+    Ok(Json(List::of(page, JobVersionView::from)))
 }
 
 /// One version of a definition, with all its fields.
@@ -38,7 +38,7 @@ pub(super) async fn get(
 ) -> Result<Json<JobVersionDetail>, Problem> {
     let row = readable(&app, &caller, &text).await?;
     let version = version(&app, &row, &number).await?;
-    Ok(Json(JobVersionDetail::of(&version)))
+    Ok(Json(JobVersionDetail::of(version)))
 }
 
 /// What differs between two versions of a definition, field by field.

@@ -3,10 +3,9 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::Timestamp;
 use tidemill_store::rows::DeadLetterRow;
 
-use super::{string, time};
+use super::View;
 
 /// The id of a dead letter: where the journal says that something was set aside, as `partition:offset:index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,24 +51,8 @@ impl fmt::Display for DeadLetterPlace {
 pub(crate) struct DeadLetterView {
     /// Where the journal says so: `partition:offset:index`.
     pub(crate) id: String,
-    /// `command` or `timer`.
-    pub(crate) kind: String,
-    /// The partition.
-    pub(crate) partition: i64,
-    /// The command's offset in the commands, or what the timer belongs to, as `job/4096`.
-    pub(crate) subject: String,
-    /// Why.
-    pub(crate) reason: String,
-    /// When.
-    pub(crate) recorded_at: Timestamp,
-    /// Whether nothing has become of it yet: the command was not sent again, or the timer does not run.
-    pub(crate) open: bool,
-    /// Since when it is not open any more.
-    pub(crate) closed_at: Option<Timestamp>,
-    /// Who sent the command again: application, or application/person.
-    pub(crate) redriven_by: Option<String>,
-    /// What came of that: `done`, or why it was refused.
-    pub(crate) redrive_outcome: Option<String>,
+    #[serde(flatten)]
+    pub(crate) row: View<DeadLetterRow>,
 }
 
 impl From<DeadLetterRow> for DeadLetterView {
@@ -79,18 +62,7 @@ impl From<DeadLetterRow> for DeadLetterView {
             offset: row.journal_offset,
             index: row.event_index,
         };
-        Self {
-            id: place.to_string(),
-            kind: row.kind.to_string(),
-            partition: row.journal_partition,
-            subject: row.subject.to_string(),
-            reason: row.reason.to_string(),
-            recorded_at: time(row.recorded_at),
-            open: row.is_open,
-            closed_at: row.closed_at.map(time),
-            redriven_by: string(row.redriven_by),
-            redrive_outcome: string(row.redrive_outcome),
-        }
+        Self { id: place.to_string(), row: View(row) }
     }
 }
 

@@ -8,38 +8,16 @@ use serde_json::Value;
 use tidemill_model::{DataPath, JobDefinition, JobSpec, Mapping, Program, Timestamp};
 use tidemill_store::rows::JobRow;
 
-use super::{BatchView, string, time};
+use super::{BatchView, View};
 use crate::Problem;
 
 /// A job: what it was written with, and what became of it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct JobView {
-    /// Its id, for ever.
-    pub(crate) id: i64,
-    /// Counts the accepted changes, from 1.
-    pub(crate) version: i64,
-    /// Its group's number.
-    pub(crate) group_id: i64,
-    /// Whether it was submitted to run once.
-    pub(crate) submitted: bool,
-    /// Whether it is known by its id only.
-    pub(crate) unnamed: bool,
-    /// How many parents it has, itself among them where it depends on its past.
-    pub(crate) parent_count: i64,
+    #[serde(flatten)]
+    pub(crate) row: View<JobRow>,
     #[serde(flatten)]
     pub(crate) written: WrittenJob,
-    /// When version 1 was accepted.
-    pub(crate) defined_at: Timestamp,
-    /// When it was last changed, switched on or off.
-    pub(crate) changed_at: Timestamp,
-    /// Who did that: application, or application/person; null: that is not on record.
-    pub(crate) changed_by: Option<String>,
-    /// Since when it is switched off.
-    pub(crate) disabled_at: Option<Timestamp>,
-    /// Who switched it off.
-    pub(crate) disabled_by: Option<String>,
-    /// When it was deleted.
-    pub(crate) deleted_at: Option<Timestamp>,
 }
 
 /// The fields of a job file, but the parents, which are shown by their ids. What was not written has its default, or is
@@ -79,21 +57,7 @@ impl JsonSchema for WrittenJob {
 impl JobView {
     /// Of a row, and of the definition in it.
     pub(crate) fn new(row: JobRow, spec: JobSpec) -> Self {
-        Self {
-            id: row.id,
-            version: row.version,
-            group_id: row.group_id,
-            submitted: row.submitted,
-            unnamed: row.unnamed,
-            parent_count: row.parent_count,
-            written: WrittenJob(JobSpec { enabled: row.enabled, ..spec }),
-            defined_at: time(row.defined_at),
-            changed_at: time(row.changed_at),
-            changed_by: string(row.changed_by),
-            disabled_at: row.disabled_at.map(time),
-            disabled_by: string(row.disabled_by),
-            deleted_at: row.deleted_at.map(time),
-        }
+        Self { written: WrittenJob(JobSpec { enabled: row.enabled, ..spec }), row: View(row) }
     }
 }
 

@@ -1,45 +1,42 @@
-//! What answers look like. Rows of the tables in the words of the interface: times as RFC 3339, states as words.
+//! What answers look like: rows of the tables as [`row::View`] shows them, alone or with what is found beside them.
 
 mod batch;
 mod bulk;
 mod calendar;
 mod dead_letter;
 mod external_dependency;
+mod freeze;
 mod job;
 mod pool;
 mod pull;
 mod rerun;
+mod row;
 mod version;
-mod worker;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use tidemill_model::Timestamp;
 use tidemill_store::Page;
 
 use crate::propagation::Late;
 
-pub(crate) use batch::{
-    AttemptView, BatchDetail, BatchView, DependencyView, OutputView, ReturnView, UserCodeView,
-};
-pub(crate) use bulk::{BulkItemView, BulkView};
-pub(crate) use calendar::{
-    CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, SkippedRunsView, calendar_of,
-};
+pub(crate) use batch::{BatchDetail, DependencyView};
+pub(crate) use bulk::BulkView;
+pub(crate) use calendar::{CalendarDetail, CalendarVersionDetail, calendar_of};
 pub(crate) use dead_letter::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, Redriven};
-pub(crate) use external_dependency::{
-    ExternalDependencyView, LateProbeView, OverrideView, QualityView, ThirdPartyView,
-};
+pub(crate) use external_dependency::ExternalDependencyView;
+pub(crate) use freeze::FreezeView;
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewRun, PreviewView, definition_of};
 pub(crate) use pool::{GroupShare, HolderView, PoolDetail, PoolView, pool_of};
-pub(crate) use pull::{
-    LedgerView, OccurrenceView, PullGrantView, PullTaskView, PullUserDetail, PullUserView, TaskTemplateView,
-    totals_of,
+pub(crate) use pull::{LedgerView, OccurrenceView, PullTaskView, PullUserDetail, totals_of};
+pub(crate) use rerun::{RerunJobView, RerunJobs, RerunSkipView, groups_of};
+pub(crate) use row::{
+    AttemptView, BatchView, BulkItemView, CalendarVersionView, CalendarView, GroupView, JobVersionView,
+    KeyView, LateProbeView, OutputView, OverrideView, PullGrantView, PullUserView, QualityView,
+    RerunBatchView, RerunView, ReturnView, SkippedRunsView, TaskTemplateView, ThirdPartyView, UserCodeView,
+    View, WorkerView,
 };
-pub(crate) use rerun::{RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, groups_of};
-pub(crate) use version::{ChildView, JobVersionDetail, JobVersionView, VersionDiff, version_of_submission};
-pub(crate) use worker::{FreezeView, GroupView, KeyView, WorkerView};
+pub(crate) use version::{ChildView, JobVersionDetail, VersionDiff, version_of_submission};
 
 /// A part of a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -74,12 +71,4 @@ pub(crate) struct Written {
 pub(crate) fn time(ms: i64) -> Timestamp {
     // Rows hold times that were timestamps; the bounds are the same.
     Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or(Value::Null)
-}
-
-fn string(text: Option<std::sync::Arc<str>>) -> Option<String> {
-    text.map(|text| text.to_string())
 }

@@ -3,26 +3,16 @@ use serde::Serialize;
 use tidemill_model::{GroupName, PoolName, PoolSpec, Rate, Timestamp};
 use tidemill_store::rows::PoolRow;
 
-use super::{string, time};
+use super::View;
 use crate::Problem;
 
 /// A pool, of which batches take slots while they are assigned or run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PoolView {
-    /// Its name.
-    pub(crate) name: String,
-    /// Numbers its content; every change of any pool gets the next one.
-    pub(crate) version: i64,
-    /// Slots that batches hold at once.
-    pub(crate) slots: i64,
+    #[serde(flatten)]
+    pub(crate) row: View<PoolRow>,
     /// How often batches may start; null: as often as there is room.
     pub(crate) rate: Option<Rate>,
-    /// The group whose jobs may use it; null: groups share it.
-    pub(crate) group: Option<String>,
-    /// Free text.
-    pub(crate) comment: String,
-    /// When it was last changed.
-    pub(crate) changed_at: Timestamp,
 }
 
 fn number(value: i64) -> u32 {
@@ -36,15 +26,7 @@ fn rate_of(row: &PoolRow) -> Option<Rate> {
 
 impl From<PoolRow> for PoolView {
     fn from(row: PoolRow) -> Self {
-        Self {
-            rate: rate_of(&row),
-            name: row.name.to_string(),
-            version: row.version,
-            slots: row.slots,
-            group: string(row.group_name),
-            comment: row.comment.to_string(),
-            changed_at: time(row.changed_at),
-        }
+        Self { rate: rate_of(&row), row: View(row) }
     }
 }
 

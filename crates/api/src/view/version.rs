@@ -1,34 +1,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tidemill_model::{Mapping, Timestamp};
+use tidemill_model::Mapping;
 use tidemill_store::rows::{JobRow, JobVersionRow};
 
-use super::{json, string, time};
-
-/// A version of a definition.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct JobVersionView {
-    /// Which job.
-    pub(crate) job: i64,
-    /// Counts the accepted changes, from 1.
-    pub(crate) version: i64,
-    /// When it was accepted.
-    pub(crate) defined_at: Timestamp,
-    /// Who defined it: application, or application/person; null: that is not on record.
-    pub(crate) defined_by: Option<String>,
-}
-
-impl From<&JobVersionRow> for JobVersionView {
-    fn from(row: &JobVersionRow) -> Self {
-        Self {
-            job: row.job_id,
-            version: row.version,
-            defined_at: time(row.defined_at),
-            defined_by: string(row.defined_by.clone()),
-        }
-    }
-}
+use super::JobVersionView;
 
 /// A version of a definition, with all its fields.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -40,14 +16,14 @@ pub(crate) struct JobVersionDetail {
 }
 
 impl JobVersionDetail {
-    pub(crate) fn of(row: &JobVersionRow) -> Self {
-        Self { version: JobVersionView::from(row), definition: Value::Object(fields_of(row)) }
+    pub(crate) fn of(row: JobVersionRow) -> Self {
+        Self { definition: Value::Object(fields_of(&row)), version: row.into() }
     }
 }
 
 /// What the job was written with, and beside it what the definition came to: parents by their ids, and numbers.
 fn fields_of(row: &JobVersionRow) -> Map<String, Value> {
-    let Value::Object(mut definition) = json(&row.definition) else { return Map::new() };
+    let Ok(mut definition) = serde_json::from_str::<Map<_, _>>(&row.definition) else { return Map::new() };
     let Some(Value::Object(mut fields)) = definition.remove("spec") else { return definition };
     fields.append(&mut definition);
     fields

@@ -81,7 +81,7 @@ pub(super) fn query<'a>(
 fn is_number(kind: Kind) -> bool {
     match kind {
         Kind::Int | Kind::Bool | Kind::Time => true,
-        Kind::Name(_) | Kind::Text | Kind::Json => false,
+        Kind::Name(_) | Kind::Text | Kind::Json | Kind::Texts | Kind::Numbers => false,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::Shown::{As, Hidden, Words};
 use crate::table::row;
 
 row! {
@@ -13,17 +14,17 @@ row! {
         /// Its id. Grows within a job.
         id: i64 = Int,
         /// Its job.
-        job_id: i64 = Int,
-        /// The definition that it keeps.
+        job_id: i64 = Int => As("job"),
+        /// The version of the definition that it keeps.
         job_version: i64 = Int,
         /// The version of the calendar that its job keeps to, when it was generated.
         calendar_version: Option<i64> = Int,
         /// Its job's name when it was generated.
         job_name: Arc<str> = Name(200),
         /// Its job's group.
-        group_name: Arc<str> = Name(64),
+        group_name: Arc<str> = Name(64) => As("group"),
         /// What kind of program it is.
-        job_type: Arc<str> = Name(32),
+        job_type: Arc<str> = Name(32) => As("type"),
         /// For which logical time.
         logical_time: i64 = Time,
         /// 0 for the first, then + 1.
@@ -31,28 +32,28 @@ row! {
         /// Where it came from: `schedule`, `parent`, `manual`, `rerun`, `cold_start` or `submission`.
         origin: Arc<str> = Name(16),
         /// The rerun or cold start whose plan it belongs to.
-        rerun_id: Option<i64> = Int,
+        rerun_id: Option<i64> = Int => As("rerun"),
         /// Its number in that plan.
         rerun_number: Option<i64> = Int,
-        /// Parameters over those of the definition, as JSON.
+        /// Parameters over those of the definition.
         parameters: Arc<str> = Json,
-        /// 0 waiting, 1 assigned, 2 running, 3 finished.
-        state: i64 = Int,
+        /// How far it is.
+        state: i64 = Int => Words(&["waiting", "assigned", "running", "finished"]),
         /// Once finished: `success`, `failed`, `killed` or `skipped`.
         result: Option<Arc<str>> = Name(16),
         /// Parents' dependencies that are not met.
         unmet: i64 = Int,
-        /// Parents at its own logical time that have no row in `batch_dependencies`, for they are many; `job_parents` names
-        /// them, and `unmet` counts those that are not met.
+        /// Parents at its own logical time that are not among its dependencies, for they are many: those of its job. Those
+        /// that are not met count in `unmet`.
         counted_parents: i64 = Int,
         /// Number of the newest attempt, from 1; 0: it was never assigned.
         attempt: i64 = Int,
         /// How many attempts were granted.
-        attempts: i64 = Int,
+        attempts: i64 = Int => As("attempt_count"),
         /// How many assignments came back without an attempt.
-        returned: i64 = Int,
+        returned: i64 = Int => As("return_count"),
         /// The worker that has it, or had it last.
-        worker_id: Option<Arc<str>> = Name(512),
+        worker_id: Option<Arc<str>> = Name(512) => As("worker"),
         /// The assignment that counts, while assigned or running.
         token: Option<i64> = Int,
         /// For people: why it ended as it did, or why it came back.
@@ -113,9 +114,9 @@ row! {
     BatchOutputRow in "batch_outputs", key (batch_id: i64, position: i64),
     fixed (path, mark), indexes [] {
         /// The batch that makes it.
-        batch_id: i64 = Int,
+        batch_id: i64 = Int => Hidden,
         /// Its place in the list of the job, from 1; what resolves to the same path stands once.
-        position: i64 = Int,
+        position: i64 = Int => Hidden,
         /// The path, templates resolved for the batch's logical time.
         path: Arc<str> = Text,
         /// Name of the file in it that says that it is complete.
@@ -129,14 +130,14 @@ row! {
     BatchDependencyRow in "batch_dependencies", key (batch_id: i64, parent_id: i64, logical_time: i64),
     fixed (mapping), indexes [[parent_id, logical_time]] {
         /// The batch that waits.
-        batch_id: i64 = Int,
+        batch_id: i64 = Int => Hidden,
         /// The job waited for.
-        parent_id: i64 = Int,
+        parent_id: i64 = Int => As("parent"),
         /// Its logical time.
         logical_time: i64 = Time,
         /// The mappings that gave this time, `same`, `offset`, `all`, `latest`, `any`, with commas between.
         mapping: Arc<str> = Text,
-        /// 1: it holds.
+        /// Whether it holds.
         met: bool = Bool,
         /// Since when.
         met_at: Option<i64> = Time,
@@ -150,15 +151,15 @@ row! {
         /// The token that fences it.
         id: i64 = Int,
         /// Its batch.
-        batch_id: i64 = Int,
+        batch_id: i64 = Int => As("batch"),
         /// Its job.
-        job_id: i64 = Int,
+        job_id: i64 = Int => As("job"),
         /// Its number, from 1.
         attempt: i64 = Int,
         /// On which worker.
-        worker_id: Arc<str> = Name(512),
+        worker_id: Arc<str> = Name(512) => As("worker"),
         /// Which life of that worker.
-        incarnation: Arc<str> = Text,
+        incarnation: Arc<str> = Text => Hidden,
         /// When the worker was allowed to start.
         granted_at: i64 = Time,
         /// When the process was reported to run.
@@ -170,13 +171,13 @@ row! {
         /// Exit code, where there was one.
         exit_code: Option<i64> = Int,
         /// Signal, where one ended it.
-        signal_number: Option<i64> = Int,
+        signal_number: Option<i64> = Int => As("signal"),
         /// The code that its program reported: 0 if it ever did, else the last one.
         user_code: Option<i64> = Int,
         /// For people.
         message: Arc<str> = Text,
-        /// Small values that it passed on, as JSON.
-        passed_values: Arc<str> = Json,
+        /// Small values that it passed on to children.
+        passed_values: Arc<str> = Json => As("values"),
         /// From exec to the end of the process tree, milliseconds.
         duration_ms: Option<i64> = Int,
         /// User and system time, milliseconds.
@@ -193,13 +194,13 @@ row! {
         /// The assignment.
         token: i64 = Int,
         /// Its batch.
-        batch_id: i64 = Int,
+        batch_id: i64 = Int => Hidden,
         /// Its job.
-        job_id: i64 = Int,
+        job_id: i64 = Int => Hidden,
         /// The attempt that it would have been.
         attempt: i64 = Int,
         /// Who had it.
-        worker_id: Arc<str> = Name(512),
+        worker_id: Arc<str> = Name(512) => As("worker"),
         /// Since when.
         assigned_at: Option<i64> = Time,
         /// Until when.
@@ -216,17 +217,17 @@ row! {
     UserCodeRow in "user_code_reports", key (journal_partition: i64, journal_offset: i64, event_index: i64),
     fixed (batch_id, job_id, attempt_id, attempt, code, effective_code, reported_at), indexes [[batch_id], [job_id]] {
         /// Partition of the journal that holds the fact.
-        journal_partition: i64 = Int,
+        journal_partition: i64 = Int => Hidden,
         /// Its offset there.
-        journal_offset: i64 = Int,
+        journal_offset: i64 = Int => Hidden,
         /// Its place in that record, from 0.
-        event_index: i64 = Int,
+        event_index: i64 = Int => Hidden,
         /// Its batch.
-        batch_id: i64 = Int,
+        batch_id: i64 = Int => Hidden,
         /// Its job.
-        job_id: i64 = Int,
+        job_id: i64 = Int => Hidden,
         /// The token of the attempt, as in `attempts`.
-        attempt_id: i64 = Int,
+        attempt_id: i64 = Int => Hidden,
         /// The attempt's number, from 1.
         attempt: i64 = Int,
         /// 0: success; anything else: failure.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Kind::{Int, Name, Text, Time};
+use crate::Shown::{As, Hidden};
 use crate::table::row;
 
 row! {
@@ -17,35 +18,35 @@ row! {
         result: Option<Arc<str>> = Name(16),
         /// Why, for people.
         reason: Arc<str> = Text,
-        /// Batches or jobs that it names.
+        /// Batches or jobs that it concerns.
         items: i64 = Int,
         /// Of those, the ones for which it was done.
         done: i64 = Int,
-        /// The ones for which it was refused.
+        /// The ones for which it was refused; each item says why.
         refused: i64 = Int,
         /// Who requested it: application, or application/person.
         requested_by: Arc<str> = Text,
         /// When.
         requested_at: i64 = Time,
-        /// When its last item had an outcome.
+        /// When its last item was decided.
         ended_at: Option<i64> = Time,
     }
 }
 
 row! {
-    /// A batch or a job of such an operation.
+    /// What came of one batch or job of such an operation.
     BulkItemRow in "bulk_items", key (bulk_id: i64, item_id: i64),
     fixed (), indexes [[bulk_id, outcome]] {
         /// The operation.
-        bulk_id: i64 = Int,
+        bulk_id: i64 = Int => Hidden,
         /// The batch; of `enable` and `disable` the job.
-        item_id: i64 = Int,
+        item_id: i64 = Int => As("id"),
         /// `left`: it has not been decided; then `done` or `refused`.
         outcome: Arc<str> = Name(16),
         /// Why it was refused.
         reason: Arc<str> = Text,
         /// Of `clear`: the rerun that was planned for it.
-        rerun_id: Option<i64> = Int,
+        rerun_id: Option<i64> = Int => As("rerun"),
         /// When that was recorded.
         recorded_at: Option<i64> = Time,
     }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::Shown::{As, Hidden};
 use crate::table::row;
 
 row! {
     /// Something outside that batches wait for: one row however many wait.
     ExternalDependencyRow in "external_dependencies", key (id: i64),
     fixed (kind, path, mark, code, logical_time, registered_at), indexes [[code, logical_time]] {
-        /// Its number.
-        id: i64 = Int,
+        /// Its number; all batches of a group that wait for it share it.
+        id: i64 = Int => As("external_dependency"),
         /// `path` or `third_party`.
         kind: Arc<str> = Name(16),
         /// The path, templates resolved.
@@ -21,12 +22,12 @@ row! {
         code: Option<Arc<str>> = Name(255),
         /// For which logical time.
         logical_time: Option<i64> = Time,
-        /// 1: it is there, or was when nobody waited for it any more.
+        /// Whether it is there, or was when nobody waited for it any more.
         satisfied: bool = Bool,
         /// Rises whenever it goes.
-        generation: i64 = Int,
+        generation: i64 = Int => Hidden,
         /// Since when it is waited for, or known.
-        registered_at: i64 = Time,
+        registered_at: i64 = Time => Hidden,
         /// When it came the last time.
         satisfied_at: Option<i64> = Time,
         /// When it went the last time.
@@ -34,7 +35,7 @@ row! {
         /// The worker that found it gone before start, the last time.
         revoked_by: Option<Arc<str>> = Text,
         /// When nobody waited for it any more.
-        evicted_at: Option<i64> = Time,
+        evicted_at: Option<i64> = Time => Hidden,
     }
 }
 
@@ -53,18 +54,18 @@ row! {
 }
 
 row! {
-    /// A batch that the quality service is asked about.
+    /// How the quality service stands to a batch that it is asked about.
     BatchQualityRow in "batch_quality", key (batch_id: i64),
     fixed (), indexes [[state]] {
         /// The batch.
-        batch_id: i64 = Int,
-        /// `waiting`, `requested`, `sent`, `allowed`, `refused` or `overridden`.
+        batch_id: i64 = Int => Hidden,
+        /// `waiting` (something else is unmet), `requested`, `sent`, `allowed`, `refused` or `overridden`.
         state: Arc<str> = Name(16),
         /// How often it was asked.
         asked: i64 = Int,
         /// When it was to be asked, the last time.
         requested_at: Option<i64> = Time,
-        /// When somebody sent the question, the last time.
+        /// When somebody sent the question, the last time. A crash may have come in between.
         sent_at: Option<i64> = Time,
         /// When it is asked again, unless it answers.
         again_at: Option<i64> = Time,
@@ -78,31 +79,31 @@ row! {
 }
 
 row! {
-    /// A person let a batch run without some of its conditions.
+    /// What a person let a batch run without.
     OverrideRow in "dependency_overrides", key (journal_partition: i64, journal_offset: i64, event_index: i64),
     fixed (batch_id, external_dependencies, parents, counted_parents, quality, overridden_by, reason, overridden_at), indexes [[batch_id]] {
         /// The partition of the journal.
-        journal_partition: i64 = Int,
+        journal_partition: i64 = Int => Hidden,
         /// The record there.
-        journal_offset: i64 = Int,
+        journal_offset: i64 = Int => Hidden,
         /// The event in it.
-        event_index: i64 = Int,
+        event_index: i64 = Int => Hidden,
         /// The batch.
-        batch_id: i64 = Int,
-        /// Ids of the external dependencies that it runs without, as a JSON list.
+        batch_id: i64 = Int => Hidden,
+        /// The external dependencies that it runs without, by number.
         external_dependencies: Arc<str> = Json,
-        /// Parents and logical times that it runs without, as a JSON list.
+        /// Parents and their logical times that it runs without.
         parents: Arc<str> = Json,
-        /// 1: also without any of the parents that `batches.counted_parents` counts.
+        /// Whether it runs without any of the parents that its `counted_parents` counts, too.
         counted_parents: bool = Bool,
-        /// 1: without the quality service's word.
+        /// Whether it runs without the quality service's word.
         quality: bool = Bool,
         /// Who: application, or application/person.
-        overridden_by: Arc<str> = Text,
+        overridden_by: Arc<str> = Text => As("by"),
         /// Why.
         reason: Arc<str> = Text,
         /// When.
-        overridden_at: i64 = Time,
+        overridden_at: i64 = Time => As("at"),
     }
 }
 
@@ -114,7 +115,7 @@ row! {
         code: Arc<str> = Name(255),
         /// For which logical time.
         logical_time: i64 = Time,
-        /// 1: it is ready.
+        /// Whether it is ready.
         ready: bool = Bool,
         /// When it said so.
         reported_at: i64 = Time,
@@ -124,16 +125,16 @@ row! {
 }
 
 row! {
-    /// Checks of paths that fail or are late, by authority (a name node, a mount, a bucket) and prober.
+    /// Checks of paths that fail or are late, by authority and prober.
     LateProbeRow in "late_probes", key (authority: Arc<str>, prober: Arc<str>),
     fixed (), indexes [] {
-        /// Whom it asks.
+        /// Whom they ask: a name node, a mount, a bucket.
         authority: Arc<str> = Name(255),
         /// Who probes.
         prober: Arc<str> = Name(255),
-        /// By how much the oldest check is late, milliseconds.
+        /// By how much the oldest is late, milliseconds.
         late_ms: i64 = Int,
-        /// Why checks fail.
+        /// Why they fail.
         failure: Arc<str> = Text,
         /// Since when.
         since: i64 = Time,

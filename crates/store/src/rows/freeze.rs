@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Kind::{Name, Text, Time};
+use crate::Shown::Hidden;
 use crate::table::row;
 
 row! {
@@ -10,7 +11,7 @@ row! {
     FreezeRow in "freezes", key (scope: Arc<str>),
     fixed (), indexes [] {
         /// Name of the group, or `*` for every group.
-        scope: Arc<str> = Name(64),
+        scope: Arc<str> = Name(64) => Hidden,
         /// The latest logical time that may be assigned.
         latest: i64 = Time,
         /// Who wants it: application, or application/person.

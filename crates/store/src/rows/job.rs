@@ -3,41 +3,42 @@
 use std::sync::Arc;
 
 use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::Shown::{As, Hidden};
 use crate::table::row;
 
 row! {
     /// A job: its newest definition. A deleted job keeps its row.
     JobRow in "jobs", key (id: i64),
     fixed (submitted, defined_at), indexes [[group_name, name], [name]] {
-        /// Id of the job, for ever.
+        /// Its id, for ever.
         id: i64 = Int,
         /// Counts the accepted changes, from 1.
         version: i64 = Int,
         /// The group it belongs to, whose workers run it.
-        group_name: Arc<str> = Name(64),
-        /// That group's number.
+        group_name: Arc<str> = Name(64) => Hidden,
+        /// Its group's number.
         group_id: i64 = Int,
         /// Its name.
-        name: Arc<str> = Name(200),
-        /// 1: known by its id only; other jobs of the group may have the same name.
+        name: Arc<str> = Name(200) => Hidden,
+        /// Whether it is known by its id only; other jobs of the group may have the same name.
         unnamed: bool = Bool,
-        /// 1: submitted to run once, decided in its group's shard; 0: defined in the catalogue.
+        /// Whether it was submitted to run once, which its group's shard decides; others are defined in the catalogue.
         submitted: bool = Bool,
         /// Who answers for it.
-        owner: Arc<str> = Text,
+        owner: Arc<str> = Text => Hidden,
         /// What kind of program it is: `shell`, `python`, `noop`, …
-        job_type: Arc<str> = Name(32),
-        /// How many parents it names.
+        job_type: Arc<str> = Name(32) => Hidden,
+        /// How many parents it has, itself among them where it depends on its past.
         parent_count: i64 = Int,
-        /// The whole definition, as JSON. The view has a column for each field that the job was written with.
-        definition: Arc<str> = Json,
-        /// 1: it generates batches.
-        enabled: bool = Bool,
+        /// The whole definition. The view has a column for each field that the job was written with.
+        definition: Arc<str> = Json => Hidden,
+        /// Whether it generates batches.
+        enabled: bool = Bool => Hidden,
         /// When version 1 was accepted.
         defined_at: i64 = Time,
         /// When it was last changed, switched on or off.
         changed_at: i64 = Time,
-        /// Who did that: application, or application/person.
+        /// Who did that: application, or application/person; null: that is not on record.
         changed_by: Option<Arc<str>> = Text,
         /// Since when it is switched off.
         disabled_at: Option<i64> = Time,
@@ -53,14 +54,14 @@ row! {
     JobVersionRow in "job_versions", key (job_id: i64, version: i64),
     fixed (definition, defined_at, defined_by), indexes [] {
         /// Which job.
-        job_id: i64 = Int,
+        job_id: i64 = Int => As("job"),
         /// Counts the accepted changes, from 1.
         version: i64 = Int,
-        /// The whole definition, as JSON. The view has a column for each field that the job was written with.
-        definition: Arc<str> = Json,
+        /// The whole definition. The view has a column for each field that the job was written with.
+        definition: Arc<str> = Json => Hidden,
         /// When it was accepted.
         defined_at: i64 = Time,
-        /// Who defined it: application, or application/person.
+        /// Who defined it: application, or application/person; null: that is not on record.
         defined_by: Option<Arc<str>> = Text,
     }
 }
@@ -98,7 +99,7 @@ row! {
         name: Arc<str> = Name(200),
         /// What kind of program it is.
         job_type: Arc<str> = Name(32),
-        /// 1: it generates batches.
+        /// Whether it generates batches.
         enabled: bool = Bool,
         /// When its schedule fires next.
         next_fire_at: Option<i64> = Time,
@@ -112,22 +113,22 @@ row! {
     SkippedRunsRow in "skipped_runs", key (journal_partition: i64, journal_offset: i64, event_index: i64),
     fixed (job_id, from_time, to_time, fires, reason, skipped_at), indexes [[job_id]] {
         /// Partition of the journal that holds the fact.
-        journal_partition: i64 = Int,
+        journal_partition: i64 = Int => Hidden,
         /// Its offset there.
-        journal_offset: i64 = Int,
+        journal_offset: i64 = Int => Hidden,
         /// Its place in that record, from 0.
-        event_index: i64 = Int,
+        event_index: i64 = Int => Hidden,
         /// Whose.
-        job_id: i64 = Int,
+        job_id: i64 = Int => Hidden,
         /// Logical time of the first one.
-        from_time: i64 = Time,
+        from_time: i64 = Time => As("from"),
         /// Logical time of the last one.
-        to_time: i64 = Time,
+        to_time: i64 = Time => As("to"),
         /// How many.
-        fires: i64 = Int,
+        fires: i64 = Int => As("count"),
         /// `policy`, `too_old`, `too_many`, `run_by_hand`, `too_late`, `overlap` or `calendar`.
         reason: Arc<str> = Name(16),
-        /// When.
+        /// When that was recorded.
         skipped_at: i64 = Time,
     }
 }

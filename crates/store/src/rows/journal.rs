@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::Shown::{As, Hidden};
 use crate::table::row;
 
 row! {
@@ -23,19 +24,19 @@ row! {
 }
 
 row! {
-    /// An application key that is good. A revoked one has no row.
+    /// An application key; its secret is known to nobody but its holder. Gone when it is revoked.
     AppKeyRow in "app_keys", key (app: Arc<str>),
     fixed (), indexes [] {
         /// Its name.
         app: Arc<str> = Name(512),
         /// SHA-256 of the secret, hexadecimal.
-        hash: Arc<str> = Text,
+        hash: Arc<str> = Text => Hidden,
         /// `viewer`, `user`, `administrator` or `super_administrator`.
         role: Arc<str> = Name(32),
-        /// The groups that it is bound to, as JSON; an empty list: all.
+        /// The groups that it is bound to; an empty list: all.
         groups: Arc<str> = Json,
-        /// The accounts that jobs may run as which it applies, as JSON.
-        accounts: Arc<str> = Json,
+        /// The accounts that jobs may run as which it applies.
+        accounts: Arc<str> = Json => As("run_as"),
         /// When it was defined, the last time.
         defined_at: i64 = Time,
     }
@@ -47,21 +48,21 @@ row! {
     DeadLetterRow in "dead_letters", key (journal_partition: i64, kind: Arc<str>, subject: Arc<str>),
     fixed (), indexes [[journal_partition, journal_offset, event_index], [is_open]] {
         /// Partition of the journal that holds the fact.
-        journal_partition: i64 = Int,
+        journal_partition: i64 = Int => As("partition"),
         /// `command` or `timer`.
         kind: Arc<str> = Name(16),
         /// The command's offset in the commands, or what the timer belongs to, as `job/4096`.
         subject: Arc<str> = Name(200),
         /// Offset of the newest such fact in the journal.
-        journal_offset: i64 = Int,
+        journal_offset: i64 = Int => Hidden,
         /// Its place in that record, from 0.
-        event_index: i64 = Int,
+        event_index: i64 = Int => Hidden,
         /// Why.
         reason: Arc<str> = Text,
         /// When.
         recorded_at: i64 = Time,
-        /// 1: the command was not sent again, or the timer does not run.
-        is_open: bool = Bool,
+        /// Whether nothing has become of it yet: the command was not sent again, or the timer does not run.
+        is_open: bool = Bool => As("open"),
         /// Since when it is not open any more.
         closed_at: Option<i64> = Time,
         /// Who sent the command again: application, or application/person.

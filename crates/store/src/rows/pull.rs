@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::Shown::{As, Hidden};
 use crate::table::row;
 
 row! {
-    /// A template that parameters of pull tasks are checked against. A removed one has no row.
+    /// A template that parameters of pull tasks are checked against. Gone when it is removed.
     TaskTemplateRow in "task_templates", key (name: Arc<str>),
     fixed (), indexes [] {
         /// Its name.
         name: Arc<str> = Name(64),
         /// Numbers its content; every change of any template gets the next one.
         version: i64 = Int,
-        /// The parameters that there may be, as JSON.
+        /// The parameters that there may be.
         fields: Arc<str> = Json,
         /// Free text.
         comment: Arc<str> = Text,
@@ -24,18 +25,18 @@ row! {
 }
 
 row! {
-    /// A user who pulls tasks. One without a home group has no row.
+    /// A user who pulls tasks and has a home group.
     PullUserRow in "pull_users", key (user_name: Arc<str>),
     fixed (), indexes [[group_name]] {
         /// The user's name.
-        user_name: Arc<str> = Name(128),
+        user_name: Arc<str> = Name(128) => As("user"),
         /// Its home group.
-        group_name: Arc<str> = Name(64),
+        group_name: Arc<str> = Name(64) => As("group"),
         /// The group's shard.
-        shard: i64 = Int,
-        /// 1: the shard is asked to let it go.
+        shard: i64 = Int => Hidden,
+        /// Whether the group's shard is asked to let it go.
         moving: bool = Bool,
-        /// Where it is to go; empty: nowhere, it is to be removed.
+        /// Where it is to go; null: it stays, or is to be removed.
         moving_to: Option<Arc<str>> = Name(64),
         /// Why the last move was refused.
         refusal: Arc<str> = Text,
@@ -54,46 +55,46 @@ row! {
         /// Its id.
         id: i64 = Int,
         /// The shard that gives it out, or gave it out.
-        shard: i64 = Int,
-        /// The group of that shard.
-        group_name: Arc<str> = Name(64),
+        shard: i64 = Int => Hidden,
+        /// The group whose shard gives it out: the executor, or the home group of it.
+        group_name: Arc<str> = Name(64) => As("group"),
         /// `group` or `user`.
-        executor_kind: Arc<str> = Name(16),
+        executor_kind: Arc<str> = Name(16) => Hidden,
         /// Name of the group or the user.
-        executor: Arc<str> = Name(128),
+        executor: Arc<str> = Name(128) => Hidden,
         /// For people.
-        name: Option<Arc<str>> = Text,
+        name: Option<Arc<str>> = Text => Hidden,
         /// The template that its parameters were checked against.
-        template: Option<Arc<str>> = Name(64),
-        /// 1: it has an occurrence every so many minutes or days; 0: one.
-        rotating: bool = Bool,
+        template: Option<Arc<str>> = Name(64) => Hidden,
+        /// Whether it has an occurrence every so many minutes or days, and not a single one.
+        rotating: bool = Bool => Hidden,
         /// The start of its only occurrence, or from when on it has any.
-        start_at: i64 = Time,
+        start_at: i64 = Time => Hidden,
         /// How often each occurrence may be given out.
-        dispatch_times: i64 = Int,
+        dispatch_times: i64 = Int => Hidden,
         /// Rises with every change.
         version: i64 = Int,
-        /// `valid`, `deleted`, or `released`: it left the shard with its user.
+        /// `valid`, `deleted`, or `released`: it left the group with its user.
         state: Arc<str> = Name(16),
-        /// As written, as JSON.
-        definition: Arc<str> = Json,
+        /// As it could have been written.
+        definition: Arc<str> = Json => As("task"),
         /// Grants that were ever given: `live` + `completed` + `returned` + `expired`.
-        taken: i64 = Int,
+        taken: i64 = Int => Hidden,
         /// Those that somebody has.
-        live: i64 = Int,
+        live: i64 = Int => Hidden,
         /// Those that were completed.
-        completed: i64 = Int,
+        completed: i64 = Int => Hidden,
         /// Those that were given back.
-        returned: i64 = Int,
+        returned: i64 = Int => Hidden,
         /// Those whose lease ran out.
-        expired: i64 = Int,
-        /// When it was created, or came to the shard with its user.
+        expired: i64 = Int => Hidden,
+        /// When it was created, or came to the group with its user.
         received_at: i64 = Time,
         /// When it was changed.
         changed_at: Option<i64> = Time,
-        /// When it was deleted, or left the shard with its user.
+        /// When it was deleted, or left the group with its user.
         ended_at: Option<i64> = Time,
-        /// Its shard has forgotten what of it started before.
+        /// What of it started before can no longer be pulled: its shard has forgotten it.
         purged_before: Option<i64> = Time,
     }
 }
@@ -108,7 +109,7 @@ row! {
         version: i64 = Int,
         /// A shard that gives it out, or gave it out.
         shard: i64 = Int,
-        /// As written, as JSON.
+        /// As written.
         definition: Arc<str> = Json,
         /// When the shard heard of it.
         recorded_at: i64 = Time,
@@ -148,24 +149,24 @@ row! {
         /// Its id; grows with every grant of its shard.
         id: i64 = Int,
         /// The shard that gave it.
-        shard: i64 = Int,
-        /// The group of that shard.
-        group_name: Arc<str> = Name(64),
+        shard: i64 = Int => Hidden,
+        /// The group whose shard gave it.
+        group_name: Arc<str> = Name(64) => As("group"),
         /// The task.
-        task_id: i64 = Int,
+        task_id: i64 = Int => As("task"),
         /// The version of it that the user got.
-        task_version: i64 = Int,
+        task_version: i64 = Int => As("version"),
         /// The task's name for people, as it was then.
-        task_name: Option<Arc<str>> = Text,
+        task_name: Option<Arc<str>> = Text => As("name"),
         /// The start of the occurrence.
-        start_at: i64 = Time,
+        start_at: i64 = Time => As("start"),
         /// Who got it.
-        user_name: Arc<str> = Name(128),
+        user_name: Arc<str> = Name(128) => As("user"),
         /// `live`, `completed`, `returned` or `expired`.
         state: Arc<str> = Name(16),
         /// When it was given.
         granted_at: i64 = Time,
-        /// When it goes back to stock by itself; empty: never.
+        /// When it goes back to stock by itself; null: never.
         expires_at: Option<i64> = Time,
         /// When it was completed or returned, or expired.
         ended_at: Option<i64> = Time,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::Shown::{As, Hidden};
 use crate::table::row;
 
 row! {
@@ -13,43 +14,43 @@ row! {
         id: Arc<str> = Name(512),
         /// The shard that it works for.
         shard: i64 = Int,
-        /// That shard's group.
-        group_name: Arc<str> = Name(64),
+        /// The group that it works for.
+        group_name: Arc<str> = Name(64) => As("group"),
         /// Which life of it.
         incarnation: Arc<str> = Text,
         /// Its host's name.
         host: Arc<str> = Text,
         /// Where its logs are served.
         address: Arc<str> = Text,
-        /// Attempts at once by job type, as JSON; also, row by row, in `resources`.
+        /// Attempts at once, by job type.
         slots: Arc<str> = Json,
-        /// Of these, those that are kept for some jobs, as JSON.
+        /// Slots of these that are kept for some jobs, by job type.
         reserved: Arc<str> = Json,
-        /// What jobs can ask for it by, as JSON.
+        /// What jobs can ask for it by, in `worker_label`.
         labels: Arc<str> = Json,
         /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
         state: Arc<str> = Name(16),
-        /// 1: it takes no new work.
+        /// Whether it takes no new work.
         drained: bool = Bool,
         /// When this life of it registered.
         registered_at: i64 = Time,
         /// Since when it is lost.
         lost_at: Option<i64> = Time,
         /// When its lease was over.
-        lease_expired_at: Option<i64> = Time,
+        lease_expired_at: Option<i64> = Time => Hidden,
         /// Since when it is drained.
         drained_at: Option<i64> = Time,
         /// Who drained it: application, or application/person.
         drained_by: Option<Arc<str>> = Text,
         /// Memory of its machine that jobs may have, MiB.
         memory_total_mb: Option<i64> = Int,
-        /// What of it could be had without swapping, MiB.
+        /// What of it could be had without swapping when that was last worth noting, MiB.
         memory_free_mb: Option<i64> = Int,
-        /// Its load, in percent of its processors.
+        /// Its load then, in percent of its processors.
         load_percent: Option<i64> = Int,
-        /// When this was so: a small change is not noted.
+        /// Since when this is so: a small change is not noted.
         measured_at: Option<i64> = Time,
-        /// 1: it is beyond a bound of its group, and gets no work until it has recovered.
+        /// Whether it is beyond a bound of its group, and gets no work until it has recovered.
         overloaded: bool = Bool,
         /// Why it takes no work at present, as it says itself.
         unready_reason: Option<Arc<str>> = Text,
@@ -85,7 +86,7 @@ row! {
         shard: i64 = Int,
         /// Ed25519 public key of its workers, hexadecimal.
         worker_key: Arc<str> = Text,
-        /// Its bounds, as JSON.
+        /// Its bounds.
         settings: Arc<str> = Json,
         /// When it came into being.
         defined_at: i64 = Time,

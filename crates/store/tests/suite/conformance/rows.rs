@@ -13,7 +13,9 @@ fn sample(table: &Table, number: i64, empty: bool) -> Vec<Value> {
         _ if empty && column.nullable => Value::Null,
         Kind::Bool => Value::Int(number % 2),
         Kind::Int | Kind::Time => Value::Int(number * 1000 + i64::try_from(index).unwrap()),
-        Kind::Name(_) | Kind::Text | Kind::Json => Value::from(format!("报表 😀 'q' {number}").as_str()),
+        Kind::Name(_) | Kind::Text | Kind::Json | Kind::Texts | Kind::Numbers => {
+            Value::from(format!("报表 😀 'q' {number}").as_str())
+        }
     };
     table.columns.iter().enumerate().map(column).collect()
 }
