@@ -31,14 +31,7 @@ use tidemill_model::{
     Actor, ApplyEvent, Cause, DeletionEvent, Envelope, Event, JobEvent, JobId, Outcome, PartitionEvent,
     Recorded, ReplicationEvent, ScheduleEvent, Source, TransferEvent,
 };
-use tidemill_store::rows::{
-    AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
-    BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow,
-    DeadLetterRow, ExternalDependencyRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
-    LateProbeRow, OverrideRow, PoolRow, PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow,
-    PullUserRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow,
-    SkippedRunsRow, TaskTemplateRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
-};
+use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
 use cache::Cache;
@@ -57,7 +50,7 @@ struct Place {
 }
 
 macro_rules! caches {
-    ($($name:ident: $row:ident),+) => {
+    ($($name:ident: $row:path),+) => {
         /// The rows of one partition that the facts to come are likely to change.
         #[derive(Default)]
         struct Caches {
@@ -72,14 +65,14 @@ macro_rules! caches {
                 $(
                     let missing = self.$name.take_missing();
                     if !missing.is_empty() {
-                        keys.push(($row::TABLE, missing));
+                        keys.push((<$row as Row>::TABLE, missing));
                     }
                 )+
                 keys
             }
 
             fn provide(&mut self, table: &'static Table, rows: Vec<Vec<Value>>) -> Result<(), Error> {
-                $(if table == $row::TABLE {
+                $(if table == <$row as Row>::TABLE {
                     return self.$name.provide(rows);
                 })+
                 Ok(())

@@ -35,24 +35,51 @@ use crate::{Row, Table};
 macro_rules! for_each_row {
     ($then:ident) => {
         $then! {
-            jobs: JobRow, job_versions: JobVersionRow, job_parents: JobParentRow, shard_jobs: ShardJobRow,
-            skipped_runs: SkippedRunsRow, batches: BatchRow, batch_dependencies: BatchDependencyRow,
-            batch_outputs: BatchOutputRow,
-            external_dependencies: ExternalDependencyRow, batch_external_dependencies: BatchExternalDependencyRow, batch_quality: BatchQualityRow, dependency_overrides: OverrideRow,
-            third_party_reports: ThirdPartyReportRow, late_probes: LateProbeRow,
-            attempts: AttemptRow, user_code_reports: UserCodeRow, assignment_returns: AssignmentReturnRow, reruns: RerunRow,
-            rerun_jobs: RerunJobRow, rerun_skips: RerunSkipRow, rerun_batches: RerunBatchRow,
-            bulk_operations: BulkRow, bulk_items: BulkItemRow, workers: WorkerRow, resources: ResourceRow,
-            worker_groups: GroupRow, calendars: CalendarRow, calendar_versions: CalendarVersionRow, pools: PoolRow, freezes: FreezeRow,
-            task_templates: TaskTemplateRow, pull_users: PullUserRow, pull_tasks: PullTaskRow,
-            pull_task_versions: PullTaskVersionRow, pull_ledger: PullLedgerRow, pull_grants: PullGrantRow,
-            shards: ShardRow, app_keys: AppKeyRow, dead_letters: DeadLetterRow
+            jobs: $crate::rows::JobRow,
+            job_versions: $crate::rows::JobVersionRow,
+            job_parents: $crate::rows::JobParentRow,
+            shard_jobs: $crate::rows::ShardJobRow,
+            skipped_runs: $crate::rows::SkippedRunsRow,
+            batches: $crate::rows::BatchRow,
+            batch_dependencies: $crate::rows::BatchDependencyRow,
+            batch_outputs: $crate::rows::BatchOutputRow,
+            external_dependencies: $crate::rows::ExternalDependencyRow,
+            batch_external_dependencies: $crate::rows::BatchExternalDependencyRow,
+            batch_quality: $crate::rows::BatchQualityRow,
+            dependency_overrides: $crate::rows::OverrideRow,
+            third_party_reports: $crate::rows::ThirdPartyReportRow,
+            late_probes: $crate::rows::LateProbeRow,
+            attempts: $crate::rows::AttemptRow,
+            user_code_reports: $crate::rows::UserCodeRow,
+            assignment_returns: $crate::rows::AssignmentReturnRow,
+            reruns: $crate::rows::RerunRow,
+            rerun_jobs: $crate::rows::RerunJobRow,
+            rerun_skips: $crate::rows::RerunSkipRow,
+            rerun_batches: $crate::rows::RerunBatchRow,
+            bulk_operations: $crate::rows::BulkRow,
+            bulk_items: $crate::rows::BulkItemRow,
+            workers: $crate::rows::WorkerRow,
+            resources: $crate::rows::ResourceRow,
+            worker_groups: $crate::rows::GroupRow,
+            calendars: $crate::rows::CalendarRow,
+            calendar_versions: $crate::rows::CalendarVersionRow,
+            pools: $crate::rows::PoolRow,
+            freezes: $crate::rows::FreezeRow,
+            task_templates: $crate::rows::TaskTemplateRow,
+            pull_users: $crate::rows::PullUserRow,
+            pull_tasks: $crate::rows::PullTaskRow,
+            pull_task_versions: $crate::rows::PullTaskVersionRow,
+            pull_ledger: $crate::rows::PullLedgerRow,
+            pull_grants: $crate::rows::PullGrantRow,
+            shards: $crate::rows::ShardRow,
+            app_keys: $crate::rows::AppKeyRow,
+            dead_letters: $crate::rows::DeadLetterRow
         }
     };
 }
 
 macro_rules! tables {
-    ($($name:ident: $row:ident),+) => {
+    ($($name:ident: $row:path),+) => {
         /// Every table.
         pub const TABLES: &[&Table] = &[$(<$row as Row>::TABLE),+];
     };

@@ -16,7 +16,13 @@ mod version;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::Timestamp;
-use tidemill_store::Page;
+use tidemill_store::rows::{
+    AppKeyRow, AssignmentReturnRow, AttemptRow, BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow,
+    CalendarRow, CalendarVersionRow, GroupRow, JobVersionRow, LateProbeRow, OverrideRow, PullGrantRow,
+    PullUserRow, RerunBatchRow, RerunRow, SkippedRunsRow, TaskTemplateRow, ThirdPartyReportRow, UserCodeRow,
+    WorkerRow,
+};
+use tidemill_store::{Page, Row, Table};
 
 use crate::propagation::Late;
 
@@ -30,13 +36,33 @@ pub(crate) use job::{JobDetail, JobView, ParentView, PreviewRun, PreviewView, de
 pub(crate) use pool::{GroupShare, HolderView, PoolDetail, PoolView, pool_of};
 pub(crate) use pull::{LedgerView, OccurrenceView, PullTaskView, PullUserDetail, totals_of};
 pub(crate) use rerun::{RerunJobView, RerunJobs, RerunSkipView, groups_of};
-pub(crate) use row::{
-    AttemptView, BatchView, BulkItemView, CalendarVersionView, CalendarView, GroupView, JobVersionView,
-    KeyView, LateProbeView, OutputView, OverrideView, PullGrantView, PullUserView, QualityView,
-    RerunBatchView, RerunView, ReturnView, SkippedRunsView, TaskTemplateView, ThirdPartyView, UserCodeView,
-    View, WorkerView,
-};
+pub(crate) use row::View;
 pub(crate) use version::{ChildView, JobVersionDetail, VersionDiff, version_of_submission};
+
+row::views! {
+    AttemptView: AttemptRow,
+    BatchView: BatchRow,
+    BulkItemView: BulkItemRow,
+    CalendarVersionView: CalendarVersionRow,
+    CalendarView: CalendarRow,
+    GroupView: GroupRow,
+    JobVersionView: JobVersionRow,
+    KeyView: AppKeyRow,
+    LateProbeView: LateProbeRow,
+    OutputView: BatchOutputRow,
+    OverrideView: OverrideRow,
+    PullGrantView: PullGrantRow,
+    PullUserView: PullUserRow,
+    QualityView: BatchQualityRow,
+    RerunBatchView: RerunBatchRow,
+    RerunView: RerunRow,
+    ReturnView: AssignmentReturnRow,
+    SkippedRunsView: SkippedRunsRow,
+    TaskTemplateView: TaskTemplateRow,
+    ThirdPartyView: ThirdPartyReportRow,
+    UserCodeView: UserCodeRow,
+    WorkerView: WorkerRow,
+}
 
 /// A part of a list.
 #[derive(Debug, Serialize, JsonSchema)]

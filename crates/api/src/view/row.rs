@@ -3,15 +3,9 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidemill_store::rows::{
-    AppKeyRow, AssignmentReturnRow, AttemptRow, BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow,
-    CalendarRow, CalendarVersionRow, GroupRow, JobVersionRow, LateProbeRow, OverrideRow, PullGrantRow,
-    PullUserRow, RerunBatchRow, RerunRow, SkippedRunsRow, TaskTemplateRow, ThirdPartyReportRow, UserCodeRow,
-    WorkerRow,
-};
 use tidemill_store::{Column, Kind, Row, Shown, Table, Value};
 
-use super::time;
+use super::{NAMES, time};
 
 /// A row as clients see it: the columns of its table that are shown, each as its kind and [`Shown`] say.
 #[derive(Debug)]
@@ -25,31 +19,7 @@ macro_rules! views {
         const NAMES: &[(&Table, &str)] = &[$((<$row as Row>::TABLE, stringify!($view))),+];
     };
 }
-
-views! {
-    AttemptView: AttemptRow,
-    BatchView: BatchRow,
-    BulkItemView: BulkItemRow,
-    CalendarVersionView: CalendarVersionRow,
-    CalendarView: CalendarRow,
-    GroupView: GroupRow,
-    JobVersionView: JobVersionRow,
-    KeyView: AppKeyRow,
-    LateProbeView: LateProbeRow,
-    OutputView: BatchOutputRow,
-    OverrideView: OverrideRow,
-    PullGrantView: PullGrantRow,
-    PullUserView: PullUserRow,
-    QualityView: BatchQualityRow,
-    RerunBatchView: RerunBatchRow,
-    RerunView: RerunRow,
-    ReturnView: AssignmentReturnRow,
-    SkippedRunsView: SkippedRunsRow,
-    TaskTemplateView: TaskTemplateRow,
-    ThirdPartyView: ThirdPartyReportRow,
-    UserCodeView: UserCodeRow,
-    WorkerView: WorkerRow,
-}
+pub(super) use views;
 
 impl<R: Row> From<R> for View<R> {
     fn from(row: R) -> Self {
