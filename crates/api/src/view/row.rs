@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidemill_store::{Column, Kind, Row, Shown, Table, Value};
+use tidemill_store::{Column, Kind, Row, Shown, Value};
 
 use super::{NAMES, time};
 
