@@ -15,6 +15,8 @@ use crate::run::{FINISHED, PATIENCE, Run, Stopwatch};
 /// Batches that are submitted at once, this often: 1,000 a second.
 const AT_ONCE: usize = 50;
 const EVERY: Duration = Duration::from_millis(50);
+/// How long the tables are given once the rest has ended.
+const AFTERWARDS: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 impl Run<'_> {
@@ -60,7 +62,15 @@ fn lags(
 ) -> anyhow::Result<Vec<f64>> {
     let mut last = log.range(Topic::Journal, partition)?.end;
     let (mut ends, mut lags) = (VecDeque::new(), Vec::new());
-    while !is_over.load(Ordering::Acquire) || !ends.is_empty() {
+    let mut over_at = None;
+    loop {
+        if is_over.load(Ordering::Acquire) {
+            let since = over_at.get_or_insert_with(Instant::now).elapsed();
+            // Where the measurement failed, the tables may never show the rest.
+            if ends.is_empty() || since > AFTERWARDS {
+                return Ok(lags);
+            }
+        }
         let end = log.range(Topic::Journal, partition)?.end;
         if end > last {
             ends.push_back((end, Instant::now()));
@@ -72,5 +82,4 @@ fn lags(
         }
         thread::sleep(LOOK_AGAIN);
     }
-    Ok(lags)
 }

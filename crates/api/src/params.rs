@@ -71,23 +71,25 @@ impl Params {
         Ok(Self { declared: Some(declared), ..self })
     }
 
-    /// Refuses what the call does not declare, and values that do not keep to what it declares.
+    /// Refuses what the call does not declare, then values that do not keep to what it declares.
     pub(crate) fn check(&self, declared: &[Parameter]) -> Result<(), Problem> {
-        for (name, value) in &*self.values {
-            let Some(parameter) = declared.iter().find(|it| it.name == name) else {
-                // The wait for it is over, whatever the call.
-                if name == AT_LEAST.parameter.name {
-                    continue;
-                }
-                let names = declared.iter().map(|it| it.name).filter(|name| *name != AT_LEAST.parameter.name);
-                let rule = match &names.collect::<Vec<_>>()[..] {
-                    [] => "is not a parameter of this call; it takes none".to_owned(),
-                    known => format!("is not a parameter of this call; it takes {}", known.join(", ")),
-                };
-                return Err(Problem::field(name, value, rule));
+        // The wait for it is over, whatever the call.
+        let everywhere = AT_LEAST.parameter.name;
+        let given = || self.values.iter().filter(|(name, _)| *name != everywhere);
+        if let Some((name, value)) = given().find(|(name, _)| declared.iter().all(|it| it.name != *name)) {
+            let names = declared.iter().map(|it| it.name).filter(|name| *name != everywhere);
+            let rule = match &names.collect::<Vec<_>>()[..] {
+                [] => "is not a parameter of this call; it takes none".to_owned(),
+                known => format!("is not a parameter of this call; it takes {}", known.join(", ")),
             };
-            if !(parameter.fits)(parameter.rule, value) {
-                return Err(Problem::field(name, value, parameter.rule.must(name)));
+            return Err(Problem::field(name, value, rule));
+        }
+        for (name, value) in given() {
+            let parameter = declared.iter().find(|it| it.name == name);
+            if let Some(Parameter { rule, fits, .. }) = parameter
+                && !fits(*rule, value)
+            {
+                return Err(Problem::field(name, value, rule.must(name)));
             }
         }
         Ok(())

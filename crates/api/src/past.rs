@@ -72,7 +72,9 @@ impl Past for JournalPast {
                 let seconds = self.patience.as_secs();
                 return Err(PastError::TooLong { partition, read: next, end, seconds });
             }
-            let read = journal.poll(RECORDS, POLL);
+            // What stands behind the moment may be of a newer version, and is not looked at.
+            let left = usize::try_from(end - next).unwrap_or(RECORDS);
+            let read = journal.poll(RECORDS.min(left), POLL);
             let read = read.map_err(|source| PastError::Read { partition, source: source.into() })?;
             for Entry { offset, envelope } in read.entries {
                 if offset >= end || matches!(moment, Moment::Time(time) if envelope.now > time) {

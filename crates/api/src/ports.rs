@@ -281,7 +281,7 @@ pub struct PartitionStatus {
     pub projected: u64,
     /// Records that the tables lack.
     pub lag_records: u64,
-    /// How many milliseconds ago the first of them was decided; 0: the tables lack none; null: it cannot be read at the moment.
+    /// How many milliseconds ago the first of them was decided; 0 where the tables lack none; null: it cannot be read at the moment.
     pub lag_ms: Option<u64>,
     /// Records that readers dropped because they are not of the chain.
     pub void_records: u64,

@@ -94,7 +94,7 @@ row! {
         external_dependencies: Arc<str> = Json,
         /// Parents and their logical times that it runs without.
         parents: Arc<str> = Json,
-        /// Whether it runs without any of the parents that its `counted_parents` counts, too.
+        /// Whether it runs without any of the parents that `counted_parents` of the batch counts, too.
         counted_parents: bool = Bool,
         /// Whether it runs without the quality service's word.
         quality: bool = Bool,

@@ -36,7 +36,8 @@ impl SharedCluster {
         })
     }
 
-    fn look(&self) -> Result<ClusterStatus, String> {
+    /// With the lag in time, for which the journals of partitions that lag are read, or without.
+    fn look(&self, in_time: bool) -> Result<ClusterStatus, String> {
         let positions = positions(&*self.tables)?;
         let partitions = (0..self.log.partitions(Topic::Journal)).map(|partition| {
             let range = self.log.range(Topic::Journal, partition).map_err(|error| error.to_string())?;
@@ -56,7 +57,11 @@ impl SharedCluster {
                 journal_end: range.end,
                 projected: position.map_or(0, |position| position.offset),
                 lag_records,
-                lag_ms: if lag_records == 0 { Some(0) } else { lag_ms(&*self.log, partition, next + tail) },
+                lag_ms: match lag_records {
+                    0 => Some(0),
+                    _ if !in_time => None,
+                    _ => lag_ms(&*self.log, partition, next + tail),
+                },
                 // The genesis has offset 0 and number 0; every accepted record since has a number, a void one
                 // has only an offset.
                 void_records: head.as_ref().map_or(0, |head| head.offset.saturating_sub(head.seq) + tail),
@@ -116,11 +121,11 @@ impl SharedCluster {
 
 impl Cluster for SharedCluster {
     fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>> {
-        Box::pin(self.clone().blocking(Self::look))
+        Box::pin(self.clone().blocking(|cluster| cluster.look(true)))
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(self.clone().blocking(|cluster| cluster.look().map(drop)))
+        Box::pin(self.clone().blocking(|cluster| cluster.look(false).map(drop)))
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidemill_log::{Frame, From, Kind, Log, Topic};
+use tidemill_log::{Frame, From, Kind, Log, Record, Topic};
 use tidemill_model::Timestamp;
 
 /// Records taken at once: the first may be a claim, which has no time.
 const RECORDS: usize = 16;
 /// A lag whose record does not come within this is shown without its time.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// When an envelope was decided; the rest of it is not looked at.
 #[derive(Deserialize)]
@@ -20,11 +20,16 @@ struct Decided {
 /// How many milliseconds ago the first record at or behind `offset` was decided; `None` where it cannot be read now.
 pub(super) fn lag_ms(log: &dyn Log, partition: u32, offset: u64) -> Option<u64> {
     let mut reader = log.reader(Topic::Journal, partition, From::Offset(offset)).ok()?;
-    let records = reader.poll(RECORDS, PATIENCE).ok()?;
-    let decided = records.iter().find_map(|record| {
+    let decided = |record: &Record| {
         let frame = Frame::decode(&record.value).ok().filter(|frame| frame.kind == Kind::Envelope)?;
         serde_json::from_slice::<Decided>(&frame.body).ok()
-    })?;
+    };
+    let decided = loop {
+        let records = reader.poll(RECORDS, PATIENCE).ok().filter(|records| !records.is_empty())?;
+        if let Some(decided) = records.iter().find_map(decided) {
+            break decided;
+        }
+    };
     let age = tidemill_journal::now().as_millisecond() - decided.now.as_millisecond();
     // The owner's clock may be ahead of this one.
     Some(u64::try_from(age).unwrap_or(0))
