@@ -97,7 +97,7 @@ impl Params {
 
     /// The value of a parameter that the call declares.
     pub(crate) fn get<T: Readable>(&self, Asked { parameter, .. }: Asked<T>) -> Result<Option<T>, Problem> {
-        // Any test of the call finds a handler that reads another parameter than its call declares.
+        // A test that gets here finds a handler that reads another parameter than its call declares.
         debug_assert!(
             self.declared.as_ref().is_none_or(|declared| declared.iter().any(|it| it.is(&parameter))),
             "the call does not declare {parameter:?}"

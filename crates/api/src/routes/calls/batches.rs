@@ -113,7 +113,7 @@ fn attempts_of(calls: Calls) -> Calls {
                 .of_group(Role::Viewer)
                 .page()
                 .with(attempts::BATCH)
-                .with(batches::JOB)
+                .with(attempts::JOB)
                 .with(attempts::WORKER)
                 .gives::<List<AttemptView>>(),
             attempts::list,
