@@ -20,14 +20,14 @@ const AFTERWARDS: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 impl Run<'_> {
-    /// `n` batches of type noop, evenly; meanwhile somebody compares the journal's end with what the tables show.
+    /// `n` batches of type noop, evenly; meanwhile an observer compares the journal's end with what the tables show.
     pub(crate) fn lag(&self, n: usize) -> anyhow::Result<Row> {
         self.warm_up()?;
         let is_over = AtomicBool::new(false);
         let (log, partition, progress) =
             (&*self.fixture.log, self.fixture.journal_partition(), self.fixture.progress());
         thread::scope(|scope| {
-            let looking = scope.spawn(|| lags(log, partition, progress, &is_over));
+            let observer = scope.spawn(|| lags(log, partition, progress, &is_over));
             let watch = Stopwatch::start();
             let sent = self.send_evenly(n);
             let lap = sent.and_then(|()| {
@@ -36,8 +36,7 @@ impl Run<'_> {
                 Ok(watch.stop())
             });
             is_over.store(true, Ordering::Release);
-            let lags =
-                looking.join().map_err(|_| anyhow::anyhow!("whoever looks for the lag panicked"))??;
+            let lags = observer.join().map_err(|_| anyhow::anyhow!("the observer of the lag panicked"))??;
             self.row(n, lap?, lags, self.append_limit()?)
         })
     }

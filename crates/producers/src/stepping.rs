@@ -45,7 +45,7 @@ pub(crate) struct Tasks<S: Stepped + ?Sized> {
 }
 
 impl<S: Stepped> Tasks<S> {
-    /// Does something of which the role wants to hear more than once.
+    /// Runs a task that may send many inputs.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         work: impl FnOnce(mpsc::Sender<S::Input>) -> F,
@@ -53,7 +53,7 @@ impl<S: Stepped> Tasks<S> {
         self.tasks.spawn(work(self.inputs.clone()));
     }
 
-    /// Does something that ends in one input.
+    /// Runs a task that ends in one input.
     pub(crate) fn one(&mut self, work: impl Future<Output = S::Input> + Send + 'static) {
         self.spawn(|inputs| async move {
             // Nobody listens any more: this process ends.
@@ -73,18 +73,18 @@ impl<S: Stepped> Tasks<S> {
         });
     }
 
-    /// Sends a command; `heard` makes an input of what comes of it.
+    /// Sends a command; `input_of` makes an input of its outcome.
     pub(crate) fn submit(
         &mut self,
         shard: ShardId,
         command: Command,
-        heard: impl FnOnce(Result<Outcome, SubmitError>) -> S::Input + Send + 'static,
+        input_of: impl FnOnce(Result<Outcome, SubmitError>) -> S::Input + Send + 'static,
     ) {
         let actor = Actor { app: S::ROLE.into(), user: None };
         let submit_request = SubmitRequest { shard, request: request_id(), actor, command };
         let submitter = self.outside.submitter.clone();
         self.one(
-            async move { heard(submitter.submit(submit_request, None).await.map(|reply| reply.outcome)) },
+            async move { input_of(submitter.submit(submit_request, None).await.map(|reply| reply.outcome)) },
         );
     }
 

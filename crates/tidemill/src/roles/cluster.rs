@@ -57,11 +57,7 @@ impl SharedCluster {
                 journal_end: range.end,
                 projected: position.map_or(0, |position| position.offset),
                 lag_records,
-                lag_ms: match lag_records {
-                    0 => Some(0),
-                    _ if !in_time => None,
-                    _ => lag_ms(&*self.log, partition, next + tail),
-                },
+                lag_ms: in_time.then(|| lag_ms(&*self.log, partition, next + tail, lag_records)).flatten(),
                 // The genesis has offset 0 and number 0; every accepted record since has a number, a void one
                 // has only an offset.
                 void_records: head.as_ref().map_or(0, |head| head.offset.saturating_sub(head.seq) + tail),

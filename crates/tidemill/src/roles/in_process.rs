@@ -47,7 +47,7 @@ impl LocalCluster {
                 journal_end: range.end,
                 projected: projected.unwrap_or(0),
                 lag_records,
-                lag_ms: if lag_records == 0 { Some(0) } else { lag_ms(&*self.log, partition, next) },
+                lag_ms: lag_ms(&*self.log, partition, next, lag_records),
                 void_records: owner.map_or(0, |owner| owner.void_records),
             })
         });

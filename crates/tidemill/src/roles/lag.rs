@@ -17,8 +17,11 @@ struct Decided {
     now: Timestamp,
 }
 
-/// How many milliseconds ago the first record at or behind `offset` was decided; `None` where it cannot be read now.
-pub(super) fn lag_ms(log: &dyn Log, partition: u32, offset: u64) -> Option<u64> {
+/// How many milliseconds ago the first of so many records from `offset` on was decided; `None` where it cannot be read now.
+pub(super) fn lag_ms(log: &dyn Log, partition: u32, offset: u64, records: u64) -> Option<u64> {
+    if records == 0 {
+        return Some(0);
+    }
     let mut reader = log.reader(Topic::Journal, partition, From::Offset(offset)).ok()?;
     let decided = |record: &Record| {
         let frame = Frame::decode(&record.value).ok().filter(|frame| frame.kind == Kind::Envelope)?;
