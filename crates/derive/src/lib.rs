@@ -1,4 +1,7 @@
-//! `#[derive(Aggregate)]`: the kinds and subjects of the events of one aggregate, from what stands at each variant.
+//! What the types of the vocabulary need beside their fields and variants: `#[derive(Aggregate)]`, `#[derive(Word)]` and
+//! `#[skip_none]`.
+//!
+//! An aggregate has the kinds and subjects of its events from what stands at each variant:
 //!
 //! ```text
 //! /// A batch exists.
@@ -10,6 +13,9 @@
 //! `public` is the sentence that says when such an event happens; a kind that only the journal has says `internal`
 //! instead, with the name of the reason. A variant without one of them does not compile.
 
+mod skip_none;
+mod word;
+
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 use syn::spanned::Spanned;
@@ -20,6 +26,20 @@ use syn::{Data, DeriveInput, Error, Expr, Fields, LitStr, Result, Variant, parse
 pub fn aggregate(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derived(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Derives `as_str` and `Display` for an enum that serde writes in snake case: the same words.
+#[proc_macro_derive(Word)]
+pub fn word(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    word::derived(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Every field that is an `Option` is left out where it is `None`, and may be left out by others: each has
+/// `#[serde(default, skip_serializing_if = "Option::is_none")]`. It stands above the derives, which have to see that.
+#[proc_macro_attribute]
+pub fn skip_none(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    skip_none::attributed(parse_macro_input!(item as DeriveInput)).into()
 }
 
 /// What a variant says of itself.

@@ -1,9 +1,8 @@
 //! Many actions of one sort as one operation (BYD-3).
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::{Word, skip_none};
 
 use crate::{OverriddenResult, RerunId};
 
@@ -13,7 +12,7 @@ pub const MAX_BULK_ITEMS: usize = 5_000;
 const MAX_CLEARED: usize = 50;
 
 /// What an operation does to each of its items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
 #[serde(rename_all = "snake_case")]
 pub enum BulkAction {
     /// Ends a batch.
@@ -29,17 +28,6 @@ pub enum BulkAction {
 }
 
 impl BulkAction {
-    /// Its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BulkAction::Kill => "kill",
-            BulkAction::Mark(_) => "mark",
-            BulkAction::Clear => "clear",
-            BulkAction::Enable => "enable",
-            BulkAction::Disable => "disable",
-        }
-    }
-
     /// So many items one operation may have.
     pub fn most(self) -> usize {
         if self == BulkAction::Clear { MAX_CLEARED } else { MAX_BULK_ITEMS }
@@ -62,21 +50,14 @@ impl BulkAction {
     }
 }
 
-impl fmt::Display for BulkAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// What came of one item of an operation.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkOutcome {
     /// The id of the batch or the job.
     pub item: i64,
     /// Why it was refused, for people; absent: it was done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// Of *clear*: the rerun that was planned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun: Option<RerunId>,
 }

@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{CalendarName, FieldError, Versioned};
 
@@ -41,13 +42,13 @@ fn is_working_week(days: &[Weekday]) -> bool {
 }
 
 /// A calendar as written: a weekly pattern, and the days that depart from it.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalendarSpec {
     /// Its name.
     pub name: CalendarName,
     /// IANA zone in which its days begin and end; absent: the zone of each job's schedule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
     /// Free text.
     #[serde(default, skip_serializing_if = "String::is_empty")]

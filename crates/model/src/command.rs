@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 pub use self::batch::BatchCommand;
 pub use self::bulk::BulkCommand;
@@ -35,12 +36,12 @@ use crate::{
 };
 
 /// Who requests it.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 pub struct Actor {
     /// The application key's name, or the role of the program (`worker`, `owner`).
     pub app: Arc<str>,
     /// The person, as the application names them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
 }
 
@@ -66,15 +67,14 @@ pub enum Role {
 }
 
 /// One record of the commands topic.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandRecord {
     /// Which shard decides it.
     pub shard: ShardId,
     /// Kept over the sender's retries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestId>,
     /// Who waits for the outcome.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<InstanceId>,
     /// Who requests it.
     pub actor: Actor,
@@ -153,6 +153,7 @@ impl Registration {
 }
 
 /// A worker is alive. Makes no event unless something changed.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Heartbeat {
     /// Which worker.
@@ -161,18 +162,12 @@ pub struct Heartbeat {
     pub incarnation: Incarnation,
     /// Which sign of life of the worker's process. No two records of a worker are alike then, so that a resume
     /// point names one of them only.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub number: u64,
     /// How its machine stands; absent: it does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<Measure>,
     /// Why it can take no work at present; absent: it can.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unready: Option<String>,
-}
-
-fn is_first(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A worker asks whether it may start what it was assigned.
@@ -215,10 +210,24 @@ pub enum Deletion {
     },
 }
 
-/// A request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Command {
+macro_rules! commands {
+    ($($(#[doc = $doc:literal])+ $aggregate:ident($command:ident),)+) => {
+        /// A request.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Command {
+            $($(#[doc = $doc])+ $aggregate($command),)+
+        }
+
+        $(impl From<$command> for Command {
+            fn from(command: $command) -> Self {
+                Self::$aggregate(command)
+            }
+        })+
+    };
+}
+
+commands! {
     /// What the catalogue keeps besides jobs. To the catalogue.
     Catalogue(CatalogueCommand),
     /// Definitions of jobs. To the catalogue.
@@ -238,25 +247,3 @@ pub enum Command {
     /// From owner to owner.
     Shard(ShardCommand),
 }
-
-macro_rules! commands {
-    ($($aggregate:ident($command:ident)),+) => {
-        $(impl From<$command> for Command {
-            fn from(command: $command) -> Self {
-                Self::$aggregate(command)
-            }
-        })+
-    };
-}
-
-commands!(
-    Catalogue(CatalogueCommand),
-    Job(JobCommand),
-    Rerun(RerunCommand),
-    Bulk(BulkCommand),
-    Task(TaskCommand),
-    Batch(BatchCommand),
-    Observation(ObservationCommand),
-    Worker(WorkerCommand),
-    Shard(ShardCommand)
-);

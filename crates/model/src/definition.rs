@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::{Word, skip_none};
 
 use crate::bounds::settings;
 use crate::{AllowedAccounts, GroupId, JobId, JobSpec};
@@ -43,7 +44,9 @@ impl From<Priority> for u8 {
 }
 
 /// How often a job of fixed period runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, Word,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
     /// At xx:01, for the hour that began at xx:00.
@@ -54,17 +57,6 @@ pub enum Period {
     Week,
     /// On the 1st at 00:05.
     Month,
-}
-
-impl fmt::Display for Period {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Period::Hour => "hour",
-            Period::Day => "day",
-            Period::Week => "week",
-            Period::Month => "month",
-        })
-    }
 }
 
 /// What fires a scheduled job.
@@ -127,6 +119,7 @@ pub struct Parent {
 }
 
 /// What a job runs.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
@@ -144,7 +137,6 @@ pub enum Program {
         /// Path of the program.
         path: String,
         /// Main class, for types that have one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<String>,
         /// Arguments, one each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -169,6 +161,7 @@ pub enum MissedRuns {
 }
 
 /// A job as the catalogue accepted it: what was written, and what it came to.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobDefinition {
     /// Its id, for ever.
@@ -182,7 +175,6 @@ pub struct JobDefinition {
     #[schemars(with = "Vec<crate::parent_list::ParentsElement>")]
     pub parents: Vec<Parent>,
     /// DSP-2: the application key that vouches for `spec.run_as`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as_by: Option<Arc<str>>,
     /// As it was written, in the form of [`JobSpec::normalized`].
     pub spec: JobSpec,
@@ -237,29 +229,29 @@ pub struct GroupSettings {
     #[schemars(range(min = settings::QUALITY_RETRY_MS.0, max = settings::QUALITY_RETRY_MS.1))]
     pub quality_retry_ms: u64,
     /// Asked so often without an answer: people are told. A number, not a time.
-    #[serde(skip_serializing_if = "is_quality_alarm")]
+    #[serde(skip_serializing_if = "is::<QUALITY_ALARM_AFTER>")]
     #[schemars(range(min = settings::QUALITY_ALARM_AFTER.0, max = settings::QUALITY_ALARM_AFTER.1))]
     pub quality_alarm_after: u32,
     /// A worker whose load is above this gets no work until it is below four fifths of it, percent of its
     /// processors; 0: whatever its load.
-    #[serde(skip_serializing_if = "crate::is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     #[schemars(range(min = settings::MAX_LOAD_PERCENT.0, max = settings::MAX_LOAD_PERCENT.1))]
     pub max_load_percent: u32,
     /// A worker with less free memory than this gets no work until it has a quarter more, percent of all; 0:
     /// however little it has.
-    #[serde(skip_serializing_if = "crate::is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     #[schemars(range(min = settings::MIN_FREE_MEMORY_PERCENT.0, max = settings::MIN_FREE_MEMORY_PERCENT.1))]
     pub min_free_memory_percent: u32,
     /// PUL-5: how far back a user's first pull reaches, and how far ahead the next task is told of, hours, 1 to 23.
-    #[serde(skip_serializing_if = "is_pull_window")]
+    #[serde(skip_serializing_if = "is::<PULL_WINDOW_HOURS>")]
     #[schemars(range(min = settings::PULL_WINDOW_HOURS.0, max = settings::PULL_WINDOW_HOURS.1))]
     pub pull_window_hours: u32,
     /// PUL-10: rotating tasks that the group, and each of its users, may have, 1 to 1,000.
-    #[serde(skip_serializing_if = "is_pull_rotating_limit")]
+    #[serde(skip_serializing_if = "is::<PULL_ROTATING_LIMIT>")]
     #[schemars(range(min = settings::PULL_ROTATING_LIMIT.0, max = settings::PULL_ROTATING_LIMIT.1))]
     pub pull_rotating_limit: u32,
     /// PUL-14: what started longer ago can no longer be pulled, and is forgotten, days, 1 to 3,650.
-    #[serde(skip_serializing_if = "is_pull_retention")]
+    #[serde(skip_serializing_if = "is::<PULL_RETENTION_DAYS>")]
     #[schemars(range(min = settings::PULL_RETENTION_DAYS.0, max = settings::PULL_RETENTION_DAYS.1))]
     pub pull_retention_days: u32,
     /// DSP-2: which accounts jobs may run as, under `*`; absent: none but the worker's own. Workers are not told.
@@ -273,24 +265,12 @@ const PULL_WINDOW_HOURS: u32 = 6;
 const PULL_ROTATING_LIMIT: u32 = 100;
 const PULL_RETENTION_DAYS: u32 = 30;
 
-fn is_pull_window(hours: &u32) -> bool {
-    *hours == PULL_WINDOW_HOURS
-}
-
-fn is_pull_rotating_limit(tasks: &u32) -> bool {
-    *tasks == PULL_ROTATING_LIMIT
-}
-
-fn is_pull_retention(days: &u32) -> bool {
-    *days == PULL_RETENTION_DAYS
-}
-
 fn is_quality_retry(ms: &u64) -> bool {
     *ms == QUALITY_RETRY_MS
 }
 
-fn is_quality_alarm(number: &u32) -> bool {
-    *number == QUALITY_ALARM_AFTER
+fn is<const DEFAULT: u32>(number: &u32) -> bool {
+    *number == DEFAULT
 }
 
 impl Default for GroupSettings {

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::BulkId;
 use crate::{
@@ -15,12 +16,12 @@ use crate::{
 /// causes   [ command 41 → 2 events ] [ command 42 refused ] [ timer → 1 event ]
 /// events   [ e0 e1 ]                                         [ e2 ]
 /// ```
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// The owner's clock, read once, never before the last envelope's.
     pub now: Timestamp,
     /// The last command that is done with; absent until there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
     /// What was decided, in order; the events of each follow one another in `events`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,7 +55,7 @@ pub struct Cause {
     /// What asked for a decision.
     pub source: Source,
     /// What came of it.
-    #[serde(default, skip_serializing_if = "Outcome::is_plain")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub outcome: Outcome,
     /// How many of the envelope's events.
     #[serde(default)]
@@ -62,6 +63,7 @@ pub struct Cause {
 }
 
 /// What asked for a decision.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -70,10 +72,8 @@ pub enum Source {
         /// Where.
         offset: u64,
         /// The sender's id for it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
         /// Who asked.
         actor: Actor,
@@ -101,13 +101,8 @@ pub enum Outcome {
     Deferred,
 }
 
-impl Outcome {
-    fn is_plain(&self) -> bool {
-        *self == Outcome::Done
-    }
-}
-
 /// What a sender learns from an accepted command.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -125,7 +120,6 @@ pub enum Answer {
         /// The job.
         job: JobId,
         /// Its batch; absent for a job with a schedule or parents.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<BatchId>,
     },
     /// A calendar is there.
@@ -156,7 +150,6 @@ pub enum Answer {
     NothingDue {
         /// When the next occurrence begins for the user, as far as is known now; absent: none as far as the group's
         /// window reaches.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         next_at: Option<Timestamp>,
     },
     /// A grant is completed, now or before with the same result.
@@ -185,7 +178,7 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         disabled: Vec<JobId>,
         /// Jobs downstream that the plan leaves out, because the key does not reach their groups.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         jobs_left_out: u32,
     },
     /// What `apply` did, and what it would have people know.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::{Word, skip_none};
 
 use crate::{Account, BatchResult};
 
@@ -20,13 +21,6 @@ pub enum SuccessCheck {
     ),
     /// The program has reported code 0 through the API, whatever its exit code.
     UserCode,
-}
-
-impl SuccessCheck {
-    /// The exit code decides.
-    pub fn is_exit_code(&self) -> bool {
-        *self == SuccessCheck::ExitCode
-    }
 }
 
 /// The accounts that jobs of a group may run as. They stand under `*`; which job may run as which of them is for the keys
@@ -48,6 +42,7 @@ impl AllowedAccounts {
 }
 
 /// How a batch ended, as its final command is told (JOB-8).
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
     /// The batch's result.
@@ -55,12 +50,11 @@ pub struct Ending {
     /// How many attempts it had.
     pub attempts: u32,
     /// The exit code of the last one, where there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
 }
 
 /// How a final command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
 #[serde(rename_all = "snake_case")]
 pub enum FinalResult {
     /// Exit code 0.
@@ -73,19 +67,6 @@ pub enum FinalResult {
     Lost,
     /// It was never started, and never will be.
     NotRun,
-}
-
-impl FinalResult {
-    /// The word that tables, JSON and people use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FinalResult::Success => "success",
-            FinalResult::Failed => "failed",
-            FinalResult::TimedOut => "timed_out",
-            FinalResult::Lost => "lost",
-            FinalResult::NotRun => "not_run",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{BatchId, ExternalDependencyId, GroupName, JobId, JobName, Timestamp, bounds};
 
@@ -21,6 +22,7 @@ pub const MAX_PATH_BYTES: usize = 1_024;
 pub const MAX_CODE_BYTES: usize = bounds::SHORT_BYTES;
 
 /// A path that a job reads or makes, as written: its text, or with its mark.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum PathSpec {
@@ -32,7 +34,6 @@ pub enum PathSpec {
         #[schemars(length(max = MAX_PATH_BYTES), regex(pattern = bounds::PATH_PATTERN))]
         path: String,
         /// Name of the file in it that has to exist, as `_SUCCESS`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(length(min = 1, max = bounds::SHORT_BYTES), regex(pattern = bounds::FILE_NAME_PATTERN))]
         mark: Option<String>,
     },
@@ -56,12 +57,12 @@ impl PathSpec {
 }
 
 /// A path that a job reads or makes, with its templates; or that a batch makes, when they are resolved.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DataPath {
     /// With templates, or resolved.
     pub path: String,
     /// Name of the file in it that says that it is complete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
 }
 
@@ -72,6 +73,7 @@ impl From<&PathSpec> for DataPath {
 }
 
 /// Something outside that batches wait for.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExternalDependency {
@@ -80,7 +82,6 @@ pub enum ExternalDependency {
         /// As written, templates resolved.
         path: Arc<str>,
         /// Name of the file in it that has to exist.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         mark: Option<Arc<str>>,
     },
     /// A third party reported that it is ready.
@@ -134,6 +135,7 @@ pub struct PathAnswer {
 }
 
 /// What a prober has to ask about.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WantedExternalDependency {
     /// Which external dependency.
@@ -143,7 +145,6 @@ pub struct WantedExternalDependency {
     /// The path.
     pub path: Arc<str>,
     /// Name of the file in it that has to exist.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Arc<str>>,
     /// It is about to matter: somebody waits for nothing else.
     pub urgent: bool,
@@ -152,6 +153,7 @@ pub struct WantedExternalDependency {
 }
 
 /// A path that the worker looks at again before it starts a batch (DEP-6).
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathCheck {
     /// Which external dependency.
@@ -159,11 +161,11 @@ pub struct PathCheck {
     /// The path.
     pub path: Arc<str>,
     /// Name of the file in it that has to exist.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Arc<str>>,
 }
 
 /// Which of its unmet conditions a batch is to run without (DEP-7).
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Waiver {
@@ -178,7 +180,6 @@ pub enum Waiver {
         /// Which job.
         job: JobId,
         /// For which of its logical times; absent: all that the batch waits for.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         logical_time: Option<Timestamp>,
     },
     /// The quality service's word.
@@ -186,12 +187,12 @@ pub enum Waiver {
 }
 
 /// A parent's logical time that a batch runs without.
+#[skip_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct WaivedParent {
     /// Which job.
     pub job: JobId,
     /// For which of its logical times; absent: it has none yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logical_time: Option<Timestamp>,
 }
 

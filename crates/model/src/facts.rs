@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::{Word, skip_none};
 
 use crate::{JobId, Mapping, Timestamp};
 
@@ -79,7 +80,7 @@ pub struct CountedParents {
     /// How many they are.
     pub parents: u32,
     /// How many of them were not met when the batch was generated.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub unmet: u32,
 }
 
@@ -134,15 +135,14 @@ pub enum AttemptResult {
 }
 
 /// How an attempt ended, and what is known of it.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptOutcome {
     /// In one word.
     pub result: AttemptResult,
     /// Exit code, where there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Signal, where one ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// For people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -184,7 +184,7 @@ pub struct Usage {
 }
 
 /// How a batch ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchResult {
     /// One attempt succeeded.
@@ -198,16 +198,6 @@ pub enum BatchResult {
 }
 
 impl BatchResult {
-    /// The word that tables, JSON and people use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BatchResult::Success => "success",
-            BatchResult::Failed => "failed",
-            BatchResult::Killed => "killed",
-            BatchResult::Skipped => "skipped",
-        }
-    }
-
     /// Every result, in the order in which people are told of them.
     pub const ALL: [BatchResult; 4] =
         [BatchResult::Success, BatchResult::Failed, BatchResult::Killed, BatchResult::Skipped];

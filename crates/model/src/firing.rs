@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{CalendarName, MissedRuns, Timestamp};
 
@@ -52,10 +53,6 @@ pub enum Shift {
     Previous,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 /// Which days a job runs on. Its logical times stay those of its schedule; a shift moves only when it is due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -63,24 +60,22 @@ pub struct CalendarUse {
     /// The calendar.
     pub name: CalendarName,
     /// Its working days (default), or the others.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub on: CalendarDays,
     /// What becomes of a fire on another day; default none: it is skipped, on record.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub shift: Shift,
 }
 
 /// What leaves logical times of a schedule out.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Firing {
     /// BYD-1: nothing is due before this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_from: Option<Timestamp>,
     /// BYD-1: nothing is due at this or after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Timestamp>,
     /// BYD-2: the days it keeps to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calendar: Option<CalendarUse>,
 }
 
@@ -95,6 +90,7 @@ pub enum MissedRunsInput {
 }
 
 /// A policy for missed runs with a bound.
+#[skip_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BoundedMissedRuns {
@@ -102,7 +98,6 @@ pub struct BoundedMissedRuns {
     #[serde(default)]
     pub policy: MissedRuns,
     /// A fire that is later than this, seconds, is skipped, on record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = crate::bounds::LATENESS_S))]
     pub max_lateness_s: Option<u32>,
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{BatchId, BatchResult, Firing, JobId, ScheduleSpec, ShardId, Timestamp};
 
 /// A job of another group that is a parent here, as the catalogue tells it.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignParent {
     /// Which.
@@ -18,10 +20,8 @@ pub struct ForeignParent {
     pub shard: ShardId,
     /// What gives it its logical times: its own schedule, or that of its nearest ancestor. Absent: it runs by
     /// hand only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleSpec>,
     /// Its validity and the days of its calendar, where they leave some of those out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firing: Option<Firing>,
     /// It has come from another group (JOB-9): where it is known as a parent, it is to be asked there from now on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -29,6 +29,7 @@ pub struct ForeignParent {
 }
 
 /// How one logical time of a job stands: its newest run decides.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Standing {
     /// Which logical time.
@@ -36,13 +37,10 @@ pub struct Standing {
     /// Whoever waits for it waits no longer.
     pub succeeded: bool,
     /// The newest run's number. Absent: there is no batch for this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u32>,
     /// Its batch. Absent where it ended long ago.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchId>,
     /// How it ended. Absent: it has not, or so long ago that only its success was remembered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BatchResult>,
     /// There is no batch for this time, and the job's schedule makes none. Absent: one may come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -40,8 +40,8 @@ impl fmt::Display for ShardId {
     }
 }
 
-macro_rules! minted_id {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! minted_ids {
+    ($($(#[$doc:meta])* $name:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
@@ -88,42 +88,28 @@ macro_rules! minted_id {
                 text.parse().map(Self)
             }
         }
-    };
+    )+};
 }
 
-minted_id!(
+minted_ids! {
     /// A job definition.
-    JobId
-);
-minted_id!(
+    JobId;
     /// One run of a job for one logical time.
-    BatchId
-);
-minted_id!(
+    BatchId;
     /// Something outside that batches wait for, as its shard numbers it.
-    ExternalDependencyId
-);
-minted_id!(
+    ExternalDependencyId;
     /// A rerun or a cold start, from its plan to its end.
-    RerunId
-);
-minted_id!(
+    RerunId;
     /// One action for many batches or jobs.
-    BulkId
-);
-minted_id!(
+    BulkId;
     /// A pull task.
-    TaskId
-);
-minted_id!(
+    TaskId;
     /// One handing out of a pull task to a user. Grows with every grant of its shard.
-    GrantId
-);
-minted_id!(
+    GrantId;
     /// The fencing number of one assignment; the id of the attempt that may come of it. Grows with every
     /// assignment of its shard.
-    Token
-);
+    Token;
+}
 
 impl Token {
     /// The text that a group's key signs for the program of an attempt, which shows that as its right to report.
@@ -143,8 +129,8 @@ impl fmt::Display for GroupId {
     }
 }
 
-macro_rules! drawn_id {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! drawn_ids {
+    ($($(#[$doc:meta])* $name:ident;)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
@@ -167,25 +153,21 @@ macro_rules! drawn_id {
                 self.0.fmt(f)
             }
         }
-    };
+    )+};
 }
 
-drawn_id!(
+drawn_ids! {
     /// A worker: drawn once per state directory and boot, so a new directory is a new worker.
-    WorkerId
-);
-drawn_id!(
+    WorkerId;
     /// One life of a worker process.
-    Incarnation
-);
-drawn_id!(
+    Incarnation;
     /// Drawn by a worker for each start request; a grant counts only for the nonce that asked.
-    Nonce
-);
-drawn_id!(
+    Nonce;
     /// Chosen by a client and kept over its retries; a repeat gets the first answer.
-    RequestId
-);
+    RequestId;
+    /// One process that waits for replies.
+    InstanceId;
+}
 
 /// What the id of a redrive begins with. Ids that clients choose hold a colon, and those that are drawn no slash.
 const REDRIVE: &str = "redrive/";
@@ -228,10 +210,6 @@ impl RequestId {
         offset.parse().ok().filter(|_| !nonce.contains([':', '/']))
     }
 }
-drawn_id!(
-    /// One process that waits for replies.
-    InstanceId
-);
 
 #[cfg(test)]
 mod tests {

@@ -112,7 +112,7 @@ pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind};
 pub use versioned::{Definable, Versioned};
 pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};
 
-/// Whether a number need not be written.
-fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
-    *number == N::default()
+/// Whether a value need not be written.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

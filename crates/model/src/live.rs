@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::{Word, skip_none};
 
 use crate::{
     Actor, BatchId, BatchResult, CalendarName, ExternalDependencyId, GroupName, JobChange, JobId, JobSpec,
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// The state of a batch; its result is another thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Word)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchState {
     /// 0: waits for conditions, for a retry's time, or for a worker.
@@ -32,16 +33,6 @@ impl BatchState {
             BatchState::Assigned => 1,
             BatchState::Running => 2,
             BatchState::Finished => 3,
-        }
-    }
-
-    /// The word that JSON and people use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BatchState::Waiting => "waiting",
-            BatchState::Assigned => "assigned",
-            BatchState::Running => "running",
-            BatchState::Finished => "finished",
         }
     }
 }
@@ -292,6 +283,7 @@ pub struct FieldDiff {
 }
 
 /// Every unmet condition of a batch.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Why {
     /// Which batch.
@@ -299,7 +291,6 @@ pub struct Why {
     /// Its state.
     pub state: BatchState,
     /// Its result, once it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BatchResult>,
     /// What keeps it from running; empty for a running or finished one.
     pub conditions: Vec<Condition>,
@@ -308,7 +299,6 @@ pub struct Why {
     pub left_out: Vec<LeftOut>,
     /// It is blocked by a failed parent: nothing comes of what it waits for unless somebody acts. Since when, by which
     /// parent's time, and in the message by what that one is blocked in turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Condition>,
 }
 
@@ -324,6 +314,7 @@ pub struct LeftOut {
 }
 
 /// One unmet condition.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
     /// In one word: `dependency`, `disabled`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`,
@@ -333,13 +324,10 @@ pub struct Condition {
     /// For people, naming job, worker, limit.
     pub message: String,
     /// Since when it holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The job waited for, if it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
     /// Its logical time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logical_time: Option<Timestamp>,
     /// The pools waited for, if it is some that groups share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

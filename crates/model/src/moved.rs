@@ -4,29 +4,27 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{BatchResult, Fire, Timestamp};
 
 /// What the old group's shard knows of a job that it lets go. Nothing of it is unfinished.
+#[skip_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MovedJob {
     /// The newest run of each of its logical times, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<MovedRuns>,
     /// The fire that is to come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Fire>,
     /// The logical time of its schedule up to which all is dealt with, where days of a calendar are left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<Timestamp>,
     /// The last batch of its schedule was behind its time, so more may be.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub catching_up: bool,
     /// Since when it is switched off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_since: Option<Timestamp>,
     /// While it is switched off: the time before which its schedule made no batches when it was switched off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped_before_off: Option<Timestamp>,
 }
 
@@ -39,10 +37,10 @@ pub struct MovedRuns {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub times: u32,
     /// From one to the next, milliseconds; 0 for a single one.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub step_ms: i64,
     /// The number of the run.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub run: u32,
     /// How it ended.
     pub result: BatchResult,
@@ -77,8 +75,4 @@ fn one() -> u32 {
 
 fn is_one(times: &u32) -> bool {
     *times == 1
-}
-
-fn is_first(run: &u32) -> bool {
-    *run == 0
 }

@@ -25,8 +25,27 @@ fn check(kind: &'static str, value: &str, max: usize) -> Result<(), NameError> {
     if fits { Ok(()) } else { Err(bad()) }
 }
 
-macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, $max:literal) => {
+/// What is checked once, as a text, and written as one: from a `String`, and into one by the method that gives its text.
+macro_rules! from_and_into_string {
+    ($name:ident, $error:ty, $text:ident) => {
+        impl TryFrom<String> for $name {
+            type Error = $error;
+            fn try_from(text: String) -> Result<Self, $error> {
+                Self::try_from(text.as_str())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(of: $name) -> String {
+                of.$text().into()
+            }
+        }
+    };
+}
+pub(crate) use from_and_into_string;
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident, $kind:literal, $max:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
@@ -48,60 +67,34 @@ macro_rules! name {
             }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = NameError;
-            fn try_from(value: String) -> Result<Self, NameError> {
-                Self::try_from(value.as_str())
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> String {
-                name.0.to_string()
-            }
-        }
+        from_and_into_string!($name, NameError, as_str);
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
             }
         }
-    };
+    )+};
 }
 
-name!(
+names! {
     /// A job's name, unique in its group unless the job was submitted by the call that names it by id.
-    JobName, "job name", 200
-);
-name!(
+    JobName, "job name", 200;
     /// The name of a worker group.
-    GroupName, "group name", 64
-);
-name!(
+    GroupName, "group name", 64;
     /// The name of a calendar.
-    CalendarName, "calendar name", 64
-);
-name!(
+    CalendarName, "calendar name", 64;
     /// The name of a pool.
-    PoolName, "pool name", 64
-);
-name!(
+    PoolName, "pool name", 64;
     /// A job type: `shell`, `python`, `noop`, `anchor`, or one that a worker's configuration adds.
-    JobType, "job type", 32
-);
-
-name!(
+    JobType, "job type", 32;
     /// The name of a template for the parameters of pull tasks.
-    TemplateName, "template name", 64
-);
-name!(
+    TemplateName, "template name", 64;
     /// What a worker is called by beside its id, so that jobs can ask for it.
-    WorkerLabel, "worker label", 64
-);
-name!(
+    WorkerLabel, "worker label", 64;
     /// An account of a worker's host.
-    Account, "account", 32
-);
+    Account, "account", 32;
+}
 
 impl JobType {
     /// The types that every worker knows how to run, where its host has their programs, and `anchor`.

@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{BatchId, FieldError, GroupName, JobId, PoolName, Versioned, bounds};
 
@@ -75,6 +76,7 @@ pub struct Rate {
 }
 
 /// A pool as written.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolSpec {
@@ -84,10 +86,8 @@ pub struct PoolSpec {
     #[schemars(range(min = 1, max = bounds::POOL_SLOTS))]
     pub slots: u32,
     /// How often batches may start; absent: as often as there is room.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// The group whose jobs may use it; absent: those of all groups share it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupName>,
     /// Free text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -115,28 +115,27 @@ pub struct PermitReport {
     /// All shared pools that one batch needs.
     pub pools: Vec<PoolUse>,
     /// Permits with which a batch was assigned.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub started: u32,
     /// Permits that come back, for such an assignment has ended.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub ended: u32,
     /// Permits that come back with no batch having been assigned.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub unused: u32,
     /// Permits that it would have for batches that are ready, those included that it has.
     pub wanted: u32,
 }
 
 /// Who holds slots of a pool.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolHolder {
     /// The group.
     pub group: GroupName,
     /// The batch; absent where only the group's share is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchId>,
     /// Its job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
     /// So many.
     pub slots: u64,

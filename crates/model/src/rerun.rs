@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::{Word, skip_none};
 
 use crate::{BatchId, BatchResult, GroupName, JobId, Period, RerunId, Timestamp};
 
 /// What somebody wants to be run, for which span, and how.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RerunSpec {
     /// Which jobs.
@@ -18,18 +20,17 @@ pub struct RerunSpec {
     pub to: Timestamp,
     /// The last logical time of what comes after those jobs, cut to now. Asked for without it, a cascade reaches up to now;
     /// on record without it, as before that was so, up to `to`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Timestamp>,
     /// Which of the batches in it.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub only: RerunOnly,
     /// Which logical times go first.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub order: RerunOrder,
     /// Batches that are started and have not ended, over all groups.
     pub concurrency: u32,
     /// Which definition the batches get.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub definition: RerunDefinition,
     /// Why, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -37,10 +38,6 @@ pub struct RerunSpec {
     /// It is approved as soon as it is planned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approve: bool,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// Which jobs are run.
@@ -133,7 +130,7 @@ pub struct PlannedJob {
     /// Its version when the plan was made.
     pub version: u32,
     /// Jobs of the plan that come after it, directly or not.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub touches: u32,
 }
 
@@ -147,6 +144,7 @@ pub struct RunsQuery {
 }
 
 /// The newest run of a logical time, as its group's shard knows it.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedRun {
     /// Which job.
@@ -156,13 +154,10 @@ pub struct ReportedRun {
     /// Its number.
     pub run: u32,
     /// Its batch, where that is still known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchId>,
     /// How it ended; absent: it has not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BatchResult>,
     /// The definition's version, where that definition is still known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
 }
 
@@ -212,6 +207,7 @@ pub enum TimesSkip {
 }
 
 /// A batch of a plan. Its number is its place, from 1.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedBatch {
     /// Which job.
@@ -219,7 +215,6 @@ pub struct PlannedBatch {
     /// Which logical time.
     pub logical_time: Timestamp,
     /// The run that it will be, as far as is known; absent: the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u32>,
     /// The numbers of those that must have ended well before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -313,10 +308,10 @@ pub struct StartRun {
     /// Which logical time.
     pub logical_time: Timestamp,
     /// Only if that is still so.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub only: RerunOnly,
     /// Which definition it gets.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub definition: RerunDefinition,
     /// Of a cold start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -324,7 +319,7 @@ pub struct StartRun {
 }
 
 /// How a rerun ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
 #[serde(rename_all = "snake_case")]
 pub enum RerunResult {
     /// Every planned batch ended well.
@@ -335,16 +330,4 @@ pub enum RerunResult {
     Cancelled,
     /// It could not be planned, or not be approved as it was requested.
     Refused,
-}
-
-impl RerunResult {
-    /// The word that tables, JSON and people use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RerunResult::Done => "done",
-            RerunResult::DoneWithFailures => "done_with_failures",
-            RerunResult::Cancelled => "cancelled",
-            RerunResult::Refused => "refused",
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::Priority;
 
@@ -18,13 +19,13 @@ pub struct Measure {
 
 /// Slots of a worker that are kept for some jobs: for those that are pinned to its host, and for those of high
 /// enough a priority.
+#[skip_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reserved {
     /// How many of the type's slots.
     pub slots: u32,
     /// Also for jobs of this priority or a higher one (a smaller number); absent: for pinned jobs only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
 

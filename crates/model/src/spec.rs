@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 pub use self::parent::ParentSpec;
 pub use self::schedule::ScheduleInput;
@@ -46,6 +47,7 @@ fn default_priority() -> Priority {
 }
 
 /// A job as written.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobSpec {
@@ -57,7 +59,6 @@ pub struct JobSpec {
     pub group: GroupName,
     /// The name of the job of the same group that this one has been until now: it is renamed, and keeps its id, its
     /// history and its run numbers. Has no effect once that is done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["report"]))]
     pub previous_name: Option<JobName>,
     /// Who answers for it.
@@ -75,17 +76,14 @@ pub struct JobSpec {
     #[schemars(extend("examples" = ["shell"]))]
     pub job_type: JobType,
     /// Script text; either this or `program`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
     #[schemars(extend("examples" = ["report --day ${yyyy-MM-dd} --city \"$TIDEMILL_PARAM_CITY\""]))]
     pub command: Option<String>,
     /// Path of a program on the worker; either this or `command`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
     #[schemars(extend("examples" = ["/opt/report/run.py"]))]
     pub program: Option<String>,
     /// Main class of the program; only beside `program`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
     #[schemars(extend("examples" = ["org.example.Report"]))]
     pub class: Option<String>,
@@ -114,7 +112,6 @@ pub struct JobSpec {
     #[schemars(extend("examples" = [2]))]
     pub priority: Priority,
     /// When; absent: after its parents, or only by hand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"period": "day", "zone": "Europe/Berlin"}]))]
     pub schedule: Option<ScheduleInput>,
     /// After what.
@@ -127,11 +124,11 @@ pub struct JobSpec {
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub depends_on_past: bool,
     /// What becomes of a batch when a parent failed for good: wait (default), fail, skip or run.
-    #[serde(default, skip_serializing_if = "OnParentFailure::is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     #[schemars(extend("default" = "wait", "examples" = ["skip"]))]
     pub on_parent_failure: OnParentFailure,
     /// When a batch runs, once its parents have ended: on success (default) or on failure.
-    #[serde(default, skip_serializing_if = "RunIf::is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     #[schemars(extend("default" = "success", "examples" = ["failure"]))]
     pub run_if: RunIf,
     /// Batches assigned or running at once; default 1.
@@ -150,53 +147,43 @@ pub struct JobSpec {
     #[schemars(extend("examples" = [120]))]
     pub retry_interval_s: u32,
     /// How the pause between attempts grows; absent: it does not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"factor": 1.5, "max_interval_s": 1800, "jitter": true}]))]
     pub retry_backoff: Option<Backoff>,
     /// Exit codes that mean more than *failed*.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"no_retry": [64], "skip": [75]}]))]
     pub exit_codes: Option<ExitCodes>,
     /// Runs only on the worker of this host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = bounds::SHORT_BYTES), regex(pattern = bounds::HOST_PATTERN))]
     #[schemars(extend("examples" = ["gpu-1"]))]
     pub host: Option<String>,
     /// Minutes from the base time of a batch's period before which it is not assigned; default none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = bounds::EARLIEST_START_MINUTES))]
     #[schemars(extend("examples" = [90]))]
     pub earliest_start_minutes: Option<u32>,
     /// Memory of a worker that each batch has for itself while it is assigned or runs, MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::MEMORY_MB))]
     #[schemars(extend("examples" = [2048]))]
     pub memory_mb: Option<u32>,
     /// Runs only on workers of its group that have this label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["gpu"]))]
     pub worker_label: Option<WorkerLabel>,
     /// The account that attempts run as, which the group has to allow the owner; absent: the worker's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["etl"]))]
     pub run_as: Option<Account>,
     /// How `TIDEMILL_LOGICAL_TIME` and `${logical_time}` are written, such as `yyyyMMddHH`; default RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = bounds::TIME_FORMAT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
     #[schemars(extend("examples" = ["yyyyMMddHH"]))]
     pub logical_time_format: Option<String>,
     /// When an attempt has succeeded: `exit_code` (default), `{output_path: path}`, or `user_code`.
-    #[serde(default, skip_serializing_if = "SuccessCheck::is_exit_code")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     #[schemars(extend("default" = "exit_code", "examples" = [{"output_path": "/data/report/${yyyyMMdd}"}]))]
     pub success_check: SuccessCheck,
     /// Script text that runs once a batch has ended for good, with its result in the environment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
     #[schemars(extend("examples" = ["rm -rf /scratch/report-$TIDEMILL_BATCH"]))]
     pub final_command: Option<String>,
     /// Seconds that an attempt usually runs; an alarm is raised for one that runs more than twice that long, and
     /// longer than ten minutes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     #[schemars(extend("examples" = [600]))]
     pub expected_duration_s: Option<u32>,
@@ -212,38 +199,31 @@ pub struct JobSpec {
     pub missed_runs: MissedRunsInput,
     // ---- how its schedule is followed
     /// What happens to a fire while an earlier scheduled batch is unfinished; default queue.
-    #[serde(default, skip_serializing_if = "Overlap::is_default")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     #[schemars(extend("default" = "queue", "examples" = ["skip"]))]
     pub overlap: Overlap,
     /// Nothing is due before this instant, RFC 3339 with its offset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["2026-01-01T00:00:00.000Z"]))]
     pub valid_from: Option<Timestamp>,
     /// Nothing is due at this instant or after it, RFC 3339 with its offset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["2027-01-01T00:00:00.000Z"]))]
     pub valid_until: Option<Timestamp>,
     /// The days of a calendar on which it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"name": "de", "on": "holidays", "shift": "next"}]))]
     pub calendar: Option<CalendarUse>,
     /// Seconds from a batch's base time after which, if it still waits, it is marked and an alarm is raised.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     #[schemars(extend("examples" = [3600]))]
     pub dependency_timeout_s: Option<u32>,
     /// Seconds from a batch's base time after which, unless it has succeeded, it is marked and an alarm is raised.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     #[schemars(extend("examples" = [7200]))]
     pub output_timeout_s: Option<u32>,
     /// Time of day, `HH:MM:SS` in the job's zone: at the first one after a batch's base time, unless the batch
     /// has succeeded, it is marked and an alarm is raised.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["07:00:00"]))]
     pub not_successful_by: Option<TimeOfDay>,
     /// Seconds that an attempt may run; one that runs longer is ended, TERM first, and counts as failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     #[schemars(extend("examples" = [1800]))]
     pub execution_timeout_s: Option<u32>,

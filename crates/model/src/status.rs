@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 /// How a prober does at the moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,7 @@ pub struct ProberStatus {
 }
 
 /// How a name node, a mount or a bucket was asked since the start.
+#[skip_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuthorityStatus {
     /// Which, as `hdfs://host:port`.
@@ -39,7 +41,6 @@ pub struct AuthorityStatus {
     /// How often it began to be left alone for a while.
     pub pauses: u64,
     /// Time within which 99 of 100 calls were answered, microseconds; absent before the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<u64>,
 }
 

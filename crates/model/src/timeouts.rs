@@ -6,6 +6,8 @@ use jiff::civil::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::name::from_and_into_string;
+
 /// A time of day, to the second, as `HH:MM:SS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -29,27 +31,20 @@ impl TryFrom<&str> for TimeOfDay {
     type Error = String;
     fn try_from(text: &str) -> Result<Self, String> {
         let fault = || format!("time of day {text:?} must be HH:MM:SS, 00:00:00 to 23:59:59");
-        let part = |part: &str| {
-            let fits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-            part.parse::<i8>().ok().filter(|_| fits)
-        };
-        let parts: Vec<_> = text.split(':').map(part).collect();
-        let [Some(hour), Some(minute), Some(second)] = parts[..] else { return Err(fault()) };
+        let [hour, minute, second] = two_digits(text).ok_or_else(fault)?;
         Time::new(hour, minute, second, 0).map(Self).map_err(|_| fault())
     }
 }
 
-impl TryFrom<String> for TimeOfDay {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::try_from(text.as_str())
-    }
-}
+from_and_into_string!(TimeOfDay, String, to_string);
 
-impl From<TimeOfDay> for String {
-    fn from(time: TimeOfDay) -> String {
-        time.to_string()
-    }
+/// The numbers of a time of day: two digits each, with colons between them.
+pub(crate) fn two_digits<const N: usize>(text: &str) -> Option<[i8; N]> {
+    let number = |part: &str| {
+        let fits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse().ok().filter(|_| fits)
+    };
+    text.split(':').map(number).collect::<Option<Vec<i8>>>()?.try_into().ok()
 }
 
 /// Which of its times a batch has passed.

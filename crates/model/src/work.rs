@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{
     Account, BatchId, Ending, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome,
@@ -12,6 +13,7 @@ use crate::{
 };
 
 /// Everything a worker needs to run an attempt. Templates are already resolved.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSpec {
     /// The attempt's fence.
@@ -41,16 +43,12 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
     /// The longest that it may run, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_timeout_ms: Option<u64>,
     /// The account that it runs as; absent: the worker's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<Account>,
     /// The path that exists if it has succeeded; absent: its exit code decides, or the owner.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_path: Option<String>,
     /// It is the final command of a batch that has ended so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
 }
 

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use super::Submission;
 use crate::rerun::RecordedBatch;
 use crate::{BatchId, Incarnation, JobId, OverriddenResult, Timestamp, Waiver};
 
 /// Batches. To the shard of the group.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchCommand {
@@ -20,7 +22,6 @@ pub enum BatchCommand {
         /// Which job.
         job: JobId,
         /// For which logical time; absent: the current period's.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         logical_time: Option<Timestamp>,
         /// Parameters over those of the definition.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -43,7 +44,6 @@ pub enum BatchCommand {
         /// Its logical time, as the asker knows it.
         logical_time: Timestamp,
         /// What else the asker knows of it. Absent: the newest run of the logical time is meant.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         recorded: Option<Box<RecordedBatch>>,
     },
     /// Ends a batch.
@@ -67,7 +67,6 @@ pub enum BatchCommand {
         /// Why.
         reason: String,
         /// Which run of its logical time it is, as the asker knows it. Absent: unknown.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<u32>,
     },
     /// A person lets a batch run without a condition (DEP-7).

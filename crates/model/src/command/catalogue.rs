@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use super::Role;
 use crate::pull::{TemplateSpec, UserName};
@@ -13,6 +14,7 @@ use crate::{
 };
 
 /// What the catalogue keeps besides jobs. To the catalogue.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CatalogueCommand {
@@ -70,10 +72,8 @@ pub enum CatalogueCommand {
     /// Lets no batch beyond a logical time be assigned.
     Freeze {
         /// Of this group; absent: of every group.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<GroupName>,
         /// The latest logical time that may be assigned; absent: the time of the decision.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         latest: Option<Timestamp>,
         /// Why.
         reason: String,
@@ -81,7 +81,6 @@ pub enum CatalogueCommand {
     /// Ends a freeze.
     LiftFreeze {
         /// Of this group; absent: of every group.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<GroupName>,
         /// Why.
         #[serde(default, skip_serializing_if = "String::is_empty")]

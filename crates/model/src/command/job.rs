@@ -2,10 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{GroupName, JobId, JobName, JobSpec, RequestId};
 
 /// Definitions of jobs. To the catalogue.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobCommand {
@@ -49,7 +51,6 @@ pub enum JobCommand {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         orphan_children: bool,
         /// Only if the catalogue's definitions are still those of this revision.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         if_revision: Option<u64>,
     },
     /// A job with a schedule or parents, known by its id; its name need not be unique.

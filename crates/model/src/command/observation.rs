@@ -2,10 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::{BatchId, ExternalDependencyId, PathAnswer, Token, WorkerId};
 
 /// What is found out outside. To the shard that waits for it.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationCommand {
@@ -27,7 +29,6 @@ pub enum ObservationCommand {
     /// Probe at once (DEP-9): what one batch waits for, to its shard; everything, to the catalogue.
     ProbeNow {
         /// Which; absent: everything.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<BatchId>,
     },
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
-use super::{Actor, is_first};
+use super::Actor;
 use crate::pull::{MovedTask, Template, UserHistory, UserName};
 use crate::rerun::{ReportedRun, RerunPlace, RunOutcome, RunsQuery, StartRun};
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
 };
 
 /// What one shard tells another, over its numbered outbox.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShardMessage {
@@ -128,7 +130,6 @@ pub enum ShardMessage {
         /// Of what.
         scope: FreezeScope,
         /// Absent: there is none any more.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         freeze: Option<Freeze>,
     },
     /// The definition is gone.
@@ -148,7 +149,6 @@ pub enum ShardMessage {
         /// When it was deleted.
         deleted_at: Timestamp,
         /// A job that names it and comes next, from another group.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         coming: Option<JobId>,
     },
     // ---- jobs that move to another group
@@ -224,7 +224,7 @@ pub enum ShardMessage {
         /// For which logical times, in this order.
         times: Vec<Timestamp>,
         /// How many more there were before these, which came while the receiver could not be told.
-        #[serde(default, skip_serializing_if = "is_first")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         left_out: u64,
     },
     /// The newest logical times of a job that the receiver has begun to follow.

@@ -2,11 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use super::{Heartbeat, Registration, StartRequest};
 use crate::{AttemptOutcome, Incarnation, Nonce, Token, Usage, WorkerId};
 
 /// Workers, and what they say of attempts. To the shard of the group.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerCommand {
@@ -34,7 +36,6 @@ pub enum WorkerCommand {
         worker: WorkerId,
         /// The question, asked in the worker's present life, on whose grant nothing was begun and nothing will
         /// be. Absent: nothing was asked when this was said; that gives back no grant, whoever asked later.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         nonce: Option<Nonce>,
         /// Why.
         reason: String,
@@ -62,7 +63,6 @@ pub enum WorkerCommand {
         /// How it ended.
         outcome: AttemptOutcome,
         /// What it used.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
     /// An owner has not heard of a worker for its limit, by its own monotonic clock.

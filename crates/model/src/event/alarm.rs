@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{AlarmKind, BatchId, JobId, Severity, WorkerId};
 
 /// Alarms.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum AlarmEvent {
@@ -22,13 +23,10 @@ pub enum AlarmEvent {
         /// How urgent it is.
         severity: Severity,
         /// The job concerned.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         job: Option<JobId>,
         /// The batch concerned.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<BatchId>,
         /// The worker concerned.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<WorkerId>,
         /// For people.
         message: String,

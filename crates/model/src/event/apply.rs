@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{Actor, InstanceId, JobId, JobSpec, RequestId};
 
 /// Applies that are too large for one record: staged, committed, carried out.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum ApplyEvent {
@@ -44,19 +45,15 @@ pub enum ApplyEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         ancestors_first: bool,
         /// Who wants what is unfinished of those ended.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         cancel: Option<Actor>,
         /// Jobs that others name as parent are deleted, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         orphan_children: bool,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for its end.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
         /// Who asked for it; absent in records of versions that did not note it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
         /// DSP-2: its key was found to have the accounts of all that it changes.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -70,7 +67,6 @@ pub enum ApplyEvent {
         /// How many of its jobs and deletions are done.
         done: u32,
         /// Who asked for it; absent in records of versions that did not note it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
     },
     /// A committed request is carried out.
@@ -83,13 +79,10 @@ pub enum ApplyEvent {
         /// Which request.
         apply: RequestId,
         /// Its request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
         /// Who asked for it; absent in records of versions that did not note it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
     },
 }

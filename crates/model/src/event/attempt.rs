@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{Actor, AttemptOutcome, BatchId, Incarnation, Nonce, Token, Usage, WorkerId};
 
 /// An attempt, from the permission to start to the end of its processes.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEvent {
@@ -89,7 +90,6 @@ pub enum AttemptEvent {
         /// How it ended.
         outcome: AttemptOutcome,
         /// What it used.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
 }

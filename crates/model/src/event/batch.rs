@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::rerun::RerunPlace;
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
 };
 
 /// A batch, from its generation to its result.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchEvent {
@@ -33,7 +34,7 @@ pub enum BatchEvent {
         /// For which logical time.
         logical_time: Timestamp,
         /// 0 for the first, then + 1.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         run: u32,
         /// Where it came from.
         origin: Origin,
@@ -41,7 +42,6 @@ pub enum BatchEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         dependencies: Vec<Dependency>,
         /// It also waits for these, all at its own logical time; absent: there are no others.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         counted_parents: Option<CountedParents>,
         /// The external dependencies that it waits for, too; each was told of before.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,27 +50,21 @@ pub enum BatchEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         quality_gate: bool,
         /// It is not assigned before.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         earliest_start: Option<Timestamp>,
         /// Parameters over those of the definition.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         parameters: BTreeMap<String, String>,
         /// The schedule's next fire, when the schedule made it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
         /// The version of its job's calendar, where it keeps to one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         calendar: Option<u32>,
         /// The base time of its logical time, from which its timeouts count, when the generation of a parent made it:
         /// when the nearest ancestor with a schedule fired for it. Absent: the fire of its own schedule, else now.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         base: Option<Timestamp>,
         /// The plan that it belongs to, when a rerun or cold start made it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         rerun: Option<RerunPlace>,
         /// Of a run by hand, whether it was requested beside unfinished batches of its job; `false` means that the job
         /// had none. Absent for every other origin, and for runs by hand of before the flag existed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         concurrent: Option<bool>,
         /// GEN-1: the paths that it makes, templates resolved for its logical time; at most as many as its job names. Absent
         /// for batches of before they were recorded.
@@ -145,7 +139,7 @@ pub enum BatchEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         quality: bool,
         /// Parents' dependencies that still keep it back.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         unmet: u32,
         /// Who.
         by: Actor,
@@ -301,7 +295,6 @@ pub enum BatchEvent {
         /// How.
         result: BatchResult,
         /// Who ended it, where somebody did.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
         /// For people.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -332,7 +325,6 @@ pub enum BatchEvent {
         /// Why.
         reason: String,
         /// The newest run of its logical time, which it is, where its shard holds the time no longer in full.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<u32>,
     },
 }

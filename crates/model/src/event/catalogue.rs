@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::pull::{MovedTask, Template, UserHistory, UserName};
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
 };
 
 /// What the catalogue keeps besides jobs: groups, keys, calendars, pools, freezes, and templates and users of pull tasks.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum CatalogueEvent {
@@ -128,7 +129,6 @@ pub enum CatalogueEvent {
     )]
     FreezeSet {
         /// Of this group; absent: of every group.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<GroupName>,
         /// The latest logical time that may be assigned, who wants it and why.
         freeze: Freeze,
@@ -141,7 +141,6 @@ pub enum CatalogueEvent {
     )]
     FreezeLifted {
         /// Of this group; absent: of every group.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<GroupName>,
         /// Who wants it.
         by: Actor,
@@ -171,13 +170,10 @@ pub enum CatalogueEvent {
         /// The shard that is asked.
         from: ShardId,
         /// The group it is to have; absent: none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<GroupName>,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
     },
     /// The shard of a user's old home group has let it go, and this is its home group now.
@@ -192,10 +188,8 @@ pub enum CatalogueEvent {
         /// The shard that let it go.
         from: ShardId,
         /// Its group; absent: it has none any more.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<GroupName>,
         /// The group's shard.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         shard: Option<ShardId>,
         /// What the user's next pulls depend on.
         #[serde(default, skip_serializing_if = "UserHistory::is_empty")]
@@ -204,10 +198,8 @@ pub enum CatalogueEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<MovedTask>,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
     },
     /// The shard of a user's home group did not let it go.
@@ -222,10 +214,8 @@ pub enum CatalogueEvent {
         /// Why not.
         reason: Rejection,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
     },
 }

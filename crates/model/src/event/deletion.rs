@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{Actor, Deletion, InstanceId, JobId, Outcome, RequestId, ShardId, UnfinishedJob};
 
 /// Deletions that wait for what the groups' shards say of unfinished batches.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum DeletionEvent {
@@ -22,13 +23,10 @@ pub enum DeletionEvent {
         /// The jobs that would be deleted.
         jobs: Vec<JobId>,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
         /// Who asked for it; absent in records of versions that did not note it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
         /// Jobs that others name as parent are deleted, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -64,15 +62,12 @@ pub enum DeletionEvent {
         /// The question that is settled.
         question: u64,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
         /// What came of it.
         outcome: Outcome,
         /// Who asked for it; absent in records of versions that did not note it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
     },
 }

@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{BatchId, FinalResult, Incarnation, JobId, Nonce, Timestamp, Token, WorkerId};
 
 /// Final commands (JOB-8): each is run at most once.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum FinalCommandEvent {
@@ -59,14 +60,12 @@ pub enum FinalCommandEvent {
         /// Its job.
         job: JobId,
         /// Absent: it was never assigned.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<Token>,
         /// The worker of the batch's last attempt, or that had it.
         worker: WorkerId,
         /// How it ended.
         result: FinalResult,
         /// Exit code, where there was one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
         /// For people.
         #[serde(default, skip_serializing_if = "String::is_empty")]

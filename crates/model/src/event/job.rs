@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{
     Actor, GroupName, InstanceId, JobDefinition, JobId, JobName, MovedJob, OrphanedChildren, Rejection,
@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// Definitions of jobs.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum JobEvent {
@@ -30,7 +31,6 @@ pub enum JobEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unnamed: bool,
         /// The name that it had until now; absent: it keeps its name, or is new.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         previous_name: Option<JobName>,
     },
     /// A job generates batches from now on.
@@ -86,13 +86,10 @@ pub enum JobEvent {
         /// After this the job stays.
         until: Timestamp,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
         /// Who wants it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
     },
     /// The shard of a job's old group has let it go, and this is its definition now: the same in another group.
@@ -116,13 +113,10 @@ pub enum JobEvent {
         /// What was known of it there.
         moved: Arc<MovedJob>,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
         /// Who wanted it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
     },
     /// The shard of a job's group did not let it go; it is as it was.
@@ -137,10 +131,8 @@ pub enum JobEvent {
         /// Why not.
         reason: Rejection,
         /// The request id.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<RequestId>,
         /// Who waits for the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
     },
     /// What is unfinished of a deleted job is to be ended.

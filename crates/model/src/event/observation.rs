@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{
     Actor, BatchId, ExternalDependency, ExternalDependencyId, ProbeReport, ThirdPartyReport, Timestamp,
@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// What is found out outside: paths, third parties, and whether probers look in time.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationEvent {
@@ -53,7 +54,6 @@ pub enum ObservationEvent {
         /// Its generation from now on.
         generation: u64,
         /// Who found out, where it was a worker.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<WorkerId>,
     },
     /// Nobody waits for these any more, and they left the state.
@@ -70,7 +70,6 @@ pub enum ObservationEvent {
     )]
     ProbesRequested {
         /// Those that this batch waits for; absent: all.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<BatchId>,
         /// Who.
         by: Actor,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::pull::{Template, UserName};
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// Copies that a group's shard has of facts of the catalogue and of other shards.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplicationEvent {
@@ -36,7 +37,6 @@ pub enum ReplicationEvent {
         /// Whether it generates batches.
         enabled: bool,
         /// The first fire.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
     },
     /// The shard switched generation on or off.
@@ -47,7 +47,6 @@ pub enum ReplicationEvent {
         /// Whether it generates batches.
         enabled: bool,
         /// The first fire.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
     },
     /// The shard forgot a definition, as far as no unfinished batch needs it.
@@ -72,7 +71,6 @@ pub enum ReplicationEvent {
         /// The jobs of this shard that name it, the first 100 by id.
         jobs: Vec<JobId>,
         /// A job that names it and comes next, from another group.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         coming: Option<JobId>,
     },
     /// The shard ends what is unfinished of a removed job.
@@ -131,7 +129,6 @@ pub enum ReplicationEvent {
         /// Of what.
         scope: FreezeScope,
         /// Absent: there is none any more.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         freeze: Option<Freeze>,
     },
     /// The shard knows jobs of other groups that are parents here.
@@ -156,7 +153,7 @@ pub enum ReplicationEvent {
         /// For which logical times.
         times: Vec<Timestamp>,
         /// How many more were generated before these, of which this shard could not be told in time.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         left_out: u64,
     },
     /// The shard was told the newest logical times of a parent in another group.

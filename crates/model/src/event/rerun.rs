@@ -35,7 +35,7 @@ pub enum RerunEvent {
         groups: Vec<GroupName>,
         /// Jobs downstream that are left out, because the key that requests it does not reach their groups, or because
         /// they come only after such a job.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         jobs_left_out: u32,
     },
     /// A shard is asked what it has for logical times of the plan.

@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{Fire, JobId, SkipReason, Timestamp};
 
 /// Runs of schedules for which there is no batch.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleEvent {
@@ -28,7 +29,6 @@ pub enum ScheduleEvent {
         /// Why.
         reason: SkipReason,
         /// The next fire.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
     },
     /// The calendar of a job has changed: this is its next fire now.
@@ -41,7 +41,6 @@ pub enum ScheduleEvent {
         /// Whose.
         job: JobId,
         /// The next fire.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
     },
     /// What a fire asks for could not be decided; the timer of the job is suspended when it has failed for the
@@ -61,7 +60,6 @@ pub enum ScheduleEvent {
         /// Why.
         reason: String,
         /// When it is tried again.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at: Option<Timestamp>,
     },
 }

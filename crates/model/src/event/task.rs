@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::pull::{TaskSpec, UserName};
 use crate::{Actor, GrantId, TaskId, Timestamp};
 
 /// Tasks that clients pull, in the shard of the home group.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEvent {
@@ -63,10 +64,8 @@ pub enum TaskEvent {
         /// Who.
         user: UserName,
         /// When it goes back to stock by itself; absent: never.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<Timestamp>,
         /// The start of the task's occurrence behind this one; absent: there is none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Timestamp>,
     },
     /// A user has done what it was given (PUL-7).

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::pull::{MovedTask, UserHistory, UserName};
 use crate::{Fire, JobDefinition, JobId, MovedJob, Rejection};
 
 /// Jobs and users of pull tasks that leave a group's shard, or arrive there.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferEvent {
@@ -37,7 +38,6 @@ pub enum TransferEvent {
         /// Whether it generates batches.
         enabled: bool,
         /// The fire that is to come.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
         /// What its old group knew of it.
         moved: Arc<MovedJob>,

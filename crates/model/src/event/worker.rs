@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, skip_none};
 
 use crate::{GroupSettings, Incarnation, JobType, Measure, Reserved, WorkerId, WorkerLabel};
 
 /// Workers.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerEvent {
@@ -34,7 +35,6 @@ pub enum WorkerEvent {
         labels: BTreeSet<WorkerLabel>,
         /// The bounds that it is told, which it goes by until it registers again. Absent in old records: those
         /// of the group at this point.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         settings: Option<GroupSettings>,
         /// Slots that are kept for some jobs, by job type.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -2,11 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use super::Parameters;
 use crate::{GrantId, TaskId, Timestamp};
 
 /// A task that was given to a user, as it was when it was given.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PulledGrant {
     /// What a completion names.
@@ -16,7 +18,6 @@ pub struct PulledGrant {
     /// The version of it.
     pub version: u32,
     /// Its name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its parameters.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
@@ -26,7 +27,6 @@ pub struct PulledGrant {
     /// Since when the user has it.
     pub granted_at: Timestamp,
     /// PUL-13: when it expires; absent: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// The user had it already and has not completed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

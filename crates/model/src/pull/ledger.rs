@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use super::TaskSpec;
 use crate::{TaskId, Timestamp};
@@ -46,6 +47,7 @@ pub struct OccurrenceLedger {
 }
 
 /// A task and its ledger, as its owner knows them.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskLedger {
     /// Which task.
@@ -55,7 +57,6 @@ pub struct TaskLedger {
     /// As written.
     pub spec: TaskSpec,
     /// When it was deleted; absent: it was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
     /// Over all its occurrences, those included that are no longer kept.
     pub totals: Ledger,

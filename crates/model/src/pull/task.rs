@@ -8,8 +8,11 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use tidemill_derive::skip_none;
 
 use super::UserName;
+use crate::name::from_and_into_string;
+use crate::timeouts::two_digits;
 use crate::{FieldError, GroupName, TemplateName, Timestamp, bounds};
 
 /// The parameters of a task: a JSON object.
@@ -79,28 +82,12 @@ impl TryFrom<&str> for HourMinute {
     type Error = String;
     fn try_from(text: &str) -> Result<Self, String> {
         let fault = || format!("time of day {text:?} must be HH:MM, 00:00 to 23:59");
-        let part = |part: &str| {
-            let fits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-            part.parse::<i8>().ok().filter(|_| fits)
-        };
-        let parts: Vec<_> = text.split(':').map(part).collect();
-        let [Some(hour), Some(minute)] = parts[..] else { return Err(fault()) };
+        let [hour, minute] = two_digits(text).ok_or_else(fault)?;
         Time::new(hour, minute, 0, 0).map(Self).map_err(|_| fault())
     }
 }
 
-impl TryFrom<String> for HourMinute {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::try_from(text.as_str())
-    }
-}
-
-impl From<HourMinute> for String {
-    fn from(time: HourMinute) -> String {
-        time.to_string()
-    }
-}
+from_and_into_string!(HourMinute, String, to_string);
 
 impl fmt::Display for HourMinute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -161,17 +148,16 @@ fn once() -> u32 {
 }
 
 /// A pull task as written.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
     /// Who is to do it.
     pub executor: Executor,
     /// For people, at most 128 characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = bounds::TASK_NAME_CHARS))]
     pub name: Option<String>,
     /// PUL-1: what its parameters are checked against; absent: they are free.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<TemplateName>,
     /// What the client gets, a JSON object of at most 16 KiB.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
@@ -186,7 +172,6 @@ pub struct TaskSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
     /// PUL-13: a grant that is not completed after so many seconds, 5 to 604,800, goes back to stock; absent: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = bounds::LEASE_LEAST_S, max = bounds::LEASE_MOST_S))]
     pub lease_s: Option<u32>,
 }

@@ -60,10 +60,6 @@ fn yes() -> bool {
     true
 }
 
-fn is_any(field_type: &FieldType) -> bool {
-    *field_type == FieldType::Any
-}
-
 /// One parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,7 +68,7 @@ pub struct Field {
     #[serde(default = "yes")]
     pub required: bool,
     /// What it must be.
-    #[serde(default, rename = "type", skip_serializing_if = "is_any")]
+    #[serde(default, rename = "type", skip_serializing_if = "crate::is_default")]
     pub field_type: FieldType,
 }
 

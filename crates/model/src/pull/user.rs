@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use super::{Ledger, PulledGrant, TaskSpec};
+use crate::name::from_and_into_string;
 use crate::{GrantId, TaskId, Timestamp, bounds};
 
 /// Why a text is not a user's name.
@@ -38,18 +40,7 @@ impl TryFrom<&str> for UserName {
     }
 }
 
-impl TryFrom<String> for UserName {
-    type Error = UserNameError;
-    fn try_from(value: String) -> Result<Self, UserNameError> {
-        Self::try_from(value.as_str())
-    }
-}
-
-impl From<UserName> for String {
-    fn from(name: UserName) -> String {
-        name.0.to_string()
-    }
-}
+from_and_into_string!(UserName, UserNameError, as_str);
 
 impl fmt::Display for UserName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,16 +64,15 @@ pub struct LastCompleted {
 }
 
 /// What a user's next pulls depend on, as it goes from group to group with the user.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct UserHistory {
     /// What the user completed last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<LastCompleted>,
     /// The tasks that the user has completed with exactly that start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<TaskId>,
     /// The user's window does not begin before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
 }
 
@@ -94,6 +84,7 @@ impl UserHistory {
 }
 
 /// An occurrence of a task that goes with its user.
+#[skip_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MovedOccurrence {
     /// Its start.
@@ -102,7 +93,6 @@ pub struct MovedOccurrence {
     #[serde(flatten)]
     pub ledger: Ledger,
     /// The start of the task's occurrence behind it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
 }
 
@@ -132,20 +122,18 @@ pub struct NextDue {
 }
 
 /// How it stands with a user, as the owner of its home group knows it.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserStanding {
     /// Who.
     pub user: UserName,
     /// What the user has and has not completed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<PulledGrant>,
     /// What the user completed last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<LastCompleted>,
     /// Where the user's window begins.
     pub window_from: Timestamp,
     /// What a pull gives, once its start has come; absent: nothing until the window's end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextDue>,
 }
 

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use super::JobSpec;
 use crate::{Firing, Period, ScheduleRule, ScheduleSpec, bounds};
@@ -10,18 +11,16 @@ use crate::{Firing, Period, ScheduleRule, ScheduleSpec, bounds};
 pub(super) const UTC: &str = "UTC";
 
 /// When a job runs, as written.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleInput {
     /// A fixed period; either this or `cron`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Period>,
     /// A Quartz cron expression; either this or `period`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = bounds::CRON_BYTES))]
     pub cron: Option<String>,
     /// IANA zone; absent: the configured default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
 }
 
