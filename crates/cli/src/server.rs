@@ -124,9 +124,21 @@ impl Server {
         ));
     }
 
+    /// What an error says to people; of a write that may have been done also how to repeat it safely.
     fn failure(&self, error: Error, kind: Kind) -> Failure {
-        let from = self.from;
         let key = error.key_to_repeat().map(str::to_owned);
+        let failure = self.told(error, kind);
+        match key {
+            Some(key) => failure.with_exit(Exit::OutcomeUnknown).hint(format!(
+                "it may have been done; look, or repeat it with --idempotency-key {key} where the command takes it, \
+                 which does it at most once"
+            )),
+            None => failure,
+        }
+    }
+
+    fn told(&self, error: Error, kind: Kind) -> Failure {
+        let from = self.from;
         match error {
             Error::Encrypt { server, what, remedy } => {
                 let message = format!("cannot speak encrypted with {server} ({from}): {what}");
@@ -134,27 +146,18 @@ impl Server {
             }
             Error::Connect { ref server, .. } | Error::Answer { ref server, .. } => {
                 let message = format!("no answer from {server} ({from}): {}", cause(&error));
-                match key {
-                    Some(key) => unknown_outcome(Failure::new(Exit::OutcomeUnknown, message), &key),
-                    None => Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER),
-                }
+                Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER)
             }
             Error::Foreign { server, title } => {
                 let message = format!("{server} ({from}) answers {title}, but not as Tidemill does");
                 Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER)
             }
             Error::TooLong { .. } => Failure::new(Exit::Unreachable, error.to_string()),
-            Error::Refused { problem, .. } => {
-                let failure = problem::failure(&problem, kind);
-                match key {
-                    _ if problem.status == 401 && !self.client.has_key() => {
-                        Failure::new(failure.exit, "no application key was given")
-                            .hint("no admin.key is in the data directory: use --key, TIDEMILL_KEY or --data")
-                    }
-                    Some(key) => unknown_outcome(failure, &key),
-                    None => failure,
-                }
+            Error::Refused { problem, .. } if problem.status == 401 && !self.client.has_key() => {
+                Failure::new(Exit::Refused, "no application key was given")
+                    .hint("no admin.key is in the data directory: use --key, TIDEMILL_KEY or --data")
             }
+            Error::Refused { problem, .. } => problem::failure(&problem, kind),
             error => Failure::unexpected(&error),
         }
     }
@@ -167,14 +170,6 @@ pub(crate) enum Kind {
     Write,
 }
 
-/// Tells how to repeat a request safely when it is not known what became of it.
-fn unknown_outcome(failure: Failure, key: &str) -> Failure {
-    failure.hint(format!(
-        "it may have been done; look, or repeat it with --idempotency-key {key} where the command takes it, \
-         which does it at most once"
-    ))
-}
-
 /// The first cause of an error: the others say only in which part of the library it came up.
 fn cause(error: &Error) -> String {
     let first: &dyn std::error::Error = error;
@@ -184,7 +179,7 @@ fn cause(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
+    use std::io::{BufRead as _, BufReader, Write as _};
 
     use super::*;
 
@@ -200,20 +195,43 @@ mod tests {
         assert!(failure.message.contains("http://127.0.0.1:1 (--server)"), "{}", failure.message);
     }
 
-    #[test]
-    fn broken_write_has_an_unknown_outcome_and_a_broken_read_does_not() {
+    /// Reads the head of each of `calls` requests, answers with this text and breaks off.
+    fn broken(calls: usize, answer: &'static str) -> (Server, std::thread::JoinHandle<()>) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let closer = std::thread::spawn(move || {
-            for stream in listener.incoming().take(2) {
-                stream.unwrap().read_exact(&mut [0_u8; 16]).unwrap();
+            for stream in listener.incoming().take(calls) {
+                let mut lines = BufReader::new(stream.unwrap());
+                let mut line = String::new();
+                while line != "\r\n" {
+                    line.clear();
+                    lines.read_line(&mut line).unwrap();
+                }
+                lines.into_inner().write_all(answer.as_bytes()).unwrap();
             }
         });
-        let server = Server::new(target(&address)).unwrap();
+        (Server::new(target(&address)).unwrap(), closer)
+    }
+
+    #[test]
+    fn broken_write_has_an_unknown_outcome_and_a_broken_read_does_not() {
+        let (server, closer) = broken(2, "");
         let failure = server.write(Method::Post, "/x", None, Some("req-7")).unwrap_err();
         assert_eq!(failure.exit, Exit::OutcomeUnknown);
         assert!(failure.hint.unwrap().contains("--idempotency-key req-7"));
         assert_eq!(server.get("/x", &[]).unwrap_err().exit, Exit::Unreachable);
+        closer.join().unwrap();
+    }
+
+    /// API-4: an answer that breaks off says no more of a write than none at all.
+    #[test]
+    fn write_whose_answer_breaks_off_has_an_unknown_outcome() {
+        let (server, closer) = broken(2, "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{");
+        let failure = server.write(Method::Post, "/x", None, Some("req-7")).unwrap_err();
+        assert_eq!(failure.exit, Exit::OutcomeUnknown, "{failure}");
+        assert!(failure.message.starts_with("the answer broke off: "), "{failure}");
+        assert!(failure.hint.unwrap().contains("--idempotency-key req-7"));
+        assert_eq!(server.get("/x", &[]).unwrap_err().exit, Exit::Failure);
         closer.join().unwrap();
     }
 }
