@@ -19,22 +19,44 @@ pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> S
     lines.join("\n")
 }
 
-/// One column of a list: its title, and the JSON pointers of which the first that is there is shown.
-pub(crate) struct Column(pub(crate) &'static str, pub(crate) &'static [&'static str]);
-
 /// The items of a list answer as a table; a remark instead of an empty one.
-pub(crate) fn list(answer: &Value, columns: &[Column], nothing: &str) -> String {
-    let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+///
+/// `columns` names the fields that are shown, as in `id, JOB: job_name | job/name`: each under its own name or a title, and of
+/// several the first that is there. A field of a field has a slash.
+pub(crate) fn list(answer: &Value, columns: &str, nothing: &str) -> String {
+    items(&answer["items"], columns, nothing)
+}
+
+/// As [`list`], of items that are there.
+pub(crate) fn items(items: &Value, columns: &str, nothing: &str) -> String {
+    let items = items.as_array().map_or(&[][..], Vec::as_slice);
     if items.is_empty() {
         return nothing.to_owned();
     }
-    let titles: Vec<_> = columns.iter().map(|column| column.0).collect();
-    table(&titles, items.iter().map(|item| columns.iter().map(|column| cell(item, column)).collect()))
+    let (titles, fields): (Vec<String>, Vec<&str>) = columns.split(", ").map(column).unzip();
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    table(&titles, items.iter().map(|item| fields.iter().map(|fields| cell(item, fields)).collect()))
 }
 
-fn cell(item: &Value, column: &Column) -> String {
-    let found = column.1.iter().filter_map(|pointer| item.pointer(pointer)).find(|value| !value.is_null());
-    found.map_or_else(|| "-".to_owned(), one_line)
+/// As [`items`], under a title; nothing where there are none.
+pub(crate) fn section(title: &str, of: &Value, columns: &str) -> String {
+    match items(of, columns, "").as_str() {
+        "" => String::new(),
+        table => format!("\n{title}\n{table}\n"),
+    }
+}
+
+/// The title of a column and its fields.
+fn column(text: &str) -> (String, &str) {
+    match text.split_once(": ") {
+        Some((title, fields)) => (title.to_owned(), fields),
+        None => (text.to_uppercase().replace('_', " "), text),
+    }
+}
+
+fn cell(item: &Value, fields: &str) -> String {
+    let found = fields.split(" | ").filter_map(|field| item.pointer(&format!("/{field}")));
+    found.into_iter().find(|value| !value.is_null()).map_or_else(|| "-".to_owned(), one_line)
 }
 
 /// A value on one line.
@@ -97,18 +119,13 @@ mod tests {
             {"id": 4097, "job": {"name": "load-1"}, "state": "running"},
             {"id": 8193, "job_name": "报表", "result": "success"},
         ]});
-        let columns = [
-            Column("ID", &["/id"]),
-            Column("JOB", &["/job_name", "/job/name"]),
-            Column("STATE", &["/state"]),
-            Column("RESULT", &["/result"]),
-        ];
+        let columns = "id, JOB: job_name | job/name, state, THE RESULT: result, ended_at";
         expect_test::expect![[r#"
-            ID    JOB     STATE    RESULT
-            4097  load-1  running  -
-            8193  报表    -        success"#]]
-        .assert_eq(&list(&answer, &columns, "none"));
-        assert_eq!(list(&json!({"items": []}), &columns, "No batches."), "No batches.");
+            ID    JOB     STATE    THE RESULT  ENDED AT
+            4097  load-1  running  -           -
+            8193  报表    -        success     -"#]]
+        .assert_eq(&list(&answer, columns, "none"));
+        assert_eq!(list(&json!({"items": []}), columns, "No batches."), "No batches.");
     }
 
     #[test]

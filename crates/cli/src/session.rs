@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::host::{Host, Settings};
 use crate::output;
+use crate::render;
 use crate::server::{Query, Server};
 use crate::target::Target;
 
@@ -65,5 +66,15 @@ impl<'a> Session<'a> {
             OutputFormat::Table => output::line(table(answer)),
         }
         Exit::Success
+    }
+
+    /// Shows a list, or says that nothing is in it.
+    pub(crate) fn show_list(&self, answer: &Value, columns: &str, nothing: &str) -> Done<Exit> {
+        Ok(self.show(answer, |answer| render::list(answer, columns, nothing)))
+    }
+
+    /// Shows what is at a path, field by field.
+    pub(crate) fn show_fields(&self, path: &str) -> Done<Exit> {
+        Ok(self.show(&self.server.get(path, &[])?, |answer| render::fields(answer, &[])))
     }
 }

@@ -5,70 +5,61 @@ mod corpus;
 mod job_files;
 mod list;
 mod tree;
-mod write;
 
 pub use job_files::JobFiles;
-pub(crate) use write::{calendars as write_calendars, jobs as write_jobs, pools as write_pools};
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::{Done, Failure};
 use list::{list_of, text_of};
 
-const JOBS_HINT: &str = "write `jobs:` and under it a list of jobs, each with name, group and type";
-const CALENDARS_HINT: &str = "write `calendars:` and under it a list of calendars, each with its name";
-const POOLS_HINT: &str = "write `pools:` and under it a list of pools, each with its name and slots";
-const TEMPLATES_HINT: &str =
-    "write `templates:` and under it a list of templates, each with its name and fields";
-const TASKS_HINT: &str = "write `tasks:` and under it a list of tasks, each with executor and when";
-const USERS_HINT: &str = "write `users:` and under it a list of names";
+/// What each job of a file has.
+const EACH_JOB: &str = "name, group and type";
 
-/// The jobs of a file, as written.
-fn jobs_of(file: &Path) -> Done<Vec<Value>> {
-    parse(file, &text_of(file)?)
+/// What a file has in its list `field`, as written; the server judges it. `each` is what each of them needs.
+pub(crate) fn list(file: &Path, field: &str, each: &str) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, field, &hint(field, each))
 }
 
-/// The calendars of a file, as written; the server judges the fields.
-pub(crate) fn calendars(file: &Path) -> Done<Vec<Value>> {
-    list_of(file, &text_of(file)?, "calendars", CALENDARS_HINT)
-}
-
-/// The pools of a file, as written; the server judges the fields.
-pub(crate) fn pools(file: &Path) -> Done<Vec<Value>> {
-    list_of(file, &text_of(file)?, "pools", POOLS_HINT)
-}
-
-/// The templates of a file, as written; the server judges the fields.
-pub(crate) fn templates(file: &Path) -> Done<Vec<Value>> {
-    list_of(file, &text_of(file)?, "templates", TEMPLATES_HINT)
-}
-
-/// The pull tasks of a file, as written; the server judges the fields.
-pub(crate) fn tasks(file: &Path) -> Done<Vec<Value>> {
-    list_of(file, &text_of(file)?, "tasks", TASKS_HINT)
+fn hint(field: &str, each: &str) -> String {
+    format!("write `{field}:` and under it a list of {field}, each with {each}")
 }
 
 /// The names of users in a file. Numbers are names, too.
 pub(crate) fn users(file: &Path) -> Done<Vec<String>> {
+    let hint = "write `users:` and under it a list of names";
     let name = |user: Value| match user {
         Value::String(name) => Ok(name),
         Value::Number(number) => Ok(number.to_string()),
-        other => Err(Failure::bad_input(format!("{}: {other} is no name", file.display())).hint(USERS_HINT)),
+        other => Err(Failure::bad_input(format!("{}: {other} is no name", file.display())).hint(hint)),
     };
-    list_of(file, &text_of(file)?, "users", USERS_HINT)?.into_iter().map(name).collect()
+    list_of(file, &text_of(file)?, "users", hint)?.into_iter().map(name).collect()
 }
 
+#[cfg(test)]
 fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
-    list_of(file, text, "jobs", JOBS_HINT)
+    list_of(file, text, "jobs", &hint("jobs", EACH_JOB))
+}
+
+/// Definitions of the server as a file of YAML, with the list `field`, and in it fields in the order of the documentation.
+pub(crate) fn write<T: Serialize + DeserializeOwned>(field: &str, definitions: Value) -> Done<String> {
+    let definitions: Vec<T> = serde_json::from_value(definitions).map_err(|error| {
+        Failure::caused(format!("the server's {field} are of another form than this program's"), &error)
+    })?;
+    serde_saphyr::to_string(&BTreeMap::from([(field, definitions)]))
+        .map_err(|error| Failure::caused("cannot write YAML", &error))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::write_jobs as write;
     use super::*;
     use serde_json::json;
+    use tidemill_model::JobSpec;
 
     fn parsed(text: &str) -> Result<Vec<Value>, String> {
         parse(Path::new("a.yaml"), text).map_err(|failure| failure.message)
@@ -141,7 +132,7 @@ mod tests {
             "schedule": {"cron": "0 0 23 * * ?", "zone": "Europe/Berlin"},
             "max_concurrent": 1, "retries": 0, "retry_interval_s": 60, "missed_runs": "all", "enabled": true,
         }]});
-        let text = write(export.clone()).unwrap();
+        let text = write::<JobSpec>("jobs", export["jobs"].clone()).unwrap();
         assert!(text.starts_with("jobs:\n"), "{text}");
         assert_eq!(json!({ "jobs": parsed(&text).unwrap() }), export);
     }

@@ -104,7 +104,7 @@ pub use rerun::{
 };
 pub use resources::{Measure, Reserved};
 pub use retry::{Backoff, ExitCodes, Factor};
-pub use slips::{closest, is_close};
+pub use slips::{closest, is_close, slips};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use status::{AuthorityStatus, ProberStatus, SinkPartitionStatus, SinkStatus};
 pub use time::Timestamp;

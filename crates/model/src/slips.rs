@@ -15,7 +15,7 @@ pub fn is_close(written: &str, name: &str) -> bool {
 const MAX_BYTES: usize = 256;
 
 /// How many letters were left out, added, mistaken or exchanged with their neighbour.
-fn slips(a: &str, b: &str) -> usize {
+pub fn slips(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for i in 1..=a.len() {
@@ -51,6 +51,7 @@ mod tests {
         ] {
             assert_eq!(closest(written, names), meant, "{written}");
         }
+        assert_eq!([("", "abc"), ("abc", "axc"), ("abc", "acb")].map(|(a, b)| slips(a, b)), [3, 1, 1]);
         assert!(!is_close(&"x".repeat(1 << 20), "command"));
     }
 }

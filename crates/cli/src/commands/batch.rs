@@ -3,15 +3,15 @@
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidemill_client::Method;
 
-use super::{Session, external_dependencies, job, rerun, wait, why};
+use super::{Session, external_dependencies, job, rerun, wait, why, write};
 use crate::args::{BatchCommand, OutputFormat, word};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
-use crate::render::{self, Column};
+use crate::render;
 use crate::server::Query;
 
 /// Between two looks at a log that grows.
@@ -32,14 +32,14 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
             query.extend(from.map(|from| ("from", from.to_string())));
             query.extend(to.map(|to| ("to", to.to_string())));
             let answer = session.list_of_group("/api/batches", group.as_deref(), query, limit)?;
-            Ok(session.show(&answer, |answer| render::list(answer, BATCHES, "No batches.")))
+            session.show_list(&answer, BATCHES, "No batches.")
         }
         BatchCommand::Show { batch } => {
             let answer = session.server.get(&format!("/api/batches/{batch}"), &[])?;
             Ok(session.show(&answer, one))
         }
         BatchCommand::Why { batch, as_of } => {
-            let moment: Vec<(&str, String)> = as_of.iter().map(|text| ("as_of", text.clone())).collect();
+            let moment: Query = as_of.iter().map(|text| ("as_of", text.clone())).collect();
             let answer = session.server.get(&format!("/api/batches/{batch}/why"), &moment)?;
             if session.format == OutputFormat::Json {
                 output::json(&answer);
@@ -55,17 +55,16 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
         }
         BatchCommand::Returns { batch } => {
             let answer = session.server.get(&format!("/api/batches/{batch}/assignment-returns"), &[])?;
-            Ok(session.show(&answer, |answer| render::list(answer, RETURNED, "No assignment came back.")))
+            session.show_list(&answer, RETURNED, "No assignment came back.")
         }
         BatchCommand::Kill { batch, reason } => {
-            let body = serde_json::json!({ "reason": reason });
-            let answer = session.server.post(&format!("/api/batches/{batch}/kill"), Some(&body))?;
-            Ok(session.show(&answer, |_| format!("Batch {batch}: its end is ordered.")))
+            let (path, body) = (format!("/api/batches/{batch}/kill"), json!({ "reason": reason }));
+            write::post(session, &path, Some(&body), format!("Batch {batch}: its end is ordered."))
         }
         BatchCommand::Mark { batch, result, reason } => {
-            let body = serde_json::json!({ "result": word(&result), "reason": reason });
-            let answer = session.server.post(&format!("/api/batches/{batch}/mark"), Some(&body))?;
-            Ok(session.show(&answer, |_| format!("Batch {batch} is marked {}.", word(&result))))
+            let path = format!("/api/batches/{batch}/mark");
+            let body = json!({ "result": word(&result), "reason": reason });
+            write::post(session, &path, Some(&body), format!("Batch {batch} is marked {}.", word(&result)))
         }
         BatchCommand::Override { batch, what, logical_time, reason } => {
             let request =
@@ -87,61 +86,18 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
     }
 }
 
-pub(super) const BATCHES: &[Column] = &[
-    Column("ID", &["/id"]),
-    Column("GROUP", &["/group"]),
-    Column("JOB", &["/job_name"]),
-    Column("LOGICAL TIME", &["/logical_time"]),
-    Column("RUN", &["/run"]),
-    Column("STATE", &["/state"]),
-    Column("RESULT", &["/result"]),
-    Column("BLOCKED SINCE", &["/blocked_since"]),
-    Column("ATTEMPT", &["/attempt"]),
-    Column("STARTED", &["/started_at"]),
-    Column("FINISHED", &["/finished_at"]),
-];
-const DEPENDENCIES: &[Column] = &[
-    Column("PARENT", &["/parent_name", "/parent"]),
-    Column("MAPPING", &["/mapping"]),
-    Column("LOGICAL TIME", &["/logical_time"]),
-    Column("SATISFIED", &["/met"]),
-];
-const EXTERNAL_DEPENDENCIES: &[Column] = &[
-    Column("EXTERNAL_DEPENDENCY", &["/path", "/code"]),
-    Column("MARK", &["/mark"]),
-    Column("LOGICAL TIME", &["/logical_time"]),
-    Column("SATISFIED", &["/satisfied"]),
-    Column("CAME", &["/satisfied_at"]),
-    Column("WENT", &["/revoked_at"]),
-    Column("OVERRIDDEN", &["/overridden_at"]),
-];
-const OUTPUTS: &[Column] = &[Column("PATH", &["/path"]), Column("MARK", &["/mark"])];
-const OVERRIDES: &[Column] =
-    &[Column("BY", &["/by"]), Column("AT", &["/at"]), Column("REASON", &["/reason"])];
-const ATTEMPTS: &[Column] = &[
-    Column("ATTEMPT", &["/attempt"]),
-    Column("TOKEN", &["/id"]),
-    Column("WORKER", &["/worker"]),
-    Column("RESULT", &["/result"]),
-    Column("EXIT", &["/exit_code"]),
-    Column("SIGNAL", &["/signal"]),
-    Column("STARTED", &["/started_at"]),
-    Column("FINISHED", &["/finished_at"]),
-    Column("MESSAGE", &["/message"]),
-];
-const RETURNED: &[Column] = &[
-    Column("ATTEMPT", &["/attempt"]),
-    Column("WORKER", &["/worker"]),
-    Column("REASON", &["/reason"]),
-    Column("RETURNED", &["/returned_at"]),
-    Column("MESSAGE", &["/message"]),
-];
+pub(super) const BATCHES: &str = "id, group, JOB: job_name, logical_time, run, state, result, blocked_since, attempt, \
+    STARTED: started_at, FINISHED: finished_at";
+const DEPENDENCIES: &str = "PARENT: parent_name | parent, mapping, logical_time, SATISFIED: met";
+const EXTERNAL_DEPENDENCIES: &str = "EXTERNAL_DEPENDENCY: path | code, mark, logical_time, satisfied, CAME: satisfied_at, \
+    WENT: revoked_at, OVERRIDDEN: overridden_at";
+const OUTPUTS: &str = "path, mark";
+const OVERRIDES: &str = "by, at, reason";
+const ATTEMPTS: &str = "attempt, TOKEN: id, worker, result, EXIT: exit_code, signal, STARTED: started_at, \
+    FINISHED: finished_at, message";
+const RETURNED: &str = "attempt, worker, reason, RETURNED: returned_at, message";
 /// Fields of the batch, then its dependencies and attempts.
 fn one(batch: &Value) -> String {
-    let mut text = render::fields(
-        batch,
-        &["dependencies", "external_dependencies", "outputs", "dependency_overrides", "attempts", "returned"],
-    );
     let lists = [
         ("dependencies", DEPENDENCIES),
         ("external_dependencies", EXTERNAL_DEPENDENCIES),
@@ -150,13 +106,8 @@ fn one(batch: &Value) -> String {
         ("attempts", ATTEMPTS),
         ("returned", RETURNED),
     ];
-    for (field, columns) in lists {
-        let items = serde_json::json!({ "items": batch[field] });
-        if batch[field].as_array().is_some_and(|items| !items.is_empty()) {
-            text.push_str(&format!("\n{field}\n{}\n", render::list(&items, columns, "")));
-        }
-    }
-    text
+    let sections = lists.iter().map(|(field, columns)| render::section(field, &batch[field], columns));
+    render::fields(batch, &lists.map(|(field, _)| field)) + &sections.collect::<String>()
 }
 
 struct Log {
@@ -197,7 +148,6 @@ fn logs(session: &Session<'_>, log: &Log) -> Done<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn batch_is_shown_with_its_attempts() {

@@ -10,36 +10,16 @@ use super::Session;
 use crate::args::{BatchesArgs, BulkCommand, JobsArgs, word};
 use crate::exit::Exit;
 use crate::failure::Done;
-use crate::render::{self, Column};
+use crate::render;
 use crate::server::Query;
 
 /// Between two looks at an operation.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-const OPERATIONS: &[Column] = &[
-    Column("ID", &["/id"]),
-    Column("ACTION", &["/action"]),
-    Column("RESULT", &["/result"]),
-    Column("ITEMS", &["/items"]),
-    Column("DONE", &["/done"]),
-    Column("REFUSED", &["/refused"]),
-    Column("LEFT", &["/left"]),
-    Column("REQUESTED", &["/requested_at"]),
-    Column("BY", &["/requested_by"]),
-    Column("REASON", &["/reason"]),
-];
-const ITEMS: &[Column] = &[
-    Column("ID", &["/id"]),
-    Column("OUTCOME", &["/outcome"]),
-    Column("RERUN", &["/rerun"]),
-    Column("REASON", &["/reason"]),
-];
-const MATCHES: &[Column] = &[
-    Column("ID", &["/id"]),
-    Column("JOB", &["/job_name"]),
-    Column("LOGICAL TIME", &["/logical_time"]),
-    Column("NOW", &["/now"]),
-];
+const OPERATIONS: &str =
+    "id, action, result, items, done, refused, left, REQUESTED: requested_at, BY: requested_by, reason";
+const ITEMS: &str = "id, outcome, rerun, reason";
+const MATCHES: &str = "id, JOB: job_name, logical_time, now";
 
 pub(super) fn run(session: &Session<'_>, command: BulkCommand) -> Done<Exit> {
     match command {
@@ -52,16 +32,13 @@ pub(super) fn run(session: &Session<'_>, command: BulkCommand) -> Done<Exit> {
         BulkCommand::Disable(jobs) => begin(session, json!({ "action": "disable" }), json!({}), &jobs),
         BulkCommand::Ls { limit } => {
             let answer = session.server.list("/api/bulk", &Query::new(), limit)?;
-            Ok(session.show(&answer, |answer| render::list(answer, OPERATIONS, "No operations.")))
+            session.show_list(&answer, OPERATIONS, "No operations.")
         }
-        BulkCommand::Show { bulk } => {
-            let answer = session.server.get(&format!("/api/bulk/{bulk}"), &[])?;
-            Ok(session.show(&answer, |answer| render::fields(answer, &[])))
-        }
+        BulkCommand::Show { bulk } => session.show_fields(&format!("/api/bulk/{bulk}")),
         BulkCommand::Items { bulk, outcome, limit } => {
             let query: Query = outcome.map(|outcome| ("outcome", outcome)).into_iter().collect();
             let answer = session.server.list(&format!("/api/bulk/{bulk}/items"), &query, limit)?;
-            Ok(session.show(&answer, |answer| render::list(answer, ITEMS, "No such items.")))
+            session.show_list(&answer, ITEMS, "No such items.")
         }
     }
 }
@@ -96,7 +73,7 @@ fn begin(session: &Session<'_>, mut body: Value, mut filter: Value, args: &JobsA
     let answer =
         session.server.write(Method::Post, "/api/bulk", Some(&body), args.idempotency_key.as_deref())?;
     if args.dry_run {
-        return Ok(session.show(&answer, |answer| render::list(answer, MATCHES, "Nothing fits.")));
+        return session.show_list(&answer, MATCHES, "Nothing fits.");
     }
     let bulk = answer["bulk"].as_i64().unwrap_or_default();
     if args.wait {

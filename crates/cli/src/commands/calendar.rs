@@ -1,79 +1,40 @@
 //! `tidemill calendar …`.
 
-use serde_json::{Value, json};
-use tidemill_client::{Method, segment};
+use tidemill_model::CalendarSpec;
 
-use super::{Session, write};
-use crate::args::{CalendarCommand, OutputFormat};
+use super::Session;
+use super::named::{LIMIT, Named};
+use crate::args::CalendarCommand;
 use crate::exit::Exit;
 use crate::failure::Done;
-use crate::output;
-use crate::render::{self, Column};
 use crate::server::Query;
-use crate::yaml;
 
-/// More than there can be.
-const LIMIT: usize = 10_000;
+const CALENDARS: Named = Named {
+    noun: "calendar",
+    plural: "calendars",
+    each: "its name",
+    path: "/api/calendars",
+    apply: "calendar apply",
+    columns: "name, version, zone, DATES: date_count, CHANGED: changed_at, comment",
+};
 
-const CALENDARS: &[Column] = &[
-    Column("NAME", &["/name"]),
-    Column("VERSION", &["/version"]),
-    Column("ZONE", &["/zone"]),
-    Column("DATES", &["/date_count"]),
-    Column("CHANGED", &["/changed_at"]),
-    Column("COMMENT", &["/comment"]),
-];
-
-const VERSIONS: &[Column] = &[
-    Column("VERSION", &["/version"]),
-    Column("ZONE", &["/zone"]),
-    Column("DATES", &["/date_count"]),
-    Column("DEFINED", &["/defined_at"]),
-    Column("BY", &["/defined_by"]),
-    Column("COMMENT", &["/comment"]),
-];
+const VERSIONS: &str = "version, zone, DATES: date_count, DEFINED: defined_at, BY: defined_by, comment";
 
 pub(super) fn run(session: &Session<'_>, command: CalendarCommand) -> Done<Exit> {
     match command {
-        CalendarCommand::Apply { file } => {
-            write::define(session, "/api/calendars", "calendar", &yaml::calendars(&file)?, &file)
+        CalendarCommand::Apply { file } => CALENDARS.apply(session, &file),
+        CalendarCommand::Show { name, at_version } => {
+            let version = at_version.map(|version| format!("/versions/{version}")).unwrap_or_default();
+            let path = format!("{}{version}", CALENDARS.path_of(&name));
+            CALENDARS.write::<CalendarSpec>(session, vec![CALENDARS.definition(session, &path)?])
         }
-        CalendarCommand::Show { name, at_version } => write(session, vec![one(session, &name, at_version)?]),
         CalendarCommand::Versions { name } => {
-            let path = format!("/api/calendars/{}/versions", segment(&name));
+            let path = format!("{}/versions", CALENDARS.path_of(&name));
             let answer = session.server.list(&path, &Query::new(), LIMIT)?;
-            Ok(session.show(&answer, |answer| render::list(answer, VERSIONS, "No version is on record.")))
+            session.show_list(&answer, VERSIONS, "No version is on record.")
         }
-        CalendarCommand::Export => {
-            let listed = session.server.list("/api/calendars", &Query::new(), LIMIT)?;
-            let names =
-                listed["items"].as_array().into_iter().flatten().filter_map(|item| item["name"].as_str());
-            let calendars = names.map(|name| one(session, name, None)).collect::<Done<Vec<Value>>>()?;
-            write(session, calendars)
-        }
-        CalendarCommand::Ls => {
-            let answer = session.server.list("/api/calendars", &Query::new(), LIMIT)?;
-            let nothing = "No calendars. Add some with `tidemill calendar apply -f FILE`.";
-            Ok(session.show(&answer, |answer| render::list(answer, CALENDARS, nothing)))
-        }
-        CalendarCommand::Delete { name } => {
-            let path = format!("/api/calendars/{}", segment(&name));
-            let answer = session.server.write(Method::Delete, &path, None, None)?;
-            Ok(session.show(&answer, |_| format!("Calendar {name} removed.")))
-        }
+        CalendarCommand::Export => CALENDARS.export::<CalendarSpec>(session),
+        CalendarCommand::Ls => CALENDARS.ls(session),
+        CalendarCommand::Delete { name } => CALENDARS.delete(session, &name),
     }
-}
-
-fn one(session: &Session<'_>, name: &str, version: Option<u32>) -> Done<Value> {
-    let version = version.map(|version| format!("/versions/{version}")).unwrap_or_default();
-    let mut answer = session.server.get(&format!("/api/calendars/{}{version}", segment(name)), &[])?;
-    Ok(answer["calendar"].take())
-}
-
-fn write(session: &Session<'_>, calendars: Vec<Value>) -> Done<Exit> {
-    match session.format {
-        OutputFormat::Json => output::json(&json!({ "calendars": calendars })),
-        OutputFormat::Table => output::line(yaml::write_calendars(calendars)?),
-    }
-    Ok(Exit::Success)
 }

@@ -7,15 +7,8 @@ use super::{Session, write};
 use crate::args::FreezeCommand;
 use crate::exit::Exit;
 use crate::failure::Done;
-use crate::render::{self, Column};
 
-const FREEZES: &[Column] = &[
-    Column("GROUP", &["/group"]),
-    Column("LATEST LOGICAL TIME", &["/latest"]),
-    Column("BY", &["/frozen_by"]),
-    Column("SINCE", &["/frozen_at"]),
-    Column("REASON", &["/reason"]),
-];
+const FREEZES: &str = "group, LATEST LOGICAL TIME: latest, BY: frozen_by, SINCE: frozen_at, reason";
 
 pub(super) fn run(session: &Session<'_>, command: FreezeCommand) -> Done<Exit> {
     let what = |group: &Option<String>| match group {
@@ -28,8 +21,7 @@ pub(super) fn run(session: &Session<'_>, command: FreezeCommand) -> Done<Exit> {
     };
     match command {
         FreezeCommand::Ls => {
-            let answer = session.server.get("/api/freezes", &[])?;
-            Ok(session.show(&answer, |answer| render::list(answer, FREEZES, "Nothing is frozen.")))
+            session.show_list(&session.server.get("/api/freezes", &[])?, FREEZES, "Nothing is frozen.")
         }
         FreezeCommand::Set { group, latest, reason } => {
             let body = json!({ "latest": latest, "reason": reason });
@@ -38,8 +30,7 @@ pub(super) fn run(session: &Session<'_>, command: FreezeCommand) -> Done<Exit> {
         }
         FreezeCommand::Lift { group, reason } => {
             let path = format!("{}?reason={}", scope(&group), segment(&reason));
-            let answer = session.server.write(Method::Delete, &path, None, None)?;
-            Ok(write::show(session, &answer, |_| format!("{} is not frozen any more.", what(&group))))
+            write::delete(session, &path, format!("{} is not frozen any more.", what(&group)))
         }
     }
 }

@@ -6,21 +6,13 @@ use super::{Session, write};
 use crate::args::GroupCommand;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
-use crate::render::{self, Column};
+use crate::render;
 
-const GROUPS: &[Column] = &[
-    Column("ID", &["/id"]),
-    Column("NAME", &["/name"]),
-    Column("SHARD", &["/shard"]),
-    Column("WORKER KEY", &["/worker_key"]),
-];
+const GROUPS: &str = "id, name, shard, worker_key";
 
 pub(super) fn run(session: &Session<'_>, command: GroupCommand) -> Done<Exit> {
     match command {
-        GroupCommand::Ls => {
-            let answer = session.server.get("/api/groups", &[])?;
-            Ok(session.show(&answer, |answer| render::list(answer, GROUPS, "No groups.")))
-        }
+        GroupCommand::Ls => session.show_list(&session.server.get("/api/groups", &[])?, GROUPS, "No groups."),
         GroupCommand::Apply { name, worker_key, settings } => {
             let worker_key = match worker_key {
                 Some(key) => key,

@@ -1,29 +1,19 @@
 //! `tidemill key …`.
 
 use serde_json::{Value, json};
-use tidemill_client::{Method, segment};
+use tidemill_client::segment;
 
-use super::Session;
+use super::{Session, write};
 use crate::args::{KeyCommand, word};
 use crate::exit::Exit;
 use crate::failure::Done;
-use crate::render::{self, Column};
 use crate::secret;
 
-const KEYS: &[Column] = &[
-    Column("APP", &["/app"]),
-    Column("ROLE", &["/role"]),
-    Column("GROUPS", &["/groups"]),
-    Column("RUN AS", &["/run_as"]),
-    Column("DEFINED", &["/defined_at"]),
-];
+const KEYS: &str = "app, role, groups, run_as, DEFINED: defined_at";
 
 pub(super) fn run(session: &Session<'_>, command: KeyCommand) -> Done<Exit> {
     match command {
-        KeyCommand::Ls => {
-            let answer = session.server.get("/api/keys", &[])?;
-            Ok(session.show(&answer, |answer| render::list(answer, KEYS, "No keys.")))
-        }
+        KeyCommand::Ls => session.show_list(&session.server.get("/api/keys", &[])?, KEYS, "No keys."),
         KeyCommand::Apply { app, role, groups, run_as, operator } => {
             let secret = secret::draw::<24>();
             let body = json!({ "app": app, "secret": secret, "role": word(&role), "groups": groups, "run_as": run_as });
@@ -37,9 +27,7 @@ pub(super) fn run(session: &Session<'_>, command: KeyCommand) -> Done<Exit> {
             Ok(session.show(&answer, |_| format!("{app}:{secret}\nKeep it: only its hash is on record.")))
         }
         KeyCommand::Delete { app } => {
-            let path = format!("/api/keys/{}", segment(&app));
-            let answer = session.server.write(Method::Delete, &path, None, None)?;
-            Ok(session.show(&answer, |_| format!("Key {app} is deleted.")))
+            write::delete(session, &format!("/api/keys/{}", segment(&app)), format!("Key {app} is deleted."))
         }
     }
 }

@@ -10,6 +10,7 @@ mod freeze;
 mod group;
 mod job;
 mod key;
+mod named;
 mod pool;
 mod pull;
 mod rerun;

@@ -1,69 +1,36 @@
 //! `tidemill pool …`.
 
-use serde_json::{Value, json};
-use tidemill_client::{Method, segment};
+use serde_json::Value;
+use tidemill_model::PoolSpec;
 
-use super::{Session, write};
-use crate::args::{OutputFormat, PoolCommand};
+use super::Session;
+use super::named::Named;
+use crate::args::PoolCommand;
 use crate::exit::Exit;
 use crate::failure::Done;
-use crate::output;
-use crate::render::{self, Column};
-use crate::server::Query;
-use crate::yaml;
+use crate::render;
 
-/// More than there can be.
-const LIMIT: usize = 10_000;
+const POOLS: Named = Named {
+    noun: "pool",
+    plural: "pools",
+    each: "its name and slots",
+    path: "/api/pools",
+    apply: "pool apply",
+    columns: "name, version, slots, STARTS: rate/starts, IN SECONDS: rate/interval_s, group, comment",
+};
 
-const POOLS: &[Column] = &[
-    Column("NAME", &["/name"]),
-    Column("VERSION", &["/version"]),
-    Column("SLOTS", &["/slots"]),
-    Column("STARTS", &["/rate/starts"]),
-    Column("IN SECONDS", &["/rate/interval_s"]),
-    Column("GROUP", &["/group"]),
-    Column("COMMENT", &["/comment"]),
-];
-const HOLDERS: &[Column] = &[
-    Column("BATCH", &["/batch"]),
-    Column("JOB", &["/job"]),
-    Column("GROUP", &["/group"]),
-    Column("SLOTS", &["/slots"]),
-];
+const HOLDERS: &str = "batch, job, group, slots";
 
 pub(super) fn run(session: &Session<'_>, command: PoolCommand) -> Done<Exit> {
     match command {
-        PoolCommand::Apply { file } => {
-            write::define(session, "/api/pools", "pool", &yaml::pools(&file)?, &file)
-        }
-        PoolCommand::Ls => {
-            let answer = session.server.list("/api/pools", &Query::new(), LIMIT)?;
-            let nothing = "No pools. Add some with `tidemill pool apply -f FILE`.";
-            Ok(session.show(&answer, |answer| render::list(answer, POOLS, nothing)))
-        }
+        PoolCommand::Apply { file } => POOLS.apply(session, &file),
+        PoolCommand::Ls => POOLS.ls(session),
         PoolCommand::Show { name } => {
-            let answer = session.server.get(&format!("/api/pools/{}", segment(&name)), &[])?;
+            let answer = session.server.get(&POOLS.path_of(&name), &[])?;
             Ok(session.show(&answer, |answer| shown(&name, answer)))
         }
-        PoolCommand::Export => {
-            let listed = session.server.list("/api/pools", &Query::new(), LIMIT)?;
-            let names = listed["items"].as_array().into_iter().flatten().filter_map(|of| of["name"].as_str());
-            let one = |name: &str| {
-                let mut answer = session.server.get(&format!("/api/pools/{}", segment(name)), &[])?;
-                Ok(answer["pool"].take())
-            };
-            let pools = names.map(one).collect::<Done<Vec<Value>>>()?;
-            match session.format {
-                OutputFormat::Json => output::json(&json!({ "pools": pools })),
-                OutputFormat::Table => output::line(yaml::write_pools(pools)?),
-            }
-            Ok(Exit::Success)
-        }
-        PoolCommand::Delete { name } => {
-            let path = format!("/api/pools/{}", segment(&name));
-            let answer = session.server.write(Method::Delete, &path, None, None)?;
-            Ok(session.show(&answer, |_| format!("Pool {name} removed.")))
-        }
+        PoolCommand::Export => POOLS.export::<PoolSpec>(session),
+        PoolCommand::Delete { name } => POOLS.delete(session, &name),
     }
 }
 
@@ -79,6 +46,6 @@ fn shown(name: &str, answer: &Value) -> String {
     };
     let of =
         answer["pool"]["group"].as_str().map_or("shared by groups".to_owned(), |of| format!("of group {of}"));
-    let holders = render::list(&json!({ "items": answer["holders"] }), HOLDERS, "Nobody has slots of it.");
+    let holders = render::items(&answer["holders"], HOLDERS, "Nobody has slots of it.");
     format!("Pool {name}, {of}: {used}.{rate}\n\n{holders}")
 }

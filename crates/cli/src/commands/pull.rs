@@ -1,64 +1,38 @@
 //! `tidemill pull …`.
 
-use serde_json::{Value, json};
-use tidemill_client::{Method, segment};
+use std::path::Path;
 
+use serde_json::{Value, json};
+use tidemill_client::Method;
+
+use super::named::Named;
 use super::{Session, write};
 use crate::args::{
     PullCommand, PullGrantsArgs, PullTaskCommand, PullTaskLsArgs, PullTemplateCommand, TaskKind, word,
 };
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
-use crate::render::{self, Column};
+use crate::render;
 use crate::server::Query;
 use crate::yaml;
 
 mod user;
 
-/// More than there can be.
-const LIMIT: usize = 10_000;
-
-const TEMPLATES: &[Column] = &[
-    Column("NAME", &["/name"]),
-    Column("VERSION", &["/version"]),
-    Column("CHANGED", &["/changed_at"]),
-    Column("COMMENT", &["/comment"]),
-];
-const FIELDS: &[Column] =
-    &[Column("PARAMETER", &["/name"]), Column("TYPE", &["/type"]), Column("REQUIRED", &["/required"])];
-const TASKS: &[Column] = &[
-    Column("ID", &["/id"]),
-    Column("EXECUTOR", &["/task/executor"]),
-    Column("NAME", &["/task/name"]),
-    Column("WHEN", &["/task/when/once", "/task/when/every_minutes", "/task/when/every_days"]),
-    Column("TIMES", &["/task/dispatch_times"]),
-    Column("TAKEN", &["/totals/taken"]),
-    Column("LIVE", &["/totals/live"]),
-    Column("COMPLETED", &["/totals/completed"]),
-    Column("STATE", &["/state"]),
-];
-const LEDGER: &[Column] = &[
-    Column("START", &["/start"]),
-    Column("TAKEN", &["/taken"]),
-    Column("LIVE", &["/live"]),
-    Column("COMPLETED", &["/completed"]),
-    Column("RETURNED", &["/returned"]),
-    Column("EXPIRED", &["/expired"]),
-    Column("BALANCED", &["/balanced"]),
-    Column("STOCK", &["/stock"]),
-];
-const GRANTS: &[Column] = &[
-    Column("GRANT", &["/id"]),
-    Column("USER", &["/user"]),
-    Column("TASK", &["/task"]),
-    Column("NAME", &["/name"]),
-    Column("START", &["/start"]),
-    Column("STATE", &["/state"]),
-    Column("GRANTED", &["/granted_at"]),
-    Column("EXPIRES", &["/expires_at"]),
-    Column("ENDED", &["/ended_at"]),
-    Column("RESULT", &["/result", "/reason"]),
-];
+const TEMPLATES: Named = Named {
+    noun: "template",
+    plural: "templates",
+    each: "its name and fields",
+    path: "/api/pull/templates",
+    apply: "pull template apply",
+    columns: "name, version, CHANGED: changed_at, comment",
+};
+const FIELDS: &str = "PARAMETER: name, type, required";
+const TASKS: &str = "id, EXECUTOR: task/executor, NAME: task/name, \
+    WHEN: task/when/once | task/when/every_minutes | task/when/every_days, TIMES: task/dispatch_times, \
+    TAKEN: totals/taken, LIVE: totals/live, COMPLETED: totals/completed, state";
+const LEDGER: &str = "start, taken, live, completed, returned, expired, balanced, stock";
+const GRANTS: &str = "GRANT: id, user, task, name, start, state, GRANTED: granted_at, EXPIRES: expires_at, \
+    ENDED: ended_at, RESULT: result | reason";
 
 pub(super) fn run(session: &Session<'_>, command: PullCommand) -> Done<Exit> {
     match command {
@@ -69,13 +43,12 @@ pub(super) fn run(session: &Session<'_>, command: PullCommand) -> Done<Exit> {
         PullCommand::Next { user, wait } => next(session, &user, wait),
         PullCommand::Complete { user, grant, result } => {
             let body = json!({ "user": user, "grant": grant, "result": result });
-            let answer = session.server.post("/api/pull/complete", Some(&body))?;
-            Ok(session.show(&answer, |_| format!("Grant {grant} is completed.")))
+            write::post(session, "/api/pull/complete", Some(&body), format!("Grant {grant} is completed."))
         }
         PullCommand::Return { user, grant, reason } => {
             let body = json!({ "user": user, "grant": grant, "reason": reason });
-            let answer = session.server.post("/api/pull/return", Some(&body))?;
-            Ok(session.show(&answer, |_| format!("Grant {grant} is given back; others can have it.")))
+            let done = format!("Grant {grant} is given back; others can have it.");
+            write::post(session, "/api/pull/return", Some(&body), done)
         }
     }
 }
@@ -101,49 +74,34 @@ fn next(session: &Session<'_>, user: &str, wait: u32) -> Done<Exit> {
 }
 
 fn template(session: &Session<'_>, command: PullTemplateCommand) -> Done<Exit> {
-    let path = |name: &str| format!("/api/pull/templates/{}", segment(name));
     match command {
-        PullTemplateCommand::Apply { file } => {
-            write::define(session, "/api/pull/templates", "template", &yaml::templates(&file)?, &file)
-        }
-        PullTemplateCommand::Ls => {
-            let answer = session.server.list("/api/pull/templates", &Query::new(), LIMIT)?;
-            let nothing = "No templates. Add some with `tidemill pull template apply -f FILE`.";
-            Ok(session.show(&answer, |answer| render::list(answer, TEMPLATES, nothing)))
-        }
+        PullTemplateCommand::Apply { file } => TEMPLATES.apply(session, &file),
+        PullTemplateCommand::Ls => TEMPLATES.ls(session),
         PullTemplateCommand::Show { name } => {
-            let answer = session.server.get(&path(&name), &[])?;
+            let answer = session.server.get(&TEMPLATES.path_of(&name), &[])?;
             Ok(session.show(&answer, |answer| {
-                let fields = fields_of(answer);
-                let fields = render::list(&fields, FIELDS, "Tasks of it have no parameters.");
+                let fields = render::items(&fields_of(answer), FIELDS, "Tasks of it have no parameters.");
                 format!("{}\n{fields}", render::fields(answer, &["fields"]))
             }))
         }
-        PullTemplateCommand::Delete { name } => {
-            let answer = session.server.write(Method::Delete, &path(&name), None, None)?;
-            Ok(session.show(&answer, |_| format!("Template {name} removed.")))
-        }
+        PullTemplateCommand::Delete { name } => TEMPLATES.delete(session, &name),
     }
 }
 
-/// The parameters of a template as a list.
+/// The parameters of a template, each with its name.
 fn fields_of(template: &Value) -> Value {
     let one = |(name, field): (&String, &Value)| {
         let kind = field["type"].as_str().unwrap_or("any");
         json!({ "name": name, "type": kind, "required": field["required"].as_bool().unwrap_or(true) })
     };
-    let fields = template["fields"].as_object();
-    json!({ "items": fields.into_iter().flatten().map(one).collect::<Vec<_>>() })
+    template["fields"].as_object().into_iter().flatten().map(one).collect()
 }
 
 fn task(session: &Session<'_>, command: PullTaskCommand) -> Done<Exit> {
     match command {
         PullTaskCommand::Create { file } => {
-            let answer = write::all(session, "/api/pull/tasks", "task", &yaml::tasks(&file)?, &file)?;
-            Ok(session.show(&answer, |answer| {
-                let columns = &[Column("TASK", &["/task"]), Column("VERSION", &["/version"])];
-                render::list(answer, columns, "No tasks in the file.")
-            }))
+            let answer = write::all(session, "/api/pull/tasks", "task", &tasks_of(&file)?, &file)?;
+            session.show_list(&answer, "task, version", "No tasks in the file.")
         }
         PullTaskCommand::Ls(args) => list(session, &args),
         PullTaskCommand::Show { task } => {
@@ -157,7 +115,7 @@ fn task(session: &Session<'_>, command: PullTaskCommand) -> Done<Exit> {
             }))
         }
         PullTaskCommand::Change { task, file } => {
-            let tasks = yaml::tasks(&file)?;
+            let tasks = tasks_of(&file)?;
             let [spec] = &tasks[..] else {
                 let message = format!("{}: {} tasks; it must hold one", file.display(), tasks.len());
                 return Err(Failure::bad_input(message));
@@ -167,12 +125,14 @@ fn task(session: &Session<'_>, command: PullTaskCommand) -> Done<Exit> {
             Ok(session.show(&answer, |answer| format!("Task {task} has version {}.", answer["version"])))
         }
         PullTaskCommand::Delete { task } => {
-            let path = format!("/api/pull/tasks/{task}");
-            let answer = session.server.write(Method::Delete, &path, None, None)?;
-            Ok(session.show(&answer, |_| format!("Task {task} is deleted.")))
+            write::delete(session, &format!("/api/pull/tasks/{task}"), format!("Task {task} is deleted."))
         }
         PullTaskCommand::Ledger { task, live, limit } => ledger(session, task, live, limit),
     }
+}
+
+fn tasks_of(file: &Path) -> Done<Vec<Value>> {
+    yaml::list(file, "tasks", "executor and when")
 }
 
 fn list(session: &Session<'_>, args: &PullTaskLsArgs) -> Done<Exit> {
@@ -194,7 +154,7 @@ fn list(session: &Session<'_>, args: &PullTaskLsArgs) -> Done<Exit> {
     }
     let answer = json!({ "items": items });
     let nothing = "No tasks. Once tasks are listed from 7 days ago on; go further back with --from.";
-    Ok(session.show(&answer, |answer| render::list(answer, TASKS, nothing)))
+    session.show_list(&answer, TASKS, nothing)
 }
 
 fn ledger(session: &Session<'_>, task: i64, live: bool, limit: usize) -> Done<Exit> {
@@ -218,5 +178,5 @@ fn grants(session: &Session<'_>, args: PullGrantsArgs) -> Done<Exit> {
     query.extend(args.task.map(|task| ("task", task.to_string())));
     query.extend(args.state.map(|state| ("state", state)));
     let answer = session.list_of_group("/api/pull/grants", args.group.as_deref(), query, args.limit)?;
-    Ok(session.show(&answer, |answer| render::list(answer, GRANTS, "No grants.")))
+    session.show_list(&answer, GRANTS, "No grants.")
 }

@@ -8,69 +8,39 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidemill_client::Method;
 
-use super::{Session, wait};
+use super::{Session, wait, write};
 use crate::args::{ColdStartArgs, HowArgs, OutputFormat, PlanArgs, RerunCommand, SpanArgs, word};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
-use crate::render::{self, Column};
+use crate::render;
 use crate::server::Query;
 
 /// Between two looks at a rerun.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-const RERUNS: &[Column] = &[
-    Column("ID", &["/id"]),
-    Column("KIND", &["/kind"]),
-    Column("STATE", &["/state"]),
-    Column("PLANNED", &["/planned"]),
-    Column("STARTED", &["/started"]),
-    Column("SUCCEEDED", &["/succeeded"]),
-    Column("FAILED", &["/failed"]),
-    Column("SKIPPED", &["/skipped-runs"]),
-    Column("BLOCKED", &["/blocked"]),
-    Column("REQUESTED", &["/requested_at"]),
-    Column("BY", &["/requested_by"]),
-];
-const BATCHES: &[Column] = &[
-    Column("NO", &["/number"]),
-    Column("GROUP", &["/group"]),
-    Column("JOB", &["/job_name"]),
-    Column("LOGICAL TIME", &["/logical_time"]),
-    Column("RUN", &["/run"]),
-    Column("AFTER", &["/after"]),
-    Column("STATE", &["/state"]),
-    Column("BATCH", &["/batch"]),
-    Column("REASON", &["/reason"]),
-];
-const PLAN: &[Column] = &[
-    Column("JOB", &["/job_name", "/job"]),
-    Column("VERSION", &["/version"]),
-    Column("TOUCHES", &["/touches"]),
-];
-const LEFT_OUT: &[Column] = &[
-    Column("JOB", &["/job_name", "/job"]),
-    Column("REASON", &["/reason"]),
-    Column("BATCH", &["/batch"]),
-    Column("LOGICAL TIME", &["/logical_time"]),
-];
+const RERUNS: &str = "id, kind, state, planned, started, succeeded, failed, skipped, blocked, REQUESTED: requested_at, \
+    BY: requested_by";
+const BATCHES: &str = "NO: number, group, JOB: job_name, logical_time, run, after, state, batch, reason";
+const PLAN: &str = "JOB: job_name | job, version, touches";
+const LEFT_OUT: &str = "JOB: job_name | job, reason, batch, logical_time";
 
 pub(super) fn run(session: &Session<'_>, command: RerunCommand) -> Done<Exit> {
     match command {
         RerunCommand::Plan(args) => plan(session, args),
         RerunCommand::Approve { rerun, wait } => {
-            let answer = session.server.post(&format!("/api/reruns/{rerun}/approve"), None)?;
+            let path = format!("/api/reruns/{rerun}/approve");
             if wait {
+                session.server.post(&path, None)?;
                 return watch(session, rerun);
             }
-            Ok(session.show(&answer, |_| {
-                format!("Rerun {rerun} runs. Watch it with `tidemill rerun watch {rerun}`.")
-            }))
+            let done = format!("Rerun {rerun} runs. Watch it with `tidemill rerun watch {rerun}`.");
+            write::post(session, &path, None, done)
         }
         RerunCommand::Ls { state, limit } => {
             let query: Query = state.map(|state| ("state", state)).into_iter().collect();
             let answer = session.server.list("/api/reruns", &query, limit)?;
-            Ok(session.show(&answer, |answer| render::list(answer, RERUNS, "No reruns.")))
+            session.show_list(&answer, RERUNS, "No reruns.")
         }
         RerunCommand::Show { rerun } => {
             let mut answer = look(session, rerun)?;
@@ -83,7 +53,7 @@ pub(super) fn run(session: &Session<'_>, command: RerunCommand) -> Done<Exit> {
         RerunCommand::Batches { rerun, state, limit } => {
             let query: Query = state.map(|state| ("state", state)).into_iter().collect();
             let answer = session.server.list(&format!("/api/reruns/{rerun}/batches"), &query, limit)?;
-            Ok(session.show(&answer, |answer| render::list(answer, BATCHES, "No batches.")))
+            session.show_list(&answer, BATCHES, "No batches.")
         }
         RerunCommand::Watch { rerun } => watch(session, rerun),
         RerunCommand::Pause { rerun } => {
@@ -97,8 +67,7 @@ pub(super) fn run(session: &Session<'_>, command: RerunCommand) -> Done<Exit> {
 }
 
 fn act(session: &Session<'_>, rerun: i64, what: &str, body: Option<&Value>, told: &str) -> Done<Exit> {
-    let answer = session.server.post(&format!("/api/reruns/{rerun}/{what}"), body)?;
-    Ok(session.show(&answer, |_| format!("Rerun {rerun}: {told}")))
+    write::post(session, &format!("/api/reruns/{rerun}/{what}"), body, format!("Rerun {rerun}: {told}"))
 }
 
 /// Jobs by id or by name, as the server takes them.
@@ -207,10 +176,7 @@ fn one(rerun: &Value) -> String {
     let mut text = render::fields(rerun, &["plan", "left_out", "spec"]);
     text.push_str(&format!("request  {}\n", rerun["spec"]));
     for (field, columns) in [("plan", PLAN), ("left_out", LEFT_OUT)] {
-        let items = json!({ "items": rerun[field] });
-        if rerun[field].as_array().is_some_and(|items| !items.is_empty()) {
-            text.push_str(&format!("\n{field}\n{}\n", render::list(&items, columns, "")));
-        }
+        text.push_str(&render::section(field, &rerun[field], columns));
     }
     text
 }
@@ -268,6 +234,16 @@ mod tests {
     #[test]
     fn jobs_are_named_by_id_or_name() {
         assert_eq!(refs(&["4096".to_owned(), "g/a".to_owned()]), json!([4096, "g/a"]));
+    }
+
+    #[test]
+    fn list_has_every_counter() {
+        let counters = ["planned", "started", "succeeded", "failed", "skipped", "blocked"];
+        let rerun: Value =
+            counters.into_iter().zip(11..).map(|(name, count)| (name.to_owned(), json!(count))).collect();
+        let listed = render::items(&json!([rerun]), RERUNS, "");
+        let row = listed.lines().last().unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>().join(" "), "- - - 11 12 13 14 15 16 - -");
     }
 
     #[test]

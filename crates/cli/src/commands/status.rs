@@ -3,31 +3,15 @@
 use serde_json::{Value, json};
 use tidemill_model::Timestamp;
 
-use super::Session;
+use super::{Session, write};
 use crate::exit::Exit;
 use crate::failure::Done;
-use crate::render::{self, Column};
+use crate::render;
 
-const PARTITIONS: &[Column] = &[
-    Column("PARTITION", &["/partition"]),
-    Column("OWNER", &["/owner"]),
-    Column("EPOCH", &["/epoch"]),
-    Column("JOURNAL END", &["/journal_end"]),
-    Column("PROJECTED", &["/projected"]),
-    Column("LAG", &["/lag_records"]),
-    Column("LAG MS", &["/lag_ms"]),
-    Column("VOID", &["/void_records"]),
-];
+const PARTITIONS: &str =
+    "partition, owner, epoch, journal_end, projected, LAG: lag_records, lag_ms, VOID: void_records";
 
-const SINKS: &[Column] = &[
-    Column("SINK", &["/sink"]),
-    Column("PARTITION", &["/partition"]),
-    Column("STORED", &["/stored"]),
-    Column("LAG", &["/lag_records"]),
-    Column("CHANGES", &["/changes"]),
-    Column("NOTED AT", &["/noted_at"]),
-    Column("ERROR", &["/error"]),
-];
+const SINKS: &str = "sink, partition, stored, LAG: lag_records, changes, noted_at, error";
 
 /// Each partition of each sink, where there is any.
 fn sinks(answer: &Value) -> String {
@@ -39,21 +23,20 @@ fn sinks(answer: &Value) -> String {
             rows.push(row);
         }
     }
-    format!("\n\n{}", render::list(&json!({ "items": rows }), SINKS, "No sinks."))
+    format!("\n\n{}", render::items(&rows.into(), SINKS, "No sinks."))
 }
 
 pub(super) fn run(session: &Session<'_>) -> Done<Exit> {
     let answer = session.server.get("/api/status", &[])?;
     Ok(session.show(&answer, |answer| {
-        let partitions = json!({ "items": answer["partitions"] });
         let rest = render::fields(answer, &["partitions", "sinks"]);
         let sinks = answer["sinks"].as_array().map(|_| sinks(answer)).unwrap_or_default();
-        format!("{rest}\n{}{sinks}", render::list(&partitions, PARTITIONS, "No partitions."))
+        format!("{rest}\n{}{sinks}", render::items(&answer["partitions"], PARTITIONS, "No partitions."))
     }))
 }
 
 pub(super) fn set_time(session: &Session<'_>, partition: u32, at: Timestamp) -> Done<Exit> {
     let path = format!("/api/admin/partitions/{partition}/set-time");
-    let answer = session.server.post(&path, Some(&json!({ "at": at })))?;
-    Ok(session.show(&answer, |_| format!("Partition {partition} goes on at {at}.")))
+    let done = format!("Partition {partition} goes on at {at}.");
+    write::post(session, &path, Some(&json!({ "at": at })), done)
 }

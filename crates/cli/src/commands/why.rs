@@ -1,13 +1,12 @@
 //! `tidemill batch why`: what keeps a batch from running, and what to do about it (DEP-8).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Session;
 use crate::failure::Done;
-use crate::render::{self, Column, one_line};
+use crate::render::{self, one_line};
 
-const CONDITIONS: &[Column] =
-    &[Column("WAITS FOR", &["/kind"]), Column("BECAUSE", &["/message"]), Column("SINCE", &["/since"])];
+const CONDITIONS: &str = "WAITS FOR: kind, BECAUSE: message, since";
 /// Parents that are looked at for advice.
 const PARENTS: usize = 5;
 
@@ -21,17 +20,14 @@ pub(super) fn told(answer: &Value, batch: &Value, advice: &[String]) -> String {
         one_line(&batch["logical_time"]),
     );
     let state = one_line(&answer["state"]);
-    let conditions = answer["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut text = match (answer["result"].as_str(), conditions) {
+    let conditions = render::items(&answer["conditions"], CONDITIONS, "");
+    let mut text = match (answer["result"].as_str(), conditions.as_str()) {
         (Some(result), _) => match batch["message"].as_str().filter(|message| !message.is_empty()) {
             Some(message) => format!("{name} has finished: {result}: {message}."),
             None => format!("{name} has finished: {result}."),
         },
-        (None, []) => format!("{name} is {state}; nothing keeps it."),
-        (None, conditions) => {
-            let items = json!({ "items": conditions });
-            format!("{name} is {state}.\n\n{}", render::list(&items, CONDITIONS, ""))
-        }
+        (None, "") => format!("{name} is {state}; nothing keeps it."),
+        (None, conditions) => format!("{name} is {state}.\n\n{conditions}"),
     };
     if let Some(blocked) = answer["blocked"].as_object() {
         let (message, since) = (one_line(&blocked["message"]), one_line(&blocked["since"]));
@@ -125,6 +121,7 @@ fn of_kind(kind: &str, batch: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn why_names_the_job_every_unmet_condition_and_what_to_do() {

@@ -5,11 +5,11 @@ use std::iter::once;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tidemill_client::Method;
 
 use super::Session;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
-use crate::render::{self, Column};
 
 /// Shows what was done, and where it is not in effect yet. Then the exit code says so, too, for scripts must not go on as
 /// if it were.
@@ -20,6 +20,16 @@ pub(super) fn show(session: &Session<'_>, answer: &Value, done: impl FnOnce(&Val
         done => format!("{done}\nwarning: it is recorded, and not yet in effect in {}", late.join(", ")),
     });
     exit(&late)
+}
+
+/// Requests something, and says that it is done.
+pub(super) fn post(session: &Session<'_>, path: &str, body: Option<&Value>, done: String) -> Done<Exit> {
+    Ok(show(session, &session.server.post(path, body)?, |_| done))
+}
+
+/// Takes something away, and says so.
+pub(super) fn delete(session: &Session<'_>, path: &str, done: String) -> Done<Exit> {
+    Ok(show(session, &session.server.write(Method::Delete, path, None, None)?, |_| done))
 }
 
 /// As [`show`], of an answer with warnings of its own.
@@ -63,21 +73,6 @@ pub(super) fn all(
         answers.push(answer);
     }
     Ok(json!({ "items": answers }))
-}
-
-/// Defines all of a file, which have names and versions.
-pub(super) fn define(
-    session: &Session<'_>,
-    path: &str,
-    what: &str,
-    items: &[Value],
-    file: &Path,
-) -> Done<Exit> {
-    let answer = all(session, path, what, items, file)?;
-    Ok(show(session, &answer, |answer| {
-        let columns = &[Column("NAME", &["/name"]), Column("VERSION", &["/version"])];
-        render::list(answer, columns, &format!("No {what}s in the file."))
-    }))
 }
 
 #[cfg(test)]

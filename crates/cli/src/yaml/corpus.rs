@@ -6,7 +6,7 @@ use serde_json::json;
 use tidemill_corpus::corpus;
 use tidemill_model::JobSpec;
 
-use super::{parse, write_jobs};
+use super::{parse, write};
 
 /// JOB-5: a file is refused with its name, or gives jobs; jobs that are whole are written as YAML that reads back
 /// the same.
@@ -20,8 +20,8 @@ fn job_files_are_refused_by_name_or_read() {
         };
         for job in jobs {
             let Ok(spec) = JobSpec::from_value(job) else { continue };
-            let whole = json!({ "jobs": [serde_json::to_value(&spec).unwrap()] });
-            let written = write_jobs(whole).unwrap_or_else(|failure| panic!("{spec:?}: {}", failure.message));
+            let written = write::<JobSpec>("jobs", json!([&spec]));
+            let written = written.unwrap_or_else(|failure| panic!("{spec:?}: {}", failure.message));
             let again =
                 parse(Path::new("b.yaml"), &written).unwrap_or_else(|it| panic!("{written}\n{}", it.message));
             let again: Vec<_> = again.into_iter().map(|job| JobSpec::from_value(job).unwrap()).collect();

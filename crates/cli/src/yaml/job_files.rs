@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{jobs_of, tree};
+use super::{EACH_JOB, hint, list, tree};
 use crate::args::Parameter;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -42,7 +42,7 @@ impl JobFiles {
     fn add(&mut self, path: &Path) -> Done {
         let before = self.jobs.len();
         for file in tree::list(path)? {
-            let jobs = jobs_of(&file)?;
+            let jobs = list(&file, "jobs", EACH_JOB)?;
             self.files.extend(jobs.iter().map(|_| file.clone()));
             self.jobs.extend(jobs);
         }
@@ -50,8 +50,9 @@ impl JobFiles {
             let hint = match path.is_dir() {
                 true => {
                     "of a directory, its *.yaml and *.yml are read, and those of the directories below it"
+                        .into()
                 }
-                false => "write `jobs:` and under it a list of jobs, each with name, group and type",
+                false => hint("jobs", EACH_JOB),
             };
             return Err(Failure::bad_input(format!("{}: no job is in it", path.display())).hint(hint));
         }

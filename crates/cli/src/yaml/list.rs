@@ -26,7 +26,7 @@ pub(super) fn text_of(file: &Path) -> Done<String> {
 }
 
 /// The list that a file has in its only field.
-pub(super) fn list_of(file: &Path, text: &str, field: &str, hint: &'static str) -> Done<Vec<Value>> {
+pub(super) fn list_of(file: &Path, text: &str, field: &str, hint: &str) -> Done<Vec<Value>> {
     let shape = |what: &str| Failure::bad_input(format!("{}: {what}", file.display())).hint(hint);
     // An export of 40,000 jobs is one file. An anchor may be used as often as one likes: what its uses stand for is
     // counted.

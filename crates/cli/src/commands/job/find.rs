@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use tidemill_client::segment;
+use tidemill_model::slips;
 
 use crate::commands::Session;
 use crate::exit::Exit;
@@ -53,33 +54,14 @@ fn close_to(session: &Session<'_>, job: &str) -> Option<String> {
     closest(job, names).map(|name| format!("did you mean {name}? `tidemill job ls` lists all"))
 }
 
-/// The name that takes the fewest changes, if they are few. Without a group, any group's will do.
+/// The name that is the fewest slips away, if they are few. Without a group, any group's will do.
 fn closest(wanted: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let distance = |name: &str| match wanted.contains('/') {
-        true => changes_between(wanted, name),
-        false => changes_between(wanted, name.split_once('/').map_or(name, |(_, name)| name)),
+        true => slips(wanted, name),
+        false => slips(wanted, name.split_once('/').map_or(name, |(_, name)| name)),
     };
     let most = wanted.chars().count() / 3 + 1;
-    names
-        .map(|name| (distance(&name), name))
-        .filter(|(changes, _)| *changes <= most)
-        .min()
-        .map(|(_, name)| name)
-}
-
-/// Letters to add, take away or replace to make one text of the other.
-fn changes_between(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    names.map(|name| (distance(&name), name)).filter(|(slips, _)| *slips <= most).min().map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -99,6 +81,5 @@ mod tests {
         assert_eq!(closest("demo/mesage-word", names()).as_deref(), Some("demo/message-words"));
         assert_eq!(closest("load1", names()).as_deref(), Some("demo/load-1"));
         assert_eq!(closest("demo/nothing-like-it", names()), None);
-        assert_eq!((changes_between("", "abc"), changes_between("abc", "axc")), (3, 1));
     }
 }

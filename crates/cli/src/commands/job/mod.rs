@@ -10,13 +10,14 @@ pub(super) use find::id_of;
 
 use serde_json::{Value, json};
 use tidemill_client::Method;
+use tidemill_model::JobSpec;
 
 use super::{Session, batch, wait, write};
 use crate::args::{JobCommand, JobLsArgs, JobRunArgs, OutputFormat, Parameter};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
-use crate::render::{self, Column};
+use crate::render;
 use crate::server::Query;
 use crate::yaml;
 use find::found;
@@ -31,25 +32,21 @@ pub(super) fn run(session: &Session<'_>, command: JobCommand) -> Done<Exit> {
         JobCommand::Show { job, at_version: Some(version) } => show_version(session, &job, version),
         JobCommand::Versions { job, limit } => {
             let answer = below(session, &job, "versions", limit)?;
-            Ok(session.show(&answer, |answer| render::list(answer, VERSIONS, "No version is on record.")))
+            session.show_list(&answer, VERSIONS, "No version is on record.")
         }
         JobCommand::Diff { job, from, to } => diff(session, &job, from, to),
         JobCommand::Children { job, limit } => {
             let answer = below(session, &job, "children", limit)?;
-            Ok(session.show(&answer, |answer| render::list(answer, CHILDREN, "No job names it as a parent.")))
+            session.show_list(&answer, CHILDREN, "No job names it as a parent.")
         }
         JobCommand::Run(args) => run_once(session, &args),
-        JobCommand::Enable { job } => act(session, &job, "enable", "enabled"),
-        JobCommand::Disable { job } => act(session, &job, "disable", "disabled"),
+        JobCommand::Enable { job } => act(session, &job, "enable", None, "enabled"),
+        JobCommand::Disable { job } => act(session, &job, "disable", None, "disabled"),
         JobCommand::Rename { job, name } => {
-            let path = format!("/api/jobs/{}/rename", id_of(session, &job)?);
-            let answer = session.server.post(&path, Some(&json!({ "name": name })))?;
-            Ok(write::show(session, &answer, |_| format!("Job {job} renamed to {name}.")))
+            act(session, &job, "rename", Some(&json!({ "name": name })), &format!("renamed to {name}"))
         }
         JobCommand::Move { job, group } => {
-            let path = format!("/api/jobs/{}/move", id_of(session, &job)?);
-            let answer = session.server.post(&path, Some(&json!({ "group": group })))?;
-            Ok(write::show(session, &answer, |_| format!("Job {job} moved to group {group}.")))
+            act(session, &job, "move", Some(&json!({ "group": group })), &format!("moved to group {group}"))
         }
         JobCommand::Preview { job, n, after, at } => {
             let query = match at {
@@ -64,15 +61,14 @@ pub(super) fn run(session: &Session<'_>, command: JobCommand) -> Done<Exit> {
         JobCommand::Skipped { job } => {
             let path = format!("/api/jobs/{}/skipped-runs", id_of(session, &job)?);
             let answer = session.server.get(&path, &[])?;
-            Ok(session.show(&answer, |answer| render::list(answer, SKIPPED, "No fire was skipped.")))
+            session.show_list(&answer, SKIPPED, "No fire was skipped.")
         }
         JobCommand::Delete { job, cancel, orphan_children } => {
             let path = format!(
                 "/api/jobs/{}?cancel={cancel}&orphan_children={orphan_children}",
                 id_of(session, &job)?
             );
-            let answer = session.server.write(Method::Delete, &path, None, None)?;
-            Ok(write::show(session, &answer, |_| format!("Job {job} deleted.")))
+            write::delete(session, &path, format!("Job {job} deleted."))
         }
     }
 }
@@ -89,7 +85,7 @@ fn list(session: &Session<'_>, args: JobLsArgs) -> Done<Exit> {
         true => "No jobs. Add some with `tidemill job apply -f FILE`.",
         false => "No such jobs.",
     };
-    Ok(session.show(&answer, |answer| render::list(answer, JOBS, nothing)))
+    session.show_list(&answer, JOBS, nothing)
 }
 
 /// What there is several of below a job.
@@ -111,8 +107,7 @@ fn diff(session: &Session<'_>, job: &str, from: u32, to: u32) -> Done<Exit> {
     let path = format!("/api/jobs/{}/versions/{from}/diff/{to}", id_of(session, job)?);
     let answer = session.server.get(&path, &[])?;
     Ok(session.show(&answer, |answer| {
-        let fields = json!({ "items": answer["fields"] });
-        render::list(&fields, DIFF, &format!("Versions {from} and {to} do not differ."))
+        render::items(&answer["fields"], DIFF, &format!("Versions {from} and {to} do not differ."))
     }))
 }
 
@@ -126,55 +121,27 @@ fn run_once(session: &Session<'_>, args: &JobRunArgs) -> Done<Exit> {
     wait::show_batch(session, &answer, args.wait)
 }
 
-const JOBS: &[Column] = &[
-    Column("ID", &["/id"]),
-    Column("GROUP", &["/group"]),
-    Column("NAME", &["/name"]),
-    Column("TYPE", &["/type"]),
-    Column("SCHEDULE", &["/cron", "/period"]),
-    Column("ZONE", &["/zone"]),
-    Column("ENABLED", &["/enabled"]),
-    Column("VERSION", &["/version"]),
-    Column("PARENTS", &["/parent_count"]),
-    Column("OWNER", &["/owner"]),
-];
+const JOBS: &str =
+    "id, group, name, type, SCHEDULE: cron | period, zone, enabled, version, PARENTS: parent_count, owner";
 
-const VERSIONS: &[Column] =
-    &[Column("VERSION", &["/version"]), Column("DEFINED", &["/defined_at"]), Column("BY", &["/defined_by"])];
+const VERSIONS: &str = "version, DEFINED: defined_at, BY: defined_by";
 
-const DIFF: &[Column] = &[Column("FIELD", &["/field"]), Column("OLD", &["/old"]), Column("NEW", &["/new"])];
+const DIFF: &str = "field, old, new";
 
-const CHILDREN: &[Column] = &[
-    Column("ID", &["/job"]),
-    Column("JOB", &["/name"]),
-    Column("ENABLED", &["/enabled"]),
-    Column("MAPPING", &["/mapping"]),
-];
+const CHILDREN: &str = "ID: job, JOB: name, enabled, mapping";
 
-const SKIPPED: &[Column] = &[
-    Column("FROM", &["/from"]),
-    Column("TO", &["/to"]),
-    Column("COUNT", &["/count"]),
-    Column("REASON", &["/reason"]),
-    Column("RECORDED", &["/skipped_at"]),
-];
+const SKIPPED: &str = "from, to, count, reason, RECORDED: skipped_at";
 
 /// Fields of the job, then its parents and its newest batch.
 fn one(job: &Value) -> String {
-    let mut text = render::fields(job, &["parents", "newest_batch"]);
-    let items = |value: &Value| json!({ "items": value });
-    if job["parent_count"].as_i64().unwrap_or(0) > 0 {
-        text.push_str(&format!("\nparents\n{}\n", render::list(&items(&job["parents"]), PARENTS, "")));
-    }
-    if job["newest_batch"].is_object() {
-        let newest = items(&json!([job["newest_batch"]]));
-        text.push_str(&format!("\nnewest batch\n{}\n", render::list(&newest, batch::BATCHES, "")));
-    }
-    text
+    let fields = render::fields(job, &["parents", "newest_batch"]);
+    let newest: Value =
+        Some(&job["newest_batch"]).filter(|newest| newest.is_object()).into_iter().cloned().collect();
+    let parents = render::section("parents", &job["parents"], PARENTS);
+    fields + &parents + &render::section("newest batch", &newest, batch::BATCHES)
 }
 
-const PARENTS: &[Column] =
-    &[Column("ID", &["/job"]), Column("PARENT", &["/name"]), Column("MAPPING", &["/mapping"])];
+const PARENTS: &str = "ID: job, PARENT: name, mapping";
 
 fn export(session: &Session<'_>, group: Option<String>) -> Done<Exit> {
     let query: Query<'_> = group.iter().map(|group| ("group", group.clone())).collect();
@@ -185,15 +152,14 @@ fn export(session: &Session<'_>, group: Option<String>) -> Done<Exit> {
     }
     match session.format {
         OutputFormat::Json => output::json(&jobs),
-        OutputFormat::Table => output::line(yaml::write_jobs(jobs)?),
+        OutputFormat::Table => output::line(yaml::write::<JobSpec>("jobs", jobs["jobs"].clone())?),
     }
     Ok(Exit::Success)
 }
 
-fn act(session: &Session<'_>, job: &str, verb: &str, done: &str) -> Done<Exit> {
+fn act(session: &Session<'_>, job: &str, verb: &str, body: Option<&Value>, done: &str) -> Done<Exit> {
     let path = format!("/api/jobs/{}/{verb}", id_of(session, job)?);
-    let answer = session.server.post(&path, None)?;
-    Ok(write::show(session, &answer, |_| format!("Job {job} {done}.")))
+    write::post(session, &path, body, format!("Job {job} {done}."))
 }
 
 fn object(parameters: &[Parameter]) -> Value {

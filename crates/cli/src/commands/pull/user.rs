@@ -1,26 +1,20 @@
 //! `tidemill pull user …`.
 
 use serde_json::{Value, json};
-use tidemill_client::{Method, segment};
+use tidemill_client::segment;
 
-use super::super::Session;
+use super::super::{Session, write};
 use crate::args::PullUserCommand;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
-use crate::render::{self, Column};
+use crate::render;
 use crate::server::Query;
 use crate::yaml;
 
 /// Users of one call at most.
 const PER_CALL: usize = 500;
 
-const USERS: &[Column] = &[
-    Column("USER", &["/user"]),
-    Column("GROUP", &["/group"]),
-    Column("SINCE", &["/changed_at"]),
-    Column("MOVING", &["/moving"]),
-    Column("TO", &["/moving_to"]),
-];
+const USERS: &str = "user, group, SINCE: changed_at, moving, TO: moving_to";
 
 pub(super) fn run(session: &Session<'_>, command: PullUserCommand) -> Done<Exit> {
     let one = |user: &str| format!("/api/pull/users/{}", segment(user));
@@ -34,19 +28,18 @@ pub(super) fn run(session: &Session<'_>, command: PullUserCommand) -> Done<Exit>
         PullUserCommand::Ls { group, limit } => {
             let answer = session.list_of_group("/api/pull/users", group.as_deref(), Query::new(), limit)?;
             let nothing = "No users. Give some a group with `tidemill pull user assign GROUP USER…`.";
-            Ok(session.show(&answer, |answer| render::list(answer, USERS, nothing)))
+            session.show_list(&answer, USERS, nothing)
         }
         PullUserCommand::Show { user } => {
             let answer = session.server.get(&one(&user), &[])?;
             Ok(session.show(&answer, shown))
         }
         PullUserCommand::Move { user, to } => {
-            let answer = session.server.post(&format!("{}/move", one(&user)), Some(&json!({ "to": to })))?;
-            Ok(session.show(&answer, |_| format!("User {user} is a member of {to}.")))
+            let (path, body) = (format!("{}/move", one(&user)), json!({ "to": to }));
+            write::post(session, &path, Some(&body), format!("User {user} is a member of {to}."))
         }
         PullUserCommand::Delete { user } => {
-            let answer = session.server.write(Method::Delete, &one(&user), None, None)?;
-            Ok(session.show(&answer, |_| format!("User {user} has no group any more.")))
+            write::delete(session, &one(&user), format!("User {user} has no group any more."))
         }
     }
 }
