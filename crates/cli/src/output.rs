@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
+use crate::args::OutputFormat;
 use crate::failure::Failure;
 
 /// Writes text and a line end to stdout, with what steers terminals made visible.
@@ -46,6 +47,14 @@ pub fn raw(bytes: &[u8]) {
 /// Writes an answer as indented JSON to stdout.
 pub fn json(value: &Value) {
     line(format!("{value:#}"));
+}
+
+/// Writes an answer: as it is to programs, by `table` to people.
+pub fn answer(format: OutputFormat, value: &Value, table: impl FnOnce(&Value) -> String) {
+    match format {
+        OutputFormat::Json => json(value),
+        OutputFormat::Table => line(table(value)),
+    }
 }
 
 /// Writes a remark to stderr, so that stdout holds nothing but the answer.

@@ -61,10 +61,7 @@ impl<'a> Session<'a> {
 
     /// Shows an answer: as it is to programs, by `table` to people.
     pub(crate) fn show(&self, answer: &Value, table: impl FnOnce(&Value) -> String) -> Exit {
-        match self.format {
-            OutputFormat::Json => output::json(answer),
-            OutputFormat::Table => output::line(table(answer)),
-        }
+        output::answer(self.format, answer, table);
         Exit::Success
     }
 

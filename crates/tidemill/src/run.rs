@@ -1,7 +1,7 @@
 //! Which role, or which other part of the program, does what the command line says.
 
 use clap::CommandFactory as _;
-use tidemill_cli::{Done, Exit, Global, OutputFormat, output};
+use tidemill_cli::{Done, Exit, Global, output};
 
 use crate::cli::{Cli, Command, ConfigCommand, PartitionCommand, TopicsCommand};
 use crate::config;
@@ -17,11 +17,11 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::OfServer(command) => command.run(&Program, &global),
         Command::Standalone { listen } => roles::standalone(&global, listen.as_deref()),
         Command::Demo(args) => demo::run(&global, &args),
-        Command::Api => roles::api(&global),
-        Command::Dispatcher => roles::dispatcher(&global),
-        Command::Projector => roles::projector(&global),
-        Command::Sink => roles::sink(&global),
-        Command::Producers => roles::producers(&global),
+        Command::Api => roles::run_alone(&global, roles::api),
+        Command::Dispatcher => roles::run_alone(&global, roles::dispatcher),
+        Command::Projector => roles::run_alone(&global, roles::projector),
+        Command::Sink => roles::run_alone(&global, roles::sink),
+        Command::Producers => roles::run_alone(&global, roles::producers),
         Command::Bootstrap => roles::bootstrap(&global),
         Command::Rebuild => roles::rebuild(&global),
         Command::Verify(args) => roles::verify(&global, &args),
@@ -48,10 +48,7 @@ fn show_config(global: &Global, command: &ConfigCommand) -> Done<Exit> {
         ConfigCommand::Environment => output::line(config::environment()),
         ConfigCommand::Show => {
             let loaded = config::from_command_line(global, Vec::new())?;
-            match global.output {
-                OutputFormat::Json => output::json(&config::as_json(&loaded)),
-                OutputFormat::Table => output::line(config::as_table(&loaded)),
-            }
+            output::answer(global.output, &config::as_json(&loaded), |_| config::as_table(&loaded));
         }
     }
     Ok(Exit::Success)

@@ -14,7 +14,6 @@ use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
 use tidemill_cli::{Done, Exit, Failure, Global, JobFiles, Query, Server, Target, apply_jobs, output};
 use tidemill_model::Timestamp;
-use tracing_subscriber::EnvFilter;
 
 use crate::cli::DemoArgs;
 use crate::config::{self, Flag, Settings};
@@ -86,8 +85,7 @@ fn log_to_file(settings: &Settings) -> Done {
         .append(true)
         .open(&path)
         .map_err(|error| Failure::caused(format!("cannot write {}", path.display()), &error))?;
-    let filter = EnvFilter::try_new(&settings.log_filter)
-        .map_err(|error| Failure::bad_input(format!("log_filter: {:?}: {error}", settings.log_filter)))?;
+    let filter = roles::log_filter(settings)?;
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Mutex::new(file)).init();
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, output};
+use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tidemill_cluster::instance_id;
 use tidemill_dispatcher::{AcceptLossError, AcceptedLoss, Loss};
 use tidemill_log::{Log, Topic};
@@ -37,16 +37,16 @@ pub(crate) fn run(global: &Global, settings: &Settings, args: AcceptLossArgs) ->
     let loss = Loss { partition, by, reason, incarnation };
     let accepted = tidemill_dispatcher::accept_loss(&log, &loss, &is_alive).map_err(|error| told(&error))?;
     let AcceptedLoss { done, kept_from, resumed_at, offset } = accepted;
-    match global.output {
-        OutputFormat::Json => output::json(&json!({
-            "partition": partition, "done": done, "kept_from": kept_from, "resumed_at": resumed_at,
-            "position": format!("{partition}:{offset}"),
-        })),
-        OutputFormat::Table => output::line(format!(
+    let answer = json!({
+        "partition": partition, "done": done, "kept_from": kept_from, "resumed_at": resumed_at,
+        "position": format!("{partition}:{offset}"),
+    });
+    output::answer(global.output, &answer, |_| {
+        format!(
             "Partition {partition} goes on after command {resumed_at}; the last one done was {done}.\n\
-             What its commands topic held up to there and was not decided is given up.",
-        )),
-    }
+             What its commands topic held up to there and was not decided is given up."
+        )
+    });
     Ok(Exit::Success)
 }
 

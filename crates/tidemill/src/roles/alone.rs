@@ -17,10 +17,10 @@ use tidemill_projector::PublishConfig;
 use super::cluster::{self, SharedCluster};
 use super::in_process::owners;
 use super::interface::Interface;
-use super::live::LiveServer;
+use super::live;
 use super::operator::Operator;
 use super::producers::{self, Producers};
-use super::standalone::{join, spawn};
+use super::standalone::{join, project, spawn};
 use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
 use crate::address::Published;
@@ -48,7 +48,7 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
         .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
     let here = owners(dispatcher.live(), partitions);
     let router = tidemill_cluster::live_router(&settings.internal_key(&keys)?, here);
-    let live = LiveServer::start(listener, router, settings.http.for_own_roles(), tls.for_roles())?;
+    let live = live::serve(listener, router, settings.http.for_own_roles(), tls.for_roles())?;
     let ended = until(stop, || dispatcher.has_ended() || live.has_ended());
     let dispatcher = dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
     dispatcher.and(live.stop()).and(ended)
@@ -75,13 +75,7 @@ pub(crate) fn projector(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
     let tables = tables::open(settings)?;
     let hints = hints::shared(settings, &*log)?;
     let shutdown = Shutdown::new();
-    let project = {
-        let (config, log, told) = (settings.projector_config(), Arc::clone(&log), shutdown.clone());
-        spawn("projector", move || {
-            tidemill_projector::run(&config, &log, &tables, &Progress::new(), &told)
-                .map_err(|error| Failure::caused("the projector has failed", &error))
-        })?
-    };
+    let project = project(settings, &log, &tables, Progress::new(), &shutdown)?;
     let publish = {
         let (log, told) = (Arc::clone(&log), shutdown.clone());
         spawn("publisher", move || {

@@ -105,24 +105,28 @@ impl SharedCluster {
         }
         Ok(next - first)
     }
-
-    async fn blocking<T: Send + 'static>(
-        self,
-        ask: impl FnOnce(&Self) -> Result<T, String> + Send + 'static,
-    ) -> Result<T, String> {
-        let asked = tokio::task::spawn_blocking(move || ask(&self)).await;
-        asked.unwrap_or_else(|error| Err(error.to_string()))
-    }
 }
 
 impl Cluster for SharedCluster {
     fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>> {
-        Box::pin(self.clone().blocking(|cluster| cluster.look(true)))
+        blocking(self, |cluster| cluster.look(true))
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(self.clone().blocking(|cluster| cluster.look(false).map(drop)))
+        blocking(self, |cluster| cluster.look(false).map(drop))
     }
+}
+
+/// Looks at what is asked of log, tables and owners, which blocks its thread.
+pub(super) fn blocking<C: Clone + Send + 'static, T: Send + 'static>(
+    of: &C,
+    look: impl FnOnce(&C) -> Result<T, String> + Send + 'static,
+) -> BoxFuture<'static, Result<T, String>> {
+    let of = of.clone();
+    Box::pin(async move {
+        let looked = tokio::task::spawn_blocking(move || look(&of)).await;
+        looked.unwrap_or_else(|error| Err(error.to_string()))
+    })
 }
 
 /// How far the tables in use are, by partition.

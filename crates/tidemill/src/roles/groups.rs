@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use tidemill_cli::{Done, Failure};
-use tidemill_log::{Chain, From, Kind, Log, Topic};
-use tidemill_model::{CatalogueEvent, Envelope, Event, GroupName, ShardId};
+use tidemill_journal::{Journal, Start};
+use tidemill_log::{Log, Topic};
+use tidemill_model::{CatalogueEvent, Event, GroupName, ShardId};
 
 /// Records taken at once.
 const RECORDS: usize = 1_000;
@@ -46,35 +47,29 @@ pub(crate) fn key_hash(log: &dyn Log, wanted: &str) -> Done<Option<String>> {
 /// The last thing of this kind in the catalogue's journal.
 fn newest<T>(log: &dyn Log, what: &str, kind: impl Fn(Event) -> Option<T>) -> Done<Option<T>> {
     let cannot =
-        |error: &tidemill_log::Error| Failure::caused(format!("cannot look for {what} in the log"), error);
+        |error: &dyn std::error::Error| Failure::caused(format!("cannot look for {what} in the log"), error);
     let partition = ShardId::CATALOGUE.partition(log.partitions(Topic::Journal));
     let range = log.range(Topic::Journal, partition).map_err(|error| cannot(&error))?;
-    let mut reader = log.reader(Topic::Journal, partition, From::Start).map_err(|error| cannot(&error))?;
-    let mut chain = Chain::new();
+    let journal = Journal::open(log, partition, "groups and keys", Start::Beginning);
+    let mut journal = journal.map_err(|error| cannot(&error))?;
     let mut found = None;
     let mut next = range.start;
     while next < range.end {
-        let records = reader.poll(RECORDS, WAIT).map_err(|error| cannot(&error))?;
-        if records.is_empty() {
+        let read = journal.poll(RECORDS, WAIT).map_err(|error| match error {
+            tidemill_journal::Error::Body { source, .. } => {
+                Failure::caused("this version cannot read the catalogue's journal; use a newer one", &source)
+            }
+            error => cannot(&error),
+        })?;
+        let Some(last) = read.last else {
             return Err(Failure::new(
                 tidemill_cli::Exit::Unreachable,
                 format!("the log gives no record of the catalogue's journal from offset {next} on"),
             ));
-        }
-        for record in records {
-            next = record.offset + 1;
-            let Some(frame) = chain.accept(record.offset, &record.value).accepted() else { continue };
-            if frame.kind == Kind::Envelope {
-                let events = envelope(&frame.body)?.events.into_iter().rev();
-                found = events.map(|recorded| recorded.event).find_map(&kind).or(found);
-            }
-        }
+        };
+        next = last + 1;
+        let mut events = read.entries.into_iter().flat_map(|entry| entry.envelope.events).rev();
+        found = events.find_map(|recorded| kind(recorded.event)).or(found);
     }
     Ok(found)
-}
-
-fn envelope(body: &[u8]) -> Done<Envelope> {
-    serde_json::from_slice(body).map_err(|error| {
-        Failure::caused("this version cannot read the catalogue's journal; use a newer one", &error)
-    })
 }

@@ -9,6 +9,7 @@ use tidemill_journal::Progress;
 use tidemill_log::{Log, Topic};
 use tidemill_model::ProberStatus;
 
+use super::cluster::blocking;
 use super::lag::lag_ms;
 
 /// Questions to the owners of this process.
@@ -72,22 +73,14 @@ impl LocalCluster {
             None => Ok(()),
         }
     }
-
-    async fn blocking<T: Send + 'static>(
-        self,
-        ask: impl FnOnce(&Self) -> Result<T, String> + Send + 'static,
-    ) -> Result<T, String> {
-        let asked = tokio::task::spawn_blocking(move || ask(&self)).await;
-        asked.unwrap_or_else(|error| Err(error.to_string()))
-    }
 }
 
 impl Cluster for LocalCluster {
     fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>> {
-        Box::pin(self.clone().blocking(Self::look))
+        blocking(self, Self::look)
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(self.clone().blocking(Self::check))
+        blocking(self, Self::check)
     }
 }

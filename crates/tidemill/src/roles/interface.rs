@@ -1,21 +1,18 @@
 //! The HTTP interface on threads of its own.
 
 use std::net::SocketAddr;
-use std::thread::JoinHandle;
 
 use tidemill_api::{Config, Deps, Server};
 use tidemill_cli::{Done, Failure};
 use tidemill_serving::Limits;
 use tidemill_serving::tls::ServerSide;
-use tokio::sync::oneshot;
 
-use super::standalone::{join, spawn};
+use super::serving::Serving;
 
 /// The interface, listening.
 pub(crate) struct Interface {
     address: SocketAddr,
-    stop: oneshot::Sender<()>,
-    thread: JoinHandle<Done>,
+    serving: Serving,
 }
 
 /// Fails where something else listens, before anything else is started.
@@ -43,17 +40,9 @@ impl Interface {
             .encrypted(tls);
         let address =
             server.address().map_err(|error| Failure::caused("cannot start the interface", &error))?;
-        let (stop, stopped) = oneshot::channel();
-        let thread = spawn("interface", move || {
-            let stopped = async move {
-                // A sender that is gone means the same.
-                let _ = stopped.await;
-            };
-            runtime
-                .block_on(server.serve(stopped))
-                .map_err(|error| Failure::caused("the interface has failed", &error))
-        })?;
-        Ok(Self { address, stop, thread })
+        let serve = |stopped| server.serve(stopped);
+        let serving = Serving::start("interface", runtime, "the interface has failed", serve)?;
+        Ok(Self { address, serving })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -61,12 +50,11 @@ impl Interface {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.thread.is_finished()
+        self.serving.has_ended()
     }
 
     /// Takes no more requests, and waits for those under way.
     pub(crate) fn stop(self) -> Done {
-        drop(self.stop);
-        join("interface", self.thread)
+        self.serving.stop()
     }
 }

@@ -16,12 +16,14 @@ mod log;
 mod operator;
 mod producers;
 mod replay;
+mod serving;
 mod sinks;
 mod standalone;
 mod stop;
 mod tables;
 mod tls;
 
+pub(crate) use alone::{api, dispatcher, producers, projector, sink};
 pub(crate) use standalone::Standalone;
 pub(crate) use stop::on_signal;
 
@@ -29,6 +31,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
+use crossbeam_channel::Receiver;
 use tidemill_api::ports::Operation;
 use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tracing_subscriber::EnvFilter;
@@ -62,11 +65,7 @@ pub(crate) fn run_shim(dir: &Path) -> Done<Exit> {
 /// `tidemill standalone`.
 pub(crate) fn standalone(global: &Global, listen: Option<&str>) -> Done<Exit> {
     let flags = listen.map(|listen| Flag::new("api.listen", listen, "--listen")).into_iter().collect();
-    let settings = config::from_command_line(global, flags)?.settings;
-    privacy::begin();
-    log_lines(&settings)?;
-    privacy::close(&settings);
-    raise_descriptors()?;
+    let settings = start_with(global, flags)?;
     let stop = stop::on_signal()?;
     let standalone = Standalone::start(&settings, &stop)?;
     let data = settings.data_dir.display();
@@ -88,29 +87,12 @@ pub(crate) fn executor(global: &Global) -> Done<Exit> {
     executor::run(&settings, &tls, log::shared(&settings)?, shutdown)
 }
 
-/// `tidemill dispatcher`.
-pub(crate) fn dispatcher(global: &Global) -> Done<Exit> {
-    alone::dispatcher(&start(global)?, &stop::on_signal()?)
-}
-
-/// `tidemill projector`.
-pub(crate) fn projector(global: &Global) -> Done<Exit> {
-    alone::projector(&start(global)?, &stop::on_signal()?)
-}
-
-/// `tidemill sink`.
-pub(crate) fn sink(global: &Global) -> Done<Exit> {
-    alone::sink(&start(global)?, &stop::on_signal()?)
-}
-
-/// `tidemill producers`.
-pub(crate) fn producers(global: &Global) -> Done<Exit> {
-    alone::producers(&start(global)?, &stop::on_signal()?)
-}
-
-/// `tidemill api`.
-pub(crate) fn api(global: &Global) -> Done<Exit> {
-    alone::api(&start(global)?, &stop::on_signal()?)
+/// Runs a role by itself until a signal says to stop.
+pub(crate) fn run_alone(
+    global: &Global,
+    role: impl FnOnce(&Settings, &Receiver<()>) -> Done<Exit>,
+) -> Done<Exit> {
+    role(&start(global)?, &stop::on_signal()?)
 }
 
 /// `tidemill bootstrap`.
@@ -140,8 +122,7 @@ pub(crate) fn journal(global: &Global, command: &JournalCommand) -> Done<Exit> {
 }
 
 fn replay(global: &Global, operation: Operation) -> Done<Exit> {
-    let settings = start(global)?;
-    replay::run(global, &settings, operation, &stop::on_signal()?)
+    run_alone(global, |settings, stop| replay::run(global, settings, operation, stop))
 }
 
 /// `tidemill partition accept-loss`.
@@ -160,7 +141,11 @@ pub(crate) fn create_topics(global: &Global) -> Done<Exit> {
 
 /// Loads the settings, begins to write log lines, to stderr, and closes what is written to other accounts.
 fn start(global: &Global) -> Done<Settings> {
-    let settings = config::from_command_line(global, Vec::new())?.settings;
+    start_with(global, Vec::new())
+}
+
+fn start_with(global: &Global, flags: Vec<Flag>) -> Done<Settings> {
+    let settings = config::from_command_line(global, flags)?.settings;
     privacy::begin();
     log_lines(&settings)?;
     privacy::close(&settings);
@@ -174,9 +159,14 @@ pub(crate) fn raise_descriptors() -> Done {
 }
 
 fn log_lines(settings: &Settings) -> Done {
-    let filter = EnvFilter::try_new(&settings.log_filter)
-        .map_err(|error| Failure::bad_input(format!("log_filter: {:?}: {error}", settings.log_filter)))?;
+    let filter = log_filter(settings)?;
     let is_coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(is_coloured).with_writer(io::stderr).init();
     Ok(())
+}
+
+/// Which log lines the settings ask for.
+pub(crate) fn log_filter(settings: &Settings) -> Done<EnvFilter> {
+    EnvFilter::try_new(&settings.log_filter)
+        .map_err(|error| Failure::bad_input(format!("log_filter: {:?}: {error}", settings.log_filter)))
 }

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidemill_api::ports::Operation;
-use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, Server, Target, output, render::one_line};
+use tidemill_cli::{Done, Exit, Failure, Global, Server, Target, output, render::one_line};
 use tidemill_journal::Shutdown;
 use tidemill_log::Log;
 use tidemill_projector::{Config, Report, VerifyConfig};
@@ -35,10 +35,7 @@ pub(crate) fn run(
         None => there(global, settings, operation, stop, &bar),
     }?;
     bar.finish_and_clear();
-    match global.output {
-        OutputFormat::Json => output::json(&report),
-        OutputFormat::Table => output::line(told(operation, &report)),
-    }
+    output::answer(global.output, &report, |report| told(operation, report));
     let is_same = report["difference_count"].as_u64().unwrap_or(0) == 0;
     Ok(if is_same && stands(&report).all(|stand| stand["unreadable"].is_null()) {
         Exit::Success

@@ -85,7 +85,7 @@ impl Standalone {
         };
         let ready = first_start::run(&log, &submitter, &keys, &name, &goes_on)?;
         let progress = Progress::new();
-        let projector = start_projector(settings, &log, &tables, &progress)?;
+        let projector = start_role(|stop| project(settings, &log, &tables, progress.clone(), stop))?;
         let (partition, offset) = ready.position;
         let deadline = Instant::now() + TABLES_PATIENCE;
         while !progress.wait_until(partition, offset, LOOK) {
@@ -103,9 +103,9 @@ impl Standalone {
                 .hint(tables::why_behind(settings)));
         }
         let hints = hints::here();
-        let keeper = start_keeper(&log, &hints)?;
+        let keeper = start_role(|stop| hints::keep(&log, Arc::clone(&hints), stop))?;
         let passed_on = tidemill_sinks::Progress::new();
-        let sinks = start_sinks(passing_on, &log, &tables, &passed_on)?;
+        let sinks = start_role(|stop| sinks::start(passing_on, &log, &tables, &passed_on, stop))?;
         let operator = Operator::new(settings, &log, &tables, &hints);
         let cluster = LocalCluster {
             log: Arc::clone(&log),
@@ -234,36 +234,25 @@ fn deps(
     }
 }
 
-fn start_projector(
+/// The projector, which hears of the stop by `shutdown`.
+pub(super) fn project(
     settings: &Settings,
     log: &Arc<dyn Log>,
     tables: &Arc<dyn Tables>,
-    progress: &Progress,
-) -> Done<Role<Shutdown>> {
-    let shutdown = Shutdown::new();
+    progress: Progress,
+    shutdown: &Shutdown,
+) -> Done<JoinHandle<Done>> {
     let (config, log, tables) = (settings.projector_config(), Arc::clone(log), Arc::clone(tables));
-    let (progress, told) = (progress.clone(), shutdown.clone());
-    let thread = spawn("projector", move || {
+    let told = shutdown.clone();
+    spawn("projector", move || {
         tidemill_projector::run(&config, &log, &tables, &progress, &told)
             .map_err(|error| Failure::caused("the projector has failed", &error))
-    })?;
-    Ok(Role { stop: shutdown, thread })
+    })
 }
 
-fn start_sinks(
-    sinks: Vec<tidemill_sinks::Opener>,
-    log: &Arc<dyn Log>,
-    tables: &Arc<dyn Tables>,
-    progress: &tidemill_sinks::Progress,
-) -> Done<Role<Shutdown>> {
+fn start_role(start: impl FnOnce(&Shutdown) -> Done<JoinHandle<Done>>) -> Done<Role<Shutdown>> {
     let stop = Shutdown::new();
-    let thread = sinks::start(sinks, log, tables, progress, &stop)?;
-    Ok(Role { stop, thread })
-}
-
-fn start_keeper(log: &Arc<dyn Log>, hints: &Arc<dyn Hints>) -> Done<Role<Shutdown>> {
-    let stop = Shutdown::new();
-    let thread = hints::keep(log, Arc::clone(hints), &stop)?;
+    let thread = start(&stop)?;
     Ok(Role { stop, thread })
 }
 

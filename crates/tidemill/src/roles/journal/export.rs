@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tidemill_checker::export_journal;
-use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, output};
+use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tidemill_log::Topic;
 
 use super::source::Source;
@@ -33,17 +33,16 @@ pub(crate) fn export(global: &Global, settings: &Settings, from: Option<&Path>, 
     let records = exported.map_err(|error| failed("the log cannot be copied", &error))?;
     let bytes = partial.finish(file).map_err(|error| failed("it cannot be completed", &error))?;
     let partitions = log.partitions(Topic::Journal);
-    match global.output {
-        OutputFormat::Json => output::json(&json!({
-            "file": file.display().to_string(), "source": name, "partitions": partitions, "records": records,
-            "bytes": bytes,
-        })),
-        OutputFormat::Table => output::line(format!(
-            "{}: {records} records of {partitions} partitions of {name}, {bytes} bytes.\n\
-             `tidemill verify --journal {0}` checks it.",
-            file.display(),
-        )),
-    }
+    let file = file.display();
+    let answer = json!({
+        "file": file.to_string(), "source": name, "partitions": partitions, "records": records, "bytes": bytes,
+    });
+    output::answer(global.output, &answer, |_| {
+        format!(
+            "{file}: {records} records of {partitions} partitions of {name}, {bytes} bytes.\n\
+             `tidemill verify --journal {file}` checks it."
+        )
+    });
     Ok(Exit::Success)
 }
 

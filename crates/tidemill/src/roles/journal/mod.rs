@@ -8,7 +8,7 @@ mod watched;
 pub(crate) use export::export;
 
 use tidemill_checker::{Options, Report, check_file, check_log};
-use tidemill_cli::{Done, Exit, Failure, Global, OutputFormat, output};
+use tidemill_cli::{Done, Exit, Failure, Global, output};
 
 use crate::config::Settings;
 use source::Source;
@@ -27,10 +27,8 @@ pub(crate) fn verify(global: &Global, settings: &Settings, check: &Check<'_>) ->
     let source = Source::find(settings, check.source)?;
     let options = Options { at_rest: check.at_rest, ..Options::default() };
     let report = checked(&source, options)?;
-    match global.output {
-        OutputFormat::Json => output::json(&told::json(&source.name(), &report)),
-        OutputFormat::Table => output::line(told::text(&source.name(), &report)),
-    }
+    let json = told::json(&source.name(), &report);
+    output::answer(global.output, &json, |_| told::text(&source.name(), &report));
     Ok(if report.is_clean() { Exit::Success } else { Exit::RuleBroken })
 }
 
