@@ -34,7 +34,7 @@ pub enum KillCause {
 }
 
 impl KillCause {
-    const ALL: [Self; 6] =
+    pub(crate) const ALL: [Self; 6] =
         [Self::Asked, Self::WorkerStopped, Self::WorkerGone, Self::Lease, Self::Disowned, Self::TimedOut];
 
     /// The word that the line and `exit.json` use.
