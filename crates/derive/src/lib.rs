@@ -9,7 +9,8 @@
 //! Generated { batch: BatchId },
 //! ```
 //!
-//! `kind` is its published name. `subject` is text with expressions in braces, which may use the variant's fields.
+//! `kind` is its published name. `subject` is text with expressions in braces, which may use the variant's fields; where it
+//! stands at the enum, it is that of every event that has none of its own.
 //! `public` is the sentence that says when such an event happens; a kind that only the journal has says `internal`
 //! instead, with the name of the reason. A variant without one of them does not compile.
 
@@ -55,8 +56,9 @@ fn derived(input: &DeriveInput) -> Result<TokenStream> {
     };
     let name = &input.ident;
     let (mut kinds, mut of_kind, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
+    let common = common_subject(input)?;
     for variant in &data.variants {
-        let About { kind, subject, audience } = about(variant)?;
+        let About { kind, subject, audience } = about(variant, common.as_ref())?;
         let ident = &variant.ident;
         let kind = quote!(crate::EventKind { name: #kind, audience: #audience });
         of_kind.push(quote!(Self::#ident { .. } => #kind));
@@ -84,8 +86,23 @@ fn derived(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-fn about(variant: &Variant) -> Result<About> {
-    let (mut kind, mut subject, mut audience) = (None, None, None);
+/// The subject of events that name none.
+fn common_subject(input: &DeriveInput) -> Result<Option<LitStr>> {
+    let mut subject = None;
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("subject") {
+                return Err(meta.error("must be subject"));
+            }
+            subject = Some(meta.value()?.parse()?);
+            Ok(())
+        })?;
+    }
+    Ok(subject)
+}
+
+fn about(variant: &Variant, common: Option<&LitStr>) -> Result<About> {
+    let (mut kind, mut subject, mut audience) = (None, common.cloned(), None);
     for attribute in variant.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
         attribute.parse_nested_meta(|meta| {
             let value: LitStr = meta.value()?.parse()?;

@@ -1,8 +1,8 @@
 //! Facts. The journal is a sequence of them; everything else is a fold.
 //!
 //! An event belongs to one aggregate, which has a file here. What stands at its variant is all that the vocabulary says of
-//! it: its kind, its subject, whether the public feed has it, and its fields. A published variant never changes meaning:
-//! another behaviour is another variant.
+//! it: its kind, its subject (where it is not that of the aggregate), whether the public feed has it, and its fields. A
+//! published variant never changes meaning: another behaviour is another variant.
 
 mod alarm;
 mod apply;

@@ -12,9 +12,10 @@ use crate::{Actor, InstanceId, JobId, JobSpec, RequestId};
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "apply/{apply}")]
 pub enum ApplyEvent {
     /// Part of a large request is there; without effect until it is committed.
-    #[event(kind = "jobs.staged", subject = "apply/{apply}", internal = "ApplyStep")]
+    #[event(kind = "jobs.staged", internal = "ApplyStep")]
     Staged {
         /// Which request.
         apply: RequestId,
@@ -24,7 +25,7 @@ pub enum ApplyEvent {
         jobs: Arc<Vec<JobSpec>>,
     },
     /// What was staged is forgotten: nobody committed it in time, or newer stagings needed its place.
-    #[event(kind = "staging.discarded", subject = "apply/{apply}", internal = "ApplyStep")]
+    #[event(kind = "staging.discarded", internal = "ApplyStep")]
     StagingDiscarded {
         /// Which request.
         apply: RequestId,
@@ -32,7 +33,6 @@ pub enum ApplyEvent {
     /// What was staged will be carried out, to its end; until then no other change of definitions is accepted.
     #[event(
         kind = "apply.committed",
-        subject = "apply/{apply}",
         public = "A client commits a staged apply, which is then carried out to its end."
     )]
     Committed {
@@ -60,7 +60,7 @@ pub enum ApplyEvent {
         accounts_found: bool,
     },
     /// A chunk of a committed request is carried out.
-    #[event(kind = "apply.advanced", subject = "apply/{apply}", internal = "ApplyStep")]
+    #[event(kind = "apply.advanced", internal = "ApplyStep")]
     Advanced {
         /// Which request.
         apply: RequestId,
@@ -72,7 +72,6 @@ pub enum ApplyEvent {
     /// A committed request is carried out.
     #[event(
         kind = "apply.finished",
-        subject = "apply/{apply}",
         public = "The catalogue has carried out every change of a committed apply."
     )]
     Finished {

@@ -10,11 +10,11 @@ use crate::{Actor, AttemptOutcome, BatchId, Incarnation, Nonce, Token, Usage, Wo
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "batch/{batch}")]
 pub enum AttemptEvent {
     /// The worker that asked may start, and no other.
     #[event(
         kind = "start.granted",
-        subject = "batch/{batch}",
         public = "The scheduler permits the assigned worker to start the process of an attempt."
     )]
     StartGranted {
@@ -32,7 +32,6 @@ pub enum AttemptEvent {
     /// The process runs.
     #[event(
         kind = "attempt.started",
-        subject = "batch/{batch}",
         public = "A worker reports that the process of an attempt has started."
     )]
     Started {
@@ -42,11 +41,7 @@ pub enum AttemptEvent {
         token: Token,
     },
     /// EXE-4: the program of an attempt has reported a code.
-    #[event(
-        kind = "user_code.reported",
-        subject = "batch/{batch}",
-        public = "The program of an attempt reports a result code."
-    )]
+    #[event(kind = "user_code.reported", public = "The program of an attempt reports a result code.")]
     UserCodeReported {
         /// Which batch.
         batch: BatchId,
@@ -56,11 +51,7 @@ pub enum AttemptEvent {
         code: i32,
     },
     /// Someone wants a running batch ended.
-    #[event(
-        kind = "kill.requested",
-        subject = "batch/{batch}",
-        public = "Somebody or a timeout requests the end of a running attempt."
-    )]
+    #[event(kind = "kill.requested", public = "Somebody or a timeout requests the end of a running attempt.")]
     KillRequested {
         /// Which batch.
         batch: BatchId,
@@ -75,7 +66,6 @@ pub enum AttemptEvent {
     /// The attempt's whole process tree is gone, or its lease is over.
     #[event(
         kind = "attempt.finished",
-        subject = "batch/{batch}",
         public = "The whole process tree of an attempt has ended, or the lease of its worker has expired."
     )]
     Finished {

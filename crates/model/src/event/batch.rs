@@ -17,13 +17,10 @@ use crate::{
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "batch/{batch}")]
 pub enum BatchEvent {
     /// A batch exists, in state waiting.
-    #[event(
-        kind = "batch.generated",
-        subject = "batch/{batch}",
-        public = "The scheduler creates a batch, which is in state waiting."
-    )]
+    #[event(kind = "batch.generated", public = "The scheduler creates a batch, which is in state waiting.")]
     Generated {
         /// Its id.
         batch: BatchId,
@@ -72,22 +69,14 @@ pub enum BatchEvent {
         outputs: Vec<DataPath>,
     },
     /// The earliest start of a batch is reached.
-    #[event(
-        kind = "start.due",
-        subject = "batch/{batch}",
-        public = "A batch reaches the earliest time at which it may start."
-    )]
+    #[event(kind = "start.due", public = "A batch reaches the earliest time at which it may start.")]
     StartDue {
         /// Which.
         batch: BatchId,
     },
     /// One of the times that a batch waits for has succeeded, or was skipped; or ended otherwise, where its job waits
     /// for ends; or is left out, because the parent makes no batch for it.
-    #[event(
-        kind = "dependency.satisfied",
-        subject = "batch/{batch}",
-        public = "A parent's logical time stops holding a batch back."
-    )]
+    #[event(kind = "dependency.satisfied", public = "A parent's logical time stops holding a batch back.")]
     DependencySatisfied {
         /// The waiting batch.
         batch: BatchId,
@@ -104,7 +93,6 @@ pub enum BatchEvent {
     /// One of the times that a batch waits for holds no longer: its newest run has not succeeded.
     #[event(
         kind = "dependency.revoked",
-        subject = "batch/{batch}",
         public = "A parent's logical time holds a batch back again, because its newest run has not succeeded."
     )]
     DependencyRevoked {
@@ -120,7 +108,6 @@ pub enum BatchEvent {
     /// A person lets a batch run without these.
     #[event(
         kind = "dependency.overridden",
-        subject = "batch/{batch}",
         public = "A client lets a batch run without some of its dependencies."
     )]
     DependencyOverridden {
@@ -149,7 +136,6 @@ pub enum BatchEvent {
     /// All else is met: the quality service is to be asked.
     #[event(
         kind = "quality.requested",
-        subject = "batch/{batch}",
         public = "Every other dependency of a batch is met, and the quality service is to be asked about it."
     )]
     QualityRequested {
@@ -161,7 +147,7 @@ pub enum BatchEvent {
         again_at: Timestamp,
     },
     /// Somebody asks the quality service: the question counts as sent.
-    #[event(kind = "quality.sent", subject = "batch/{batch}", internal = "Chore")]
+    #[event(kind = "quality.sent", internal = "Chore")]
     QualitySent {
         /// About which batch.
         batch: BatchId,
@@ -171,11 +157,7 @@ pub enum BatchEvent {
         by: Incarnation,
     },
     /// The quality service has answered.
-    #[event(
-        kind = "quality.answered",
-        subject = "batch/{batch}",
-        public = "The quality service answers whether a batch may run."
-    )]
+    #[event(kind = "quality.answered", public = "The quality service answers whether a batch may run.")]
     QualityAnswered {
         /// About which batch.
         batch: BatchId,
@@ -190,11 +172,7 @@ pub enum BatchEvent {
     /// The batch waits for a parent's time that nobody brings unless somebody acts: its newest run ended without success, or
     /// is blocked itself. It is recorded once, and again only when another time blocks it instead. Its end, or
     /// `batch.unblocked`, ends it.
-    #[event(
-        kind = "batch.blocked",
-        subject = "batch/{batch}",
-        public = "A failed or blocked parent starts to block a waiting batch."
-    )]
+    #[event(kind = "batch.blocked", public = "A failed or blocked parent starts to block a waiting batch.")]
     Blocked {
         /// Which.
         batch: BatchId,
@@ -206,21 +184,13 @@ pub enum BatchEvent {
         since: Timestamp,
     },
     /// No failed parent blocks the batch any more: one was rerun or marked, or somebody lets it run without.
-    #[event(
-        kind = "batch.unblocked",
-        subject = "batch/{batch}",
-        public = "No failed parent blocks a batch any more."
-    )]
+    #[event(kind = "batch.unblocked", public = "No failed parent blocks a batch any more.")]
     Unblocked {
         /// Which.
         batch: BatchId,
     },
     /// The batch has not got somewhere in time. It stays as it is, and may still succeed.
-    #[event(
-        kind = "timeout.reached",
-        subject = "batch/{batch}",
-        public = "A batch exceeds one of its timeouts; it may still succeed."
-    )]
+    #[event(kind = "timeout.reached", public = "A batch exceeds one of its timeouts; it may still succeed.")]
     TimeoutReached {
         /// Which.
         batch: BatchId,
@@ -230,11 +200,7 @@ pub enum BatchEvent {
         deadline: Timestamp,
     },
     /// A worker is to run the batch.
-    #[event(
-        kind = "batch.assigned",
-        subject = "batch/{batch}",
-        public = "The scheduler assigns a batch to a worker."
-    )]
+    #[event(kind = "batch.assigned", public = "The scheduler assigns a batch to a worker.")]
     Assigned {
         /// Which.
         batch: BatchId,
@@ -250,7 +216,6 @@ pub enum BatchEvent {
     /// An assignment ended without an attempt; the batch waits for another worker.
     #[event(
         kind = "assignment.returned",
-        subject = "batch/{batch}",
         public = "An assignment ends without an attempt, and the batch waits for another worker."
     )]
     AssignmentReturned {
@@ -264,11 +229,7 @@ pub enum BatchEvent {
         reason: ReturnReason,
     },
     /// A failed attempt will be followed by another.
-    #[event(
-        kind = "retry.scheduled",
-        subject = "batch/{batch}",
-        public = "The scheduler plans another attempt after one that failed."
-    )]
+    #[event(kind = "retry.scheduled", public = "The scheduler plans another attempt after one that failed.")]
     RetryScheduled {
         /// Which batch.
         batch: BatchId,
@@ -278,17 +239,13 @@ pub enum BatchEvent {
         at: Timestamp,
     },
     /// The pause before the next attempt is over.
-    #[event(
-        kind = "retry.due",
-        subject = "batch/{batch}",
-        public = "The pause before the next attempt of a batch ends."
-    )]
+    #[event(kind = "retry.due", public = "The pause before the next attempt of a batch ends.")]
     RetryDue {
         /// Which batch.
         batch: BatchId,
     },
     /// The batch ended; nothing changes it any more.
-    #[event(kind = "batch.finished", subject = "batch/{batch}", public = "A batch ends with its result.")]
+    #[event(kind = "batch.finished", public = "A batch ends with its result.")]
     Finished {
         /// Which.
         batch: BatchId,
@@ -306,11 +263,7 @@ pub enum BatchEvent {
     },
     /// A person says how a batch ended. Of a finished one this is the result from now on; one that is unfinished
     /// ends with it at once, or as soon as what runs of it has ended.
-    #[event(
-        kind = "batch.result_overridden",
-        subject = "batch/{batch}",
-        public = "A client overrides the result of a batch."
-    )]
+    #[event(kind = "batch.result_overridden", public = "A client overrides the result of a batch.")]
     ResultOverridden {
         /// Which.
         batch: BatchId,

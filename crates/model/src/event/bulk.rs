@@ -9,13 +9,10 @@ use crate::{Actor, BulkAction, BulkId, BulkOutcome};
 /// One action for many batches or jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "bulk/{bulk}")]
 pub enum BulkEvent {
     /// An operation was accepted. Interfaces carry it on, item by item.
-    #[event(
-        kind = "bulk.requested",
-        subject = "bulk/{bulk}",
-        public = "A client requests one action for many batches or jobs."
-    )]
+    #[event(kind = "bulk.requested", public = "A client requests one action for many batches or jobs.")]
     Requested {
         /// Its id.
         bulk: BulkId,
@@ -31,7 +28,6 @@ pub enum BulkEvent {
     /// Items of an operation have been decided.
     #[event(
         kind = "bulk.advanced",
-        subject = "bulk/{bulk}",
         public = "Some items of a bulk operation are decided; the event lists their outcomes."
     )]
     Advanced {

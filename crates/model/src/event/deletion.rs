@@ -12,9 +12,10 @@ use crate::{Actor, Deletion, InstanceId, JobId, Outcome, RequestId, ShardId, Unf
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "question/{question}")]
 pub enum DeletionEvent {
     /// Before jobs are deleted, the shards that run them are asked whether something of them is unfinished.
-    #[event(kind = "unfinished.queried", subject = "question/{question}", internal = "BetweenShards")]
+    #[event(kind = "unfinished.queried", internal = "BetweenShards")]
     UnfinishedQueried {
         /// The question's number; asked again, it is the same.
         question: u64,
@@ -33,7 +34,7 @@ pub enum DeletionEvent {
         orphan_children: bool,
     },
     /// The catalogue was told what is unfinished.
-    #[event(kind = "unfinished.reported", subject = "question/{question}", internal = "BetweenShards")]
+    #[event(kind = "unfinished.reported", internal = "BetweenShards")]
     UnfinishedReported {
         /// To which question.
         question: u64,
@@ -42,7 +43,7 @@ pub enum DeletionEvent {
         jobs: Vec<UnfinishedJob>,
     },
     /// A shard has answered.
-    #[event(kind = "unfinished.received", subject = "question/{question}", internal = "BetweenShards")]
+    #[event(kind = "unfinished.received", internal = "BetweenShards")]
     UnfinishedReceived {
         /// To which question.
         question: u64,
@@ -55,7 +56,6 @@ pub enum DeletionEvent {
     /// What was put off until shards had answered is decided.
     #[event(
         kind = "deletion.decided",
-        subject = "question/{question}",
         public = "The catalogue decides a deletion that waited for answers of the groups' shards."
     )]
     Decided {

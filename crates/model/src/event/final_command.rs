@@ -10,12 +10,12 @@ use crate::{BatchId, FinalResult, Incarnation, JobId, Nonce, Timestamp, Token, W
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "batch/{batch}")]
 pub enum FinalCommandEvent {
     /// The worker of a finished batch's last attempt is to run its final command; of a batch that had none, a worker
     /// that has room.
     #[event(
         kind = "final_command.assigned",
-        subject = "batch/{batch}",
         public = "The scheduler assigns the final command of a finished batch to a worker."
     )]
     Assigned {
@@ -33,7 +33,6 @@ pub enum FinalCommandEvent {
     /// The worker that asked may start it, and no other.
     #[event(
         kind = "final_command.granted",
-        subject = "batch/{batch}",
         public = "The scheduler permits the assigned worker to start a final command."
     )]
     Granted {
@@ -51,7 +50,6 @@ pub enum FinalCommandEvent {
     /// Nothing of it runs, and nothing of it ever will. The batch's result is what it was.
     #[event(
         kind = "final_command.finished",
-        subject = "batch/{batch}",
         public = "A final command ends, or it is certain that it will never start."
     )]
     Finished {
@@ -74,7 +72,6 @@ pub enum FinalCommandEvent {
     /// That of a batch without an attempt was never given to a worker, and never will be.
     #[event(
         kind = "final_command.not_run",
-        subject = "batch/{batch}",
         public = "The final command of a batch without an attempt found no worker and will not run."
     )]
     NotRun {

@@ -15,6 +15,7 @@ use crate::{
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "job/{job}")]
 pub enum JobEvent {
     /// A job was added or changed.
     #[event(
@@ -34,27 +35,19 @@ pub enum JobEvent {
         previous_name: Option<JobName>,
     },
     /// A job generates batches from now on.
-    #[event(
-        kind = "job.enabled",
-        subject = "job/{job}",
-        public = "A client enables a job, so that it generates batches again."
-    )]
+    #[event(kind = "job.enabled", public = "A client enables a job, so that it generates batches again.")]
     Enabled {
         /// Which.
         job: JobId,
     },
     /// A job generates no more batches.
-    #[event(
-        kind = "job.disabled",
-        subject = "job/{job}",
-        public = "A client disables a job, so that it generates no more batches."
-    )]
+    #[event(kind = "job.disabled", public = "A client disables a job, so that it generates no more batches.")]
     Disabled {
         /// Which.
         job: JobId,
     },
     /// A definition was removed.
-    #[event(kind = "job.deleted", subject = "job/{job}", public = "The catalogue deletes a job.")]
+    #[event(kind = "job.deleted", public = "The catalogue deletes a job.")]
     Deleted {
         /// Which.
         job: JobId,
@@ -75,7 +68,7 @@ pub enum JobEvent {
         children: Vec<OrphanedChildren>,
     },
     /// The shard of a job's group is asked to let it go to another group (JOB-9).
-    #[event(kind = "job.move_requested", subject = "job/{job}", internal = "BetweenShards")]
+    #[event(kind = "job.move_requested", internal = "BetweenShards")]
     MoveRequested {
         /// Which.
         job: JobId,
@@ -122,7 +115,6 @@ pub enum JobEvent {
     /// The shard of a job's group did not let it go; it is as it was.
     #[event(
         kind = "job.move_rejected",
-        subject = "job/{job}",
         public = "A group's shard refuses to release a job to another group; the job stays as it was."
     )]
     MoveRejected {
@@ -138,7 +130,6 @@ pub enum JobEvent {
     /// What is unfinished of a deleted job is to be ended.
     #[event(
         kind = "job.cancelled",
-        subject = "job/{job}",
         public = "A client deletes a job together with its unfinished batches, which are then ended."
     )]
     Cancelled {

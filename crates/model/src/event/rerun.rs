@@ -15,11 +15,11 @@ use crate::{Actor, GroupName, JobId, RerunId, ShardId, Timestamp};
 /// Reruns and backfills (cold starts), from the request to the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "rerun/{rerun}")]
 pub enum RerunEvent {
     /// A rerun or cold start is requested; its plan is being made.
     #[event(
         kind = "rerun.requested",
-        subject = "rerun/{rerun}",
         public = "A client requests a rerun or a backfill (cold start), and its planning begins."
     )]
     Requested {
@@ -39,7 +39,7 @@ pub enum RerunEvent {
         jobs_left_out: u32,
     },
     /// A shard is asked what it has for logical times of the plan.
-    #[event(kind = "runs.queried", subject = "rerun/{rerun}", internal = "BetweenShards")]
+    #[event(kind = "runs.queried", internal = "BetweenShards")]
     RunsQueried {
         /// For which rerun.
         rerun: RerunId,
@@ -54,7 +54,7 @@ pub enum RerunEvent {
         upto: u32,
     },
     /// The catalogue was told what there is for logical times of a plan.
-    #[event(kind = "runs.reported", subject = "rerun/{rerun}", internal = "BetweenShards")]
+    #[event(kind = "runs.reported", internal = "BetweenShards")]
     RunsReported {
         /// For which rerun.
         rerun: RerunId,
@@ -65,7 +65,7 @@ pub enum RerunEvent {
         runs: Vec<ReportedRun>,
     },
     /// A shard has answered.
-    #[event(kind = "runs.received", subject = "rerun/{rerun}", internal = "BetweenShards")]
+    #[event(kind = "runs.received", internal = "BetweenShards")]
     RunsReceived {
         /// For which rerun.
         rerun: RerunId,
@@ -78,11 +78,7 @@ pub enum RerunEvent {
         runs: Vec<ReportedRun>,
     },
     /// Jobs that the plan leaves out.
-    #[event(
-        kind = "jobs.skipped",
-        subject = "rerun/{rerun}",
-        public = "The plan of a rerun leaves out jobs or logical times."
-    )]
+    #[event(kind = "jobs.skipped", public = "The plan of a rerun leaves out jobs or logical times.")]
     JobsSkipped {
         /// Of which rerun.
         rerun: RerunId,
@@ -93,11 +89,7 @@ pub enum RerunEvent {
         times: Vec<SkippedTimes>,
     },
     /// Part of the plan.
-    #[event(
-        kind = "batches.planned",
-        subject = "rerun/{rerun}",
-        public = "The catalogue adds batches to the plan of a rerun."
-    )]
+    #[event(kind = "batches.planned", public = "The catalogue adds batches to the plan of a rerun.")]
     BatchesPlanned {
         /// Of which rerun.
         rerun: RerunId,
@@ -107,11 +99,7 @@ pub enum RerunEvent {
         batches: Vec<PlannedBatch>,
     },
     /// The plan is whole, and waits to be approved.
-    #[event(
-        kind = "rerun.planned",
-        subject = "rerun/{rerun}",
-        public = "The plan of a rerun is complete and waits for approval."
-    )]
+    #[event(kind = "rerun.planned", public = "The plan of a rerun is complete and waits for approval.")]
     Planned {
         /// Which rerun.
         rerun: RerunId,
@@ -121,7 +109,6 @@ pub enum RerunEvent {
     /// It may run.
     #[event(
         kind = "rerun.approved",
-        subject = "rerun/{rerun}",
         public = "A client approves the plan of a rerun, or the request approved it in advance."
     )]
     Approved {
@@ -131,7 +118,7 @@ pub enum RerunEvent {
         by: Actor,
     },
     /// Shards are told to start batches of the plan.
-    #[event(kind = "runs.requested", subject = "rerun/{rerun}", internal = "BetweenShards")]
+    #[event(kind = "runs.requested", internal = "BetweenShards")]
     RunsRequested {
         /// Of which rerun.
         rerun: RerunId,
@@ -171,7 +158,6 @@ pub enum RerunEvent {
     /// Batches of the plan that are not started, for one that they wait for has not ended well.
     #[event(
         kind = "runs.blocked",
-        subject = "rerun/{rerun}",
         public = "Planned batches of a rerun will not start, because a batch that they wait for did not succeed."
     )]
     RunsBlocked {
@@ -181,11 +167,7 @@ pub enum RerunEvent {
         numbers: Vec<u32>,
     },
     /// Nothing more of it is started for now.
-    #[event(
-        kind = "rerun.paused",
-        subject = "rerun/{rerun}",
-        public = "A client pauses a rerun, which starts no more batches for now."
-    )]
+    #[event(kind = "rerun.paused", public = "A client pauses a rerun, which starts no more batches for now.")]
     Paused {
         /// Which.
         rerun: RerunId,
@@ -193,7 +175,7 @@ pub enum RerunEvent {
         by: Actor,
     },
     /// It goes on.
-    #[event(kind = "rerun.resumed", subject = "rerun/{rerun}", public = "A client resumes a paused rerun.")]
+    #[event(kind = "rerun.resumed", public = "A client resumes a paused rerun.")]
     Resumed {
         /// Which.
         rerun: RerunId,
@@ -201,11 +183,7 @@ pub enum RerunEvent {
         by: Actor,
     },
     /// Nothing more of it is started.
-    #[event(
-        kind = "rerun.cancelled",
-        subject = "rerun/{rerun}",
-        public = "A client cancels a rerun, which starts no more batches."
-    )]
+    #[event(kind = "rerun.cancelled", public = "A client cancels a rerun, which starts no more batches.")]
     Cancelled {
         /// Which.
         rerun: RerunId,
@@ -218,7 +196,6 @@ pub enum RerunEvent {
     /// It is over, and nothing of it is on its way any more.
     #[event(
         kind = "rerun.finished",
-        subject = "rerun/{rerun}",
         public = "A rerun ends: none of its batches is running or will be started."
     )]
     Finished {

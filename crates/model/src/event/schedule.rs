@@ -10,11 +10,11 @@ use crate::{Fire, JobId, SkipReason, Timestamp};
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "job/{job}")]
 pub enum ScheduleEvent {
     /// Fires that make no batch.
     #[event(
         kind = "schedule.skipped",
-        subject = "job/{job}",
         public = "The scheduler skips runs of a job's schedule, for which no batch is generated."
     )]
     Skipped {
@@ -34,7 +34,6 @@ pub enum ScheduleEvent {
     /// The calendar of a job has changed: this is its next fire now.
     #[event(
         kind = "schedule.rescheduled",
-        subject = "job/{job}",
         public = "The next run of a job's schedule changes, because the job's calendar changed."
     )]
     Rescheduled {
@@ -47,7 +46,6 @@ pub enum ScheduleEvent {
     /// fourth time.
     #[event(
         kind = "generation.failed",
-        subject = "job/{job}",
         public = "The scheduler fails to generate a batch for a run of a job's schedule."
     )]
     GenerationFailed {

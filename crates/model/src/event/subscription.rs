@@ -9,9 +9,10 @@ use crate::{JobId, ShardId, Subscription, Timestamp};
 /// Jobs of other groups that a shard wants to hear of, and no more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "job/{job}")]
 pub enum SubscriptionEvent {
     /// Another shard wants to hear of a job of this one.
-    #[event(kind = "parent.subscribed", subject = "job/{job}", internal = "Subscription")]
+    #[event(kind = "parent.subscribed", internal = "Subscription")]
     ParentSubscribed {
         /// Which job.
         job: JobId,
@@ -21,7 +22,7 @@ pub enum SubscriptionEvent {
         what: Subscription,
     },
     /// Batches of another shard wait for logical times of a job of this one.
-    #[event(kind = "parent.times_subscribed", subject = "job/{job}", internal = "Subscription")]
+    #[event(kind = "parent.times_subscribed", internal = "Subscription")]
     ParentTimesSubscribed {
         /// Which job.
         job: JobId,
@@ -31,7 +32,7 @@ pub enum SubscriptionEvent {
         times: Vec<Timestamp>,
     },
     /// Nothing of another shard waits for these any more.
-    #[event(kind = "parent.times_unsubscribed", subject = "job/{job}", internal = "Subscription")]
+    #[event(kind = "parent.times_unsubscribed", internal = "Subscription")]
     ParentTimesUnsubscribed {
         /// Which job.
         job: JobId,

@@ -12,13 +12,10 @@ use crate::{GroupSettings, Incarnation, JobType, Measure, Reserved, WorkerId, Wo
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
+#[event(subject = "worker/{worker}")]
 pub enum WorkerEvent {
     /// A worker works for the shard.
-    #[event(
-        kind = "worker.registered",
-        subject = "worker/{worker}",
-        public = "A worker registers with the shard of its group."
-    )]
+    #[event(kind = "worker.registered", public = "A worker registers with the shard of its group.")]
     Registered {
         /// Which.
         worker: WorkerId,
@@ -43,7 +40,6 @@ pub enum WorkerEvent {
     /// A worker's machine stands otherwise than before, by a step worth knowing.
     #[event(
         kind = "worker.measured",
-        subject = "worker/{worker}",
         public = "A worker reports that the load or memory of its machine changed notably."
     )]
     Measured {
@@ -57,11 +53,7 @@ pub enum WorkerEvent {
         overloaded: bool,
     },
     /// A worker was not heard of for its limit.
-    #[event(
-        kind = "worker.lost",
-        subject = "worker/{worker}",
-        public = "A worker sends no heartbeat for longer than its limit."
-    )]
+    #[event(kind = "worker.lost", public = "A worker sends no heartbeat for longer than its limit.")]
     Lost {
         /// Which.
         worker: WorkerId,
@@ -71,7 +63,6 @@ pub enum WorkerEvent {
     /// A lost worker was heard of again, in the same life.
     #[event(
         kind = "worker.recovered",
-        subject = "worker/{worker}",
         public = "A lost worker sends a heartbeat again, without having restarted."
     )]
     Recovered {
@@ -83,7 +74,6 @@ pub enum WorkerEvent {
     /// The lease of a lost worker is over: nothing runs there any more.
     #[event(
         kind = "lease.expired",
-        subject = "worker/{worker}",
         public = "The lease of a lost worker expires: none of its processes is running any more."
     )]
     LeaseExpired {
@@ -93,31 +83,19 @@ pub enum WorkerEvent {
         incarnation: Incarnation,
     },
     /// The worker takes no new work.
-    #[event(
-        kind = "worker.drained",
-        subject = "worker/{worker}",
-        public = "A client drains a worker, which gets no new work."
-    )]
+    #[event(kind = "worker.drained", public = "A client drains a worker, which gets no new work.")]
     Drained {
         /// Which.
         worker: WorkerId,
     },
     /// The worker takes work again.
-    #[event(
-        kind = "worker.resumed",
-        subject = "worker/{worker}",
-        public = "A client resumes a drained worker, which gets work again."
-    )]
+    #[event(kind = "worker.resumed", public = "A client resumes a drained worker, which gets work again.")]
     Resumed {
         /// Which.
         worker: WorkerId,
     },
     /// The worker says that it can take no new work.
-    #[event(
-        kind = "worker.unready",
-        subject = "worker/{worker}",
-        public = "A worker reports that it cannot take new work."
-    )]
+    #[event(kind = "worker.unready", public = "A worker reports that it cannot take new work.")]
     Unready {
         /// Which.
         worker: WorkerId,
@@ -127,11 +105,7 @@ pub enum WorkerEvent {
         reason: String,
     },
     /// The worker can take work again.
-    #[event(
-        kind = "worker.ready",
-        subject = "worker/{worker}",
-        public = "A worker reports that it can take work again."
-    )]
+    #[event(kind = "worker.ready", public = "A worker reports that it can take work again.")]
     Ready {
         /// Which.
         worker: WorkerId,
