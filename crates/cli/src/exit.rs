@@ -2,86 +2,58 @@
 
 /// An exit code. Scripts may rely on the numbers; they never change meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Exit {
     /// It is done.
-    Success,
+    Success = 0,
     /// It failed for a reason that has no code of its own.
-    Failure,
+    Failure = 1,
     /// The command line, a file or a field cannot be accepted.
-    BadInput,
+    BadInput = 2,
     /// A rule refuses it.
-    Refused,
+    Refused = 3,
     /// What was named is not there.
-    NotFound,
+    NotFound = 4,
     /// The server cannot be reached; nothing was done.
-    Unreachable,
+    Unreachable = 5,
     /// No answer came: it may or may not have been done.
-    OutcomeUnknown,
+    OutcomeUnknown = 6,
     /// It is on record, and not yet in effect in every group.
-    NotInForce,
+    NotInForce = 7,
     /// A batch that was waited for failed.
-    BatchFailed,
+    BatchFailed = 10,
     /// A batch that was waited for was killed.
-    BatchKilled,
+    BatchKilled = 11,
     /// The journal breaks a rule.
-    RuleBroken,
+    RuleBroken = 12,
 }
 
 impl Exit {
-    /// Every code, in order of its number.
-    pub const ALL: [Exit; 11] = [
-        Exit::Success,
-        Exit::Failure,
-        Exit::BadInput,
-        Exit::Refused,
-        Exit::NotFound,
-        Exit::Unreachable,
-        Exit::OutcomeUnknown,
-        Exit::NotInForce,
-        Exit::BatchFailed,
-        Exit::BatchKilled,
-        Exit::RuleBroken,
+    /// Every code, in order of its number, with what it means for `--help` and the reference.
+    pub const ALL: [(Exit, &str); 11] = [
+        (Exit::Success, "done; with --wait: the batch succeeded"),
+        (Exit::Failure, "it failed for another reason than those below"),
+        (Exit::BadInput, "the command line, a file or a field cannot be accepted"),
+        (Exit::Refused, "a rule refuses it: state, rights, or a limit"),
+        (Exit::NotFound, "there is no such job, batch, worker, group or key"),
+        (Exit::Unreachable, "the server cannot be reached; nothing was done"),
+        (Exit::OutcomeUnknown, "no answer came, so it may or may not have been done"),
+        (Exit::NotInForce, "it is done and recorded, and not yet in effect in every group"),
+        (Exit::BatchFailed, "with --wait: the batch, or one of a rerun, failed"),
+        (Exit::BatchKilled, "with --wait: the batch was killed, or the rerun cancelled"),
+        (Exit::RuleBroken, "verify --journal: the journal breaks a rule"),
     ];
 
     /// The number.
     pub fn code(self) -> u8 {
-        match self {
-            Exit::Success => 0,
-            Exit::Failure => 1,
-            Exit::BadInput => 2,
-            Exit::Refused => 3,
-            Exit::NotFound => 4,
-            Exit::Unreachable => 5,
-            Exit::OutcomeUnknown => 6,
-            Exit::NotInForce => 7,
-            Exit::BatchFailed => 10,
-            Exit::BatchKilled => 11,
-            Exit::RuleBroken => 12,
-        }
-    }
-
-    /// What it means, for `--help` and the reference.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Exit::Success => "done; with --wait: the batch succeeded",
-            Exit::Failure => "it failed for another reason than those below",
-            Exit::BadInput => "the command line, a file or a field cannot be accepted",
-            Exit::Refused => "a rule refuses it: state, rights, or a limit",
-            Exit::NotFound => "there is no such job, batch, worker, group or key",
-            Exit::Unreachable => "the server cannot be reached; nothing was done",
-            Exit::OutcomeUnknown => "no answer came, so it may or may not have been done",
-            Exit::NotInForce => "it is done and recorded, and not yet in effect in every group",
-            Exit::BatchFailed => "with --wait: the batch, or one of a rerun, failed",
-            Exit::BatchKilled => "with --wait: the batch was killed, or the rerun cancelled",
-            Exit::RuleBroken => "verify --journal: the journal breaks a rule",
-        }
+        self as u8
     }
 
     /// All codes with what they mean, for `--help`.
     pub fn help() -> String {
         let mut text = String::from("Exit codes:\n");
-        for exit in Exit::ALL {
-            text.push_str(&format!("  {:>2}  {}\n", exit.code(), exit.meaning()));
+        for (exit, meaning) in Exit::ALL {
+            text.push_str(&format!("  {:>2}  {meaning}\n", exit.code()));
         }
         text
     }
@@ -97,8 +69,8 @@ mod tests {
             "# Exit codes\n\nGenerated from the program; a test compares. Scripts may rely on the numbers.\n\n\
              | code | meaning |\n|---|---|\n",
         );
-        for exit in Exit::ALL {
-            text.push_str(&format!("| {} | {} |\n", exit.code(), exit.meaning()));
+        for (exit, meaning) in Exit::ALL {
+            text.push_str(&format!("| {} | {meaning} |\n", exit.code()));
         }
         text
     }
@@ -110,7 +82,7 @@ mod tests {
 
     #[test]
     fn exit_codes_are_distinct() {
-        let mut codes = Exit::ALL.map(Exit::code).to_vec();
+        let mut codes = Exit::ALL.map(|(exit, _)| exit.code()).to_vec();
         codes.dedup();
         assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12]);
     }

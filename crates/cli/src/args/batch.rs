@@ -15,11 +15,11 @@ pub(crate) enum BatchCommand {
         #[arg(long)]
         group: Option<String>,
         /// Only in this state
-        #[arg(long, value_enum)]
-        state: Option<State>,
+        #[arg(long, value_parser = STATES)]
+        state: Option<String>,
         /// Only with this result
-        #[arg(long, value_enum)]
-        result: Option<Ending>,
+        #[arg(long, value_parser = RESULTS)]
+        result: Option<String>,
         /// Only those that a failed parent blocks: what they wait for comes only if somebody acts
         #[arg(long)]
         blocked: bool,
@@ -162,23 +162,10 @@ pub(crate) enum QualityWord {
     Refuse,
 }
 
-/// State of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum State {
-    Waiting,
-    Assigned,
-    Running,
-    Finished,
-}
-
-/// Result of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ending {
-    Success,
-    Failed,
-    Killed,
-    Skipped,
-}
+/// States of a batch.
+pub(super) const STATES: [&str; 4] = ["waiting", "assigned", "running", "finished"];
+/// Results of a batch.
+pub(super) const RESULTS: [&str; 4] = ["success", "failed", "killed", "skipped"];
 
 /// What a person says of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

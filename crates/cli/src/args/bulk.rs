@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use tidemill_model::Timestamp;
 
-use super::batch::{Ending, Marked, State};
+use super::batch::{Marked, RESULTS, STATES};
 
 /// What to do with all batches or jobs that fit a filter.
 #[derive(Debug, Subcommand)]
@@ -57,11 +57,11 @@ pub(crate) struct BatchesArgs {
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
     /// Only in this state
-    #[arg(long, value_enum)]
-    pub(crate) state: Option<State>,
+    #[arg(long, value_parser = STATES)]
+    pub(crate) state: Option<String>,
     /// Only with this result
-    #[arg(long, value_enum)]
-    pub(crate) result: Option<Ending>,
+    #[arg(long, value_parser = RESULTS)]
+    pub(crate) result: Option<String>,
     /// Only for logical times from this one on, RFC 3339
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<Timestamp>,

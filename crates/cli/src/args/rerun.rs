@@ -103,8 +103,8 @@ pub(crate) struct SpanArgs {
     #[arg(long, value_enum, default_value = "all")]
     pub(crate) only: Only,
     /// Which logical times go first
-    #[arg(long, value_enum, default_value = "oldest")]
-    pub(crate) order: Order,
+    #[arg(long, value_parser = ["oldest", "newest"], default_value = "oldest")]
+    pub(crate) order: String,
     #[command(flatten)]
     pub(crate) how: HowArgs,
 }
@@ -133,8 +133,8 @@ pub(crate) struct HowArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ColdStartArgs {
     /// The period of the jobs
-    #[arg(long, value_enum)]
-    pub(crate) period: Period,
+    #[arg(long, value_parser = ["hour", "day", "week", "month"])]
+    pub(crate) period: String,
     /// Only the jobs of this group
     #[arg(long, conflicts_with = "jobs")]
     pub(crate) group: Option<String>,
@@ -166,13 +166,6 @@ pub(crate) enum Only {
     Failed,
 }
 
-/// Which logical times go first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Order {
-    Oldest,
-    Newest,
-}
-
 /// Which definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Definition {
@@ -180,13 +173,4 @@ pub(crate) enum Definition {
     Today,
     /// That of the logical time's newest run
     Recorded,
-}
-
-/// A period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Period {
-    Hour,
-    Day,
-    Week,
-    Month,
 }

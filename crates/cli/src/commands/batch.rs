@@ -26,8 +26,8 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
             if let Some(job) = job {
                 query.push(("job", job::id_of(session, &job)?.to_string()));
             }
-            query.extend(state.map(|state| ("state", word(&state))));
-            query.extend(result.map(|result| ("result", word(&result))));
+            query.extend(state.map(|state| ("state", state)));
+            query.extend(result.map(|result| ("result", result)));
             query.extend(blocked.then(|| ("blocked", true.to_string())));
             query.extend(from.map(|from| ("from", from.to_string())));
             query.extend(to.map(|to| ("to", to.to_string())));

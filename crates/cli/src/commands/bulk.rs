@@ -46,8 +46,8 @@ pub(super) fn run(session: &Session<'_>, command: BulkCommand) -> Done<Exit> {
 fn of_batches(session: &Session<'_>, body: Value, args: &BatchesArgs) -> Done<Exit> {
     let mut filter = json!({});
     for (field, value) in [
-        ("state", args.state.as_ref().map(|state| json!(word(state)))),
-        ("result", args.result.as_ref().map(|result| json!(word(result)))),
+        ("state", args.state.as_ref().map(|state| json!(state))),
+        ("result", args.result.as_ref().map(|result| json!(result))),
         ("from", args.from.map(|time| json!(time))),
         ("to", args.to.map(|time| json!(time))),
     ] {

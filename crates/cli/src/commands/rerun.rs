@@ -79,7 +79,7 @@ fn span(body: &mut Value, span: &SpanArgs) {
     body["from"] = json!(span.from);
     body["to"] = json!(span.to);
     body["only"] = json!(word(&span.only));
-    body["order"] = json!(word(&span.order));
+    body["order"] = json!(span.order);
     how(body, &span.how);
 }
 
@@ -104,7 +104,7 @@ fn plan(session: &Session<'_>, args: PlanArgs) -> Done<Exit> {
 }
 
 pub(super) fn cold_start(session: &Session<'_>, args: &ColdStartArgs) -> Done<Exit> {
-    let mut body = json!({ "period": word(&args.period) });
+    let mut body = json!({ "period": args.period });
     if let Some(group) = &args.group {
         body["group"] = json!(group);
     }
