@@ -23,6 +23,7 @@ mod stand;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
 use tidemill_journal::{Journal, Shutdown, Start};
 use tidemill_log::{Log, Topic};
 use tidemill_store::{Position, Tables};
@@ -59,7 +60,7 @@ impl Default for VerifyConfig {
 }
 
 /// A row, or a column of one, that is not what the journal says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Which table, or `hints`.
     pub table: &'static str,
@@ -74,11 +75,12 @@ pub struct Difference {
 }
 
 /// What a comparison found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The set of tables that was compared.
     pub generation: u32,
     /// Where the tables stand in each journal, by partition.
+    #[serde(rename = "partitions")]
     pub stands: Vec<Stand>,
     /// Journal records folded; the chain holds over all of them.
     pub records: u64,
@@ -87,8 +89,10 @@ pub struct Report {
     /// Rows compared.
     pub rows: u64,
     /// Passes over the tables whose rows decide whether others may be missing.
+    #[serde(skip)]
     pub passes: u64,
     /// The most rows, and keys that decide whether a row may be missing, that were in memory at once.
+    #[serde(skip)]
     pub peak_rows: usize,
     /// Hints that were judged by what the journal says.
     pub hints: u64,

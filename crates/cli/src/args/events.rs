@@ -1,6 +1,7 @@
 //! `tidemill events …`.
 
 use clap::{Args, Subcommand};
+use tidemill_client::Begin;
 
 /// What to do with the public feed.
 #[derive(Debug, Subcommand)]
@@ -9,28 +10,14 @@ pub(crate) enum EventsCommand {
     Tail(EventsArgs),
 }
 
-/// Where to begin in the feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FeedFrom {
-    /// With the first event on record.
-    Start,
-    /// With the next one.
-    End,
-    /// With the first event of this time or later, in each partition.
-    Time(tidemill_model::Timestamp),
-}
-
-impl std::str::FromStr for FeedFrom {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "start" => Ok(Self::Start),
-            "end" => Ok(Self::End),
-            time => time.parse().map(Self::Time).map_err(|_| {
-                "must be start, end or a time as RFC 3339 has it: 2026-01-01T00:00:00+01:00".to_owned()
-            }),
-        }
+/// Reads where to begin in the feed.
+fn begin(text: &str) -> Result<Begin, String> {
+    match text {
+        "start" => Ok(Begin::Start),
+        "end" => Ok(Begin::End),
+        time => time.parse().map(Begin::Time).map_err(|_| {
+            "must be start, end or a time as RFC 3339 has it: 2026-01-01T00:00:00+01:00".to_owned()
+        }),
     }
 }
 
@@ -39,8 +26,8 @@ impl std::str::FromStr for FeedFrom {
 pub(crate) struct EventsArgs {
     /// Where to begin: start (the first event on record), end (the next one), or a time, RFC 3339: each partition then
     /// begins with its first event of that time or later
-    #[arg(long, value_name = "PLACE", default_value = "end", conflicts_with = "cursor")]
-    pub(crate) from: FeedFrom,
+    #[arg(long, value_name = "PLACE", default_value = "end", value_parser = begin, conflicts_with = "cursor")]
+    pub(crate) from: Begin,
     /// After the event with this cursor
     #[arg(long)]
     pub(crate) cursor: Option<String>,

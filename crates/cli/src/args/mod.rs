@@ -21,7 +21,7 @@ pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
 pub(crate) use bulk::{BatchesArgs, BulkCommand, JobsArgs};
 pub(crate) use calendar::CalendarCommand;
 pub(crate) use dead_letter::DeadLetterCommand;
-pub(crate) use events::{EventsArgs, EventsCommand, FeedFrom};
+pub(crate) use events::{EventsArgs, EventsCommand};
 pub(crate) use external_dependencies::{ProbeCommand, ThirdPartyCommand};
 pub(crate) use freeze::FreezeCommand;
 pub(crate) use group::GroupCommand;

@@ -7,24 +7,18 @@ use serde_json::Value;
 use tidemill_client::{Begin, Message};
 
 use super::Session;
-use crate::args::{EventsArgs, FeedFrom, OutputFormat};
+use crate::args::{EventsArgs, OutputFormat};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
 use crate::render::one_line;
 
-pub(super) fn tail(session: &Session<'_>, args: &EventsArgs) -> Done<Exit> {
-    let begin = match (&args.cursor, args.from) {
-        (Some(cursor), _) => Begin::After(cursor.clone()),
-        (None, FeedFrom::Start) => Begin::Start,
-        (None, FeedFrom::End) => Begin::End,
-        (None, FeedFrom::Time(time)) => Begin::Time(time),
-    };
-    let mut feed = session.server.events(begin);
-    if let Some(kind) = &args.event_type {
+pub(super) fn tail(session: &Session<'_>, args: EventsArgs) -> Done<Exit> {
+    let mut feed = session.server.events(args.cursor.map_or(args.from, Begin::After));
+    if let Some(kind) = args.event_type {
         feed = feed.kind(kind);
     }
-    if let Some(subject) = &args.subject {
+    if let Some(subject) = args.subject {
         feed = feed.subject(subject);
     }
     if let Some(limit) = args.limit {

@@ -49,7 +49,7 @@ pub(crate) fn run(host: &dyn Host, global: &Global, command: Command) -> Done<Ex
         Command::Group(command) => group::run(session, command),
         Command::Freeze(command) => freeze::run(session, command),
         Command::Key(command) => key::run(session, command),
-        Command::Events(EventsCommand::Tail(args)) => events::tail(session, &args),
+        Command::Events(EventsCommand::Tail(args)) => events::tail(session, args),
         Command::DeadLetters(command) => dead_letter::run(session, command),
         Command::Status => status::run(session),
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
 use tidemill_journal::{Journal, Shutdown, causes};
 use tidemill_log::{Log, Topic};
 
@@ -13,7 +14,7 @@ use crate::Error;
 const MOST_REASON_CHARS: usize = 500;
 
 /// Where the tables stand in the journal of one partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stand {
     /// Which journal.
     pub partition: u32,
@@ -29,7 +30,7 @@ pub struct Stand {
 }
 
 /// A record of a journal that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unreadable {
     /// Where.
     pub offset: u64,

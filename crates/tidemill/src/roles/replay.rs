@@ -12,7 +12,7 @@ use tidemill_api::ports::Operation;
 use tidemill_cli::{Done, Exit, Failure, Global, Server, Target, output, render::one_line};
 use tidemill_journal::Shutdown;
 use tidemill_log::Log;
-use tidemill_projector::{Config, Report, VerifyConfig};
+use tidemill_projector::{Config, VerifyConfig};
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 
@@ -161,7 +161,7 @@ pub(super) fn work(
                     },
                 )?;
             }
-            Ok(report_json(&report))
+            Ok(json!(report))
         }
     }
 }
@@ -268,41 +268,10 @@ fn line(difference: &Value) -> String {
     format!("{table}{column} of ({key}): the journal says {expected}, the table has {found}")
 }
 
-fn report_json(report: &Report) -> Value {
-    let differences: Vec<_> = report
-        .differences
-        .iter()
-        .map(|difference| {
-            json!({
-                "table": difference.table, "key": difference.key, "column": difference.column,
-                "expected": difference.expected, "found": difference.found,
-            })
-        })
-        .collect();
-    let partitions: Vec<_> = report
-        .stands
-        .iter()
-        .map(|stand| {
-            let unreadable = stand.unreadable.as_ref().map(|it| {
-                json!({ "offset": it.offset, "file": it.file, "reason": it.reason, "remedy": it.remedy })
-            });
-            json!({
-                "partition": stand.partition, "offset": stand.offset, "end": stand.end, "behind": stand.behind,
-                "unreadable": unreadable,
-            })
-        })
-        .collect();
-    json!({
-        "generation": report.generation, "partitions": partitions, "records": report.records, "void_records": report.void_records,
-        "rows": report.rows, "hints": report.hints, "other_hints": report.other_hints,
-        "difference_count": report.difference_count, "differences": differences,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidemill_projector::{Difference, Stand};
+    use tidemill_projector::{Difference, Report, Stand};
 
     /// A7: a changed row is named.
     #[test]
@@ -326,7 +295,7 @@ mod tests {
             Tables 1: 5 rows, 10 journal records, 0 of them void.
               batches.state of (4097): the journal says 3, the table has 2
             Differences: 1. `tidemill rebuild` rebuilds the tables."#]]
-        .assert_eq(&told(Operation::Verify, &report_json(&report)));
+        .assert_eq(&told(Operation::Verify, &json!(report)));
     }
 
     /// Tables that show nothing of a journal are as far behind as it is long; those that show all of it are not mentioned.
@@ -339,6 +308,6 @@ mod tests {
             Tables 1: 0 rows, 0 journal records, 0 of them void.
             Partition 1: the tables are 8 records behind the journal: they show nothing of it, it ends with record 7.
             Partition 2: the tables are 1 record behind the journal: they show it up to record 6, it ends with record 7.
-            No differences up to where the tables stand."#]].assert_eq(&told(Operation::Verify, &report_json(&report)));
+            No differences up to where the tables stand."#]].assert_eq(&told(Operation::Verify, &json!(report)));
     }
 }
