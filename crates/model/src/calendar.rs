@@ -93,6 +93,7 @@ pub type Calendar = Versioned<CalendarSpec>;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unreadable::fault;
     use serde_json::json;
 
     #[test]
@@ -110,11 +111,7 @@ mod tests {
             (json!({"holiday": []}), "holiday", "[]"),
         ];
         for (fields, field, given) in table {
-            let mut value = json!({"name": "cn"});
-            for (name, given) in fields.as_object().unwrap() {
-                value[name] = given.clone();
-            }
-            let error = CalendarSpec::from_value(value).unwrap_err();
+            let error = fault(json!({"name": "cn"}), &fields, CalendarSpec::from_value);
             assert_eq!((error.field.as_str(), error.value.as_str()), (field, given), "{error}");
         }
     }

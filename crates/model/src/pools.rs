@@ -144,6 +144,7 @@ pub struct PoolHolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unreadable::fault;
     use serde_json::json;
 
     /// BYD-4: an error names the field by its path, with what was given there.
@@ -156,11 +157,7 @@ mod tests {
             (json!({"size": 3}), "size", "3"),
         ];
         for (fields, field, given) in table {
-            let mut value = json!({"name": "api", "slots": 2});
-            for (name, given) in fields.as_object().unwrap() {
-                value[name] = given.clone();
-            }
-            let error = PoolSpec::from_value(value).unwrap_err();
+            let error = fault(json!({"name": "api", "slots": 2}), &fields, PoolSpec::from_value);
             assert_eq!((error.field.as_str(), error.value.as_str()), (field, given), "{error}");
         }
         assert_eq!(PoolSpec::from_value(json!({"name": "api"})).unwrap_err().field, "slots");

@@ -11,6 +11,19 @@ pub(crate) fn read<T: DeserializeOwned>(value: Value, noun: &str) -> Result<T, F
     serde_path_to_error::deserialize(value).map_err(|error| field_at_fault(&given, &error, noun))
 }
 
+/// What is said of the value once `fields` are set in it.
+#[cfg(test)]
+pub(crate) fn fault<T: std::fmt::Debug>(
+    mut value: Value,
+    fields: &Value,
+    read: fn(Value) -> Result<T, FieldError>,
+) -> FieldError {
+    for (name, given) in fields.as_object().unwrap() {
+        value[name] = given.clone();
+    }
+    read(value).unwrap_err()
+}
+
 /// The path of the field at fault, what was given there, and the rule.
 fn field_at_fault(
     given: &Value,

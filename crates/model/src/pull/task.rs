@@ -195,6 +195,7 @@ impl TaskSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unreadable::fault;
     use serde_json::json;
 
     fn task() -> Value {
@@ -223,17 +224,11 @@ mod tests {
             (json!({"parameters": [1]}), "parameters", "[1]"),
         ];
         for (fields, field, given) in table {
-            let mut value = task();
-            for (name, given) in fields.as_object().unwrap() {
-                value[name] = given.clone();
-            }
-            let error = TaskSpec::from_value(value).unwrap_err();
+            let error = fault(task(), &fields, TaskSpec::from_value);
             assert_eq!((error.field.as_str(), error.value.as_str()), (field, given), "{error}");
         }
         let days = json!({"n": 1, "at": "25:00", "zone": "UTC", "start": "2026-03-01T10:00:00.000Z"});
-        let mut value = task();
-        value["when"] = json!({"every_days": days});
-        let error = TaskSpec::from_value(value).unwrap_err();
+        let error = fault(task(), &json!({"when": {"every_days": days}}), TaskSpec::from_value);
         assert!(error.to_string().contains("00:00 to 23:59"), "{error}");
     }
 
@@ -241,9 +236,7 @@ mod tests {
     #[test]
     fn dispatch_times_are_told_their_rule() {
         for bad in [json!(-1), json!(1.5), json!("six"), json!(5_000_000_000_u64), json!(null)] {
-            let mut value = task();
-            value["dispatch_times"] = bad.clone();
-            let error = TaskSpec::from_value(value).unwrap_err();
+            let error = fault(task(), &json!({"dispatch_times": bad}), TaskSpec::from_value);
             assert_eq!(
                 (error.field.as_str(), error.rule.as_str()),
                 ("dispatch_times", "must be a whole number from 1 to 1,000,000"),

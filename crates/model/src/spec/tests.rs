@@ -1,10 +1,15 @@
 use super::*;
 use crate::Mapping;
-use serde_json::json;
+use crate::unreadable::fault;
+use serde_json::{Value, json};
+
+fn job() -> Value {
+    json!({"name": "a", "group": "g", "type": "noop"})
+}
 
 #[test]
 fn defaults_are_those_of_the_requirements() {
-    let spec = JobSpec::from_value(json!({"name": "a", "group": "g", "type": "noop"})).unwrap();
+    let spec = JobSpec::from_value(job()).unwrap();
     assert_eq!((spec.retries, spec.retry_interval_s, spec.max_concurrent), (0, 60, 1));
     assert!(spec.enabled);
     assert_eq!(spec.missed_runs, MissedRunsInput::default());
@@ -14,9 +19,7 @@ fn defaults_are_those_of_the_requirements() {
 #[test]
 fn not_built_and_unknown_fields_are_refused_by_name() {
     for field in NOT_BUILT.iter().copied().chain(["colour"]) {
-        let mut value = json!({"name": "a", "group": "g", "type": "noop"});
-        value[field] = json!("x");
-        assert_eq!(JobSpec::from_value(value).unwrap_err().field, field);
+        assert_eq!(fault(job(), &json!({field: "x"}), JobSpec::from_value).field, field);
     }
 }
 
@@ -50,11 +53,7 @@ fn errors_name_field_value_and_rule() {
         (json!({"calendar": {"name": "cn", "shift": "up"}}), "calendar.shift", "up", "previous"),
     ];
     for (fields, field, given, rule) in table {
-        let mut value = json!({"name": "a", "group": "g", "type": "noop"});
-        for (name, given) in fields.as_object().unwrap() {
-            value[name] = given.clone();
-        }
-        let error = JobSpec::from_value(value).unwrap_err();
+        let error = fault(job(), &fields, JobSpec::from_value);
         assert_eq!(error.field, field, "{error}");
         assert!(error.value.contains(given), "{error}");
         assert!(error.rule.contains(rule), "{error}");
