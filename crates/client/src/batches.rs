@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidemill_model::{BatchId, JobId, Timestamp};
+use tidemill_model::{BatchId, BatchState, JobId, Timestamp};
 
 use crate::client::{Client, Written};
 use crate::error::Error;
@@ -44,20 +44,6 @@ pub struct Batch {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
-}
-
-/// What a batch is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BatchState {
-    /// For its dependencies, or for a worker.
-    Waiting,
-    /// A worker is to start it.
-    Assigned,
-    /// Its process runs.
-    Running,
-    /// It has a result.
-    Finished,
 }
 
 /// A part of what a batch printed.

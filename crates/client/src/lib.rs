@@ -48,7 +48,7 @@ mod problem;
 mod pull;
 mod sse;
 
-pub use batches::{Batch, BatchState, LogPart};
+pub use batches::{Batch, LogPart};
 pub use builder::Builder;
 pub use call::{Answer, Call, Method, Page};
 pub use client::{Client, Written};
@@ -59,3 +59,4 @@ pub use path::segment;
 pub use problem::{BadField, Problem};
 pub use pull::{Grant, Pulled};
 pub use sse::Message;
+pub use tidemill_model::BatchState;

@@ -1,20 +1,14 @@
 //! `tidemill bulk …`.
 
-use std::thread;
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tidemill_client::Method;
 
-use super::Session;
+use super::{Session, wait};
 use crate::args::{BatchesArgs, BulkCommand, JobsArgs, word};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::render;
 use crate::server::Query;
-
-/// Between two looks at an operation.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 const OPERATIONS: &str =
     "id, action, result, items, done, refused, left, REQUESTED: requested_at, BY: requested_by, reason";
@@ -77,22 +71,12 @@ fn begin(session: &Session<'_>, mut body: Value, mut filter: Value, args: &JobsA
     }
     let bulk = answer["bulk"].as_i64().unwrap_or_default();
     if args.wait {
-        return wait(session, bulk, &answer["position"]);
+        let is_over = |operation: &Value| !operation["ended_at"].is_null();
+        let path = format!("/api/bulk/{bulk}");
+        let ended = wait::until(session, &path, answer["position"].as_str(), is_over)?;
+        return Ok(session.show(&ended, |ended| render::fields(ended, &[])));
     }
     Ok(session.show(&answer, |answer| {
         format!("Operation {bulk} of {} items. Follow it with `tidemill bulk show {bulk}`.", answer["found"])
     }))
-}
-
-fn wait(session: &Session<'_>, bulk: i64, position: &Value) -> Done<Exit> {
-    let path = format!("/api/bulk/{bulk}");
-    let mut query = vec![("at_least", position.as_str().unwrap_or_default().to_owned())];
-    loop {
-        let answer = session.server.get(&path, &query)?;
-        if !answer["ended_at"].is_null() {
-            return Ok(session.show(&answer, |answer| render::fields(answer, &[])));
-        }
-        query.clear();
-        thread::sleep(LOOK_EVERY);
-    }
 }

@@ -133,11 +133,8 @@ fn spec(session: &Session<'_>, path: &str, body: &Value, args: &HowArgs) -> Done
         }
         return watch(session, rerun);
     }
-    let mut shown = look(session, rerun)?;
-    while shown["state"] == "planning" {
-        thread::sleep(LOOK_EVERY);
-        shown = look(session, rerun)?;
-    }
+    let path = format!("/api/reruns/{rerun}");
+    let mut shown = wait::until(session, &path, None, |rerun| rerun["state"] != "planning")?;
     if shown["state"] == "refused" {
         session.show(&shown, |shown| {
             format!("Rerun {rerun} is refused: {}.", render::one_line(&shown["message"]))

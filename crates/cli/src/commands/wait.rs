@@ -1,4 +1,4 @@
-//! Waiting for the end of a batch.
+//! Waiting for the end of a batch, and of other things.
 
 use std::thread;
 use std::time::Duration;
@@ -11,8 +11,9 @@ use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
 use crate::render;
+use crate::server::Query;
 
-/// Between two looks at a batch: begins short, for short jobs.
+/// Between two looks: begins short, for short jobs.
 const FIRST_PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -62,22 +63,28 @@ pub(super) fn warnings(answer: &Value) -> String {
 }
 
 /// The batch, once it has finished.
-pub(super) fn ended(session: &Session<'_>, batch: i64, position: Option<&str>) -> Done<Value> {
-    let path = format!("/api/batches/{batch}");
-    let mut query: Vec<_> = position.map(|position| ("at_least", position.to_owned())).into_iter().collect();
+fn ended(session: &Session<'_>, batch: i64, position: Option<&str>) -> Done<Value> {
+    // By its word or its number.
+    let is_finished = |batch: &Value| batch["state"] == json!("finished") || batch["state"] == json!(3);
+    until(session, &format!("/api/batches/{batch}"), position, is_finished)
+}
+
+/// What is at a path, once it is over. It is looked at as a write of this position left it, or later.
+pub(super) fn until(
+    session: &Session<'_>,
+    path: &str,
+    position: Option<&str>,
+    is_over: impl Fn(&Value) -> bool,
+) -> Done<Value> {
+    let mut query: Query = position.map(|position| ("at_least", position.to_owned())).into_iter().collect();
     let mut pause = FIRST_PAUSE;
     loop {
-        let found = session.server.get(&path, &query)?;
+        let found = session.server.get(path, &query)?;
         query.clear();
-        if is_finished(&found) {
+        if is_over(&found) {
             return Ok(found);
         }
         thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-}
-
-/// Whether a batch, as the server shows it, has ended.
-pub(super) fn is_finished(batch: &Value) -> bool {
-    batch["state"] == json!("finished") || batch["state"] == json!(3)
 }
