@@ -115,12 +115,8 @@ pub struct ThirdPartyReport {
     /// For which logical time.
     pub logical_time: Timestamp,
     /// Whether it is ready, or is so no longer; left out: it is.
-    #[serde(default = "ready")]
+    #[serde(default = "crate::yes")]
     pub ready: bool,
-}
-
-fn ready() -> bool {
-    true
 }
 
 /// A prober's answer about one path.

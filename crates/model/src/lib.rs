@@ -116,3 +116,13 @@ pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
+
+/// What is so where nothing else is said.
+fn yes() -> bool {
+    true
+}
+
+/// How many there are where nothing else is said.
+fn one() -> u32 {
+    1
+}

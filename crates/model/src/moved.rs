@@ -34,7 +34,7 @@ pub struct MovedRuns {
     /// The first logical time.
     pub first: Timestamp,
     /// How many there are.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "crate::one", skip_serializing_if = "is_one")]
     pub times: u32,
     /// From one to the next, milliseconds; 0 for a single one.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -67,10 +67,6 @@ impl MovedRuns {
         let next = move |time: &Timestamp| time.checked_add(step).ok();
         std::iter::successors(Some(self.first), next).take(self.times as usize)
     }
-}
-
-fn one() -> u32 {
-    1
 }
 
 fn is_one(times: &u32) -> bool {

@@ -35,13 +35,9 @@ struct WeighedPoolUse {
     /// Which pool.
     name: PoolName,
     /// Slots of it; default 1.
-    #[serde(default = "one")]
+    #[serde(default = "crate::one")]
     #[schemars(range(min = 1, max = bounds::POOL_SLOTS))]
     weight: u32,
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl From<PoolUseForm> for PoolUse {

@@ -33,12 +33,6 @@ pub struct SpecFile {
     pub jobs: Vec<JobSpec>,
 }
 
-fn yes() -> bool {
-    true
-}
-fn one() -> u32 {
-    1
-}
 fn minute() -> u32 {
     60
 }
@@ -132,7 +126,7 @@ pub struct JobSpec {
     #[schemars(extend("default" = "success", "examples" = ["failure"]))]
     pub run_if: RunIf,
     /// Batches assigned or running at once; default 1.
-    #[serde(default = "one")]
+    #[serde(default = "crate::one")]
     #[schemars(range(min = 1, max = bounds::CONCURRENT))]
     #[schemars(extend("examples" = [3]))]
     pub max_concurrent: u32,
@@ -253,7 +247,7 @@ pub struct JobSpec {
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub quality_gate: bool,
     /// Whether it generates batches; default true.
-    #[serde(default = "yes")]
+    #[serde(default = "crate::yes")]
     #[schemars(extend("examples" = [false]))]
     pub enabled: bool,
 }

@@ -143,10 +143,6 @@ impl When {
     }
 }
 
-fn once() -> u32 {
-    1
-}
-
 /// A pull task as written.
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -165,7 +161,7 @@ pub struct TaskSpec {
     /// When.
     pub when: When,
     /// PUL-4: how often each occurrence may be given out, 1 to 1,000,000.
-    #[serde(default = "once", deserialize_with = "times")]
+    #[serde(default = "crate::one", deserialize_with = "times")]
     #[schemars(range(min = 1, max = bounds::DISPATCH_TIMES))]
     pub dispatch_times: u32,
     /// PUL-4: a user goes on getting the occurrence until it is used up; else each user gets it once.

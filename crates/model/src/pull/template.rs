@@ -56,16 +56,12 @@ impl fmt::Display for FieldType {
     }
 }
 
-fn yes() -> bool {
-    true
-}
-
 /// One parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
     /// A task must give it.
-    #[serde(default = "yes")]
+    #[serde(default = "crate::yes")]
     pub required: bool,
     /// What it must be.
     #[serde(default, rename = "type", skip_serializing_if = "crate::is_default")]
