@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_journal::{Keepers, Progress, Session, Shutdown, causes};
 use tidemill_log::{Log, Topic};
@@ -12,18 +13,18 @@ use tidemill_store::{FORMAT, Tables};
 use crate::projection::Projection;
 use crate::{Error, purge};
 
-/// How the tables are kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The role that fills the read tables and publishes the feed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "ProjectorSettings")]
 pub struct Config {
-    /// Rows of each partition kept in memory between transactions, about 400 bytes each. Default 32,768;
-    /// range 0 to what memory allows. Fewer rows mean more loading.
+    /// Rows of each partition kept in memory between transactions, about 400 bytes each. Default 32,768.
     pub cached_rows: usize,
-    /// Under load, transactions of one partition begin at least this far apart, in milliseconds, so that
-    /// each takes more. After a pause the first fact is written at once. Default 10; range 0 to 500.
+    /// Under load, transactions of one partition begin at least this far apart, milliseconds. Default 10;
+    /// 0 to 500.
     pub min_write_interval_ms: u64,
-    /// How long the tables keep what became of pull tasks, in days: grants since they were given, occurrences and
-    /// tasks for once since their start. Default 400; 0: for ever. What its owner has not forgotten stays longer.
+    /// How long the tables keep what became of pull tasks, days: grants since they were given, occurrences and tasks
+    /// for once since their start. Default 400; 0 to 36,500; 0: for ever. What its owner has not forgotten stays.
     pub pull_retention_days: u32,
 }
 

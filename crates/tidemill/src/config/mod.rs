@@ -9,7 +9,6 @@ mod env;
 mod executor;
 mod layers;
 mod log;
-mod projector;
 mod security;
 mod settings;
 mod show;

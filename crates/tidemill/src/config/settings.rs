@@ -9,7 +9,6 @@ use tidemill_cli::Done;
 use super::TlsSettings;
 use super::executor::ExecutorSettings;
 use super::log::LogSettings;
-use super::projector::ProjectorSettings;
 use super::tables::{RedisSettings, StoreSettings};
 use crate::keys::Keys;
 
@@ -75,7 +74,7 @@ pub(crate) struct Settings {
     /// The role that runs jobs.
     pub(crate) executor: ExecutorSettings,
     /// The role that fills the read tables and publishes the feed.
-    pub(crate) projector: ProjectorSettings,
+    pub(crate) projector: tidemill_projector::Config,
     /// Where task logs of what clients pull go, by the role `sink` or in `standalone`.
     pub(crate) sinks: tidemill_sinks::Config,
     // ---- what looks outside
@@ -104,7 +103,7 @@ impl Default for Settings {
             api: tidemill_api::Config::default(),
             dispatcher: tidemill_dispatcher::Config::default(),
             executor: ExecutorSettings::default(),
-            projector: ProjectorSettings::default(),
+            projector: tidemill_projector::Config::default(),
             sinks: tidemill_sinks::Config::default(),
             prober: tidemill_producers::prober::Config::default(),
             quality: tidemill_producers::quality::Config::default(),
@@ -148,12 +147,6 @@ impl Settings {
     /// The keys.
     pub(crate) fn keys(&self) -> Done<Keys> {
         Keys::open(self.keys_dir())
-    }
-
-    /// The projector's configuration.
-    pub(crate) fn projector_config(&self) -> tidemill_projector::Config {
-        let ProjectorSettings { cached_rows, min_write_interval_ms, pull_retention_days } = self.projector;
-        tidemill_projector::Config { cached_rows, min_write_interval_ms, pull_retention_days }
     }
 
     /// What is put aside while tables are compared lies in the data directory.

@@ -48,7 +48,7 @@ impl Operator {
         hints: &Arc<dyn Hints>,
     ) -> Self {
         let (log, tables, hints) = (Arc::clone(log), Arc::clone(tables), Arc::clone(hints));
-        let (config, verify) = (settings.projector_config(), settings.verify_config());
+        let (config, verify) = (settings.projector.clone(), settings.verify_config());
         let place = Place { config, verify, log, tables, hints, shutdown: Shutdown::new() };
         Self { place, present: Arc::default() }
     }

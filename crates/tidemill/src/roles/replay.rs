@@ -63,7 +63,7 @@ fn here(
     bar: &ProgressBar,
 ) -> Done<Value> {
     let tables = tables::open(settings)?;
-    let (config, verify) = (settings.projector_config(), settings.verify_config());
+    let (config, verify) = (settings.projector.clone(), settings.verify_config());
     let hints = hints::shared(settings, log)?;
     let shutdown = shutdown(stop.clone())?;
     let sight = Sight {

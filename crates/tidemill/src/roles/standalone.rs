@@ -242,7 +242,7 @@ pub(super) fn project(
     progress: Progress,
     shutdown: &Shutdown,
 ) -> Done<JoinHandle<Done>> {
-    let (config, log, tables) = (settings.projector_config(), Arc::clone(log), Arc::clone(tables));
+    let (config, log, tables) = (settings.projector.clone(), Arc::clone(log), Arc::clone(tables));
     let told = shutdown.clone();
     spawn("projector", move || {
         tidemill_projector::run(&config, &log, &tables, &progress, &told)
