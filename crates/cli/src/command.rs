@@ -1,7 +1,6 @@
 //! The commands as a program embeds them in its own command line.
 
-use clap::error::Error;
-use clap::{ArgMatches, FromArgMatches, Subcommand};
+use clap::Subcommand;
 
 use crate::args::{self, Global, PartitionCommand};
 use crate::commands;
@@ -10,8 +9,14 @@ use crate::failure::Done;
 use crate::host::Host;
 
 /// One of the commands that speak to a server, with its arguments. A program flattens it into its own commands.
-#[derive(Debug)]
-pub struct Command(args::Command);
+#[derive(Debug, Subcommand)]
+#[expect(private_interfaces, reason = "what stands on a command line is for this crate alone")]
+pub enum Command {
+    /// Any of them
+    #[command(flatten)]
+    #[doc(hidden)]
+    Any(args::Command),
+}
 
 impl Command {
     /// Does it, and gives the exit code.
@@ -19,7 +24,8 @@ impl Command {
     /// # Errors
     /// It was not done, or not known to be done; the failure says the exit code, too.
     pub fn run(self, host: &dyn Host, global: &Global) -> Done<Exit> {
-        commands::run(host, global, self.0)
+        let Self::Any(command) = self;
+        commands::run(host, global, command)
     }
 }
 
@@ -30,37 +36,5 @@ impl PartitionCommand {
     /// As [`Command::run`].
     pub fn run(&self, host: &dyn Host, global: &Global) -> Done<Exit> {
         commands::run_of_partition(host, global, self)
-    }
-}
-
-impl FromArgMatches for Command {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        args::Command::from_arg_matches(matches).map(Self)
-    }
-
-    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, Error> {
-        args::Command::from_arg_matches_mut(matches).map(Self)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-
-    fn update_from_arg_matches_mut(&mut self, matches: &mut ArgMatches) -> Result<(), Error> {
-        self.0.update_from_arg_matches_mut(matches)
-    }
-}
-
-impl Subcommand for Command {
-    fn augment_subcommands(command: clap::Command) -> clap::Command {
-        args::Command::augment_subcommands(command)
-    }
-
-    fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
-        args::Command::augment_subcommands_for_update(command)
-    }
-
-    fn has_subcommand(name: &str) -> bool {
-        args::Command::has_subcommand(name)
     }
 }
