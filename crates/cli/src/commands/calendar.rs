@@ -14,7 +14,7 @@ const CALENDARS: Named = Named {
     plural: "calendars",
     each: "its name",
     path: "/api/calendars",
-    apply: "calendar apply",
+    command: "calendar apply",
     columns: "name, version, zone, DATES: date_count, CHANGED: changed_at, comment",
 };
 

@@ -30,7 +30,7 @@ pub(super) struct Named {
     /// Where they are.
     pub(super) path: &'static str,
     /// The command that adds some.
-    pub(super) apply: &'static str,
+    pub(super) command: &'static str,
     /// What lists show.
     pub(super) columns: &'static str,
 }
@@ -51,7 +51,7 @@ impl Named {
 
     pub(super) fn ls(&self, session: &Session<'_>) -> Done<Exit> {
         let answer = session.server.list(self.path, &Query::new(), LIMIT)?;
-        let nothing = format!("No {}. Add some with `tidemill {} -f FILE`.", self.plural, self.apply);
+        let nothing = format!("No {}. Add some with `tidemill {} -f FILE`.", self.plural, self.command);
         session.show_list(&answer, self.columns, &nothing)
     }
 

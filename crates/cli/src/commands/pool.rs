@@ -15,7 +15,7 @@ const POOLS: Named = Named {
     plural: "pools",
     each: "its name and slots",
     path: "/api/pools",
-    apply: "pool apply",
+    command: "pool apply",
     columns: "name, version, slots, STARTS: rate/starts, IN SECONDS: rate/interval_s, group, comment",
 };
 

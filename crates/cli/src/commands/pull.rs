@@ -23,7 +23,7 @@ const TEMPLATES: Named = Named {
     plural: "templates",
     each: "its name and fields",
     path: "/api/pull/templates",
-    apply: "pull template apply",
+    command: "pull template apply",
     columns: "name, version, CHANGED: changed_at, comment",
 };
 const FIELDS: &str = "PARAMETER: name, type, required";
