@@ -72,7 +72,7 @@ fn unfinished(tables: &dyn Tables) -> Result<Option<u32>, Error> {
             let key = vec![tidemill_store::Value::from(""); table.key];
             tables.load(begun.number, table, &[key]).is_ok()
         });
-        if whole && begun.format == FORMAT {
+        if whole && begun.format == *FORMAT {
             return Ok(Some(begun.number));
         }
         tables.drop_generation(begun.number).map_err(Error::tables("drop tables"))?;

@@ -190,8 +190,8 @@ impl Keeper {
     fn active(&self) -> Result<u32, Error> {
         const WHAT: &str = "find the tables in use";
         if let Some(active) = self.tables.active().map_err(Error::tables(WHAT))? {
-            if active.format != FORMAT {
-                let source = tidemill_store::Error::Format { found: active.format, wanted: FORMAT };
+            if active.format != *FORMAT {
+                let source = tidemill_store::Error::Format { found: active.format, wanted: *FORMAT };
                 return Err(Error::Tables { what: WHAT, source });
             }
             return Ok(active.number);

@@ -53,7 +53,7 @@ pub enum Error {
         generation: u32,
     },
     /// The tables were made by a version whose columns differ.
-    #[error("the tables have form {found}, this program has form {wanted}; run `tidemill rebuild`")]
+    #[error("the tables have form {found:x}, this program has form {wanted:x}; run `tidemill rebuild`")]
     Format {
         /// Of the tables.
         found: i64,

@@ -1,12 +1,27 @@
 //! The port: what a set of read tables is to the rest of Tidemill.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use crate::{Error, SinkNote, Table, Value};
+use crate::sql::Dialect;
+use crate::{Error, SinkNote, Table, Value, rows, views};
 
-/// The form of the tables. Another number means other columns: such tables are rebuilt, never altered.
-pub const FORMAT: i64 = 18;
+/// What the rows mean. It rises where a fold fills columns that stay as they are with something else.
+const MEANING: i64 = 18;
+
+/// The form of the tables: what their rows mean, and a checksum of the SQL that makes tables and views, which another
+/// table, column or field of a job changes by itself. Tables of another form are rebuilt, never altered.
+pub static FORMAT: LazyLock<i64> = LazyLock::new(|| form_of(rows::TABLES));
+
+fn form_of(tables: &[&Table]) -> i64 {
+    let mut sum = crc32fast::Hasher::new();
+    for dialect in [Dialect::Sqlite, Dialect::Mysql] {
+        let made = tables.iter().flat_map(|table| dialect.create(1, table, ""));
+        let shown = views::definitions(dialect, 1).into_iter().map(|(_, query)| query);
+        made.chain(shown).for_each(|sql| sum.update(sql.as_bytes()));
+    }
+    (MEANING << 32) | i64::from(sum.finalize())
+}
 
 /// How far a partition of the journal has been folded into a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,5 +288,28 @@ impl RowBatch {
             expected: self.from.as_ref().map_or("nothing", |from| &from.head).to_owned(),
             found: found.unwrap_or("nothing").to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Column;
+
+    /// EVT-2: tables that lack a table, a column or an index of this program have another form.
+    #[test]
+    fn another_column_is_another_form() {
+        let (last, others) = rows::TABLES.split_last().unwrap();
+        let with = |table: Table| form_of(&[others, &[&table]].concat());
+        let columns: &'static [Column] = &last.columns[..last.columns.len() - 1];
+        let known = |columns| Table { columns, indexes: &[], ..Table::clone(last) };
+        let forms = [
+            *FORMAT,
+            form_of(others),
+            with(known(columns)),
+            with(Table { indexes: &[&["shard"]], ..known(last.columns) }),
+        ];
+        assert_eq!(form_of(rows::TABLES), forms[0]);
+        assert!((1..forms.len()).all(|at| !forms[..at].contains(&forms[at])), "{forms:x?}");
     }
 }

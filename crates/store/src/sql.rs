@@ -14,7 +14,6 @@ const MAX_BYTES: usize = 1 << 20;
 pub(crate) enum Dialect {
     Sqlite,
     /// MySQL and MariaDB.
-    #[cfg_attr(not(feature = "mysql"), expect(dead_code, reason = "only the feature `mysql` makes one"))]
     Mysql,
 }
 

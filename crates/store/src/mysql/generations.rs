@@ -116,7 +116,8 @@ pub(super) fn create(connection: &mut MysqlConnection, collation: &str) -> Resul
     let make = |connection: &mut MysqlConnection| -> Result<u32, MysqlError> {
         let newest = connection.number("SELECT MAX(number) FROM tidemill_generations", [])?;
         let number = newest.map_or(0, number_of) + 1;
-        connection.execute("INSERT INTO tidemill_generations VALUES (?, ?)", &[of(number), FORMAT.into()])?;
+        connection
+            .execute("INSERT INTO tidemill_generations VALUES (?, ?)", &[of(number), (*FORMAT).into()])?;
         connection.execute("DELETE FROM tidemill_positions WHERE generation = ?", [&of(number)])?;
         for table in rows::TABLES {
             connection.run(format!("DROP TABLE IF EXISTS {}", sql::table_name(number, table)))?;

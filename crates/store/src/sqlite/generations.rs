@@ -97,7 +97,7 @@ pub(super) fn create(connection: &Connection) -> Result<u32, Error> {
             }
         }
         connection.execute("DELETE FROM tidemill_positions WHERE generation = ?", [number])?;
-        connection.execute("INSERT INTO tidemill_generations VALUES (?, ?)", params![number, FORMAT])?;
+        connection.execute("INSERT INTO tidemill_generations VALUES (?, ?)", params![number, *FORMAT])?;
         Ok(number)
     };
     make().map_err(failed("make tables"))
