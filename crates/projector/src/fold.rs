@@ -84,6 +84,10 @@ macro_rules! caches {
                 changes
             }
 
+            fn settle(&mut self) {
+                $(self.$name.settle();)+
+            }
+
             fn len(&self) -> usize {
                 0 $(+ self.$name.len())+
             }
@@ -103,7 +107,7 @@ impl Fold {
     /// A fold that keeps about this many rows in memory between two calls of [`Fold::take_changes`].
     #[must_use]
     pub fn new(partition: u32, max_rows: usize) -> Self {
-        Self { partition, max_rows, rows: Caches::default() }
+        Self { partition, max_rows, rows: Caches::new() }
     }
 
     /// Notes which rows the envelope will change.
@@ -163,7 +167,7 @@ impl Fold {
         let changes = self.rows.take_changes();
         self.rows.settle();
         if self.rows.len() > self.max_rows {
-            self.rows = Caches::default();
+            self.rows = Caches::new();
         }
         changes
     }
@@ -247,44 +251,26 @@ impl Caches {
         self.by.as_ref().map(batch::person)
     }
 
-    /// Drops what no fact to come is likely to change.
-    fn settle(&mut self) {
-        self.batches.keep(|batch| batch.state < 3);
-        self.attempts.keep(|attempt| attempt.finished_at.is_none());
-        self.batch_dependencies.keep(|dependency| !dependency.met);
-        self.external_dependencies.keep(|external_dependency| external_dependency.evicted_at.is_none());
-        self.batch_quality.keep(|quality| quality.answered_at.is_none());
-        self.batch_external_dependencies.clear();
-        self.batch_outputs.clear();
-        self.dependency_overrides.clear();
-        self.third_party_reports.clear();
-        self.jobs.clear();
-        self.job_versions.clear();
-        self.job_parents.clear();
-        self.skipped_runs.clear();
-        self.assignment_returns.clear();
-        self.user_code_reports.clear();
-        self.rerun_jobs.clear();
-        self.rerun_skips.clear();
-        self.reruns.keep(|rerun| rerun.ended_at.is_none());
-        self.rerun_batches.keep(|batch| &*batch.state == "started");
-        self.bulk_operations.keep(|bulk| bulk.ended_at.is_none());
-        self.bulk_items.clear();
-        self.resources.clear();
-        self.worker_groups.clear();
-        self.calendars.clear();
-        self.calendar_versions.clear();
-        self.pools.clear();
-        self.freezes.clear();
-        self.task_templates.clear();
-        self.pull_users.clear();
+    /// What a fact to come is likely to change stays in memory; of the other tables, no row does.
+    fn new() -> Self {
+        let mut caches = Self::default();
+        // These are few.
+        caches.shards.stays = |_| true;
+        caches.workers.stays = |_| true;
+        caches.shard_jobs.stays = |_| true;
+        caches.batches.stays = |batch| batch.state < 3;
+        caches.attempts.stays = |attempt| attempt.finished_at.is_none();
+        caches.batch_dependencies.stays = |dependency| !dependency.met;
+        caches.external_dependencies.stays = |dependency| dependency.evicted_at.is_none();
+        caches.batch_quality.stays = |quality| quality.answered_at.is_none();
+        caches.reruns.stays = |rerun| rerun.ended_at.is_none();
+        caches.rerun_batches.stays = |batch| &*batch.state == "started";
+        caches.bulk_operations.stays = |bulk| bulk.ended_at.is_none();
         // What somebody has now is likely to change soon; a task that nobody has is asked for again.
-        self.pull_tasks.keep(|task| task.live > 0);
-        self.pull_task_versions.clear();
-        self.pull_ledger.keep(|occurrence| occurrence.live > 0);
-        self.pull_grants.keep(|grant| &*grant.state == "live");
-        self.app_keys.clear();
-        self.dead_letters.clear();
+        caches.pull_tasks.stays = |task| task.live > 0;
+        caches.pull_ledger.stays = |occurrence| occurrence.live > 0;
+        caches.pull_grants.stays = |grant| &*grant.state == "live";
+        caches
     }
 
     fn apply(&mut self, at: Place, event: &Event) {

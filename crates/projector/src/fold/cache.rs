@@ -13,13 +13,16 @@ pub(super) struct Cache<R: Row> {
     slots: FxHashMap<R::Key, Slot<R>>,
     changed: Vec<R::Key>,
     missing: Vec<R::Key>,
-    /// What came in or changed since the last [`Cache::keep`].
+    /// What came in or changed since the last [`Cache::settle`].
     recent: Vec<R::Key>,
+    /// Which rows [`Cache::settle`] leaves.
+    pub(super) stays: fn(&R) -> bool,
 }
 
 impl<R: Row> Default for Cache<R> {
     fn default() -> Self {
-        Self { slots: FxHashMap::default(), changed: Vec::new(), missing: Vec::new(), recent: Vec::new() }
+        let (changed, missing, recent) = Default::default();
+        Self { slots: FxHashMap::default(), changed, missing, recent, stays: |_| false }
     }
 }
 
@@ -106,18 +109,14 @@ impl<R: Row> Cache<R> {
         Some(changes)
     }
 
-    /// Of the rows that came in or changed since the last call: drops all but these, and all that are known
-    /// not to be there. The changes have to be taken before.
-    pub(super) fn keep(&mut self, keep: impl Fn(&R) -> bool) {
+    /// Of the rows that came in or changed since the last call: drops those that do not stay, and all that are known not
+    /// to be there. The changes have to be taken before.
+    pub(super) fn settle(&mut self) {
         for key in std::mem::take(&mut self.recent) {
-            if self.slots.get(&key).is_some_and(|slot| !slot.row.as_ref().is_some_and(&keep)) {
+            if self.slots.get(&key).is_some_and(|slot| !slot.row.as_ref().is_some_and(self.stays)) {
                 self.slots.remove(&key);
             }
         }
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.keep(|_| false);
     }
 
     pub(super) fn len(&self) -> usize {
