@@ -10,7 +10,8 @@
 //! ```
 //!
 //! `kind` is its published name. `subject` is text with expressions in braces, which may use the variant's fields; where it
-//! stands at the enum, it is that of every event that has none of its own.
+//! stands at the enum, it is that of every event that has none of its own. `each(batch: BatchId)` at the enum makes a method of
+//! a field that every event has.
 //! `public` is the sentence that says when such an event happens; a kind that only the journal has says `internal`
 //! instead, with the name of the reason. A variant without one of them does not compile.
 
@@ -20,7 +21,10 @@ mod word;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Expr, Fields, LitStr, Result, Variant, parse_macro_input};
+use syn::{
+    Data, DeriveInput, Error, Expr, Fields, LitStr, Result, Token, Type, Variant, parenthesized,
+    parse_macro_input,
+};
 
 /// Derives `KINDS`, `of_kind` and `subject`.
 #[proc_macro_derive(Aggregate, attributes(event))]
@@ -56,7 +60,8 @@ fn derived(input: &DeriveInput) -> Result<TokenStream> {
     };
     let name = &input.ident;
     let (mut kinds, mut of_kind, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
-    let common = common_subject(input)?;
+    let Common { subject: common, each } =
+        common(input, &data.variants.iter().map(|variant| &variant.ident).collect::<Vec<_>>())?;
     for variant in &data.variants {
         let About { kind, subject, audience } = about(variant, common.as_ref())?;
         let ident = &variant.ident;
@@ -82,23 +87,49 @@ fn derived(input: &DeriveInput) -> Result<TokenStream> {
             pub fn subject(&self) -> String {
                 match self { #(#subjects),* }
             }
+
+            #each
         }
     })
 }
 
-/// The subject of events that name none.
-fn common_subject(input: &DeriveInput) -> Result<Option<LitStr>> {
-    let mut subject = None;
+/// What stands at the enum.
+#[derive(Default)]
+struct Common {
+    /// The subject of events that name none.
+    subject: Option<LitStr>,
+    /// The field that every event has, as a method.
+    each: Option<TokenStream>,
+}
+
+fn common(input: &DeriveInput, variants: &[&Ident]) -> Result<Common> {
+    let mut found = Common::default();
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
         attribute.parse_nested_meta(|meta| {
-            if !meta.path.is_ident("subject") {
-                return Err(meta.error("must be subject"));
+            match meta.path.require_ident()?.to_string().as_str() {
+                "subject" => found.subject = Some(meta.value()?.parse()?),
+                "each" => {
+                    let inside;
+                    parenthesized!(inside in meta.input);
+                    let field: Ident = inside.parse()?;
+                    inside.parse::<Token![:]>()?;
+                    let of: Type = inside.parse()?;
+                    let says = format!("The field `{field}`, which each of its events has.");
+                    found.each = Some(quote! {
+                        #[doc = #says]
+                        #[must_use]
+                        pub const fn #field(&self) -> #of {
+                            let (#(Self::#variants { #field, .. })|*) = self;
+                            *#field
+                        }
+                    });
+                }
+                _ => return Err(meta.error("must be subject or each")),
             }
-            subject = Some(meta.value()?.parse()?);
             Ok(())
         })?;
     }
-    Ok(subject)
+    Ok(found)
 }
 
 fn about(variant: &Variant, common: Option<&LitStr>) -> Result<About> {

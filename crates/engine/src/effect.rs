@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemill_model::{
-    AttemptEvent, BatchEvent, Command, Envelope, Event, FinalCommandEvent, InstanceId, Outcome,
-    PartitionEvent, Reply, ShardCommand, ShardId, Source, Token, WorkMessage, WorkerEvent, WorkerId,
+    Command, Envelope, Event, InstanceId, Outcome, PartitionEvent, Reply, ShardCommand, ShardId, Source,
+    Token, WorkMessage, WorkerEvent, WorkerId,
 };
 
 use crate::deferred::{self, Decided};
 use crate::draft::panic_text;
-use crate::group::{Batch, GroupShard};
+use crate::group::GroupShard;
 use crate::outbox::MAX_ON_THEIR_WAY;
 use crate::partition::Partition;
 
@@ -165,11 +165,11 @@ fn reply(partition: &Partition, cause: &tidemill_model::Cause, offset: u64) -> O
 /// What workers must hear of an event. Most concern none.
 fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
     let Some(group) = partition.group(shard) else { return Vec::new() };
-    match event {
-        Event::Batch(event) => work_of_batch(partition, group, event),
-        Event::Attempt(event) => work_of_attempt(partition, group, event),
-        Event::FinalCommand(event) => work_of_final_command(group, event),
-        Event::Worker(event) => work_of_worker(partition, group, event),
+    let message = match event {
+        Event::Batch(event) => group.work_of_batch(event),
+        Event::Attempt(event) => group.work_of_attempt(event),
+        Event::FinalCommand(event) => group.work_of_final_command(event),
+        Event::Worker(event) => return work_of_worker(partition, group, event),
         Event::Catalogue(_)
         | Event::Replication(_)
         | Event::Job(_)
@@ -184,70 +184,15 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
         | Event::Task(_)
         | Event::Permit(_)
         | Event::Alarm(_)
-        | Event::Observation(_) => Vec::new(),
+        | Event::Observation(_) => None,
+    };
+    let Some((worker, message)) = message else { return Vec::new() };
+    match &message {
+        WorkMessage::Assigned { token, .. } => partition.fault_injection().derives(group, *token),
+        WorkMessage::Granted { spec, .. } => partition.fault_injection().derives(group, spec.token),
+        _ => {}
     }
-}
-
-fn work_of_batch(partition: &Partition, group: &GroupShard, event: &BatchEvent) -> Vec<Effect> {
-    match event {
-        BatchEvent::Assigned { batch, token, worker, .. } => {
-            partition.fault_injection().derives(group, *token);
-            let message = |batch: &Batch| WorkMessage::Assigned {
-                worker: worker.clone(),
-                token: *token,
-                job_type: batch.definition.spec.job_type.clone(),
-                checks: group.external.checks_of(batch),
-            };
-            to(worker, group.batches.get(batch).map(message))
-        }
-        BatchEvent::AssignmentReturned { token, worker, .. } => {
-            let reason = "it was taken back".to_owned();
-            to(worker, [WorkMessage::Refused { token: *token, reason }])
-        }
-        BatchEvent::StartDue { .. }
-        | BatchEvent::Generated { .. }
-        | BatchEvent::DependencySatisfied { .. }
-        | BatchEvent::DependencyRevoked { .. }
-        | BatchEvent::RetryScheduled { .. }
-        | BatchEvent::RetryDue { .. }
-        | BatchEvent::Finished { .. }
-        | BatchEvent::ResultOverridden { .. }
-        | BatchEvent::Blocked { .. }
-        | BatchEvent::Unblocked { .. }
-        | BatchEvent::TimeoutReached { .. }
-        | BatchEvent::DependencyOverridden { .. }
-        | BatchEvent::QualityRequested { .. }
-        | BatchEvent::QualitySent { .. }
-        | BatchEvent::QualityAnswered { .. } => Vec::new(),
-    }
-}
-
-fn work_of_attempt(partition: &Partition, group: &GroupShard, event: &AttemptEvent) -> Vec<Effect> {
-    match event {
-        AttemptEvent::StartGranted { token, worker, .. } => {
-            partition.fault_injection().derives(group, *token);
-            to(worker, group.granted_message(*token))
-        }
-        AttemptEvent::Finished { token, worker, .. } => to(worker, [WorkMessage::Recorded { token: *token }]),
-        AttemptEvent::KillRequested { batch, token, .. } => {
-            let grant = group.batches.get(batch).and_then(|batch| batch.grant());
-            let grace_ms = group.settings().kill_grace_ms;
-            let kill = || WorkMessage::Kill { token: *token, grace_ms };
-            grant.map(|grant| to(&grant.worker, [kill()])).unwrap_or_default()
-        }
-        AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. } => Vec::new(),
-    }
-}
-
-fn work_of_final_command(group: &GroupShard, event: &FinalCommandEvent) -> Vec<Effect> {
-    match event {
-        FinalCommandEvent::Assigned { token, worker, .. } => to(worker, group.outstanding_final(*token)),
-        FinalCommandEvent::Granted { token, worker, .. } => to(worker, group.granted_final(*token)),
-        FinalCommandEvent::Finished { token: Some(token), worker, .. } => {
-            to(worker, [WorkMessage::Recorded { token: *token }])
-        }
-        FinalCommandEvent::Finished { token: None, .. } | FinalCommandEvent::NotRun { .. } => Vec::new(),
-    }
+    to(&worker, [message])
 }
 
 fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent) -> Vec<Effect> {

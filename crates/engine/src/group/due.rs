@@ -2,10 +2,11 @@
 //! anchors to be completed, and ready batches for which there is a slot. One small decision at a time.
 
 use tidemill_model::{
-    BatchEvent, BatchId, BatchResult, Event, FinalResult, JobId, JobType, PermitEvent, PoolName,
-    ReturnReason, Timestamp, WorkerId,
+    BatchId, BatchResult, Event, FinalResult, JobId, JobType, PermitEvent, PoolName, ReturnReason, Timestamp,
+    WorkerId,
 };
 
+use super::batches::apply::{retry_due, start_due};
 use super::batches::attempts::returned;
 use super::batches::batch::Waiter;
 use super::placement::queue::Lane;
@@ -125,8 +126,8 @@ impl GroupShard {
     fn timer(&self, timer: Timer, now: Timestamp) -> Vec<Event> {
         match timer {
             Timer::Fire(job) => self.fire(job, now),
-            Timer::Retry(batch) => vec![Event::Batch(BatchEvent::RetryDue { batch })],
-            Timer::Start(batch) => vec![Event::Batch(BatchEvent::StartDue { batch })],
+            Timer::Retry(batch) => vec![retry_due(batch)],
+            Timer::Start(batch) => vec![start_due(batch)],
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             Timer::Quality(batch) => self.ask_quality(batch, now),
             Timer::BigTask(batch) => self.runs_too_long(batch),

@@ -230,12 +230,7 @@ impl GroupShard {
             return self.outstanding_final(token).into_iter().collect();
         };
         match &batch.phase {
-            Phase::Assigned { token, worker, .. } => vec![WorkMessage::Assigned {
-                worker: worker.clone(),
-                token: *token,
-                job_type: batch.definition.spec.job_type.clone(),
-                checks: self.external.checks_of(batch),
-            }],
+            Phase::Assigned { token, worker, .. } => vec![self.assigned_message(batch, worker, *token)],
             Phase::Granted(grant) => {
                 let kill = grant
                     .kill
@@ -244,6 +239,16 @@ impl GroupShard {
                 self.granted_message(token).into_iter().chain(kill).collect()
             }
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => Vec::new(),
+        }
+    }
+
+    /// The invitation to ask for a start.
+    pub(crate) fn assigned_message(&self, batch: &Batch, worker: &WorkerId, token: Token) -> WorkMessage {
+        WorkMessage::Assigned {
+            worker: worker.clone(),
+            token,
+            job_type: batch.definition.spec.job_type.clone(),
+            checks: self.external.checks_of(batch),
         }
     }
 

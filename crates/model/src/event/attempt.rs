@@ -10,7 +10,7 @@ use crate::{Actor, AttemptOutcome, BatchId, Incarnation, Nonce, Token, Usage, Wo
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
-#[event(subject = "batch/{batch}")]
+#[event(subject = "batch/{batch}", each(batch: BatchId))]
 pub enum AttemptEvent {
     /// The worker that asked may start, and no other.
     #[event(

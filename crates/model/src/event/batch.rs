@@ -17,7 +17,7 @@ use crate::{
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
-#[event(subject = "batch/{batch}")]
+#[event(subject = "batch/{batch}", each(batch: BatchId))]
 pub enum BatchEvent {
     /// A batch exists, in state waiting.
     #[event(kind = "batch.generated", public = "The scheduler creates a batch, which is in state waiting.")]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What stands for others of its kind, by which words a file names it, and in how many files at most.
 const SENTINELS: &[(&str, &[&str], usize)] = &[
-    ("an event", &["BatchEvent::StartDue", "\"start_due\"", "kind = \"start.due\""], 6),
+    ("an event", &["BatchEvent::StartDue", "\"start_due\"", "kind = \"start.due\""], 4),
     ("a command", &["BatchCommand::KillJob", "    KillJob {"], 4),
     ("a job field", &["business_type"], 2),
     ("a column that is shown", &["unready_since"], 2),

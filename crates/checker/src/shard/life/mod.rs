@@ -4,7 +4,7 @@ mod attempt;
 mod result;
 mod retry;
 
-use tidemill_model::{AttemptEvent, BatchEvent, BatchId, Event, ReturnReason, Timestamp};
+use tidemill_model::{BatchEvent, BatchId, Event, ReturnReason, Timestamp};
 
 pub(super) use self::attempt::{asks, gives_back};
 use super::Shard;
@@ -15,7 +15,13 @@ use crate::at::At;
 
 impl Shard {
     pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event) {
-        let Some(id) = batch_of(event) else { return };
+        let id = match event {
+            // Its first event comes another way.
+            Event::Batch(BatchEvent::Generated { .. }) => return,
+            Event::Batch(event) => event.batch(),
+            Event::Attempt(event) => event.batch(),
+            _ => return,
+        };
         if let Event::Batch(BatchEvent::TimeoutReached { kind, deadline, .. }) = event
             && self.late_marked(at, id, (*kind, *deadline))
         {
@@ -143,36 +149,5 @@ impl Shard {
             }) => phase(batch)?.assignment().map(|held| held.start_by),
             event => self.grant_due(event),
         }
-    }
-}
-
-fn batch_of(event: &Event) -> Option<BatchId> {
-    match event {
-        Event::Batch(
-            BatchEvent::DependencySatisfied { batch, .. }
-            | BatchEvent::DependencyRevoked { batch, .. }
-            | BatchEvent::Assigned { batch, .. }
-            | BatchEvent::AssignmentReturned { batch, .. }
-            | BatchEvent::RetryScheduled { batch, .. }
-            | BatchEvent::RetryDue { batch }
-            | BatchEvent::StartDue { batch }
-            | BatchEvent::ResultOverridden { batch, .. }
-            | BatchEvent::Blocked { batch, .. }
-            | BatchEvent::Unblocked { batch }
-            | BatchEvent::TimeoutReached { batch, .. }
-            | BatchEvent::DependencyOverridden { batch, .. }
-            | BatchEvent::QualityRequested { batch, .. }
-            | BatchEvent::QualitySent { batch, .. }
-            | BatchEvent::QualityAnswered { batch, .. }
-            | BatchEvent::Finished { batch, .. },
-        )
-        | Event::Attempt(
-            AttemptEvent::StartGranted { batch, .. }
-            | AttemptEvent::Started { batch, .. }
-            | AttemptEvent::UserCodeReported { batch, .. }
-            | AttemptEvent::Finished { batch, .. }
-            | AttemptEvent::KillRequested { batch, .. },
-        ) => Some(*batch),
-        _ => None,
     }
 }

@@ -1,11 +1,50 @@
-//! What the facts about a batch do, one arm each.
+//! What the facts about a batch do, and which of them a worker must hear of.
 
 use crate::group::batches::batch::{PauseAfter, Phase};
 use crate::group::dependencies::blocked::Blocker;
 use crate::group::{GroupShard, Timer};
-use tidemill_model::{BatchEvent, Origin, Timestamp};
+use tidemill_model::{BatchEvent, BatchId, Event, Origin, Timestamp, WorkMessage, WorkerId};
+
+/// The pause after an attempt is over.
+pub(in crate::group) fn retry_due(batch: BatchId) -> Event {
+    Event::Batch(BatchEvent::RetryDue { batch })
+}
+
+/// The earliest time at which a batch may start is reached.
+pub(in crate::group) fn start_due(batch: BatchId) -> Event {
+    Event::Batch(BatchEvent::StartDue { batch })
+}
 
 impl GroupShard {
+    /// What the worker of an assignment must hear of such a fact.
+    pub(crate) fn work_of_batch(&self, event: &BatchEvent) -> Option<(WorkerId, WorkMessage)> {
+        match event {
+            BatchEvent::Assigned { batch, token, worker, .. } => {
+                let batch = self.batches.get(batch)?;
+                Some((worker.clone(), self.assigned_message(batch, worker, *token)))
+            }
+            BatchEvent::AssignmentReturned { token, worker, .. } => {
+                let reason = "it was taken back".to_owned();
+                Some((worker.clone(), WorkMessage::Refused { token: *token, reason }))
+            }
+            BatchEvent::StartDue { .. }
+            | BatchEvent::Generated { .. }
+            | BatchEvent::DependencySatisfied { .. }
+            | BatchEvent::DependencyRevoked { .. }
+            | BatchEvent::RetryScheduled { .. }
+            | BatchEvent::RetryDue { .. }
+            | BatchEvent::Finished { .. }
+            | BatchEvent::ResultOverridden { .. }
+            | BatchEvent::Blocked { .. }
+            | BatchEvent::Unblocked { .. }
+            | BatchEvent::TimeoutReached { .. }
+            | BatchEvent::DependencyOverridden { .. }
+            | BatchEvent::QualityRequested { .. }
+            | BatchEvent::QualitySent { .. }
+            | BatchEvent::QualityAnswered { .. } => None,
+        }
+    }
+
     pub(in crate::group) fn apply_batch(&mut self, now: Timestamp, event: &BatchEvent) {
         match event {
             BatchEvent::Generated { job, logical_time, origin, .. } => {

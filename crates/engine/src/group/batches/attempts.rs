@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use std::sync::Arc;
 use tidemill_model::{
     AttemptEvent, AttemptOutcome, BatchEvent, BatchId, Event, Incarnation, Nonce, ReturnReason, Timestamp,
-    Token, WorkerId,
+    Token, WorkMessage, WorkerId,
 };
 
 /// How long a batch that all workers gave back is offered to none.
@@ -54,6 +54,23 @@ impl GroupShard {
                     grant.kill = Some(by.clone());
                 }
             }
+        }
+    }
+
+    /// What the worker of an attempt must hear of such a fact.
+    pub(crate) fn work_of_attempt(&self, event: &AttemptEvent) -> Option<(WorkerId, WorkMessage)> {
+        match event {
+            AttemptEvent::StartGranted { token, worker, .. } => {
+                Some((worker.clone(), self.granted_message(*token)?))
+            }
+            AttemptEvent::Finished { token, worker, .. } => {
+                Some((worker.clone(), WorkMessage::Recorded { token: *token }))
+            }
+            AttemptEvent::KillRequested { batch, token, .. } => {
+                let worker = self.batches.get(batch)?.grant()?.worker.clone();
+                Some((worker, WorkMessage::Kill { token: *token, grace_ms: self.settings().kill_grace_ms }))
+            }
+            AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. } => None,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::group::{GroupShard, Timer};
 use crate::schedule::{FinalCommands, final_spec};
 use std::collections::BTreeMap;
 use tidemill_model::{
-    FinalCommandEvent, FinalResult, Incarnation, Nonce, RunSpec, StartRequest, Token, WorkMessage,
+    FinalCommandEvent, FinalResult, Incarnation, Nonce, RunSpec, StartRequest, Token, WorkMessage, WorkerId,
 };
 
 impl GroupShard {
@@ -45,6 +45,21 @@ impl GroupShard {
             }
             Phase::Granted { .. } => refused(GRANTED_TO_ANOTHER),
         })
+    }
+
+    /// What the worker of a final command must hear of such a fact.
+    pub(crate) fn work_of_final_command(&self, event: &FinalCommandEvent) -> Option<(WorkerId, WorkMessage)> {
+        let (worker, message) = match event {
+            FinalCommandEvent::Assigned { token, worker, .. } => (worker, self.outstanding_final(*token)?),
+            FinalCommandEvent::Granted { token, worker, .. } => (worker, self.granted_final(*token)?),
+            FinalCommandEvent::Finished { token: Some(token), worker, .. } => {
+                (worker, WorkMessage::Recorded { token: *token })
+            }
+            FinalCommandEvent::Finished { token: None, .. } | FinalCommandEvent::NotRun { .. } => {
+                return None;
+            }
+        };
+        Some((worker.clone(), message))
     }
 
     /// What its worker must hear of it.
