@@ -6,8 +6,8 @@ use crate::kit::{GROUP, Script, World, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, Command, Event, GroupSettings, JobEvent, Nonce, Outcome, Program, RunSpec, Token,
-    WorkMessage, WorkerCommand, WorkerId,
+    AttemptResult, BatchCommand, BatchEvent, Command, Event, GroupSettings, JobEvent, Nonce, Outcome,
+    Program, RunSpec, Token, WorkMessage, WorkerCommand, WorkerId, bounds,
 };
 
 fn shell(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -493,6 +493,20 @@ fn granted_attempt_is_given_back_while_nothing_of_it_runs() {
     let told =
         world.played(&worker).heard.iter().any(|message| matches!(message, WorkMessage::Refused { .. }));
     assert!(told, "the worker hears that it was taken back");
+}
+
+/// EXE-5: the reason of a kill is on record as it was given, up to the length that requests may have.
+#[test]
+fn reason_of_a_kill_is_kept_whole() {
+    let mut world = World::new();
+    let ids = world.define(vec![shell("a", json!({}))]);
+    let batch = world.batch(ids[0], None);
+    let reason = "é".repeat(bounds::KILL_REASON_CHARS);
+    world.events();
+    world.ask(GROUP, Command::Batch(BatchCommand::Kill { batch, reason: reason.clone() }));
+    let finished = world.events();
+    let kept = |event: &Event| matches!(event, Event::Batch(BatchEvent::Finished { message, .. }) if *message == reason);
+    assert!(finished.iter().any(kept), "{finished:?}");
 }
 
 /// EXE-1, EXE-5: what was granted, is to be killed and cannot begin is killed, and goes to nobody else.

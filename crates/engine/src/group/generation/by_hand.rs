@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidemill_model::{
     Actor, Answer, AttemptEvent, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch, Rejection,
-    Timestamp,
+    Timestamp, bounds,
 };
 
 use crate::catalogue::check_parameters;
@@ -133,7 +133,7 @@ impl GroupShard {
     /// EXE-5: a waiting or assigned batch is cancelled at once, a running one is ended by its worker.
     pub(crate) fn kill_batch(&self, id: BatchId, by: &Actor, reason: &str) -> Result<Decision, Rejection> {
         let batch = self.unfinished(id)?;
-        let reason: String = reason.chars().take(500).collect();
+        let reason: String = reason.chars().take(bounds::KILL_REASON_CHARS).collect();
         let event = match batch.grant() {
             Some(grant) if grant.kill.is_some() => return Ok(Decision::nothing()),
             Some(grant) => Event::Attempt(AttemptEvent::KillRequested {
