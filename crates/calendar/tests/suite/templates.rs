@@ -67,7 +67,12 @@ fn check(text: &str, logical: &str, zone_name: &str, expected: Expect) {
 }
 
 fn refused(text: &str, expected: Expect) {
-    expected.assert_eq(&render(text, "2025-01-01T00:00:00Z", "UTC").unwrap_err().to_string());
+    let told = render(text, "2025-01-01T00:00:00Z", "UTC").unwrap_err().to_string();
+    // Which fields a job has is not what is tested.
+    let (begin, end) = ("values.PARENT.KEY, ", " and time patterns");
+    let fields = told.split_once(begin).and_then(|(_, rest)| rest.split_once(end)).map(|(fields, _)| fields);
+    assert!(fields.is_none_or(|fields| fields.contains("the job's job, ")), "{told}");
+    expected.assert_eq(&fields.map_or(told.clone(), |fields| told.replace(fields, "…")));
 }
 
 /// JOB-7: the logical time in any format, on the job's clock.
@@ -198,7 +203,7 @@ fn bad_templates_are_refused() {
     refused(
         "échо ${HOME}",
         expect![
-            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, app_name, business_type, comment, dependency_timeout_s, earliest_start_minutes, execution_timeout_s, expected_duration_s, group, host, logical_time_format, max_concurrent, memory_mb, name, not_successful_by, output_timeout_s, owner, priority, retries, retry_interval_s, run_as, type, valid_from, valid_until, worker_label, job_id, group_id, version, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, … and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -220,7 +225,7 @@ fn bad_templates_are_refused() {
     refused(
         "${yyyyMMd}",
         expect![
-            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, app_name, business_type, comment, dependency_timeout_s, earliest_start_minutes, execution_timeout_s, expected_duration_s, group, host, logical_time_format, max_concurrent, memory_mb, name, not_successful_by, output_timeout_s, owner, priority, retries, retry_interval_s, run_as, type, valid_from, valid_until, worker_label, job_id, group_id, version, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, … and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -232,7 +237,7 @@ fn bad_templates_are_refused() {
     refused(
         "${YYYYMMDD}",
         expect![
-            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, app_name, business_type, comment, dependency_timeout_s, earliest_start_minutes, execution_timeout_s, expected_duration_s, group, host, logical_time_format, max_concurrent, memory_mb, name, not_successful_by, output_timeout_s, owner, priority, retries, retry_interval_s, run_as, type, valid_from, valid_until, worker_label, job_id, group_id, version, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, … and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -244,7 +249,7 @@ fn bad_templates_are_refused() {
     refused(
         "${T}",
         expect![
-            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, app_name, business_type, comment, dependency_timeout_s, earliest_start_minutes, execution_timeout_s, expected_duration_s, group, host, logical_time_format, max_concurrent, memory_mb, name, not_successful_by, output_timeout_s, owner, priority, retries, retry_interval_s, run_as, type, valid_from, valid_until, worker_label, job_id, group_id, version, period, cron, zone and time patterns such as yyyyMMdd-1d"
+            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, … and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
