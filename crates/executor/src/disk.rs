@@ -6,13 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::Sender;
 
 use crate::Error;
 use crate::plain_file;
+use crate::thread::Repeating;
 use crate::worker::Input;
 
 /// From one look to the next.
@@ -38,44 +38,19 @@ impl Suspicion {
     }
 }
 
-/// One thread that looks after the data directory.
-pub(crate) struct DiskWatch {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl DiskWatch {
-    /// What changes is told.
-    pub(crate) fn start(
-        dir: &Path,
-        reserve_bytes: u64,
-        suspicion: Suspicion,
-        inputs: Sender<Vec<Input>>,
-    ) -> Result<Self, Error> {
-        let (stop, stopped) = bounded::<()>(0);
-        let mut disk = Disk { dir: dir.to_owned(), reserve_bytes, suspicion, is_full: false };
-        let look = move || {
-            loop {
-                if let Some(unready) = disk.look() {
-                    let _ = inputs.send(vec![Input::Fitness { unready }]);
-                }
-                if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
-                    return;
-                }
-            }
-        };
-        let thread = thread::Builder::new().name("disk".to_owned()).spawn(look);
-        let thread =
-            thread.map_err(|source| Error::Start { what: "the thread that watches the disk", source })?;
-        Ok(Self { stop, thread })
-    }
-
-    pub(crate) fn stop(self) {
-        drop(self.stop);
-        if self.thread.join().is_err() {
-            tracing::error!("the thread that watches the disk panicked");
+/// One thread that looks after the data directory. What changes is told.
+pub(crate) fn watch(
+    dir: &Path,
+    reserve_bytes: u64,
+    suspicion: Suspicion,
+    inputs: Sender<Vec<Input>>,
+) -> Result<Repeating, Error> {
+    let mut disk = Disk { dir: dir.to_owned(), reserve_bytes, suspicion, is_full: false };
+    Repeating::start("disk", "the thread that watches the disk", LOOK_EVERY, move || {
+        if let Some(unready) = disk.look() {
+            let _ = inputs.send(vec![Input::Fitness { unready }]);
         }
-    }
+    })
 }
 
 struct Disk {

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use tidemill_model::FieldError;
+
 /// An operation of the executor that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -74,4 +76,12 @@ pub enum Error {
         /// Why, as far as known.
         reason: String,
     },
+}
+
+impl Error {
+    /// A field of the configuration of looks at paths.
+    pub(crate) fn probe(error: FieldError) -> Self {
+        let FieldError { field, value, rule } = error;
+        Self::Config { field: "probe", value: format!("{field}: {value}"), rule }
+    }
 }

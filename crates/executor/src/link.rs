@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::sleep;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
@@ -10,6 +10,7 @@ use tidemill_log::{From, Log, NewRecord, Producer, Reader, Topic, Waker, partiti
 use tidemill_model::{Actor, Command, CommandRecord, ShardId, WorkerId};
 
 use crate::Error;
+use crate::thread::Thread;
 use crate::worker::{Input, Tag};
 
 /// The most that is read at once.
@@ -89,7 +90,7 @@ pub(crate) enum FromWork {
 pub(crate) struct WorkLink {
     stop: Arc<AtomicBool>,
     waker: Waker,
-    thread: JoinHandle<()>,
+    thread: Thread,
 }
 
 impl WorkLink {
@@ -103,17 +104,14 @@ impl WorkLink {
         let reader = log.reader(Topic::Work, partition, From::End)?;
         let (stop, waker) = (Arc::new(AtomicBool::new(false)), reader.waker());
         let mut reading = Reading { log, partition, worker, inputs, stop: Arc::clone(&stop) };
-        let thread = thread::Builder::new().name("work".to_owned()).spawn(move || reading.run(reader));
-        let thread = thread.map_err(|source| Error::Start { what: "the thread that reads work", source })?;
+        let thread = Thread::start("work", "the thread that reads work", move || reading.run(reader))?;
         Ok(Self { stop, waker, thread })
     }
 
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();
-        if self.thread.join().is_err() {
-            tracing::error!("the thread that reads work panicked");
-        }
+        self.thread.join();
     }
 }
 
@@ -150,7 +148,7 @@ impl Reading {
     }
 
     fn begin_again(&self) -> Option<Box<dyn Reader>> {
-        thread::sleep(READ_AGAIN);
+        sleep(READ_AGAIN);
         let reader = self.log.reader(Topic::Work, self.partition, From::End);
         reader.inspect_err(|error| tracing::warn!(%error, "cannot read work")).ok()
     }

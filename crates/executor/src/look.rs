@@ -1,9 +1,7 @@
 //! Looks at paths for the worker, on a thread of its own, so that a name node that hangs holds nothing up but the
 //! batches that need it.
 
-use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
@@ -11,34 +9,24 @@ use tidemill_model::{ExternalDependencyId, PathCheck, Token};
 use tidemill_probe::{Mark, Outcome, Prober, Question};
 use tokio::sync::mpsc;
 
+use crate::thread::Thread;
 use crate::worker::{Input, LOOK_WITHIN_MS, Looked};
 use crate::{Config, Error};
 
 /// The thread that looks. Dropped, it gives up what is under way.
 pub(crate) struct Looks {
     requests: Option<mpsc::UnboundedSender<(Token, Vec<PathCheck>)>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 impl Looks {
     /// What it finds goes to `inputs`.
     pub(crate) fn start(config: &Config, inputs: Sender<Input>) -> Result<Self, Error> {
-        let refused = |field: tidemill_model::FieldError| Error::Config {
-            field: "probe",
-            value: format!("{}: {}", field.field, field.value),
-            rule: field.rule,
-        };
-        let prober = Prober::new(config.probe.clone()).map_err(refused)?;
-        let failed = |source: io::Error| Error::Start { what: "the thread that looks at paths", source };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let prober = Prober::new(config.probe.clone()).map_err(Error::probe)?;
         // Never more than the worker was assigned, which is bounded by its slots.
         let (requests, requested) = mpsc::unbounded_channel();
-        let look = move || {
-            runtime.block_on(serve(&prober, requested, &inputs));
-            // A call that hangs on a file system hangs on; nobody waits for it.
-            runtime.shutdown_background();
-        };
-        let thread = std::thread::Builder::new().name("look".to_owned()).spawn(look).map_err(failed)?;
+        let look = serve(prober, requested, inputs);
+        let thread = Thread::start_async("look", "the thread that looks at paths", look)?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
 
@@ -54,16 +42,16 @@ impl Looks {
 impl Drop for Looks {
     fn drop(&mut self) {
         self.requests = None;
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that looks at paths panicked");
+        if let Some(thread) = self.thread.take() {
+            thread.join();
         }
     }
 }
 
 async fn serve(
-    prober: &Prober,
+    prober: Prober,
     mut requested: mpsc::UnboundedReceiver<(Token, Vec<PathCheck>)>,
-    inputs: &Sender<Input>,
+    inputs: Sender<Input>,
 ) {
     let mut looks = tokio::task::JoinSet::new();
     loop {

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
+use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
 use tidemill_log::Log;
 use tidemill_model::{Incarnation, Registration, WorkerId};
 
 use crate::clock::boottime_ms;
 use crate::data_dir::{self, Attempts, DataDir};
-use crate::disk::{DiskWatch, Suspicion};
+use crate::disk::{self, Suspicion};
 use crate::link::{CommandLink, FromWork, WorkLink};
 use crate::logs::{LogServer, Serving};
 use crate::look::Looks;
 use crate::processes::{self, Checks, Processes};
+use crate::thread::Repeating;
 use crate::worker::{self, Input, Output, Worker};
 use crate::{Config, Error, accounts, environment, machine};
 
@@ -56,8 +57,8 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     }
     let suspicion = Suspicion::default();
     let reserve_bytes = config.disk_reserve_mb << 20;
-    let disk = DiskWatch::start(&config.data_dir, reserve_bytes, suspicion.clone(), process_inputs.clone())?;
-    let sweeper = Sweeper::start(data.attempts.clone(), config.log_retention_days)?;
+    let disk = disk::watch(&config.data_dir, reserve_bytes, suspicion.clone(), process_inputs.clone())?;
+    let sweeper = start_sweeper(data.attempts.clone(), config.log_retention_days)?;
     let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), work_inputs)?;
     let turn = Turn {
         worker,
@@ -261,34 +262,11 @@ fn from_work(told: Option<FromWork>) -> Result<Vec<Input>, Error> {
 }
 
 /// Removes old output once an hour.
-struct Sweeper {
-    stop: Sender<()>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Sweeper {
-    fn start(attempts: Attempts, keep_days: u32) -> Result<Self, Error> {
-        let keep = Duration::from_secs(u64::from(keep_days) * 24 * 3600);
-        let (stop, stopped) = bounded::<()>(0);
-        let sweep = move || loop {
-            match attempts.sweep(keep) {
-                Ok(0) => {}
-                Ok(count) => tracing::info!(count, "removed the output of old attempts"),
-                Err(error) => tracing::warn!(%error, "cannot remove the output of old attempts"),
-            }
-            if stopped.recv_timeout(SWEEP_EVERY) != Err(crossbeam_channel::RecvTimeoutError::Timeout) {
-                return;
-            }
-        };
-        let thread = std::thread::Builder::new().name("sweep".to_owned()).spawn(sweep);
-        let thread = thread.map_err(|source| Error::Start { what: "the thread that sweeps", source })?;
-        Ok(Self { stop, thread })
-    }
-
-    fn stop(self) {
-        drop(self.stop);
-        if self.thread.join().is_err() {
-            tracing::error!("the thread that sweeps panicked");
-        }
-    }
+fn start_sweeper(attempts: Attempts, keep_days: u32) -> Result<Repeating, Error> {
+    let keep = Duration::from_secs(u64::from(keep_days) * 24 * 3600);
+    Repeating::start("sweep", "the thread that sweeps", SWEEP_EVERY, move || match attempts.sweep(keep) {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "removed the output of old attempts"),
+        Err(error) => tracing::warn!(%error, "cannot remove the output of old attempts"),
+    })
 }

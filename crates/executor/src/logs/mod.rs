@@ -11,7 +11,6 @@ mod server;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use sha2::{Digest, Sha256};
 use tidemill_serving::Limits;
@@ -20,6 +19,9 @@ use tokio::sync::oneshot;
 
 use crate::Error;
 use crate::data_dir::Attempts;
+use crate::thread::{Thread, not_started};
+
+const WHAT: &str = "the server of logs";
 
 /// How connections are served.
 pub(crate) struct Serving {
@@ -31,7 +33,7 @@ pub(crate) struct Serving {
 pub(crate) struct LogServer {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
-    thread: JoinHandle<()>,
+    thread: Thread,
 }
 
 impl LogServer {
@@ -46,10 +48,9 @@ impl LogServer {
         let listener = TcpListener::bind(listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let not_started = |source| Error::Start { what: "the server of logs", source };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
-        let runtime = runtime.map_err(not_started)?;
+        let runtime = runtime.map_err(not_started(WHAT))?;
         let served = Arc::new(server::Served { attempts, key_hash: Sha256::digest(key.as_bytes()).into() });
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
@@ -59,8 +60,7 @@ impl LogServer {
             // A disk that hangs does not hold up the end of the worker.
             runtime.shutdown_background();
         };
-        let thread = thread::Builder::new().name("logs".to_owned()).spawn(serve).map_err(not_started)?;
-        Ok(Self { address, stop, thread })
+        Ok(Self { address, stop, thread: Thread::start("logs", WHAT, serve)? })
     }
 
     /// With the real port.
@@ -71,8 +71,6 @@ impl LogServer {
     pub(crate) fn stop(self) {
         // A server that has ended has said so.
         let _ = self.stop.send(());
-        if self.thread.join().is_err() {
-            tracing::error!("the server of logs panicked");
-        }
+        self.thread.join();
     }
 }

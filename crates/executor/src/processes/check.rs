@@ -2,7 +2,6 @@
 //! attempt runs on as far as the owner is concerned.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
@@ -12,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::Error;
 use crate::attempt_dir::{AttemptDir, ExitRecord};
+use crate::thread::Thread;
 use crate::worker::{Input, ProcessEnd};
 
 /// The pauses between two rounds of asking, where nobody knows; each round has tries of its own.
@@ -29,39 +29,24 @@ struct Check {
 #[derive(Clone)]
 pub(crate) struct Checks(mpsc::UnboundedSender<Check>);
 
-/// The thread that asks.
-pub(crate) struct Checking(JoinHandle<()>);
-
 impl Checks {
-    /// What is learned goes to `inputs`.
-    pub(crate) fn start(config: &Config, inputs: Sender<Vec<Input>>) -> Result<(Self, Checking), Error> {
-        let refused = |error: tidemill_model::FieldError| Error::Config {
-            field: "probe",
-            value: format!("{}: {}", error.field, error.value),
-            rule: error.rule,
-        };
-        let prober = Prober::new(config.clone()).map_err(refused)?;
-        let failed = |source| Error::Start { what: "the thread that checks output paths", source };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    /// What is learned goes to `inputs`. The thread that asks ends with the last copy.
+    pub(crate) fn start(config: &Config, inputs: Sender<Vec<Input>>) -> Result<(Self, Thread), Error> {
+        let prober = Prober::new(config.clone()).map_err(Error::probe)?;
         let (sender, mut checks) = mpsc::unbounded_channel::<Check>();
-        let ask_all = move || {
-            runtime.block_on(async {
-                while let Some(check) = checks.recv().await {
-                    let (prober, inputs) = (prober.clone(), inputs.clone());
-                    tokio::spawn(async move {
-                        let exists = exists(&prober, &check.path).await;
-                        let Check { token, record, path } = check;
-                        let end = ProcessEnd::Checked { record, path, exists };
-                        // The loop is gone only when the worker stops; its next life asks again.
-                        let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
-                    });
-                }
-            });
-            // What hangs is abandoned.
-            runtime.shutdown_background();
+        let ask_all = async move {
+            while let Some(check) = checks.recv().await {
+                let (prober, inputs) = (prober.clone(), inputs.clone());
+                tokio::spawn(async move {
+                    let exists = exists(&prober, &check.path).await;
+                    let Check { token, record, path } = check;
+                    let end = ProcessEnd::Checked { record, path, exists };
+                    // The loop is gone only when the worker stops; its next life asks again.
+                    let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
+                });
+            }
         };
-        let thread = thread::Builder::new().name("check".to_owned()).spawn(ask_all).map_err(failed)?;
-        Ok((Self(sender), Checking(thread)))
+        Ok((Self(sender), Thread::start_async("check", "the thread that checks output paths", ask_all)?))
     }
 
     /// How the attempt ended, where that is known without asking; else it is told later.
@@ -81,15 +66,6 @@ impl Checks {
         let Some(path) = path.filter(|_| ended_by_itself) else { return Some(record) };
         let refused = self.0.send(Check { token, record, path }).err();
         refused.map(|refused| refused.0.record)
-    }
-}
-
-impl Checking {
-    /// Waits for the thread's end, which comes with that of the last [`Checks`].
-    pub(crate) fn join(self) {
-        if self.0.join().is_err() {
-            tracing::error!("the thread that checks output paths panicked");
-        }
     }
 }
 

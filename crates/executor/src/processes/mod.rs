@@ -12,10 +12,8 @@ mod spawn;
 mod table;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::Sender;
 use ed25519_dalek::SigningKey;
@@ -31,6 +29,7 @@ use table::Table;
 use crate::data_dir::Attempts;
 use crate::disk::Suspicion;
 use crate::shim::{KillCause, Lease, Order};
+use crate::thread::{Thread, not_started};
 use crate::worker::{Input, ProcessEnd};
 use crate::{Error, TypeConfig};
 
@@ -83,18 +82,18 @@ pub(crate) struct Processes {
     shared: Arc<Shared>,
     jobs: Option<Sender<Job>>,
     stop: Option<UnixStream>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Thread>,
 }
 
 impl Processes {
     /// What becomes of the processes goes to `inputs`.
     pub(crate) fn start(setup: Setup, inputs: Sender<Vec<Input>>) -> Result<Self, Error> {
-        let failed = |what| move |source: io::Error| Error::Start { what, source };
+        const WAITING: &str = "waiting for processes";
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
-        let epoll = epoll.map_err(|error| failed("waiting for processes")(error.into()))?;
-        let (stopped, stop) = UnixStream::pair().map_err(failed("waiting for processes"))?;
+        let epoll = epoll.map_err(|error| not_started(WAITING)(error.into()))?;
+        let (stopped, stop) = UnixStream::pair().map_err(not_started(WAITING))?;
         let shims = Shims::start(setup.shim.clone(), setup.attempts.open_dir().to_owned());
-        let shims = shims.map_err(failed("the server of shims"))?;
+        let shims = shims.map_err(not_started("the server of shims"))?;
         let count = setup.threads;
         let shared = Arc::new(Shared { setup, shims, table: Table::default(), epoll, inputs });
         // Never full of more than the owner grants at once, which is bounded by the slots; and it must not
@@ -103,10 +102,8 @@ impl Processes {
         let mut threads = vec![reap::start(Arc::clone(&shared), stopped, jobs.clone())?];
         for number in 1..=count {
             let (shared, todo) = (Arc::clone(&shared), todo.clone());
-            let thread = thread::Builder::new()
-                .name(format!("spawn-{number}"))
-                .spawn(move || todo.into_iter().for_each(|job| shared.work(job)));
-            threads.push(thread.map_err(failed("a thread that starts processes"))?);
+            let work = move || todo.into_iter().for_each(|job| shared.work(job));
+            threads.push(Thread::start(&format!("spawn-{number}"), "a thread that starts processes", work)?);
         }
         Ok(Self { shared, jobs: Some(jobs), stop: Some(stop), threads })
     }
@@ -140,11 +137,7 @@ impl Processes {
     /// Ends the threads when what was queued is done.
     pub(crate) fn join(mut self) {
         self.close();
-        for thread in std::mem::take(&mut self.threads) {
-            if thread.join().is_err() {
-                tracing::error!("a thread that handles processes panicked");
-            }
-        }
+        std::mem::take(&mut self.threads).into_iter().for_each(Thread::join);
     }
 
     fn close(&mut self) {

@@ -3,7 +3,6 @@
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::Sender;
 use rustix::buffer::spare_capacity;
@@ -14,8 +13,10 @@ use super::table::Running;
 use super::{Job, Shared};
 use crate::Error;
 use crate::shim::News;
+use crate::thread::{Thread, not_started};
 use crate::worker::{Input, ProcessEnd};
 
+const WHAT: &str = "the thread that waits for processes";
 /// Stands in for a token: the worker is at its end. Tokens are positive.
 const STOP: u64 = u64::MAX;
 
@@ -27,19 +28,14 @@ struct Said {
     output_path: Option<String>,
 }
 
-pub(super) fn start(
-    shared: Arc<Shared>,
-    stopped: UnixStream,
-    jobs: Sender<Job>,
-) -> Result<JoinHandle<()>, Error> {
-    let failed = |source| Error::Start { what: "the thread that waits for processes", source };
+pub(super) fn start(shared: Arc<Shared>, stopped: UnixStream, jobs: Sender<Job>) -> Result<Thread, Error> {
     epoll::add(&shared.epoll, &stopped, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)
-        .map_err(|error| failed(error.into()))?;
+        .map_err(|error| not_started(WHAT)(error.into()))?;
     let wait = move || {
         let _stopped = stopped;
         hear_all(&shared, &jobs);
     };
-    thread::Builder::new().name("reap".to_owned()).spawn(wait).map_err(failed)
+    Thread::start("reap", WHAT, wait)
 }
 
 fn hear_all(shared: &Shared, jobs: &Sender<Job>) {

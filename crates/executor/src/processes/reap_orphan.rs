@@ -15,6 +15,7 @@ use crate::data_dir::DataDir;
 use crate::disk;
 use crate::environment;
 use crate::shim;
+use crate::thread::Thread;
 use crate::worker::{Input, ProcessEnd};
 
 /// Between two looks at what a killed shim left behind.
@@ -100,15 +101,12 @@ pub(crate) fn find_earlier(
         found.push(Input::Found { token, end: None });
         let (inputs, checks) = (inputs.clone(), checks.clone());
         // At most one for each slot of the earlier life.
-        thread::Builder::new()
-            .name("await-shim".to_owned())
-            .spawn(move || {
-                let end = remains.learn_end(Life::Earlier);
-                if let Some(end) = checks.conclude(token, &remains.dir, end) {
-                    let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
-                }
-            })
-            .map_err(|source| Error::Start { what: "a thread that waits for a shim", source })?;
+        Thread::start("await-shim", "a thread that waits for a shim", move || {
+            let end = remains.learn_end(Life::Earlier);
+            if let Some(end) = checks.conclude(token, &remains.dir, end) {
+                let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
+            }
+        })?;
     }
     Ok(found)
 }
