@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use tidemill_derive::skip_none;
 
 use crate::plain_file;
 use crate::shim::{KillCause, Lease};
@@ -43,6 +44,7 @@ const RECORD_MAX_BYTES: u64 = 1 << 20;
 const PATH_MAX_BYTES: u64 = 1 << 20;
 
 /// What a shim runs: the first line that it hears.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimSpec {
@@ -53,39 +55,31 @@ pub struct ShimSpec {
     /// From TERM to KILL when the worker is gone, milliseconds.
     pub grace_ms: u64,
     /// Until when it may live; absent: as long as it likes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// The longest that it may run, milliseconds; absent: as long as it likes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
     /// The account that it runs as; absent: the shim's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
     /// Its umask; absent: the shim's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
 }
 
 /// How an attempt ended. Written when no process of it is left.
+#[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// The main process's exit code, where there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The signal that ended the main process, where one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// Why it was ended, where it did not end by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kill_cause: Option<KillCause>,
     /// Why it could not be started, where it could not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// What it passes on to children.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
     /// Why what it passes on cannot be taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_fault: Option<String>,
     /// From exec to the end of the tree, milliseconds.
     pub duration_ms: u64,
@@ -117,11 +111,6 @@ impl AttemptDir {
     /// What the job passes to children.
     pub(crate) fn values(&self) -> PathBuf {
         self.0.join("values.json")
-    }
-
-    /// The file for that, empty.
-    pub(crate) fn make_values(&self) -> io::Result<File> {
-        plain_file::create(&self.values())
     }
 
     pub(crate) fn stdout(&self) -> PathBuf {
@@ -186,11 +175,6 @@ impl AttemptDir {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// The file for the job's errors.
-    pub(crate) fn make_stderr(&self) -> io::Result<File> {
-        plain_file::create(&self.stderr())
     }
 
     /// The lock, or `None` where somebody else has it.

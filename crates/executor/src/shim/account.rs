@@ -19,6 +19,7 @@ use rustix::process::{Pid, WaitOptions, setpgid, umask, waitpid};
 
 use super::fork::fork;
 use crate::attempt_dir::{AttemptDir, ShimSpec};
+use crate::plain_file;
 
 /// What a copy ends with that has not become the job.
 const NOT_STARTED: i32 = 127;
@@ -72,7 +73,7 @@ fn hand_over(dir: &AttemptDir, user: &User, outputs: [&File; 2]) -> io::Result<(
         fs::set_permissions(dir.path(), Permissions::from_mode(PASSABLE))?;
     }
     // It can make no file here, so this one is there for it to write.
-    let values = dir.make_values()?;
+    let values = plain_file::create(&dir.values())?;
     fchown(values, Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
     for entry in fs::read_dir(dir.path())? {
         let entry = entry?;

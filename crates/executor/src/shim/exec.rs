@@ -11,6 +11,7 @@ use rustix::process::{Pid, umask};
 
 use super::account;
 use crate::attempt_dir::{AttemptDir, ShimSpec};
+use crate::plain_file;
 
 /// Starts the job in a process group of its own, its output going straight into the files, with the signals
 /// and the mask that a program expects. The text of an error is for people.
@@ -19,7 +20,8 @@ pub(super) fn start(dir: &AttemptDir, spec: &ShimSpec, stdout: &File) -> Result<
     let failed = |what: &str, error: nix::Error| format!("cannot {what}: {}", error.desc());
     std::env::set_current_dir(dir.work())
         .map_err(|error| format!("cannot enter the working directory: {error}"))?;
-    let stderr = dir.make_stderr().map_err(|error| format!("cannot make the file for errors: {error}"))?;
+    let stderr = plain_file::create(&dir.stderr())
+        .map_err(|error| format!("cannot make the file for errors: {error}"))?;
     if let Some(account) = &spec.run_as {
         return account::start(dir, spec, account, (stdout, &stderr));
     }

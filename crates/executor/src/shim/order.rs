@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use tidemill_derive::Word;
 
 /// Until when an attempt may live, on CLOCK_BOOTTIME.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -15,8 +16,8 @@ pub struct Lease {
     pub kill_at_ms: u64,
 }
 
-/// Why an attempt was ended before it ended by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Why an attempt was ended before it ended by itself; an order and `exit.json` use its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "snake_case")]
 pub enum KillCause {
     /// The owner asked for it.
@@ -36,18 +37,6 @@ pub enum KillCause {
 impl KillCause {
     pub(crate) const ALL: [Self; 6] =
         [Self::Asked, Self::WorkerStopped, Self::WorkerGone, Self::Lease, Self::Disowned, Self::TimedOut];
-
-    /// The word that the line and `exit.json` use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::WorkerStopped => "worker_stopped",
-            Self::WorkerGone => "worker_gone",
-            Self::Lease => "lease",
-            Self::Disowned => "disowned",
-            Self::TimedOut => "timed_out",
-        }
-    }
 }
 
 /// One line.
@@ -63,7 +52,7 @@ impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Order::Lease(lease) => writeln!(f, "lease {} {}", lease.term_at_ms, lease.kill_at_ms),
-            Order::Kill { grace_ms, because } => writeln!(f, "kill {grace_ms} {}", because.as_str()),
+            Order::Kill { grace_ms, because } => writeln!(f, "kill {grace_ms} {because}"),
         }
     }
 }

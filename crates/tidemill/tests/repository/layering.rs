@@ -40,7 +40,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "checker" => vec!["model", "log"],
         "probe" => vec!["model"],
         // It serves the logs of its attempts.
-        "executor" => [BASES, &["planted", "serving"]].concat(),
+        "executor" => [BASES, &["derive", "planted", "serving"]].concat(),
         "projector" => [BASES, &["journal", "planted"]].concat(),
         "producers" => [BASES, &["cluster"]].concat(),
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
