@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{AttemptOutcome, Nonce, Token, Usage};
 
+use super::{ProcessEnd, outcome};
+
 /// The first repeat of what is not answered; each further one takes twice as long.
 const REPEAT_MS: u64 = 2_000;
 /// The longest pause between two repeats.
@@ -38,6 +40,17 @@ pub(super) struct End {
     pub(super) repeats_left: Option<u32>,
     /// Whether there is a directory of it.
     pub(super) has_directory: bool,
+}
+
+impl End {
+    pub(super) fn bare(outcome: AttemptOutcome) -> Self {
+        Self { outcome, usage: None, repeat: None, repeats_left: None, has_directory: false }
+    }
+
+    pub(super) fn of_process(end: ProcessEnd) -> Self {
+        let (outcome, usage) = outcome::of_process(end);
+        Self { usage, has_directory: true, ..Self::bare(outcome) }
+    }
 }
 
 /// When to say something again.

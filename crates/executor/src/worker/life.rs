@@ -93,7 +93,7 @@ impl Worker {
         let signature = self.setup.signing_key.sign(text.as_bytes()).to_bytes();
         registration.signature = signature.iter().map(|byte| format!("{byte:02x}")).collect();
         registration.live = self.attempts.tokens(Attempt::has_process);
-        self.append(Tag::Repeated, Command::Worker(WorkerCommand::Register(Box::new(registration))));
+        self.say(WorkerCommand::Register(Box::new(registration)));
         // Only heartbeats count for the lease, and there is to be one before anything can be granted.
         self.heartbeat();
     }
@@ -139,19 +139,11 @@ impl Worker {
     pub(super) fn heartbeat(&mut self) {
         self.heartbeat_at_ms = Some(self.now_ms + self.setup.heartbeat_ms);
         let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
-        let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.heartbeats += 1;
         let (number, measure, unready) = (self.heartbeats, self.measure, self.unready.clone());
-        self.append(
-            tag,
-            Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
-                worker,
-                incarnation,
-                number,
-                measure,
-                unready,
-            })),
-        );
+        let heartbeat = Heartbeat { worker, incarnation, number, measure, unready };
+        let tag = Tag::Alive { sent_at_ms: self.now_ms };
+        self.append(tag, Command::Worker(WorkerCommand::Heartbeat(heartbeat)));
     }
 
     /// Said at once, so that no work comes meanwhile.

@@ -31,8 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, Command, GroupSettings, Incarnation, JobType, Measure, Registration,
-    Token, Usage, WorkMessage, WorkerCommand, WorkerId,
+    AttemptResult, Command, GroupSettings, Incarnation, JobType, Measure, Registration, Token, WorkMessage,
+    WorkerCommand, WorkerId,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
@@ -240,29 +240,22 @@ impl Worker {
         planted!(LiveShimForgotten => if end.is_none() { return });
         let attempt = match end {
             None => Attempt::Running { report_at_ms: None },
-            Some(end) => {
-                let (outcome, usage) = outcome::of_process(end);
-                let end = End { outcome, usage, repeat: None, repeats_left: None, has_directory: true };
-                Attempt::Ended(Box::new(end))
-            }
+            Some(end) => Attempt::Ended(Box::new(End::of_process(end))),
         };
         self.attempts.set(token, attempt);
     }
 
     fn end_without_process(&mut self, token: Token, result: AttemptResult, message: &str) {
-        self.end(token, outcome::without_process(result, message), None, false);
+        self.end(token, End::bare(outcome::without_process(result, message)));
     }
 
     /// Nobody may know this token, so nobody may ever answer: it is said a few times only.
     fn end_unknown(&mut self, token: Token, result: AttemptResult) {
         let outcome = outcome::without_process(result, "it does not run on this worker");
-        let end = End { outcome, usage: None, repeat: None, repeats_left: Some(5), has_directory: false };
-        self.attempts.set(token, Attempt::Ended(Box::new(end)));
-        self.report_finished(token);
+        self.end(token, End { repeats_left: Some(5), ..End::bare(outcome) });
     }
 
-    fn end(&mut self, token: Token, outcome: AttemptOutcome, usage: Option<Usage>, has_directory: bool) {
-        let end = End { outcome, usage, repeat: None, repeats_left: None, has_directory };
+    fn end(&mut self, token: Token, end: End) {
         self.attempts.set(token, Attempt::Ended(Box::new(end)));
         self.report_finished(token);
     }
@@ -271,16 +264,18 @@ impl Worker {
     fn report_finished(&mut self, token: Token) {
         let Some(Attempt::Ended(mut end)) = self.attempts.remove(token) else { return };
         let (outcome, usage, worker) = (end.outcome.clone(), end.usage.clone(), self.setup.worker.clone());
-        self.append(
-            Tag::Repeated,
-            Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage }),
-        );
+        self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage });
         end.repeats_left = end.repeats_left.map(|left| left.saturating_sub(1));
         if end.repeats_left != Some(0) {
             let now_ms = self.now_ms;
             end.repeat = Some(end.repeat.map_or(Repeat::first(now_ms), |repeat| repeat.next(now_ms)));
             self.attempts.set(token, Attempt::Ended(end));
         }
+    }
+
+    /// Whoever says it repeats it until it is answered.
+    fn say(&mut self, command: WorkerCommand) {
+        self.append(Tag::Repeated, Command::Worker(command));
     }
 
     fn append(&mut self, tag: Tag, command: Command) {

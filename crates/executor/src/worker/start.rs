@@ -5,8 +5,8 @@ use tidemill_model::{
     WorkerCommand,
 };
 
-use super::attempt::{Attempt, Repeat};
-use super::{Output, ProcessEnd, Tag, Worker, outcome};
+use super::attempt::{Attempt, End, Repeat};
+use super::{Output, ProcessEnd, Tag, Worker};
 use crate::types;
 
 /// After how long a failed report of a start is repeated.
@@ -44,10 +44,7 @@ impl Worker {
     /// Gives it back; `nonce`: the question that was asked of it, on whose grant nothing starts any more.
     pub(super) fn reject(&mut self, token: Token, nonce: Option<Nonce>, reason: String) {
         let worker = self.setup.worker.clone();
-        self.append(
-            Tag::Repeated,
-            Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce, reason }),
-        );
+        self.say(WorkerCommand::RejectAssignment { token, worker, nonce, reason });
     }
 
     /// It was granted here, and can still run elsewhere.
@@ -59,7 +56,7 @@ impl Worker {
     fn request(&mut self, token: Token, nonce: Nonce) {
         let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
         let request = StartRequest { token, worker, incarnation, nonce };
-        self.append(Tag::Repeated, Command::Worker(WorkerCommand::RequestStart(request)));
+        self.say(WorkerCommand::RequestStart(request));
     }
 
     /// Takes the nonce away, so that this grant, repeated, starts nothing.
@@ -81,13 +78,12 @@ impl Worker {
         }
         if types::is_noop(&spec.job_type) {
             self.report_started(token);
-            return self.end(token, AttemptOutcome::success(), None, false);
+            return self.end(token, End::bare(AttemptOutcome::success()));
         }
         let lease = self.lease.current(&self.settings).filter(|_| !planted!(GrantAfterLeaseEnd));
         if lease.is_some_and(|lease| lease.term_at_ms <= self.now_ms) {
             let message = "not started: the worker's lease had run out";
-            let outcome = outcome::without_process(AttemptResult::Lost, message);
-            return self.end(token, outcome, None, false);
+            return self.end_without_process(token, AttemptResult::Lost, message);
         }
         self.attempts.set(token, Attempt::Starting { nonce: nonce.clone() });
         self.outputs.push(Output::Spawn { spec, lease, grace_ms: self.settings.kill_grace_ms });
@@ -129,8 +125,7 @@ impl Worker {
                 return self.give_back_granted(token, nonce, reason, Repeat::first(self.now_ms));
             }
             let has_directory = !matches!(end, ProcessEnd::NotStarted(_));
-            let (outcome, usage) = outcome::of_process(end);
-            self.end(token, outcome, usage, has_directory);
+            self.end(token, End { has_directory, ..End::of_process(end) });
         }
     }
 

@@ -190,7 +190,7 @@ fn show(output: Output) -> String {
             format!("spawn {}, lease {lease:?}, grace {grace_ms}", spec.token)
         }
         Output::KillProcess { token, grace_ms, because } => {
-            format!("kill {token}, grace {grace_ms}, {}", because.as_str())
+            format!("kill {token}, grace {grace_ms}, {}", because)
         }
         Output::RenewLease(lease) => format!("lease {} {}", lease.term_at_ms, lease.kill_at_ms),
         Output::Forget { token } => format!("forget {token}"),
@@ -335,11 +335,8 @@ fn type_without_slots_is_given_back() {
 #[test]
 fn what_is_meant_for_an_earlier_life_is_ignored() {
     check(
-        worker(),
+        after(worker(), &["tick 1000"]),
         expect![[r#"
-            > tick 1000
-            register i-1, live []
-            heartbeat
             > registered i-0
             > assigned 8 shell
             > recorded 8
@@ -562,13 +559,8 @@ fn life_that_is_answered_and_never_heard_of_ends_after_a_lease() {
 #[test]
 fn group_that_holds_has_no_lease() {
     check(
-        worker(),
+        after(worker(), &["tick 1000", "alive 1000", "registered i-1 holding"]),
         expect![[r#"
-            > tick 1000
-            register i-1, live []
-            heartbeat
-            > alive 1000
-            > registered i-1 holding
             > assigned 8 shell
             request 8 with i-1-1
             > granted 8 shell for i-1-1
@@ -704,12 +696,8 @@ fn grant_to_a_question_that_was_given_up_is_answered_with_lost() {
 #[test]
 fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
     check(
-        worker(),
+        after(worker(), &["tick 1000", "registered i-1"]),
         expect![[r#"
-            > tick 1000
-            register i-1, live []
-            heartbeat
-            > registered i-1
             > alive 1000
             lease 590000 600000
             > assigned 1 shell
@@ -732,12 +720,8 @@ fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
 #[test]
 fn unready_worker_says_so_and_takes_nothing() {
     check(
-        worker(),
+        after(worker(), &["tick 1000", "registered i-1"]),
         expect![[r#"
-            > tick 1000
-            register i-1, live []
-            heartbeat
-            > registered i-1
             > unready: full
             heartbeat
             > assigned 1 shell
