@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tidemill_engine::Effect;
 use tidemill_log::{AppendError, From, Log, MAX_RECORD_BYTES, NewRecord, Producer, Topic};
-use tidemill_model::{Actor, Command, CommandRecord, ShardId};
+use tidemill_model::{Actor, Command, CommandRecord, ShardId, text_or_hex};
 
 /// What stands on the dead-letters topic.
 #[derive(Debug, Serialize)]
@@ -105,8 +105,7 @@ impl Effects {
             .and_then(|mut reader| reader.poll(1, Duration::from_secs(5)));
         let raw = read.ok().and_then(|records| records.into_iter().next()).map(|record| record.value);
         let raw = raw.unwrap_or_else(|| Arc::from(Vec::new()));
-        let hex = || raw.iter().map(|byte| format!("{byte:02x}")).collect();
-        let record = std::str::from_utf8(&raw).map_or_else(|_| hex(), str::to_owned);
+        let record = text_or_hex(&raw);
         tracing::warn!(partition = self.partition, offset, reason, "a command was set aside on dead-letters");
         let offset = Some(offset);
         let letter = DeadLetter { topic: "commands", partition: self.partition, offset, reason, record };

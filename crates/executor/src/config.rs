@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ed25519_dalek::SigningKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Account, GroupName, JobType, Reserved, ShardId, WorkerLabel};
+use tidemill_model::{Account, GroupName, JobType, Reserved, ShardId, WorkerLabel, from_hex};
 
 use crate::{Error, TypeConfig, types};
 
@@ -217,7 +217,7 @@ impl Config {
     }
 
     pub(crate) fn signing_key(&self) -> Result<SigningKey, Error> {
-        let seed = seed(&self.worker_private_key).ok_or_else(|| Error::Config {
+        let seed = from_hex(&self.worker_private_key).ok_or_else(|| Error::Config {
             field: "worker_private_key",
             value: format!("{} characters", self.worker_private_key.len()),
             rule: "has to be 64 hexadecimal digits".to_owned(),
@@ -249,19 +249,6 @@ fn range(field: &'static str, value: u64, allowed: std::ops::RangeInclusive<u64>
     }
     let rule = format!("has to be {} to {}", allowed.start(), allowed.end());
     Err(Error::Config { field, value: value.to_string(), rule })
-}
-
-fn seed(text: &str) -> Option<[u8; 32]> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut seed = [0; 32];
-    for (byte, pair) in seed.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? * 16 + digit(pair[1])?;
-    }
-    Some(seed)
 }
 
 #[cfg(test)]

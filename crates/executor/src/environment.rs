@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ed25519_dalek::{Signer, SigningKey};
-use tidemill_model::{RunSpec, Token, WorkerId};
+use tidemill_model::{RunSpec, Token, WorkerId, hex};
 
 /// What an attempt adds to the environment of its processes, with what each is.
 pub const JOB_VARIABLES: &[(&str, &str)] = &[
@@ -85,8 +85,7 @@ pub(crate) fn of_attempt(
 /// The group's signature over the token: no secret has to be kept for it, and whoever knows the group's public key
 /// can tell that one of its workers gave it out.
 fn attempt_key(token: Token, key: &SigningKey) -> String {
-    let signature = key.sign(token.attempt_key_text().as_bytes());
-    signature.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&key.sign(token.attempt_key_text().as_bytes()).to_bytes())
 }
 
 #[cfg(test)]

@@ -84,16 +84,3 @@ impl Error {
         }
     }
 }
-
-/// An error and everything below it as one line, for a log.
-#[must_use]
-pub fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(below) = source {
-        text.push_str(": ");
-        text.push_str(&below.to_string());
-        source = below.source();
-    }
-    text
-}

@@ -29,7 +29,7 @@ mod session;
 mod shutdown;
 
 pub use clock::now;
-pub use error::{Error, causes};
+pub use error::Error;
 pub use event::{CloudEvent, cloud_event};
 pub use feed::{FeedCursor, FeedReader};
 pub use journal::{Entry, Journal, Read, Start};
@@ -37,3 +37,4 @@ pub use keepers::Keepers;
 pub use progress::{PartitionProgress, Progress};
 pub use session::{Session, keep};
 pub use shutdown::Shutdown;
+pub use tidemill_model::causes;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
+use tidemill_model::causes;
 
-use crate::{Shutdown, causes};
+use crate::Shutdown;
 
 /// Work that goes on until shutdown or an error, and can be begun anew.
 pub trait Session {

@@ -9,6 +9,7 @@
 pub mod bounds;
 mod bulk;
 mod calendar;
+mod causes;
 mod command;
 mod definition;
 mod envelope;
@@ -22,6 +23,7 @@ mod fields;
 mod firing;
 mod foreign;
 mod freeze;
+mod hex;
 mod id;
 mod live;
 mod mark;
@@ -45,6 +47,7 @@ mod work;
 
 pub use bulk::{BulkAction, BulkOutcome, MAX_BULK_ITEMS};
 pub use calendar::{Calendar, CalendarSpec, Weekday};
+pub use causes::causes;
 pub use command::{
     Actor, BatchCommand, BulkCommand, CatalogueCommand, Command, CommandRecord, Deletion, Heartbeat,
     JobCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand, ShardMessage,
@@ -76,6 +79,7 @@ pub use fields::SpecField;
 pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
 pub use foreign::{ForeignParent, OrphanedChildren, Standing, Subscription};
 pub use freeze::{Freeze, FreezeScope};
+pub use hex::{from_hex, hex, text_or_hex};
 pub use id::{
     BatchId, BulkId, ExternalDependencyId, GrantId, GroupId, Incarnation, InstanceId, JobId, Nonce,
     RequestId, RerunId, ShardId, TaskId, Token, WorkerId,
@@ -96,7 +100,7 @@ pub use pull::{
     OccurrenceLedger, Parameters, PulledGrant, TaskLedger, TaskSpec, Template, TemplateSpec, UserHistory,
     UserName, UserNameError, UserStanding, When,
 };
-pub use rejection::{FieldError, Rejection};
+pub use rejection::{FieldError, Rejection, check_range};
 pub use rerun::{
     Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RecordedBatch, ReportedRun,
     RerunDefinition, RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunSpec, RunOutcome,

@@ -31,6 +31,17 @@ impl FieldError {
     }
 }
 
+/// Whether the number of a field is `low` to `high`.
+///
+/// # Errors
+/// It is not.
+pub fn check_range(field: &str, value: u64, low: u64, high: u64) -> Result<(), FieldError> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(FieldError::new(field, value, format!("has to be {low} to {high}")))
+}
+
 /// Why a command changed nothing. An answer, not an error of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(rename_all = "snake_case")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use backon::ExponentialBuilder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::FieldError;
+use tidemill_model::{FieldError, check_range};
 
 use crate::path::{check_bucket, check_name_node};
 use crate::{Authority, Kind, Path};
@@ -156,13 +156,13 @@ impl Config {
     /// # Errors
     /// The first field that is outside its range, with its value and the rule.
     pub fn check(&self) -> Result<(), FieldError> {
-        within("retries", u64::from(self.retries), 0, 10)?;
-        within("retry_pause_ms", self.retry_pause_ms, 1, 60_000)?;
-        within("pause_after", u64::from(self.pause_after), 1, 1_000)?;
-        within("pause_ms", self.pause_ms, 10, 600_000)?;
-        within("max_pause_ms", self.max_pause_ms, self.pause_ms, 600_000)?;
-        within("renew_after", u64::from(self.renew_after), 1, 1_000)?;
-        within("max_authorities", self.max_authorities as u64, 1, 10_000)?;
+        check_range("retries", u64::from(self.retries), 0, 10)?;
+        check_range("retry_pause_ms", self.retry_pause_ms, 1, 60_000)?;
+        check_range("pause_after", u64::from(self.pause_after), 1, 1_000)?;
+        check_range("pause_ms", self.pause_ms, 10, 600_000)?;
+        check_range("max_pause_ms", self.max_pause_ms, self.pause_ms, 600_000)?;
+        check_range("renew_after", u64::from(self.renew_after), 1, 1_000)?;
+        check_range("max_authorities", self.max_authorities as u64, 1, 10_000)?;
         self.local.check().map_err(|error| error.within("local"))?;
         self.hdfs.limits.check().map_err(|error| error.within("hdfs.limits"))?;
         self.s3.limits.check().map_err(|error| error.within("s3.limits"))?;
@@ -220,9 +220,9 @@ impl Config {
 
 impl Limits {
     fn check(&self) -> Result<(), FieldError> {
-        within("in_flight", self.in_flight as u64, 1, 10_000)?;
-        within("calls_per_s", u64::from(self.calls_per_s), 0, 1_000_000)?;
-        within("timeout_ms", self.timeout_ms, 10, 600_000)
+        check_range("in_flight", self.in_flight as u64, 1, 10_000)?;
+        check_range("calls_per_s", u64::from(self.calls_per_s), 0, 1_000_000)?;
+        check_range("timeout_ms", self.timeout_ms, 10, 600_000)
     }
 
     pub(crate) fn timeout(&self) -> Duration {
@@ -236,17 +236,10 @@ fn check_all(
     names: &[String],
     check: impl Fn(&str) -> Result<(), &'static str>,
 ) -> Result<(), FieldError> {
-    within(field, names.len() as u64, 0, 1_000)?;
+    check_range(field, names.len() as u64, 0, 1_000)?;
     names.iter().enumerate().try_for_each(|(at, name)| {
         check(name).map_err(|rule| FieldError::new(format!("{field}[{at}]"), name, rule))
     })
-}
-
-pub(crate) fn within(field: &str, value: u64, low: u64, high: u64) -> Result<(), FieldError> {
-    if (low..=high).contains(&value) {
-        return Ok(());
-    }
-    Err(FieldError::new(field, value, format!("has to be {low} to {high}")))
 }
 
 #[cfg(test)]

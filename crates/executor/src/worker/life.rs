@@ -1,7 +1,7 @@
 //! Registration, heartbeats, and the end of the worker.
 
 use ed25519_dalek::Signer;
-use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token, WorkerCommand};
+use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token, WorkerCommand, hex};
 
 use super::attempt::Attempt;
 use super::{Output, Tag, Worker};
@@ -90,8 +90,7 @@ impl Worker {
         let mut registration = self.setup.registration.clone();
         registration.incarnation = self.incarnation.clone();
         let text = Registration::signed_text(&registration.group, &registration.worker, &self.incarnation);
-        let signature = self.setup.signing_key.sign(text.as_bytes()).to_bytes();
-        registration.signature = signature.iter().map(|byte| format!("{byte:02x}")).collect();
+        registration.signature = hex(&self.setup.signing_key.sign(text.as_bytes()).to_bytes());
         registration.live = self.attempts.tokens(Attempt::has_process);
         self.say(WorkerCommand::Register(Box::new(registration)));
         // Only heartbeats count for the lease, and there is to be one before anything can be granted.

@@ -22,9 +22,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::FieldError;
+use tidemill_model::{FieldError, check_range};
 
-use crate::config::within;
 use crate::{Authority, FailureKind, Outcome, Question};
 use lane::{Item, Lane, State};
 
@@ -67,11 +66,11 @@ impl PollTimes {
     /// # Errors
     /// The first field that is outside its range, with its value and the rule.
     pub fn check(&self) -> Result<(), FieldError> {
-        within("max_interval_ms", self.max_interval_ms, 1_000, 3_600_000)?;
-        within("interval_ms", self.interval_ms, 100, self.max_interval_ms)?;
-        within("min_interval_ms", self.min_interval_ms, 100, self.interval_ms)?;
-        within("batch_window_ms", self.batch_window_ms, 0, self.interval_ms)?;
-        within("window", self.window as u64, 1, 1_000_000)
+        check_range("max_interval_ms", self.max_interval_ms, 1_000, 3_600_000)?;
+        check_range("interval_ms", self.interval_ms, 100, self.max_interval_ms)?;
+        check_range("min_interval_ms", self.min_interval_ms, 100, self.interval_ms)?;
+        check_range("batch_window_ms", self.batch_window_ms, 0, self.interval_ms)?;
+        check_range("window", self.window as u64, 1, 1_000_000)
     }
 }
 

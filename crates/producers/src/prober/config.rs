@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::FieldError;
+use tidemill_model::{FieldError, check_range};
 use tidemill_probe::{Kind, PollTimes, Question};
 
 /// The role that looks for paths. Unknown fields are refused; everything has a default.
@@ -40,9 +40,7 @@ impl Config {
     /// # Errors
     /// The first field that is outside its range, with its value and the rule.
     pub fn check(&self) -> Result<(), FieldError> {
-        if !(100..=60_000).contains(&self.poll_interval_ms) {
-            return Err(FieldError::new("poll_interval_ms", self.poll_interval_ms, "has to be 100 to 60000"));
-        }
+        check_range("poll_interval_ms", self.poll_interval_ms, 100, 60_000)?;
         if self.local_roots.len() > 1_000 {
             let count = self.local_roots.len();
             return Err(FieldError::new("local_roots", count, "must not be more than 1000 directories"));

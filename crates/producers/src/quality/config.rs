@@ -5,7 +5,7 @@ use std::time::Duration;
 use backon::ExponentialBuilder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::FieldError;
+use tidemill_model::{FieldError, check_range};
 
 const SCHEMES: &[&str] = &["http://", "https://"];
 
@@ -58,23 +58,15 @@ impl Config {
     /// # Errors
     /// The first field that is outside its range, with its value and the rule.
     pub fn check(&self) -> Result<(), FieldError> {
-        let within = |field: &str, value: u64, low: u64, high: u64| {
-            let rule = || format!("has to be {low} to {high}");
-            if (low..=high).contains(&value) { Ok(()) } else { Err(FieldError::new(field, value, rule())) }
-        };
-        if let Some(url) = &self.url {
-            check_url(url, SCHEMES, "has to be http://HOST:PORT/PATH or https://HOST:PORT/PATH")
-                .map_err(|rule| FieldError::new("url", url, rule))?;
-        }
-        if let Some(url) = &self.answer_url {
-            check_url(url, SCHEMES, "has to be http://HOST:PORT or https://HOST:PORT")
-                .map_err(|rule| FieldError::new("answer_url", url, rule))?;
-        }
-        within("timeout_ms", self.timeout_ms, 100, 60_000)?;
-        within("retries", u64::from(self.retries), 0, 10)?;
-        within("retry_pause_ms", self.retry_pause_ms, 1, 60_000)?;
-        within("max_in_flight", self.max_in_flight as u64, 1, 1_000)?;
-        within("poll_interval_ms", self.poll_interval_ms, 100, 60_000)
+        let url_rule = "has to be http://HOST:PORT/PATH or https://HOST:PORT/PATH";
+        check_url("url", self.url.as_deref(), url_rule)?;
+        let answer_rule = "has to be http://HOST:PORT or https://HOST:PORT";
+        check_url("answer_url", self.answer_url.as_deref(), answer_rule)?;
+        check_range("timeout_ms", self.timeout_ms, 100, 60_000)?;
+        check_range("retries", u64::from(self.retries), 0, 10)?;
+        check_range("retry_pause_ms", self.retry_pause_ms, 1, 60_000)?;
+        check_range("max_in_flight", self.max_in_flight as u64, 1, 1_000)?;
+        check_range("poll_interval_ms", self.poll_interval_ms, 100, 60_000)
     }
 
     /// Whether questions are sent encrypted.
@@ -95,12 +87,14 @@ impl Config {
     }
 }
 
-fn check_url(url: &str, schemes: &[&str], rule: &'static str) -> Result<(), &'static str> {
-    let host = schemes.iter().find_map(|scheme| url.strip_prefix(scheme)).ok_or(rule)?;
-    if host.is_empty() || host.starts_with('/') || url.contains(char::is_whitespace) {
-        return Err(rule);
+fn check_url(field: &str, url: Option<&str>, rule: &str) -> Result<(), FieldError> {
+    let Some(url) = url else { return Ok(()) };
+    match SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme)) {
+        Some(host) if !host.is_empty() && !host.starts_with('/') && !url.contains(char::is_whitespace) => {
+            Ok(())
+        }
+        Some(_) | None => Err(FieldError::new(field, url, rule)),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use backon::Retryable as _;
 use serde::Serialize;
-use tidemill_model::{BatchId, FieldError, QualityQuestion};
+use tidemill_model::{BatchId, FieldError, QualityQuestion, causes};
 
 use super::Config;
 
@@ -98,14 +98,4 @@ impl Service {
 struct Failure {
     reason: String,
     is_final: bool,
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tidemill_cluster::{SubmitError, SubmitRequest};
 use tidemill_log::{Intake, Producer, Taken, Topic, append_wait};
-use tidemill_model::{Actor, CatalogueCommand, Command, Outcome, RequestId, ShardId, ThirdPartyReport};
+use tidemill_model::{
+    Actor, CatalogueCommand, Command, Outcome, RequestId, ShardId, ThirdPartyReport, text_or_hex,
+};
 
 use super::Config;
 use crate::{Error, Outside};
@@ -211,8 +213,7 @@ impl Reading {
         let Taken { partition, offset, value } = taken;
         let (partition, offset) = (*partition, *offset);
         tracing::warn!(topic = self.topic, partition, offset, reason, "a third party's report is set aside");
-        let hex = || value.iter().map(|byte| format!("{byte:02x}")).collect();
-        let record = std::str::from_utf8(value).map_or_else(|_| hex(), str::to_owned);
+        let record = text_or_hex(value);
         let letter = Letter { topic: &self.topic, partition, offset, reason, record };
         let letter = serde_json::to_vec(&letter).expect("a letter is plain data with string keys");
         let at = tidemill_log::partition_of_key(&self.topic, self.outside.log.partitions(Topic::DeadLetters));
