@@ -35,9 +35,7 @@ mod statistics;
 pub use backend::HdfsBackend;
 #[cfg(feature = "s3")]
 pub use backend::S3Backend;
-pub use backend::{
-    Backend, BuiltIn, Fault, Found, ListingCost, LocalBackend, Opener, Page, Pages, Stat, Target,
-};
+pub use backend::{Backend, BuiltIn, Fault, Found, LocalBackend, Opener, Page, Pages, Stat, Target};
 pub use config::{Config, Hdfs, Limits, S3};
 pub use path::{Authority, Kind, Path};
 pub use prober::{Answers, Prober};

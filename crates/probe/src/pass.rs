@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use crate::backend::{ListingCost, Target};
+use crate::backend::Target;
 use crate::lane::{Call, Lane};
 use crate::{Answer, Outcome, Question};
 
@@ -22,7 +22,7 @@ enum Unit {
 
 /// Asks everything, and sends one answer to each.
 pub(crate) async fn run(lane: Arc<Lane>, questions: Vec<Question>, answers: mpsc::Sender<Answer>) {
-    let units = plan(questions, lane.backend.listing_cost());
+    let units = plan(questions, lane.backend.looks_per_page());
     let pass = Pass { lane: &lane, answers: &answers };
     stream::iter(units)
         .for_each_concurrent(lane.width(), |unit| async move {
@@ -34,7 +34,7 @@ pub(crate) async fn run(lane: Arc<Lane>, questions: Vec<Question>, answers: mpsc
         .await;
 }
 
-fn plan(questions: Vec<Question>, cost: ListingCost) -> Vec<Unit> {
+fn plan(questions: Vec<Question>, looks_per_page: usize) -> Vec<Unit> {
     let mut directories: BTreeMap<String, Vec<Question>> = BTreeMap::new();
     let mut units = Vec::new();
     for question in questions {
@@ -44,7 +44,7 @@ fn plan(questions: Vec<Question>, cost: ListingCost) -> Vec<Unit> {
         }
     }
     for (directory, questions) in directories {
-        if questions.len() >= cost.looks_per_page {
+        if questions.len() >= looks_per_page {
             units.push(Unit::List { directory, questions });
         } else {
             units.extend(questions.into_iter().map(Unit::Look));
@@ -80,7 +80,7 @@ impl Pass<'_> {
 
     /// Lists while that is cheaper than to look; whatever the listing leaves open is looked for singly.
     async fn list(&self, directory: &str, questions: Vec<Question>) {
-        let most_pages = questions.len() / self.lane.backend.listing_cost().looks_per_page.max(1);
+        let most_pages = questions.len() / self.lane.backend.looks_per_page().max(1);
         let mut open = Open::new(questions);
         let mut single = Vec::new();
         if let Some(mut pages) = self.lane.backend.list(directory) {
@@ -175,7 +175,7 @@ mod tests {
     fn only_directories_with_enough_questions_are_listed() {
         let paths = ["hdfs://n:1/a/1", "hdfs://n:1/a/2", "hdfs://n:1/a/3", "hdfs://n:1/b/1", "hdfs://n:1/"];
         let questions: Vec<_> = paths.into_iter().map(question).collect();
-        let listed = plan(questions.clone(), ListingCost { looks_per_page: 3 });
+        let listed = plan(questions.clone(), 3);
         let directory = "/a".to_owned();
         assert_eq!(
             listed,
@@ -185,7 +185,7 @@ mod tests {
                 Unit::Look(questions[3].clone()),
             ]
         );
-        let looked = plan(questions, ListingCost { looks_per_page: 4 });
+        let looked = plan(questions, 4);
         assert!(looked.iter().all(|unit| matches!(unit, Unit::Look(_))));
     }
 

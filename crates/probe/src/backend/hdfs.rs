@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use hdfs_native::client::ListStatusIterator;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
 
-use super::{Backend, Fault, Found, ListingCost, Page, Pages, Target, one_line};
+use super::{Backend, Fault, Found, Page, Pages, Target, one_line};
 use crate::config::Hdfs;
 
 /// What a name node listens on where nothing else is said.
@@ -132,8 +132,8 @@ impl Backend for HdfsBackend {
         Some(Box::new(Listing { entries: Arc::new(client.list_status_iter(directory, false)), ended: false }))
     }
 
-    fn listing_cost(&self) -> ListingCost {
-        ListingCost { looks_per_page: LOOKS_PER_PAGE }
+    fn looks_per_page(&self) -> usize {
+        LOOKS_PER_PAGE
     }
 
     fn retries_hung(&self) -> bool {

@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::{Backend, Fault, Found, ListingCost, Pages, Target, one_line};
+use super::{Backend, Fault, Found, Target, one_line};
 
 /// Looks that wait for a thread; more are refused until one is free again.
 const WAITING: usize = 4_096;
@@ -134,19 +134,9 @@ impl Backend for LocalBackend {
         .boxed()
     }
 
-    fn list(&self, _: &str) -> Option<Box<dyn Pages>> {
-        None
-    }
-
-    fn listing_cost(&self) -> ListingCost {
-        ListingCost { looks_per_page: usize::MAX }
-    }
-
     fn retries_hung(&self) -> bool {
         false
     }
-
-    fn renew(&self) {}
 }
 
 impl fmt::Debug for LocalBackend {

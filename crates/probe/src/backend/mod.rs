@@ -23,16 +23,22 @@ pub trait Backend: Send + Sync + 'static {
     fn look(&self, target: Target) -> BoxFuture<'static, Result<Found, Fault>>;
 
     /// The names in a directory, page by page, or nothing where single looks are always cheaper.
-    fn list(&self, directory: &str) -> Option<Box<dyn Pages>>;
+    fn list(&self, directory: &str) -> Option<Box<dyn Pages>> {
+        let _ = directory;
+        None
+    }
 
-    /// How a page of a listing compares with a single look.
-    fn listing_cost(&self) -> ListingCost;
+    /// How many looks cost as much as a page of a listing: fewer questions than this are asked singly, and a listing is
+    /// given up after one page for this many questions.
+    fn looks_per_page(&self) -> usize {
+        usize::MAX
+    }
 
     /// Whether a call that hung is worth another try at once, or still holds what it hangs on.
     fn retries_hung(&self) -> bool;
 
-    /// Throws away connections on which calls hung.
-    fn renew(&self);
+    /// Throws away connections on which calls hung; nothing where they are rebuilt by themselves.
+    fn renew(&self) {}
 }
 
 /// A listing under way.
@@ -71,14 +77,6 @@ pub struct Page {
     pub last: bool,
 }
 
-/// When a listing is worth trying.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListingCost {
-    /// How many looks cost as much as one page: fewer questions than this are asked singly, and a listing is
-    /// given up after one page for this many questions.
-    pub looks_per_page: usize,
-}
-
 /// Why a call brought no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
@@ -100,15 +98,6 @@ pub(crate) fn one_line(error: &dyn std::error::Error) -> String {
 
 /// An error with its causes, each said once.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
+    let below = std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
+    below.fold(error.to_string(), |text, more| if text.contains(&more) { text } else { text + ": " + &more })
 }

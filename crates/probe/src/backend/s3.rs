@@ -14,7 +14,7 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path as Key;
 use object_store::{Error, ObjectStoreExt};
 
-use super::{Backend, Fault, Found, ListingCost, Page, Pages, Target, causes, one_line};
+use super::{Backend, Fault, Found, Page, Pages, Target, causes, one_line};
 use crate::config::S3;
 use crate::{S3Access, s3_client};
 
@@ -115,16 +115,13 @@ impl Backend for S3Backend {
         Some(Box::new(Listing { store: Arc::clone(&self.store), prefix, token: Token::First }))
     }
 
-    fn listing_cost(&self) -> ListingCost {
-        ListingCost { looks_per_page: LOOKS_PER_PAGE }
+    fn looks_per_page(&self) -> usize {
+        LOOKS_PER_PAGE
     }
 
     fn retries_hung(&self) -> bool {
         true
     }
-
-    /// Connections are rebuilt by themselves: a request that is dropped closes its own.
-    fn renew(&self) {}
 }
 
 impl fmt::Debug for S3Backend {

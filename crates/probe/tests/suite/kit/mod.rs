@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tidemill_probe::{
-    Answer, Authority, Backend, Config, Fault, Found, Hdfs, Limits, ListingCost, LocalBackend, Opener,
-    Outcome, Page, Pages, Path, Question, Target,
+    Answer, Authority, Backend, Config, Fault, Found, Hdfs, Limits, LocalBackend, Opener, Outcome, Page,
+    Pages, Path, Question, Target,
 };
 use tokio::sync::Notify;
 
@@ -157,8 +157,8 @@ impl Backend for Fake {
         Some(Box::new(FakePages { names, page: *page, counts: Arc::clone(&self.counts) }))
     }
 
-    fn listing_cost(&self) -> ListingCost {
-        ListingCost { looks_per_page: if self.listing.is_some() { 10 } else { usize::MAX } }
+    fn looks_per_page(&self) -> usize {
+        if self.listing.is_some() { 10 } else { usize::MAX }
     }
 
     fn retries_hung(&self) -> bool {
