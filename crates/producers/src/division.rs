@@ -14,11 +14,18 @@ const EVERY: Duration = Duration::from_millis(200);
 
 /// A part of the work, in numbers below `count`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub struct Parts {
     /// Which are this process's.
-    pub(crate) mine: BTreeSet<u32>,
-    /// Of how many; always the same.
-    pub(crate) count: u32,
+    pub mine: BTreeSet<u32>,
+    /// Of how many; at least 1, and always the same.
+    pub count: u32,
+}
+
+impl Parts {
+    /// None of the work.
+    pub(crate) fn none() -> Self {
+        Self { mine: BTreeSet::new(), count: 1 }
+    }
 }
 
 /// Follows the suggestion for a role on a thread of its own, until nobody listens.
@@ -32,7 +39,7 @@ impl Division {
     /// The log does not take the process as a member, or a thread cannot be started.
     pub(crate) fn follow(outside: &Outside, role: &'static str) -> Result<Self, Error> {
         let mut membership = outside.log.peers(role, &outside.instance).map_err(Error::Open)?;
-        let count = outside.log.partitions(Topic::Commands);
+        let count = outside.log.partitions(Topic::Commands).max(1);
         let (tell, parts) = watch::channel(Parts { mine: BTreeSet::new(), count });
         let learn = move || {
             while !tell.is_closed() {

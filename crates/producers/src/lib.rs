@@ -21,5 +21,6 @@ pub mod quality;
 mod stepping;
 pub mod third_party;
 
+pub use division::Parts;
 pub use error::Error;
 pub use outside::Outside;

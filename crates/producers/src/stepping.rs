@@ -26,11 +26,11 @@ pub(crate) trait Stepped: Send + 'static {
     type Output;
 
     /// These are this process's parts of the work.
-    fn parts(parts: Parts) -> Self::Input;
+    const PARTS: fn(Parts) -> Self::Input;
     /// These are all shards there are.
-    fn shards(shards: Vec<ShardId>) -> Self::Input;
+    const SHARDS: fn(Vec<ShardId>) -> Self::Input;
     /// A shard's owner did not say what it waits for.
-    fn unknown(shard: ShardId) -> Self::Input;
+    const UNKNOWN: fn(ShardId) -> Self::Input;
 
     /// Takes what happened; what to do now, and when there is more to do if nothing happens until then.
     fn step(&mut self, now_ms: u64, happened: impl Iterator<Item = Self::Input>) -> (Vec<Self::Output>, u64);
@@ -68,7 +68,7 @@ impl<S: Stepped> Tasks<S> {
             let looked = tokio::task::spawn_blocking(move || look(&ask)).await;
             looked.unwrap_or_else(|error| {
                 tracing::error!(role = S::ROLE, %error, %shard, "asking what is waited for ended unexpectedly");
-                S::unknown(shard)
+                S::UNKNOWN(shard)
             })
         });
     }
@@ -93,13 +93,13 @@ impl<S: Stepped> Tasks<S> {
         self.spawn(|inputs| {
             follow_shards(shards, move |shards| {
                 let inputs = inputs.clone();
-                async move { inputs.send(S::shards(shards)).await.is_ok() }
+                async move { inputs.send(S::SHARDS(shards)).await.is_ok() }
             })
         });
         let mut parts = division.parts.clone();
         self.spawn(|inputs| async move {
             loop {
-                let now = S::parts(parts.borrow_and_update().clone());
+                let now = S::PARTS(parts.borrow_and_update().clone());
                 if inputs.send(now).await.is_err() || parts.changed().await.is_err() {
                     return;
                 }

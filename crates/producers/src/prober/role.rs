@@ -8,6 +8,7 @@ use tidemill_probe::{Answer, Event, Late, Outcome, Question, Schedule};
 use super::config::Config;
 use super::health::{Health, Watch};
 use super::waiting::{Finding, Waiting, Wanted};
+use crate::Parts;
 
 /// Until what was not taken is told again, milliseconds.
 const TELL_AGAIN_MS: u64 = 1_000;
@@ -17,13 +18,8 @@ const EXTERNAL_DEPENDENCIES_PER_MS: usize = 10;
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// This process asks the paths of these parts, of so many.
-    Parts {
-        /// Which.
-        mine: BTreeSet<u32>,
-        /// Of how many; at least 1, and always the same.
-        count: u32,
-    },
+    /// This process asks the paths of these parts.
+    Parts(Parts),
     /// These are all shards there are.
     Shards(Vec<ShardId>),
     /// All that a shard waits for, asked for by [`Output::Look`].
@@ -98,8 +94,7 @@ pub struct Role {
     shards: BTreeMap<ShardId, Shard>,
     /// Who waited for a question when it was asked.
     asked: HashMap<Question, Vec<(ShardId, Finding)>>,
-    mine: BTreeSet<u32>,
-    count: u32,
+    parts: Parts,
 }
 
 impl Role {
@@ -116,8 +111,7 @@ impl Role {
             watch: Watch::default(),
             shards: BTreeMap::new(),
             asked: HashMap::new(),
-            mine: BTreeSet::new(),
-            count: 1,
+            parts: Parts::none(),
         })
     }
 
@@ -180,7 +174,7 @@ impl Role {
 
     fn take(&mut self, now_ms: u64, input: Input, events: &mut Vec<Event>) {
         match input {
-            Input::Parts { mine, count } => self.divide(now_ms, mine, count, events),
+            Input::Parts(parts) => self.divide(now_ms, parts, events),
             Input::Shards(shards) => self.know(now_ms, &shards, events),
             Input::Wanted { shard, external_dependencies, barred } => {
                 self.wanted(now_ms, shard, external_dependencies, barred, events)
@@ -206,11 +200,11 @@ impl Role {
     }
 
     /// What is no longer this process's is forgotten at once, and what now is, is looked for at once.
-    fn divide(&mut self, now_ms: u64, mine: BTreeSet<u32>, count: u32, events: &mut Vec<Event>) {
-        let has_more = !mine.is_subset(&self.mine) || count != self.count;
-        (self.mine, self.count) = (mine, count.max(1));
-        let (mine, count) = (&self.mine, self.count);
-        events.extend(self.waiting.retain(|question| mine.contains(&question.share(count))));
+    fn divide(&mut self, now_ms: u64, parts: Parts, events: &mut Vec<Event>) {
+        let has_more = !parts.mine.is_subset(&self.parts.mine) || parts.count != self.parts.count;
+        self.parts = parts;
+        let Parts { mine, count } = &self.parts;
+        events.extend(self.waiting.retain(|question| mine.contains(&question.share(*count))));
         if has_more {
             self.shards.values_mut().for_each(|shard| shard.look_at_ms = now_ms);
         }
@@ -242,7 +236,7 @@ impl Role {
         shard.look_at_ms = now_ms + self.config.poll_interval_ms.max(pause_ms);
         shard.barred = barred;
         external_dependencies.retain(|wanted| {
-            let is_mine = self.mine.contains(&wanted.question.share(self.count));
+            let is_mine = self.parts.mine.contains(&wanted.question.share(self.parts.count));
             let permitted = self.config.permits(&wanted.question);
             shard.barred.extend(permitted.as_ref().err().filter(|_| is_mine).cloned());
             is_mine && permitted.is_ok()

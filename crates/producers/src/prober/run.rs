@@ -15,9 +15,8 @@ use super::health::Health;
 use super::role::{Answered, Input, Output, Role};
 use super::status::status_of;
 use super::waiting::{Finding, Wanted};
-use crate::division::Parts;
 use crate::stepping::{Running, Stepped, Tasks};
-use crate::{Error, Outside};
+use crate::{Error, Outside, Parts};
 
 /// Things of one page.
 const PAGE: u32 = 1_000;
@@ -84,18 +83,9 @@ impl Stepped for Looking {
     const THREADS: usize = 2;
     type Input = Input;
     type Output = Output;
-
-    fn parts(Parts { mine, count }: Parts) -> Input {
-        Input::Parts { mine, count }
-    }
-
-    fn shards(shards: Vec<ShardId>) -> Input {
-        Input::Shards(shards)
-    }
-
-    fn unknown(shard: ShardId) -> Input {
-        Input::Unknown(shard)
-    }
+    const PARTS: fn(Parts) -> Input = Input::Parts;
+    const SHARDS: fn(Vec<ShardId>) -> Input = Input::Shards;
+    const UNKNOWN: fn(ShardId) -> Input = Input::Unknown;
 
     fn step(&mut self, now_ms: u64, happened: impl Iterator<Item = Input>) -> (Vec<Output>, u64) {
         let turn = self.role.step(now_ms, happened);

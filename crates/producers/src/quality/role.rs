@@ -4,16 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemill_model::{BatchId, QualityQuestion, ShardId};
 
+use crate::Parts;
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// This process asks about the batches of these parts, of so many.
-    Parts {
-        /// Which.
-        mine: BTreeSet<u32>,
-        /// Of how many; at least 1, and always the same.
-        count: u32,
-    },
+    /// This process asks about the batches of these parts.
+    Parts(Parts),
     /// These are all shards there are.
     Shards(Vec<ShardId>),
     /// All questions of a shard that nobody has taken, asked for by [`Output::Look`].
@@ -63,8 +60,7 @@ pub struct Role {
     poll_interval_ms: u64,
     max_in_flight: usize,
     shards: BTreeMap<ShardId, Shard>,
-    mine: BTreeSet<u32>,
-    count: u32,
+    parts: Parts,
     queue: VecDeque<QualityQuestion>,
     under_way: BTreeSet<Number>,
     /// Dealt with, and perhaps still named by an owner that was asked before.
@@ -79,8 +75,7 @@ impl Role {
             poll_interval_ms: config.poll_interval_ms,
             max_in_flight: config.max_in_flight,
             shards: BTreeMap::new(),
-            mine: BTreeSet::new(),
-            count: 1,
+            parts: Parts::none(),
             queue: VecDeque::new(),
             under_way: BTreeSet::new(),
             done: BTreeMap::new(),
@@ -117,7 +112,7 @@ impl Role {
 
     fn take(&mut self, now_ms: u64, input: Input, outputs: &mut Vec<Output>) {
         match input {
-            Input::Parts { mine, count } => (self.mine, self.count) = (mine, count.max(1)),
+            Input::Parts(parts) => self.parts = parts,
             Input::Shards(shards) => {
                 self.shards.retain(|shard, _| shards.contains(shard));
                 for shard in shards {
@@ -144,8 +139,8 @@ impl Role {
         let done = self.done.entry(shard).or_default();
         done.retain(|number| named.contains(number));
         self.queue.retain(|ask| ask.batch.shard() != shard);
-        let (mine, count) = (&self.mine, self.count);
-        let is_mine = |batch: BatchId| mine.contains(&part(batch, count));
+        let Parts { mine, count } = &self.parts;
+        let is_mine = |batch: BatchId| mine.contains(&part(batch, *count));
         let new = asks.into_iter().filter(|ask| {
             let number = number(ask);
             is_mine(ask.batch) && !done.contains(&number) && !self.under_way.contains(&number)

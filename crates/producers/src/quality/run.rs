@@ -8,9 +8,8 @@ use tidemill_model::{
 use super::config::Config;
 use super::role::{Input, Output, Role, Taken};
 use super::service::Service;
-use crate::division::Parts;
 use crate::stepping::{Running, Stepped, Tasks};
-use crate::{Error, Outside};
+use crate::{Error, Outside, Parts};
 
 /// Questions of one page.
 const PAGE: u32 = 1_000;
@@ -62,18 +61,9 @@ impl Stepped for Asking {
     const THREADS: usize = 1;
     type Input = Input;
     type Output = Output;
-
-    fn parts(Parts { mine, count }: Parts) -> Input {
-        Input::Parts { mine, count }
-    }
-
-    fn shards(shards: Vec<ShardId>) -> Input {
-        Input::Shards(shards)
-    }
-
-    fn unknown(shard: ShardId) -> Input {
-        Input::Unknown(shard)
-    }
+    const PARTS: fn(Parts) -> Input = Input::Parts;
+    const SHARDS: fn(Vec<ShardId>) -> Input = Input::Shards;
+    const UNKNOWN: fn(ShardId) -> Input = Input::Unknown;
 
     fn step(&mut self, now_ms: u64, happened: impl Iterator<Item = Input>) -> (Vec<Output>, u64) {
         self.role.step(now_ms, happened)

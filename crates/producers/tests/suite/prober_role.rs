@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tidemill_model::{ExternalDependencyId, ShardId};
 use tidemill_probe::{Answer, Failure, FailureKind, Outcome, Path, Question, Urgency};
+use tidemill_producers::Parts;
 use tidemill_producers::prober::{Answered, Config, Finding, Health, Input, Output, Role, Wanted};
 
 const ONE: ShardId = ShardId(1);
@@ -44,7 +45,7 @@ fn failed(path: &str, kind: FailureKind) -> Input {
 }
 
 fn parts(mine: impl IntoIterator<Item = u32>) -> Input {
-    Input::Parts { mine: mine.into_iter().collect(), count: 4 }
+    Input::Parts(Parts { mine: mine.into_iter().collect(), count: 4 })
 }
 
 /// One that asks all parts, and knows two shards.

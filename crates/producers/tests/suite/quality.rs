@@ -5,6 +5,7 @@ use crate::kit::{Fixture, until};
 use tidemill_model::{
     BatchCommand, BatchId, Command, GroupName, JobId, JobName, Outcome, QualityQuestion, Rejection, ShardId,
 };
+use tidemill_producers::Parts;
 use tidemill_producers::quality::{Config, Input, Output, Role, Taken, start};
 
 const SHARD: ShardId = ShardId(1);
@@ -118,7 +119,7 @@ fn without_a_service_nothing_is_taken_and_a_missing_token_is_named() {
 }
 
 fn all_parts() -> Input {
-    Input::Parts { mine: (0..4).collect(), count: 4 }
+    Input::Parts(Parts { mine: (0..4).collect(), count: 4 })
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn processes_divide_the_batches() {
     let asks: Vec<QualityQuestion> = (1..=10).map(|batch| ask(batch, 1)).collect();
     let of = |mine: &[u32]| {
         let mut role = Role::new(&Config::default());
-        let parts = Input::Parts { mine: mine.iter().copied().collect(), count: 4 };
+        let parts = Input::Parts(Parts { mine: mine.iter().copied().collect(), count: 4 });
         let inputs = [parts, Input::Shards(vec![SHARD]), Input::Wanted(SHARD, asks.clone())];
         let (outputs, _) = role.step(0, inputs);
         outputs.iter().filter(|output| matches!(output, Output::Take(_))).count()
