@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use tidemill_log::{Chain, From, Kind, Log, Topic, Verdict};
-use tidemill_model::{Envelope, Event, Timestamp};
+use tidemill_journal::{Journal, Start};
+use tidemill_log::{Log, Topic};
+use tidemill_model::{Event, Timestamp};
 
 /// One journal, as far as workloads ask.
 pub(crate) struct History {
@@ -12,18 +13,13 @@ pub(crate) struct History {
 
 pub(crate) fn read(log: &dyn Log, partition: u32) -> anyhow::Result<History> {
     let end = log.range(Topic::Journal, partition)?.end;
-    let mut reader = log.reader(Topic::Journal, partition, From::Start)?;
-    let mut chain = Chain::new();
+    let mut journal = Journal::open(log, partition, "the benchmark", Start::Beginning)?;
     let mut history = History { facts: Vec::new() };
     let mut next = 0;
     while next < end {
-        for record in reader.poll(1_000, Duration::from_secs(1))? {
-            next = record.offset + 1;
-            let Verdict::Accepted(frame) = chain.accept(record.offset, &record.value) else { continue };
-            if frame.kind != Kind::Envelope {
-                continue;
-            }
-            let envelope: Envelope = serde_json::from_slice(&frame.body)?;
+        let read = journal.poll(1_000, Duration::from_secs(1))?;
+        next = read.last.map_or(next, |last| last + 1);
+        for envelope in read.entries.into_iter().map(|entry| entry.envelope) {
             history.facts.extend(envelope.events.into_iter().map(|recorded| (envelope.now, recorded.event)));
         }
     }
