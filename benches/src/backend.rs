@@ -16,11 +16,9 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Backend::Embedded => "embedded",
-            Backend::Kafka => "kafka",
-        }
+    /// As the command line has it.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().expect("every back end has a name").get_name().to_owned()
     }
 
     /// A new log of two partitions: the catalogue's and one for groups.

@@ -4,7 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use tidemill_model::{BatchEvent, BatchId, Command, Event, Priority, ShardCommand, Timestamp};
+use tidemill_journal::now;
+use tidemill_model::{BatchEvent, BatchId, Command, Event, Priority, ShardCommand};
 
 use crate::fake_workers::{FakeWorkers, Terms};
 use crate::placement::waits;
@@ -36,10 +37,7 @@ impl Run<'_> {
     /// when they become ready with the first's, and beside what is left of them.
     pub(crate) fn fairness(&self, flood: usize) -> anyhow::Result<Row> {
         let fake_workers = self.fixture.fake_workers(TERMS)?;
-        let send = |owner: &str, count: usize| {
-            self.fixture.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.fixture)))
-        };
-        send("bob", OF_BOB)?;
+        self.send("bob", OF_BOB)?;
         self.fixture.until(FINISHED, OF_BOB, PATIENCE)?;
         let batch_window_ms = self.together(&fake_workers, flood)?;
         // Who has just come has no starts that the other could make up for.
@@ -47,7 +45,7 @@ impl Run<'_> {
         self.fixture.settle()?;
         let watch = Stopwatch::start();
         let before = fake_workers.look(|seen| seen.assigned.len());
-        send("bob", OF_BOB)?;
+        self.send("bob", OF_BOB)?;
         fake_workers.until_granted("bob", 2 * OF_BOB)?;
         let started = fake_workers.look(|seen| seen.assigned.len()) - before;
         let lap = watch.stop();
@@ -64,17 +62,18 @@ impl Run<'_> {
         Ok(row.with(TOGETHER_ALONE, batch_window_ms / alone_ms))
     }
 
+    fn send(&self, owner: &str, count: usize) -> anyhow::Result<()> {
+        self.fixture.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.fixture)))
+    }
+
     /// Every slot is taken until a flood of ann's and 100 of another user's are ready: how long 99 of the 100 wait
     /// from when the slots become free.
     fn together(&self, fake_workers: &FakeWorkers, flood: usize) -> anyhow::Result<f64> {
-        let send = |owner: &str, count: usize| {
-            self.fixture.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.fixture)))
-        };
         fake_workers.hold();
-        send("eve", SLOTS)?;
+        self.send("eve", SLOTS)?;
         fake_workers.until_granted("eve", SLOTS)?;
-        send("ann", flood)?;
-        send("dan", OF_BOB)?;
+        self.send("ann", flood)?;
+        self.send("dan", OF_BOB)?;
         self.fixture.until(GENERATED, SLOTS + flood + OF_BOB, PATIENCE)?;
         self.fixture.settle()?;
         let freed = Instant::now();
@@ -99,7 +98,7 @@ impl Run<'_> {
         fake_workers.until("all that is assigned is granted", |seen| seen.is_quiet())?;
         anyhow::ensure!(fake_workers.look(|seen| seen.granted("bob")) == 0, "it went before its time");
         let assigned = fake_workers.look(|seen| seen.assigned.len());
-        let aged = Timestamp::from(jiff::Timestamp::now()) + SignedDuration::from_mins(91);
+        let aged = now() + SignedDuration::from_mins(91);
         self.fixture.ask(self.fixture.shard, Command::Shard(ShardCommand::SetTime { now: aged }))?;
         let (watch, begun) = (Stopwatch::start(), Instant::now());
         fake_workers.go_on();

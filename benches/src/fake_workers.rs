@@ -8,10 +8,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer, SigningKey};
+use tidemill_journal::now;
 use tidemill_log::{From, Log, Producer, Reader, Topic, partition_of_key};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobName, JobType, Nonce,
-    Registration, ShardId, StartRequest, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
+    Registration, ShardId, StartRequest, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId, hex,
 };
 
 use crate::fixture::group;
@@ -154,7 +155,8 @@ impl FakeWorkers {
 }
 
 impl Shared {
-    fn tell(&self, command: Command) {
+    fn tell(&self, command: WorkerCommand) {
+        let command = Command::Worker(command);
         let actor = Actor { app: "worker".into(), user: None };
         let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
         let value = serde_json::to_vec(&record).expect("a command is always JSON");
@@ -178,7 +180,6 @@ impl Shared {
 
     fn registration(&self, worker: &WorkerId) -> Registration {
         let text = Registration::signed_text(&group(), worker, &Self::incarnation());
-        let signature = self.key.sign(text.as_bytes()).to_bytes();
         let noop = JobType::try_from("noop").expect("is a name");
         Registration {
             worker: worker.clone(),
@@ -190,18 +191,18 @@ impl Shared {
             reserved: BTreeMap::new(),
             labels: Default::default(),
             live: Vec::new(),
-            signature: signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+            signature: hex(&self.key.sign(text.as_bytes()).to_bytes()),
         }
     }
 
-    fn heartbeat(&self, worker: &WorkerId) -> Command {
-        Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
+    fn heartbeat(&self, worker: &WorkerId) -> WorkerCommand {
+        WorkerCommand::Heartbeat(Heartbeat {
             worker: worker.clone(),
             incarnation: Self::incarnation(),
             number: self.heartbeats.fetch_add(1, Ordering::Relaxed) as u64,
             measure: None,
             unready: None,
-        }))
+        })
     }
 }
 
@@ -216,8 +217,8 @@ struct Shift {
 impl Shift {
     fn run(&mut self, mut reader: Box<dyn Reader>) {
         for worker in &self.workers {
-            self.shared
-                .tell(Command::Worker(WorkerCommand::Register(Box::new(self.shared.registration(worker)))));
+            let registration = Box::new(self.shared.registration(worker));
+            self.shared.tell(WorkerCommand::Register(registration));
             self.shared.tell(self.shared.heartbeat(worker));
         }
         let (begun, mut heartbeats) = (Instant::now(), 0);
@@ -254,19 +255,15 @@ impl Shift {
                 self.shared.see(|seen| seen.failed = Some(format!("{worker} is not known any more")));
             }
             WorkMessage::Assigned { token, .. } => {
-                let now = Timestamp::from(jiff::Timestamp::now());
-                self.shared.tell(Command::Worker(WorkerCommand::RequestStart(StartRequest {
-                    token,
-                    worker,
-                    incarnation: Shared::incarnation(),
-                    nonce: Nonce::new(token.to_string()),
-                })));
+                let now = now();
+                let (incarnation, nonce) = (Shared::incarnation(), Nonce::new(token.to_string()));
+                let request = StartRequest { token, worker, incarnation, nonce };
+                self.shared.tell(WorkerCommand::RequestStart(request));
                 self.shared.see(|seen| seen.assigned.push((token, now)));
             }
             WorkMessage::Granted { spec, .. } => {
                 let token = spec.token;
-                self.shared
-                    .tell(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
+                self.shared.tell(WorkerCommand::ReportStarted { token, worker: worker.clone() });
                 self.shared.see(|seen| *seen.granted.entry(spec.job_name).or_default() += 1);
                 self.running.push_back((Instant::now() + self.shared.terms.attempt, token, worker));
             }
@@ -279,13 +276,8 @@ impl Shift {
             && let Some((_, token, worker)) = self.running.pop_front_if(|(end, ..)| *end <= Instant::now())
         {
             let outcome = AttemptOutcome::success();
-            let now = Timestamp::from(jiff::Timestamp::now());
-            self.shared.tell(Command::Worker(WorkerCommand::ReportFinished {
-                token,
-                worker,
-                outcome,
-                usage: None,
-            }));
+            let now = now();
+            self.shared.tell(WorkerCommand::ReportFinished { token, worker, outcome, usage: None });
             self.shared.see(|seen| seen.freed.push(now));
         }
     }

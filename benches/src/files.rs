@@ -57,20 +57,16 @@ pub(crate) fn measure(name: &str, backend: Backend, jobs: usize) -> anyhow::Resu
     let per_second = jobs as f64 / applied;
     let row = Row {
         workload: name.to_owned(),
-        backend: backend.name().to_owned(),
+        backend: backend.name(),
         runs: 1,
         n: jobs,
         per_second,
-        p50_ms: None,
-        p99_ms: None,
         cpu_s,
         peak_rss_mb: peaks.iter().map(|(_, mb)| mb).sum(),
         raw_limit,
         ratio: per_second / raw_limit,
         raw_unit: "records/s".to_owned(),
-        bytes_per_waiting: None,
-        more: Vec::new(),
-        attempts_on: None,
+        ..Row::default()
     };
     let figures = [(VALIDATED, validated), (APPLIED, applied), (AGAIN, again), (CYCLE, cycle)];
     Ok(figures.into_iter().fold(row, |row, (figure, value)| row.with(figure, value)))

@@ -17,7 +17,7 @@ use tidemill_journal::{FeedCursor, FeedReader, Progress, Shutdown};
 use tidemill_log::{Log, Producer, Topic};
 use tidemill_model::{
     Actor, Answer, CatalogueCommand, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobCommand,
-    JobSpec, JobType, Outcome, ShardId,
+    JobSpec, JobType, Outcome, ShardId, hex,
 };
 use tidemill_projector::PublishConfig;
 use tidemill_store::{SqliteTables, Tables};
@@ -65,10 +65,6 @@ pub(crate) fn group() -> GroupName {
 
 fn worker_key() -> SigningKey {
     SigningKey::from_bytes(&[7; 32])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Fixture {

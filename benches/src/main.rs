@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, bail};
-use clap::Parser;
+use clap::{Parser, ValueEnum as _};
 
 use crate::backend::Backend;
 use crate::report::Conditions;
@@ -125,7 +125,7 @@ fn median_of(workload: Workload, backend: Backend, args: &Args) -> anyhow::Resul
 }
 
 fn workloads(args: &Args) -> Vec<Workload> {
-    if args.workload.is_empty() { Workload::ALL.to_vec() } else { args.workload.clone() }
+    if args.workload.is_empty() { Workload::value_variants().to_vec() } else { args.workload.clone() }
 }
 
 fn backends(args: &Args) -> anyhow::Result<Vec<Backend>> {
@@ -139,7 +139,7 @@ fn backends(args: &Args) -> anyhow::Result<Vec<Backend>> {
 fn in_a_process_of_its_own(workload: Workload, backend: Backend, scale: usize) -> anyhow::Result<Row> {
     let own = std::env::current_exe().context("finding this program")?;
     let output = Command::new(own)
-        .args(["--here", "--workload", workload.name(), "--backend", backend.name()])
+        .args(["--here", "--workload", &workload.name(), "--backend", &backend.name()])
         .args(["--scale", &scale.to_string()])
         .stderr(std::process::Stdio::inherit())
         .output()

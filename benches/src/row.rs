@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
     pub(crate) workload: String,
@@ -72,15 +72,12 @@ pub(crate) fn example() -> Row {
         n: 10,
         per_second: 5_000.0,
         p50_ms: Some(1.5),
-        p99_ms: None,
         cpu_s: 0.5,
         peak_rss_mb: 20.0,
         raw_limit: 100_000.0,
         ratio: 0.05,
         raw_unit: "records/s".to_owned(),
-        bytes_per_waiting: None,
-        more: Vec::new(),
-        attempts_on: None,
+        ..Row::default()
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tidemill_journal::now;
 use tidemill_model::{
     AttemptEvent, BatchCommand, BatchEvent, Command, Event, JobId, JobSpec, ReplicationEvent, ShardId,
     Timestamp,
@@ -141,8 +142,7 @@ impl Run<'_> {
     /// the last batch can be read from the journal.
     pub(crate) fn burst(&self, n: usize) -> anyhow::Result<Row> {
         let seconds_to_define = 10 + (n / 5_000) as i64;
-        let due =
-            Timestamp::from(jiff::Timestamp::now()) + jiff::SignedDuration::from_secs(seconds_to_define);
+        let due = now() + jiff::SignedDuration::from_secs(seconds_to_define);
         let at = due.to_zoned(jiff::tz::TimeZone::UTC);
         let due = Timestamp::from_second(due.as_second())?;
         let cron = at.strftime("%-S %-M %-H %-d %-m ? %Y").to_string();
@@ -151,13 +151,13 @@ impl Run<'_> {
         self.fixture.apply(&jobs)?;
         self.fixture.until(RECEIVED, n, PATIENCE)?;
         self.fixture.settle()?;
-        if Timestamp::from(jiff::Timestamp::now()) > due {
+        if now() > due {
             anyhow::bail!("defining {n} jobs took more than {seconds_to_define} s; give them longer");
         }
         let resident = usage::resident();
         let watch = Stopwatch::start();
         self.fixture.until(GENERATED, n, PATIENCE)?;
-        let seconds = milliseconds(due, Timestamp::from(jiff::Timestamp::now())) / 1e3;
+        let seconds = milliseconds(due, now()) / 1e3;
         self.fixture.settle()?;
         let lap = Lap { seconds, ..watch.stop() };
         let grown = (usage::resident() - resident).max(0.0) / n as f64;
@@ -173,7 +173,7 @@ impl Run<'_> {
         let watch = Stopwatch::start();
         let mut sent = Vec::with_capacity(n);
         for _ in 0..n {
-            sent.push(Timestamp::from(jiff::Timestamp::now()));
+            sent.push(now());
             self.fixture.send_all(std::iter::once(submission("single", kind, program, self.fixture)))?;
             self.fixture.until(FINISHED, 1, PATIENCE)?;
         }
@@ -218,13 +218,10 @@ impl Run<'_> {
         let p50_ms = percentile(&mut times_ms, 0.5);
         let per_second = n as f64 / lap.seconds;
         let own = if self.workload.is_about_time() { p50_ms.unwrap_or_default() } else { per_second };
-        let has_processes = matches!(
-            self.workload,
-            Workload::Processes | Workload::ProcessesOnDisk | Workload::ProcessLatency
-        );
+        let has_processes = self.workload.has_processes();
         Ok(Row {
-            workload: self.workload.name().to_owned(),
-            backend: self.backend.name().to_owned(),
+            workload: self.workload.name(),
+            backend: self.backend.name(),
             runs: 1,
             n,
             per_second,
@@ -235,9 +232,8 @@ impl Run<'_> {
             raw_limit: raw.limit,
             ratio: own / raw.limit,
             raw_unit: raw.unit.to_owned(),
-            bytes_per_waiting: None,
-            more: Vec::new(),
             attempts_on: has_processes.then(|| place::file_system(self.attempts)).flatten(),
+            ..Row::default()
         })
     }
 }

@@ -121,21 +121,7 @@ impl Figure {
     }
 
     fn is_floor(self) -> bool {
-        match self {
-            Figure::PerSecond | Figure::Ratio => true,
-            Figure::MedianMs
-            | Figure::P99Ms
-            | Figure::LagP99Ms
-            | Figure::Seconds
-            | Figure::BytesPerWaiting
-            | Figure::BesideAlone
-            | Figure::TogetherAlone
-            | Figure::Beyond
-            | Figure::Validated
-            | Figure::Applied
-            | Figure::RequestP99Ms
-            | Figure::Growth => false,
-        }
+        matches!(self, Figure::PerSecond | Figure::Ratio)
     }
 
     fn show(self, value: f64) -> String {

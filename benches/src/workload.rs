@@ -65,108 +65,36 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 21] = [
-        Self::Lifecycle,
-        Self::Chain,
-        Self::Fan,
-        Self::Burst,
-        Self::Latency,
-        Self::Lag,
-        Self::Processes,
-        Self::ProcessesOnDisk,
-        Self::ProcessLatency,
-        Self::Placement,
-        Self::PlacementBacklog,
-        Self::Waiting,
-        Self::Fairness,
-        Self::Ageing,
-        Self::Files,
-        Self::Pull1,
-        Self::Pull16,
-        Self::Pull64,
-        Self::Pull256,
-        Self::PullEmpty,
-        Self::PullWakeUp,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Lifecycle => "lifecycle",
-            Self::Chain => "chain",
-            Self::Fan => "fan",
-            Self::Burst => "burst",
-            Self::Latency => "latency",
-            Self::Lag => "lag",
-            Self::Processes => "processes",
-            Self::ProcessesOnDisk => "processes-on-disk",
-            Self::ProcessLatency => "process-latency",
-            Self::Placement => "placement",
-            Self::PlacementBacklog => "placement-backlog",
-            Self::Waiting => "waiting",
-            Self::Fairness => "fairness",
-            Self::Ageing => "ageing",
-            Self::Files => "files",
-            Self::Pull1 => "pull-1",
-            Self::Pull16 => "pull-16",
-            Self::Pull64 => "pull-64",
-            Self::Pull256 => "pull-256",
-            Self::PullEmpty => "pull-empty",
-            Self::PullWakeUp => "pull-wake-up",
-        }
+    /// As the command line has it.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().expect("every workload has a name").get_name().to_owned()
     }
 
     /// Whether its milliseconds are what it is about, and not how many there are in a second.
     pub(crate) fn is_about_time(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Chain
-            | Self::Latency
-            | Self::Lag
-            | Self::ProcessLatency
-            | Self::Placement
-            | Self::PlacementBacklog
-            | Self::Waiting
-            | Self::Fairness
-            | Self::Ageing => true,
-            Self::Files
-            | Self::Lifecycle
-            | Self::Fan
-            | Self::Burst
-            | Self::Processes
-            | Self::ProcessesOnDisk
-            | Self::Pull1
-            | Self::Pull16
-            | Self::Pull64
-            | Self::Pull256
-            | Self::PullEmpty
-            | Self::PullWakeUp => false,
-        }
+                | Self::Latency
+                | Self::Lag
+                | Self::ProcessLatency
+                | Self::Placement
+                | Self::PlacementBacklog
+                | Self::Waiting
+                | Self::Fairness
+                | Self::Ageing
+        )
+    }
+
+    /// Whether its attempts have processes.
+    pub(crate) fn has_processes(self) -> bool {
+        matches!(self, Self::Processes | Self::ProcessesOnDisk | Self::ProcessLatency)
     }
 
     /// Whether an executor works; the others have no worker, or start their own.
     fn has_executor(self) -> bool {
-        match self {
-            Self::Lifecycle
-            | Self::Chain
-            | Self::Fan
-            | Self::Latency
-            | Self::Lag
-            | Self::Processes
-            | Self::ProcessesOnDisk
-            | Self::ProcessLatency => true,
-            Self::Burst
-            | Self::Placement
-            | Self::PlacementBacklog
-            | Self::Waiting
-            | Self::Fairness
-            | Self::Ageing
-            | Self::Files
-            | Self::Pull1
-            | Self::Pull16
-            | Self::Pull64
-            | Self::Pull256
-            | Self::PullEmpty
-            | Self::PullWakeUp => false,
-        }
+        let of_noops = [Self::Lifecycle, Self::Chain, Self::Fan, Self::Latency, Self::Lag];
+        self.has_processes() || of_noops.contains(&self)
     }
 
     /// What clients pull; they do that from the program in a process of its own.
@@ -185,10 +113,10 @@ impl Workload {
     /// Only the attempts' files are ever in memory: log and tables stay where they are durable.
     pub(crate) fn measure(self, backend: Backend, scale: usize) -> anyhow::Result<Row> {
         if let Some(pulls) = self.pulls() {
-            return pull::measure(pulls, self.name(), backend, scale);
+            return pull::measure(pulls, &self.name(), backend, scale);
         }
         if self == Self::Files {
-            return files::measure(self.name(), backend, 10_000 / scale);
+            return files::measure(&self.name(), backend, 10_000 / scale);
         }
         let directory = tempfile::tempdir()?;
         let attempts = if self == Self::Processes { place::in_memory() } else { place::on_disk() };

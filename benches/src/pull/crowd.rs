@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use tidemill_model::Timestamp;
+use tidemill_journal::now;
 use tokio::task::JoinSet;
 
 use super::http::Connection;
@@ -136,7 +136,7 @@ impl Crowd {
 
     /// A task of the group with a unit for every user, due since so many minutes; gives its id.
     pub(super) async fn task(&self, minutes: i64) -> anyhow::Result<i64> {
-        let start = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_mins(minutes);
+        let start = now() - jiff::SignedDuration::from_mins(minutes);
         let body = serde_json::json!({
             "executor": { "group": self.group },
             "when": { "once": { "start": start } },

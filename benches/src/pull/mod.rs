@@ -44,6 +44,8 @@ const WAKING_CLIENTS: usize = 64;
 const OFFERED_AFTER: Duration = Duration::from_secs(1);
 /// Times that something else may come to the log while empty polls come.
 const TRIES: usize = 5;
+/// Commands of another kind that may come meanwhile.
+const OTHERS: u64 = 2;
 const RECORD_BYTES: usize = 300;
 
 /// What came of it.
@@ -77,7 +79,7 @@ pub(crate) fn measure(pulls: Pulls, name: &str, backend: Backend, scale: usize) 
     let per_second = n as f64 / seconds;
     let row = Row {
         workload: name.to_owned(),
-        backend: backend.name().to_owned(),
+        backend: backend.name(),
         runs: 1,
         n,
         per_second,
@@ -88,9 +90,7 @@ pub(crate) fn measure(pulls: Pulls, name: &str, backend: Backend, scale: usize) 
         raw_limit,
         ratio: per_second / raw_limit,
         raw_unit: raw_unit.to_owned(),
-        bytes_per_waiting: None,
-        more: Vec::new(),
-        attempts_on: None,
+        ..Row::default()
     };
     let row = more.into_iter().fold(row, |row, (figure, value)| row.with(figure, value));
     let wakes = matches!(pulls, Pulls::WakeUp);
@@ -141,7 +141,7 @@ fn lap(begun: Instant, before: &Usage, times_ms: Vec<Vec<f64>>) -> Lap {
 /// Polls while everybody has a hint that nothing is due.
 async fn empty(fixture: &Running, lasts: Duration) -> anyhow::Result<(Lap, More)> {
     let crowd = Crowd::assign(fixture, USERS).await?;
-    ensure!(prepare(fixture, &crowd).await?.has_all_hints(), "not everybody has a hint after {TRIES} rounds");
+    ensure!(prepare(fixture, &crowd).await? <= OTHERS, "not everybody has a hint after {TRIES} rounds");
     let mut last = None;
     for _ in 0..TRIES {
         let (commands, journal) = fixture.records()?;
@@ -171,23 +171,10 @@ async fn empty(fixture: &Running, lasts: Duration) -> anyhow::Result<(Lap, More)
     last.ok_or_else(|| anyhow::anyhow!("nothing was measured"))
 }
 
-/// What came of polls while nothing was due.
-struct Prepared {
-    /// Commands that the last round took.
-    last: u64,
-}
-
-impl Prepared {
-    fn has_all_hints(&self) -> bool {
-        // Something of another kind may come in between.
-        self.last <= 2
-    }
-}
-
 /// Polls until a whole round asks no owner any more, or for some rounds: on a machine that is too busy for a projector
-/// that keeps up, no hint counts.
-async fn prepare(fixture: &Running, crowd: &Crowd) -> anyhow::Result<Prepared> {
-    let mut prepared = Prepared { last: u64::MAX };
+/// that keeps up, no hint counts. Gives how many commands the last round took.
+async fn prepare(fixture: &Running, crowd: &Crowd) -> anyhow::Result<u64> {
+    let mut last = u64::MAX;
     for _ in 0..TRIES {
         let before = fixture.records()?.0;
         crowd
@@ -198,13 +185,12 @@ async fn prepare(fixture: &Running, crowd: &Crowd) -> anyhow::Result<Prepared> {
                 Ok(())
             })
             .await?;
-        let now = fixture.records()?.0;
-        prepared = Prepared { last: now - before };
-        if prepared.has_all_hints() {
+        last = fixture.records()?.0 - before;
+        if last <= OTHERS {
             break;
         }
     }
-    Ok(prepared)
+    Ok(last)
 }
 
 /// Everybody has a hint that nothing is due; then one task comes, and everybody gets it at the first poll a second
@@ -213,7 +199,7 @@ async fn wake_up(fixture: &Running, users: usize) -> anyhow::Result<(Lap, More)>
     let commands = fixture.records()?.0;
     let preparing = Instant::now();
     let crowd = Crowd::assign(fixture, users).await?;
-    let prepared = prepare(fixture, &crowd).await?;
+    let last_round = prepare(fixture, &crowd).await?;
     let prepared_s = preparing.elapsed().as_secs_f64();
     let assignments = users.div_ceil(ASSIGNED_AT_ONCE) as u64;
     let asked = fixture.records()?.0 - commands - assignments;
@@ -238,7 +224,7 @@ async fn wake_up(fixture: &Running, users: usize) -> anyhow::Result<(Lap, More)>
     let more = vec![
         ("until everybody had been assigned and had a hint, s", prepared_s),
         ("questions to the owner until then", asked as f64),
-        ("questions in the last round before the task", prepared.last as f64),
+        ("questions in the last round before the task", last_round as f64),
         ("until everybody had the task, s", lap.seconds),
         ("questions to the owner for it", woken as f64),
     ];
