@@ -9,8 +9,6 @@
 //! the link that everything by an earlier owner lacks. An owner that resigned or stopped has ended its epoch;
 //! what it writes after that is void as well.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{Claim, Frame, Genesis, Hash, Head, Kind};
@@ -73,7 +71,7 @@ impl Verdict {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
     head: Option<Head>,
-    voids: BTreeMap<VoidReason, u64>,
+    void_count: u64,
 }
 
 impl Chain {
@@ -86,7 +84,7 @@ impl Chain {
     /// A chain that goes on after a stored head; the next record is the one at a greater offset.
     #[must_use]
     pub fn resume(head: Head) -> Self {
-        Self { head: Some(head), voids: BTreeMap::new() }
+        Self { head: Some(head), void_count: 0 }
     }
 
     /// Where the chain stands; `None` before the genesis.
@@ -95,16 +93,10 @@ impl Chain {
         self.head.as_ref()
     }
 
-    /// How many records were void, by reason, since [`Chain::new`] or [`Chain::resume`].
+    /// How many records were void since [`Chain::new`] or [`Chain::resume`].
     #[must_use]
-    pub const fn voids(&self) -> &BTreeMap<VoidReason, u64> {
-        &self.voids
-    }
-
-    /// How many records were void in all.
-    #[must_use]
-    pub fn void_count(&self) -> u64 {
-        self.voids.values().sum()
+    pub const fn void_count(&self) -> u64 {
+        self.void_count
     }
 
     /// Judges the next record of the journal.
@@ -125,7 +117,7 @@ impl Chain {
                 Verdict::Accepted(frame)
             }
             Err(reason) => {
-                *self.voids.entry(reason).or_default() += 1;
+                self.void_count += 1;
                 Verdict::Void(reason)
             }
         }

@@ -217,6 +217,14 @@ impl Error {
     pub(crate) fn open(what: impl Into<String>, source: impl Into<Source>) -> Self {
         Self::Open { what: what.into(), source: source.into() }
     }
+
+    pub(crate) fn read<E: Into<Source>>(topic: Topic, partition: u32) -> impl Fn(E) -> Self {
+        move |source| Self::Read { topic, partition, source: source.into() }
+    }
+
+    pub(crate) fn range<E: Into<Source>>(topic: Topic, partition: u32) -> impl Fn(E) -> Self {
+        move |source| Self::Range { topic, partition, source: source.into() }
+    }
 }
 
 /// Why a record was not, or may not have been, appended.

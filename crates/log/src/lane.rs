@@ -46,6 +46,11 @@ pub(crate) fn lane_index(topic: Topic, partition: u32, count: u32) -> Result<usi
     Ok(topic.index() * wide(count) + wide(partition))
 }
 
+/// The places of all lanes, in their order.
+pub(crate) fn places(count: u32) -> impl Iterator<Item = (Topic, u32)> {
+    Topic::ALL.into_iter().flat_map(move |topic| (0..count).map(move |partition| (topic, partition)))
+}
+
 pub(crate) struct Lane {
     pub(crate) topic: Topic,
     pub(crate) partition: u32,

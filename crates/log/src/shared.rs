@@ -179,82 +179,6 @@ struct Who {
     reader: u64,
 }
 
-impl Journal {
-    fn read(
-        &self,
-        log: &dyn Readers,
-        partition: u32,
-        who: &Who,
-        next: u64,
-        max: usize,
-        timeout: Duration,
-    ) -> Result<Vec<Record>, Error> {
-        let mut found = lock(&self.newest).find(next, max);
-        if matches!(found, Found::AtEnd) {
-            self.read_end(log, partition)?;
-            found = lock(&self.newest).find(next, max);
-        }
-        match found {
-            Found::Here(records) => Ok(records),
-            Found::FurtherBack => self.read_back(log, partition, who, next, max, timeout),
-            Found::AtEnd => Ok(Vec::new()),
-        }
-    }
-
-    fn read_end(&self, log: &dyn Readers, partition: u32) -> Result<(), Error> {
-        let mut end = match self.end.try_lock() {
-            Ok(end) => end,
-            Err(TryLockError::Poisoned(end)) => end.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(()),
-        };
-        let read = match &mut *end {
-            Some(reader) => reader.poll(RECORDS, Duration::ZERO),
-            None => {
-                let next = log.range(Topic::Journal, partition)?.end;
-                *end = Some(log.reader(Topic::Journal, partition, From::Offset(next))?);
-                *lock(&self.newest) = Newest { next: Some(next), ..Newest::default() };
-                return Ok(());
-            }
-        };
-        // A reader that has failed is rebuilt.
-        let records = read.inspect_err(|_| *end = None)?;
-        lock(&self.newest).add(records);
-        Ok(())
-    }
-
-    fn read_back(
-        &self,
-        log: &dyn Readers,
-        partition: u32,
-        who: &Who,
-        next: u64,
-        max: usize,
-        timeout: Duration,
-    ) -> Result<Vec<Record>, Error> {
-        let Some(placed) = lock(&self.back).take(who, next) else { return Ok(Vec::new()) };
-        let read = || {
-            let mut placed = match placed {
-                Some(placed) => placed,
-                None => {
-                    let reader = log.reader(Topic::Journal, partition, From::Offset(next))?;
-                    let (now, user) = (Instant::now(), Arc::clone(&who.user));
-                    Placed { reader, next, since: now, used_at: now, user, by: who.reader }
-                }
-            };
-            let records = placed.reader.poll(max, timeout.max(PATIENCE))?;
-            placed.next = records.last().map_or(next, |last| last.offset + 1);
-            (placed.used_at, placed.user, placed.by) = (Instant::now(), Arc::clone(&who.user), who.reader);
-            Ok((placed, records))
-        };
-        let read = read();
-        let mut back = lock(&self.back);
-        back.end_use(who);
-        let (placed, records) = read?;
-        back.idle.push(placed);
-        Ok(records)
-    }
-}
-
 fn size(record: &Record) -> usize {
     size_of::<Record>() + record.key.len() + record.value.len()
 }
@@ -268,11 +192,72 @@ struct SharedReader {
     signal: Arc<Signal>,
 }
 
+impl SharedReader {
+    fn read(&self, max: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
+        let find = || lock(&self.journal.newest).find(self.next, max);
+        let mut found = find();
+        if matches!(found, Found::AtEnd) {
+            self.read_end()?;
+            found = find();
+        }
+        match found {
+            Found::Here(records) => Ok(records),
+            Found::FurtherBack => self.read_back(max, timeout),
+            Found::AtEnd => Ok(Vec::new()),
+        }
+    }
+
+    fn read_end(&self) -> Result<(), Error> {
+        let mut end = match self.journal.end.try_lock() {
+            Ok(end) => end,
+            Err(TryLockError::Poisoned(end)) => end.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        let read = match &mut *end {
+            Some(reader) => reader.poll(RECORDS, Duration::ZERO),
+            None => {
+                let next = self.log.range(Topic::Journal, self.partition)?.end;
+                *end = Some(self.log.reader(Topic::Journal, self.partition, From::Offset(next))?);
+                *lock(&self.journal.newest) = Newest { next: Some(next), ..Newest::default() };
+                return Ok(());
+            }
+        };
+        // A reader that has failed is rebuilt.
+        let records = read.inspect_err(|_| *end = None)?;
+        lock(&self.journal.newest).add(records);
+        Ok(())
+    }
+
+    fn read_back(&self, max: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
+        let (who, next) = (&self.who, self.next);
+        let Some(placed) = lock(&self.journal.back).take(who, next) else { return Ok(Vec::new()) };
+        let read = || {
+            let mut placed = match placed {
+                Some(placed) => placed,
+                None => {
+                    let reader = self.log.reader(Topic::Journal, self.partition, From::Offset(next))?;
+                    let (now, user) = (Instant::now(), Arc::clone(&who.user));
+                    Placed { reader, next, since: now, used_at: now, user, by: who.reader }
+                }
+            };
+            let records = placed.reader.poll(max, timeout.max(PATIENCE))?;
+            placed.next = records.last().map_or(next, |last| last.offset + 1);
+            (placed.used_at, placed.user, placed.by) = (Instant::now(), Arc::clone(&who.user), who.reader);
+            Ok((placed, records))
+        };
+        let read = read();
+        let mut back = lock(&self.journal.back);
+        back.end_use(who);
+        let (placed, records) = read?;
+        back.idle.push(placed);
+        Ok(records)
+    }
+}
+
 impl Reader for SharedReader {
     /// Does not wait at the journal's end.
     fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
-        let Self { log, journal, partition, who, next, .. } = &*self;
-        let records = journal.read(&**log, *partition, who, *next, max_records, timeout)?;
+        let records = self.read(max_records, timeout)?;
         if let Some(last) = records.last() {
             self.next = last.offset + 1;
         }

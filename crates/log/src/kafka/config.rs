@@ -175,9 +175,7 @@ impl KafkaConfig {
 
     /// A member of the group that reads what others write: from the first record on, where it has none done.
     pub(crate) fn intake(&self, member: &str) -> ClientConfig {
-        let mut client = self.client(&MEMBER);
-        client.set("group.id", format!("{}.intake", self.prefix));
-        client.set("client.id", member);
+        let mut client = self.member("intake", member);
         client.set("auto.offset.reset", "earliest");
         client
     }

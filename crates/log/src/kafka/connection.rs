@@ -95,7 +95,7 @@ impl Connection {
         let range = watermarks(&self.asker, &self.config.topic_name(topic), partition);
         // Serves the events of a client that is never read from.
         while self.asker.poll(Duration::ZERO).is_some() {}
-        range.map_err(|error| Error::Range { topic, partition, source: error.into() })
+        range.map_err(Error::range(topic, partition))
     }
 }
 

@@ -7,19 +7,28 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
+/// What a client says goes to our log lines and to nobody else.
+macro_rules! log_lines {
+    ($context:ty) => {
+        impl rdkafka::client::ClientContext for $context {
+            fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
+                crate::kafka::context::log(level, facility, message);
+            }
+
+            fn error(&self, error: rdkafka::error::KafkaError, reason: &str) {
+                crate::kafka::context::complain(&error, reason);
+            }
+        }
+    };
+}
+
+pub(super) use log_lines;
+
 /// For clients without callbacks of their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plain;
 
-impl ClientContext for Plain {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        log(level, facility, message);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        complain(&error, reason);
-    }
-}
+log_lines!(Plain);
 
 impl ConsumerContext for Plain {}
 

@@ -2,27 +2,17 @@
 
 use std::time::Duration;
 
-use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, Rebalance};
 use rdkafka::error::KafkaError;
 
 use super::config::KafkaConfig;
-use super::context::{complain, log};
+use super::context::log_lines;
 use crate::{Error, Membership, Topic};
 
 /// Whatever is assigned is paused at once.
 struct Paused;
 
-impl ClientContext for Paused {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        log(level, facility, message);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        complain(&error, reason);
-    }
-}
+log_lines!(Paused);
 
 impl ConsumerContext for Paused {
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {

@@ -6,15 +6,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext, PurgeConfig};
 
 use super::config::KafkaConfig;
 use super::connection::number;
-use super::context::{complain, log};
+use super::context::log_lines;
 use super::send_batches::{Left, Next, SendBatches, Sizeable};
 use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
@@ -46,15 +44,7 @@ impl Travelling {
     }
 }
 
-impl ClientContext for Deliveries {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        log(level, facility, message);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        complain(&error, reason);
-    }
-}
+log_lines!(Deliveries);
 
 impl ProducerContext for Deliveries {
     type DeliveryOpaque = Box<Travelling>;

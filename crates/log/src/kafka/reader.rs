@@ -29,7 +29,7 @@ use super::connection::{number, watermarks};
 use super::context::Plain;
 use super::stalls::Stalls;
 use crate::signal::{Heard, Signal, deadline};
-use crate::{Error, Reader, Record, Source, Topic, Waker};
+use crate::{Error, Reader, Record, Topic, Waker};
 
 /// The broker has so long to answer a question on the side.
 const EVENTS: Duration = Duration::from_secs(1);
@@ -111,20 +111,19 @@ impl KafkaReader {
     ) -> Result<Self, Error> {
         let topic = watch.topic;
         let name = config.topic_name(topic);
-        let failed = |source: Source| Error::Read { topic, partition, source };
-        let kafka = |error: KafkaError| failed(error.into());
+        let kafka = Error::read::<KafkaError>(topic, partition);
         let consumer: BaseConsumer<Plain> = config
             .reader()
             .create_with_context(Plain)
             .map_err(|error| Error::open("make a Kafka consumer", error))?;
         let consumer = Arc::new(consumer);
         let mut assigned = TopicPartitionList::with_capacity(1);
-        let offset = i64::try_from(next).map_err(|error| failed(error.into()))?;
-        assigned.add_partition_offset(&name, number(partition), Offset::Offset(offset)).map_err(kafka)?;
+        let offset = i64::try_from(next).map_err(Error::read(topic, partition))?;
+        assigned.add_partition_offset(&name, number(partition), Offset::Offset(offset)).map_err(&kafka)?;
         consumer.assign(&assigned).map_err(kafka)?;
         let mut queue = consumer
             .split_partition_queue(&name, number(partition))
-            .ok_or_else(|| failed("the client has no queue for the partition".into()))?;
+            .ok_or_else(|| Error::read(topic, partition)("the client has no queue for the partition"))?;
         let ear = Arc::clone(&signal);
         queue.set_nonempty_callback(move || ear.news());
         let (early, failed) = (VecDeque::new(), None);
@@ -158,21 +157,15 @@ impl KafkaReader {
                 Err(error) => self.judge(error)?,
             }
         }
-        let mut records = Vec::new();
-        while records.len() < max_records {
-            let Some(record) = self.early.pop_front() else { break };
-            records.push(record);
-        }
-        while records.len() < max_records {
-            let error = match self.queue.poll(Duration::ZERO) {
-                None => break,
-                Some(Ok(message)) => {
-                    records.push(record(&message));
-                    continue;
-                }
-                Some(Err(error)) => error,
+        let mut records: Vec<Record> = self.early.drain(..max_records.min(self.early.len())).collect();
+        while records.len() < max_records
+            && let Some(result) = self.queue.poll(Duration::ZERO)
+        {
+            let judged = match result {
+                Ok(message) => Ok(records.push(record(&message))),
+                Err(error) => self.judge(error),
             };
-            if let Err(error) = self.judge(error) {
+            if let Err(error) = judged {
                 // What was read before it is given first.
                 self.failed = Some(error);
                 break;
@@ -189,14 +182,12 @@ impl KafkaReader {
     /// Most errors are those of a broker that will be back, and the client goes on by itself.
     fn judge(&self, error: KafkaError) -> Result<(), Error> {
         let (topic, partition) = (self.topic, self.partition);
-        let read = |error: KafkaError| Err(Error::Read { topic, partition, source: error.into() });
+        let read = |error: KafkaError| Err(Error::read(topic, partition)(error));
         let KafkaError::MessageConsumption(code) = error else { return read(error) };
         match code {
             RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange => {
-                let range = match watermarks(&self.consumer, &self.name, partition) {
-                    Ok(range) => range,
-                    Err(error) => return read(error),
-                };
+                let range = watermarks(&self.consumer, &self.name, partition);
+                let range = range.map_err(Error::read(topic, partition))?;
                 let (wanted, low, high) = (self.next, range.start, range.end);
                 Err(Error::OffsetOutOfRange { topic, partition, wanted, low, high })
             }

@@ -91,10 +91,6 @@ fn rules(topic: Topic, single_broker: bool) -> Vec<Rule> {
     rules
 }
 
-const fn replication(config: &KafkaConfig) -> i32 {
-    if config.single_broker { 1 } else { 3 }
-}
-
 pub(crate) fn create(config: &KafkaConfig) -> Result<Vec<String>, Error> {
     let connection = Connection::open(config)?;
     // The first to be asked, for it says why brokers do not answer.
@@ -121,7 +117,7 @@ pub(crate) fn create(config: &KafkaConfig) -> Result<Vec<String>, Error> {
 }
 
 fn new_topic<'a>(config: &KafkaConfig, name: &'a str, rules: &'a [Rule]) -> NewTopic<'a> {
-    let replication = TopicReplication::Fixed(replication(config));
+    let replication = TopicReplication::Fixed(if config.single_broker { 1 } else { 3 });
     let topic = NewTopic::new(name, number(config.partitions), replication);
     rules.iter().fold(topic, |topic, rule| topic.set(rule.setting, &rule.made))
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub use fault::{Append, Fault, FaultHook, Gate};
 
-use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index};
+use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
 use crate::{
     Error, From, Genesis, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage, clock,
@@ -64,11 +64,8 @@ impl MemoryLog {
     pub fn with_queue(partitions: u32, queue: QueueBound) -> Self {
         assert!(partitions > 0, "a log has at least one partition");
         let id = LogId::random();
-        let lane = |topic, partition| Lane::new(topic, partition, Keep::ALL, 0);
-        let lanes: Vec<_> = Topic::ALL
-            .into_iter()
-            .flat_map(|topic| (0..partitions).map(move |partition| lane(topic, partition)))
-            .collect();
+        let lane = |(topic, partition)| Lane::new(topic, partition, Keep::ALL, 0);
+        let lanes: Vec<_> = places(partitions).map(lane).collect();
         for lane in lanes.iter().filter(|lane| lane.topic == Topic::Journal) {
             let genesis = Genesis { log_id: id.clone(), partition: lane.partition, count: partitions };
             lane.push(clock::now_ms(), Vec::new(), genesis.record().into());
@@ -90,11 +87,6 @@ impl MemoryLog {
     /// From now on the hook decides what befalls an append.
     pub fn set_faults(&self, hook: impl FnMut(&Append<'_>) -> Fault + Send + 'static) {
         *lock(&self.shared.hook) = Some(Box::new(hook));
-    }
-
-    /// From now on nothing befalls an append.
-    pub fn clear_faults(&self) {
-        *lock(&self.shared.hook) = None;
     }
 
     /// From now on records carry this time, in milliseconds since 1970, instead of the wall clock's.

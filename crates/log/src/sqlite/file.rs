@@ -65,11 +65,7 @@ impl File {
         if !is_durable(topic) {
             return Ok(0);
         }
-        next_offset(&self.connection, topic, partition).map_err(|error| Error::Range {
-            topic,
-            partition,
-            source: error.into(),
-        })
+        next_offset(&self.connection, topic, partition).map_err(Error::range(topic, partition))
     }
 
     /// From where on the topic is kept; all of it where it is not on disk.
@@ -77,19 +73,18 @@ impl File {
         if !is_durable(topic) {
             return Ok(Kept::default());
         }
-        let failed = |error: rusqlite::Error| Error::Range { topic, partition, source: error.into() };
-        Kept::of(&self.connection, topic, partition).map_err(failed)
+        Kept::of(&self.connection, topic, partition).map_err(Error::range(topic, partition))
     }
 
     /// The last verified head of a journal, where there is one.
     pub(crate) fn stored_head(&self, partition: u32) -> Result<Option<Head>, Error> {
-        let failed = |source| Error::Read { topic: Topic::Journal, partition, source };
         let text: Option<String> = self
             .connection
             .query_row("SELECT head FROM head WHERE partition = ?1", [partition], |row| row.get(0))
             .optional()
-            .map_err(|error| failed(error.into()))?;
-        text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| failed(error.into()))
+            .map_err(Error::read(Topic::Journal, partition))?;
+        let head = text.map(|text| serde_json::from_str(&text)).transpose();
+        head.map_err(Error::read(Topic::Journal, partition))
     }
 }
 

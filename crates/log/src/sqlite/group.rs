@@ -136,18 +136,13 @@ impl<'a> Group<'a> {
         value: Vec<u8>,
         journals: &mut [Journal],
     ) -> rusqlite::Result<Result<u64, AppendError>> {
-        let (topic, partition) = (self.shared.lanes[lane].topic, self.shared.lanes[lane].partition);
-        let staged = match self.staged.entry(lane) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                let next = self.shared.lanes[lane].next();
-                entry.insert(Staged { next, records: Vec::new() })
-            }
-        };
+        let place = &*self.shared.lanes[lane];
+        let first = || Staged { next: place.next(), records: Vec::new() };
+        let staged = self.staged.entry(lane).or_insert_with(first);
         let offset = staged.next;
-        if topic == Topic::Journal {
-            let journal = &mut journals[usize::try_from(partition).expect("fits: it indexed a lane")];
-            self.before.entry(partition).or_insert_with(|| journal.chain.clone());
+        if place.topic == Topic::Journal {
+            let journal = &mut journals[usize::try_from(place.partition).expect("fits: it indexed a lane")];
+            self.before.entry(place.partition).or_insert_with(|| journal.chain.clone());
             if let Verdict::Void(reason) = journal.chain.accept(offset, &value) {
                 return Ok(Err(AppendError::Refused(reason.to_string())));
             }

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use verify::Verified;
 pub use view::SqliteView;
 
-use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index};
+use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
 use crate::{Error, From, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
 use directory::Directory;
@@ -157,14 +157,11 @@ impl SqliteLog {
     pub fn open(config: &SqliteConfig, on_fatal: OnFatal) -> Result<Self, Error> {
         let directory = Directory::take(&config.directory)?;
         let file = File::open(&directory, config)?;
-        let lanes = Topic::ALL
-            .into_iter()
-            .flat_map(|topic| (0..config.partitions).map(move |partition| (topic, partition)))
-            .map(|(topic, partition)| {
-                let next = file.next_offset(topic, partition)?;
-                Ok(Lane::new(topic, partition, config.keep(topic), next))
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
+        let lane = |(topic, partition)| {
+            let next = file.next_offset(topic, partition)?;
+            Ok(Lane::new(topic, partition, config.keep(topic), next))
+        };
+        let lanes = places(config.partitions).map(lane).collect::<Result<Vec<_>, Error>>()?;
         let kept = lanes.iter().map(|lane| file.kept(lane.topic, lane.partition).map(Mutex::new));
         let kept = kept.collect::<Result<Vec<_>, Error>>()?;
         let chains = (0..config.partitions).map(|partition| verify::resume(&file, partition));

@@ -77,11 +77,7 @@ pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
 impl Older for OnDisk {
     fn read(&mut self, lane: &Lane, from: u64, end: u64, max_records: usize) -> Result<Vec<Record>, Error> {
         let (topic, partition) = (lane.topic, lane.partition);
-        let records = self.chunk(lane, from, end, max_records).map_err(|error| Error::Read {
-            topic,
-            partition,
-            source: error.into(),
-        })?;
+        let records = self.chunk(lane, from, end, max_records).map_err(Error::read(topic, partition))?;
         if self.oldest > from {
             return Err(lane.out_of_range(from, self.oldest..lane.range()?.end));
         }

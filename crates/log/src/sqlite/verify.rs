@@ -88,17 +88,17 @@ fn scan(
     end: u64,
     mut each: impl FnMut(&Record) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let failed = |error: rusqlite::Error| Error::Read { topic, partition, source: error.into() };
+    let failed = Error::read::<rusqlite::Error>(topic, partition);
     let sql = format!(
         "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 AND offset < ?2 ORDER BY offset",
         table(topic, partition)
     );
-    let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
+    let mut statement = connection.prepare_cached(&sql).map_err(&failed)?;
     let last = i64::try_from(end).unwrap_or(i64::MAX);
-    let mut rows = statement.query([from.cast_signed(), last]).map_err(failed)?;
+    let mut rows = statement.query([from.cast_signed(), last]).map_err(&failed)?;
     let mut next = from;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let record = record(row).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(&failed)? {
+        let record = record(row).map_err(&failed)?;
         if record.offset != next {
             return Err(Error::Gap { topic, partition, offset: next });
         }

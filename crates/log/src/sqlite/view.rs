@@ -78,8 +78,7 @@ impl Readers for SqliteView {
             From::End => range.end,
             From::Offset(offset) => offset,
         };
-        let failed = |source: rusqlite::Error| Error::Read { topic, partition, source: source.into() };
-        let connection = connect(&self.path).map_err(failed)?;
+        let connection = connect(&self.path).map_err(Error::read(topic, partition))?;
         Ok(Box::new(ViewReader { connection, topic, partition, next, signal: Arc::default() }))
     }
 
@@ -94,7 +93,7 @@ impl Readers for SqliteView {
                 Ok(row.get::<_, i64>(0)?.cast_unsigned()..row.get::<_, i64>(1)?.cast_unsigned())
             })
         };
-        ends().map_err(|error| Error::Range { topic, partition, source: error.into() })
+        ends().map_err(Error::range(topic, partition))
     }
 }
 
@@ -149,8 +148,7 @@ impl Reader for ViewReader {
         let (topic, partition) = (self.topic, self.partition);
         let end = deadline(timeout);
         loop {
-            let read = self.read(max_records);
-            let records = read.map_err(|error| Error::Read { topic, partition, source: error.into() })?;
+            let records = self.read(max_records).map_err(Error::read(topic, partition))?;
             if !records.is_empty() {
                 return Ok(records);
             }
