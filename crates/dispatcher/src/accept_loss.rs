@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidemill_engine::Partition;
-use tidemill_log::{
-    Chain, Error as LogError, From, Hash, Head, Kind, Log, Producer, Reader, Topic, Verdict, append_wait,
-};
+use tidemill_log::{Chain, From, Hash, Head, Kind, Log, Producer, Reader, Topic, Verdict, append_wait};
 use tidemill_model::{
     Actor, Cause, Command, CommandRecord, Envelope, Event, Outcome, PartitionEvent, Recorded, Resume,
     ShardCommand, ShardId, Source,
@@ -129,11 +127,12 @@ pub fn accept_loss(
         return Err(AcceptLossError::OwnerLives { partition, address: claim.address.clone() });
     }
     let done = journal.state.resume().cloned().ok_or(AcceptLossError::NothingDone { partition })?;
-    let kept = log.range(Topic::Commands, partition).map_err(failed(partition, "asking for the commands"))?;
+    let kept =
+        log.range(Topic::Commands, partition).map_err(Error::log(partition, "asking for the commands"))?;
     if kept.contains(&done.offset) && is_there(log, partition, &done)? {
         return Err(AcceptLossError::NothingLost { partition, offset: done.offset });
     }
-    let producer = log.producer().map_err(failed(partition, "opening a producer"))?;
+    let producer = log.producer().map_err(Error::log(partition, "opening a producer"))?;
     let resume = append_marker(&*producer, loss)?;
     let accepted =
         AcceptedLoss { done: done.offset, kept_from: kept.start, resumed_at: resume.offset, offset: 0 };
@@ -152,19 +151,15 @@ pub fn accept_loss(
     Ok(AcceptedLoss { offset, ..accepted })
 }
 
-fn failed(partition: u32, operation: &'static str) -> impl FnOnce(LogError) -> Error {
-    move |source| Error::Log { partition, operation, source }
-}
-
 /// Whether the topic still has the command that was done last.
 fn is_there(log: &Arc<dyn Log>, partition: u32, done: &Resume) -> Result<bool, Error> {
     let reader = log.reader(Topic::Commands, partition, From::Offset(done.offset));
-    let mut reader = reader.map_err(failed(partition, "opening a reader"))?;
-    let records = reader.poll(1, PATIENCE).map_err(failed(partition, "reading"))?;
+    let mut reader = reader.map_err(Error::log(partition, "opening a reader"))?;
+    let records = reader.poll(1, PATIENCE).map_err(Error::log(partition, "reading"))?;
     let Some(found) = records.first() else {
         // A log that gives nothing has not shown that anything is lost.
         let reason = format!("the log has command {}, and does not give it", done.offset);
-        return Err(Error::Stopped { partition, reason });
+        return Err(Error::stopped(partition, reason));
     };
     Ok(found.offset == done.offset && Hash::of(&found.value).to_string() == done.hash)
 }
@@ -206,18 +201,17 @@ impl Journal {
     fn open(log: &Arc<dyn Log>, partition: u32) -> Result<Self, Error> {
         let count = log.partitions(Topic::Journal);
         let reader = log.reader(Topic::Journal, partition, From::Start);
-        let reader = reader.map_err(failed(partition, "opening a reader"))?;
+        let reader = reader.map_err(Error::log(partition, "opening a reader"))?;
         Ok(Self { partition, chain: Chain::new(), state: Partition::new(partition, count), reader, next: 0 })
     }
 
     fn head(&self) -> Result<&Head, Error> {
-        let reason = || "the journal has no genesis".to_owned();
-        self.chain.head().ok_or_else(|| Error::Stopped { partition: self.partition, reason: reason() })
+        self.chain.head().ok_or_else(|| Error::stopped(self.partition, "the journal has no genesis"))
     }
 
     fn fold_to_end(&mut self, log: &Arc<dyn Log>) -> Result<(), Error> {
         let end = log.range(Topic::Journal, self.partition);
-        let end = end.map_err(failed(self.partition, "asking for the journal's end"))?.end;
+        let end = end.map_err(Error::log(self.partition, "asking for the journal's end"))?.end;
         while self.next < end {
             self.read(|_, _| ())?;
         }
@@ -229,10 +223,10 @@ impl Journal {
     /// Folds some records; `each` sees those that are accepted.
     fn read(&mut self, mut each: impl FnMut(u64, &[u8])) -> Result<(), Error> {
         let partition = self.partition;
-        let records = self.reader.poll(RECORDS, PATIENCE).map_err(failed(partition, "reading"))?;
+        let records = self.reader.poll(RECORDS, PATIENCE).map_err(Error::log(partition, "reading"))?;
         if records.is_empty() {
             let reason = format!("the journal cannot be read on from offset {}", self.next);
-            return Err(Error::Stopped { partition, reason });
+            return Err(Error::stopped(partition, reason));
         }
         for record in records {
             let offset = record.offset;

@@ -107,9 +107,8 @@ impl Effects {
         let raw = raw.unwrap_or_else(|| Arc::from(Vec::new()));
         let record = text_or_hex(&raw);
         tracing::warn!(partition = self.partition, offset, reason, "a command was set aside on dead-letters");
-        let offset = Some(offset);
-        let letter = DeadLetter { topic: "commands", partition: self.partition, offset, reason, record };
-        self.append(Topic::DeadLetters, self.partition_of_letters(), &self.partition.to_string(), &letter);
+        let (topic, offset) = (Topic::Commands.name(), Some(offset));
+        self.append_letter(&DeadLetter { topic, partition: self.partition, offset, reason, record });
     }
 
     /// Rule 12: there is no record of it, only what it would have followed from.
@@ -120,12 +119,12 @@ impl Effects {
             "a message to a worker could not be derived, and was set aside on dead-letters: {reason}"
         );
         let (topic, record) = (Topic::Work.name(), of.to_owned());
-        let letter = DeadLetter { topic, partition: self.partition, offset: None, reason, record };
-        self.append(Topic::DeadLetters, self.partition_of_letters(), &self.partition.to_string(), &letter);
+        self.append_letter(&DeadLetter { topic, partition: self.partition, offset: None, reason, record });
     }
 
-    fn partition_of_letters(&self) -> u32 {
-        self.partition % self.log.partitions(Topic::DeadLetters)
+    fn append_letter(&mut self, letter: &DeadLetter<'_>) {
+        let partition = self.partition % self.log.partitions(Topic::DeadLetters);
+        self.append(Topic::DeadLetters, partition, &self.partition.to_string(), letter);
     }
 
     fn keyed(&self, topic: Topic, key: &str) -> u32 {
@@ -154,8 +153,8 @@ impl Effects {
         let reason = format!("the record takes {bytes} bytes, and the log takes {MAX_RECORD_BYTES}");
         tracing::error!(%topic, partition, bytes, "a record was set aside on dead-letters: {reason}");
         let record = String::from_utf8_lossy(&value[..bytes.min(EXCERPT_BYTES)]).into_owned();
-        let letter = DeadLetter { topic: topic.name(), partition, offset: None, reason: &reason, record };
-        self.append(Topic::DeadLetters, self.partition_of_letters(), &self.partition.to_string(), &letter);
+        let topic = topic.name();
+        self.append_letter(&DeadLetter { topic, partition, offset: None, reason: &reason, record });
     }
 }
 

@@ -95,3 +95,13 @@ pub enum Error {
     #[error("a thread cannot be started")]
     Thread(#[source] std::io::Error),
 }
+
+impl Error {
+    pub(crate) fn log(partition: u32, operation: &'static str) -> impl FnOnce(tidemill_log::Error) -> Self {
+        move |source| Self::Log { partition, operation, source }
+    }
+
+    pub(crate) fn stopped(partition: u32, reason: impl ToString) -> Self {
+        Self::Stopped { partition, reason: reason.to_string() }
+    }
+}

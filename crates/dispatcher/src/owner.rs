@@ -298,9 +298,8 @@ impl Owner {
         if barred || self.resigning || !(head.owner.is_none() || head.resigned || patient) {
             return Ok(Vec::new());
         }
-        let record = head
-            .claim(&self.start.incarnation, &self.start.config.address)
-            .map_err(|error| Error::Stopped { partition: self.start.partition, reason: error.to_string() })?;
+        let record = head.claim(&self.start.incarnation, &self.start.config.address);
+        let record = record.map_err(|error| self.stopped(error))?;
         self.role = Role::Claiming;
         Ok(vec![self.append(record, None, Vec::new(), moment)])
     }
@@ -354,11 +353,14 @@ impl Owner {
         Some(record)
     }
 
-    fn append_kind(&mut self, kind: Kind, moment: Moment) -> Result<Output, Error> {
-        let partition = self.start.partition;
-        let stopped = |reason: String| Error::Stopped { partition, reason };
-        let tip = self.chain.head().map(Head::tip).ok_or_else(|| stopped("no genesis".to_owned()))?;
-        let (record, _) = tip.next(kind, Vec::new()).map_err(|error| stopped(error.to_string()))?;
-        Ok(self.append(record, None, Vec::new(), moment))
+    /// The next record of this owner.
+    fn next_record(&self, kind: Kind, body: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let tip = self.chain.head().map(Head::tip).ok_or_else(|| self.stopped("no genesis"))?;
+        let (record, _) = tip.next(kind, body).map_err(|error| self.stopped(error))?;
+        Ok(record)
+    }
+
+    fn stopped(&self, reason: impl ToString) -> Error {
+        Error::stopped(self.start.partition, reason)
     }
 }

@@ -75,9 +75,7 @@ impl Dispatcher {
     /// What ended the dispatcher before.
     pub fn stop(self) -> Result<(), Error> {
         drop(self.stop);
-        self.thread.join().unwrap_or_else(|_| {
-            Err(Error::Stopped { partition: 0, reason: "the dispatcher's thread panicked".to_owned() })
-        })
+        self.thread.join().unwrap_or_else(|_| Err(Error::stopped(0, "the dispatcher's thread panicked")))
     }
 }
 
@@ -180,7 +178,5 @@ fn end(partition: Partition) -> Result<(), Error> {
     let Partition { orders, thread } = partition;
     // However often it begins anew, it hears that it is to leave.
     drop(orders);
-    thread.join().unwrap_or_else(|_| {
-        Err(Error::Stopped { partition: 0, reason: "a partition's thread panicked".to_owned() })
-    })
+    thread.join().unwrap_or_else(|_| Err(Error::stopped(0, "a partition's thread panicked")))
 }

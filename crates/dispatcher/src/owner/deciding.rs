@@ -2,7 +2,7 @@
 //! that all commands have caught up with.
 
 use tidemill_engine::Draft;
-use tidemill_log::{Hash, Head, Kind};
+use tidemill_log::{Hash, Kind};
 use tidemill_model::{CommandRecord, Timestamp};
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
@@ -24,7 +24,8 @@ impl Owner {
             return Ok(Vec::new());
         }
         if self.resigning {
-            return self.append_kind(Kind::Resigned, moment).map(|output| vec![output]);
+            let record = self.next_record(Kind::Resigned, Vec::new())?;
+            return Ok(vec![self.append(record, None, Vec::new(), moment)]);
         }
         if self.check_resume.is_some() {
             return Ok(Vec::new());
@@ -113,11 +114,8 @@ impl Owner {
         let Some(envelope) = drafted.envelope else {
             return Ok(drafted.notices.into_iter().map(Output::Act).collect());
         };
-        let partition = self.start.partition;
-        let stopped = |reason: String| Error::Stopped { partition, reason };
-        let body = serde_json::to_vec(&envelope).map_err(|error| stopped(error.to_string()))?;
-        let tip = self.chain.head().map(Head::tip).ok_or_else(|| stopped("no genesis".to_owned()))?;
-        let (record, _) = tip.next(Kind::Envelope, body).map_err(|error| stopped(error.to_string()))?;
+        let body = serde_json::to_vec(&envelope).map_err(|error| self.stopped(error))?;
+        let record = self.next_record(Kind::Envelope, body)?;
         let outputs = vec![self.append(record, Some(envelope), drafted.notices, moment)];
         planted!(AckBeforeDurable => return Ok(self.said_early(outputs, super::planted::is_reply)));
         planted!(EffectsBeforeReadBack => return Ok(self.said_early(outputs, super::planted::is_message)));
@@ -168,13 +166,8 @@ mod tests {
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
-            worker,
-            incarnation,
-            number: 0,
-            measure: None,
-            unready: None,
-        }))
+        let heartbeat = Heartbeat { worker, incarnation, number: 0, measure: None, unready: None };
+        Command::Worker(WorkerCommand::Heartbeat(heartbeat))
     }
 
     /// Rule 9: whoever sends heartbeats under names that no worker has takes no memory.
@@ -202,13 +195,8 @@ mod tests {
             let actor = Actor::default();
             let command = heartbeat(&name);
             let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
-            let value = Arc::from(serde_json::to_vec(&record).unwrap());
-            owner.pending.push_back(Record {
-                offset: offset as u64,
-                timestamp_ms: 0,
-                key: Vec::new(),
-                value,
-            });
+            let (offset, value) = (offset as u64, Arc::from(serde_json::to_vec(&record).unwrap()));
+            owner.pending.push_back(Record { offset, timestamp_ms: 0, key: Vec::new(), value });
         }
         let moment = Moment { wall: now, boot_ms: 10 };
         owner.start.config.checkpoint_after_commands = u64::MAX;

@@ -35,9 +35,8 @@ impl Feed {
         from: From,
         batch: usize,
     ) -> Result<Self, Error> {
-        let operation = "opening a reader";
         let reader = log.reader(topic, partition, from);
-        let mut reader = reader.map_err(|source| Error::Log { partition, operation, source })?;
+        let mut reader = reader.map_err(Error::log(partition, "opening a reader"))?;
         let waker = reader.waker();
         let (sender, records) = bounded::<Read>(READ_AHEAD);
         let name = format!("{topic}-{partition}");
@@ -60,8 +59,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        let (_, nobody) = bounded(0);
-        drop(std::mem::replace(&mut self.records, nobody));
+        self.records = bounded(0).1;
         self.over.store(true, Ordering::Release);
         self.waker.wake();
         if let Some(thread) = self.thread.take() {

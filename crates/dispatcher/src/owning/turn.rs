@@ -38,10 +38,9 @@ impl Owning {
     /// Owns the partition once.
     pub(super) fn turn(&self) -> Result<End, Error> {
         let partition = self.start.partition;
-        let log_error = |operation| move |source| Error::Log { partition, operation, source };
-        let producer = self.log.producer().map_err(log_error("opening a producer"))?;
-        let effects =
-            Effects::new(Arc::clone(&self.log), partition).map_err(log_error("opening a producer"))?;
+        let failed = || Error::log(partition, "opening a producer");
+        let producer = self.log.producer().map_err(failed())?;
+        let effects = Effects::new(Arc::clone(&self.log), partition).map_err(failed())?;
         let (questions, asked) = bounded(64);
         self.live.enter(partition, questions);
         // At most one append is under way, and what came of the others is taken at every turn.
@@ -190,7 +189,7 @@ impl Turn<'_> {
             damage @ (tidemill_log::Error::Damaged { .. } | tidemill_log::Error::Gap { .. }) => {
                 Error::Damaged { partition, damage }
             }
-            source => Error::Log { partition, operation: "reading", source },
+            source => Error::log(partition, "reading")(source),
         }
     }
 
@@ -255,7 +254,7 @@ impl Turn<'_> {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         let reason = text.unwrap_or_else(|| "the rules panicked".to_owned());
-        Error::Stopped { partition: self.owning.start.partition, reason }
+        Error::stopped(self.owning.start.partition, reason)
     }
 
     /// Rule 12: others see that it stopped, and leave the partition alone. One whose commands were lost has no
@@ -287,7 +286,7 @@ impl Turn<'_> {
         self.trimmed = Instant::now();
         let partition = self.owning.start.partition;
         let told = self.owning.log.trim(Topic::Commands, partition, resume.offset);
-        told.map_err(|source| Error::Log { partition, operation: "trimming the commands", source })
+        told.map_err(Error::log(partition, "trimming the commands"))
     }
 
     fn answer_held(&mut self, owner: &Owner) {
