@@ -2,7 +2,7 @@
 //! in the same process, and which threads the time goes to.
 //!
 //! ```text
-//! cargo run --release -p tidemill-dispatcher --example lifecycle -- [memory|sqlite] [batches] [window]
+//! cargo run --release -p tidemill-dispatcher --example owner -- [memory|sqlite] [batches] [window]
 //! ```
 
 use std::collections::BTreeMap;
