@@ -50,17 +50,47 @@ pub enum Rotation {
     },
 }
 
-/// A number of minutes, 1 to [`ROTATION_MINUTES_MAX`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "u32", into = "u32")]
-#[schemars(with = "u32")]
-pub struct RotationMinutes(u32);
+macro_rules! space {
+    ($(#[doc = $doc:literal])+ $space:ident, $field:literal, $max:ident) => {
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(try_from = "u32", into = "u32")]
+        #[schemars(with = "u32")]
+        pub struct $space(u32);
 
-/// A number of days, 1 to [`ROTATION_DAYS_MAX`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "u32", into = "u32")]
-#[schemars(with = "u32")]
-pub struct RotationDays(u32);
+        impl $space {
+            /// As a number.
+            pub fn get(self) -> u32 {
+                self.0
+            }
+        }
+
+        impl TryFrom<u32> for $space {
+            type Error = Error;
+
+            fn try_from(value: u32) -> Result<Self, Error> {
+                let fault = || Error::RotationSpace { field: $field.to_owned(), value, max: $max };
+                (1..=$max).contains(&value).then_some(Self(value)).ok_or_else(fault)
+            }
+        }
+
+        impl From<$space> for u32 {
+            fn from(space: $space) -> u32 {
+                space.0
+            }
+        }
+    };
+}
+
+space! {
+    /// A number of minutes, 1 to [`ROTATION_MINUTES_MAX`].
+    RotationMinutes, "minutes", ROTATION_MINUTES_MAX
+}
+
+space! {
+    /// A number of days, 1 to [`ROTATION_DAYS_MAX`].
+    RotationDays, "days", ROTATION_DAYS_MAX
+}
 
 /// A time of day to the minute, `00:00` to `23:59`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -93,8 +123,7 @@ impl Rotation {
         match self {
             Rotation::EveryMinutes { minutes, start } => minute_at_or_after(*minutes, *start, time),
             Rotation::EveryDays { days, at, zone, start } => {
-                let grid = DayGrid { days: *days, at: *at, zone, first: zone.local(*start).date() };
-                grid.at_or_after(time.max(*start))
+                day_at_or_after(*days, *at, zone, zone.local(*start).date(), time.max(*start))
             }
         }
     }
@@ -118,78 +147,24 @@ fn minute_at_or_after(minutes: RotationMinutes, start: Timestamp, time: Timestam
     Timestamp::from_millisecond(start.as_millisecond() + turns * space).ok()
 }
 
-struct DayGrid<'a> {
+/// The first of the days from `first` on, at that time on the zone's clock, that is not before `time`.
+fn day_at_or_after(
     days: RotationDays,
     at: RotationTime,
-    zone: &'a Zone,
-    /// The day from which days are counted.
+    zone: &Zone,
     first: Date,
-}
-
-impl DayGrid<'_> {
-    fn at_or_after(&self, time: Timestamp) -> Option<Timestamp> {
-        let space = i64::from(self.days.0);
-        let away = self.zone.local(time).date().duration_since(self.first).as_hours() / 24;
-        // The local clock may have been set back by up to a day: one turn before the one that looks right.
-        let mut turn = (away.div_euclid(space) - 1).max(0);
-        loop {
-            let date = date_away(self.first, turn * space)?;
-            let found = self.zone.first_instant_of(date.to_datetime(self.at.0))?;
-            if found >= time {
-                return Some(found);
-            }
-            turn += 1;
+    time: Timestamp,
+) -> Option<Timestamp> {
+    let space = i64::from(days.0);
+    let away = zone.local(time).date().duration_since(first).as_hours() / 24;
+    // The local clock may have been set back by up to a day: one turn before the one that looks right.
+    let mut turn = (away.div_euclid(space) - 1).max(0);
+    loop {
+        let found = zone.first_instant_of(date_away(first, turn * space)?.to_datetime(at.0))?;
+        if found >= time {
+            return Some(found);
         }
-    }
-}
-
-impl RotationMinutes {
-    /// As a number.
-    pub fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl RotationDays {
-    /// As a number.
-    pub fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl TryFrom<u32> for RotationMinutes {
-    type Error = Error;
-
-    fn try_from(minutes: u32) -> Result<Self, Error> {
-        let fits = (1..=ROTATION_MINUTES_MAX).contains(&minutes);
-        let fault = || Error::RotationSpace {
-            field: "minutes".to_owned(),
-            value: minutes,
-            max: ROTATION_MINUTES_MAX,
-        };
-        fits.then_some(Self(minutes)).ok_or_else(fault)
-    }
-}
-
-impl TryFrom<u32> for RotationDays {
-    type Error = Error;
-
-    fn try_from(days: u32) -> Result<Self, Error> {
-        let fits = (1..=ROTATION_DAYS_MAX).contains(&days);
-        let fault = || Error::RotationSpace { field: "days".to_owned(), value: days, max: ROTATION_DAYS_MAX };
-        fits.then_some(Self(days)).ok_or_else(fault)
-    }
-}
-
-impl From<RotationMinutes> for u32 {
-    fn from(minutes: RotationMinutes) -> u32 {
-        minutes.0
-    }
-}
-
-impl From<RotationDays> for u32 {
-    fn from(days: RotationDays) -> u32 {
-        days.0
+        turn += 1;
     }
 }
 

@@ -52,13 +52,9 @@ impl Schedule {
         match &self.rule {
             Rule::Period(period) => {
                 let delay = period.base_delay();
-                let logical_time = period.start_after(&self.zone, after.checked_sub(delay).ok()?)?;
-                Some(Fire { at: logical_time.checked_add(delay).ok()?, logical_time })
+                self.fire_for(period.start_after(&self.zone, after.checked_sub(delay).ok()?)?)
             }
-            Rule::Cron(cron) => {
-                let at = cron.at_or_after(&self.zone, after.next())?;
-                Some(Fire { at, logical_time: at })
-            }
+            Rule::Cron(cron) => self.fire_for(cron.at_or_after(&self.zone, after.next())?),
         }
     }
 

@@ -136,9 +136,7 @@ impl Template {
     pub fn param_names(&self) -> impl Iterator<Item = &str> {
         self.kinds().filter_map(|kind| match kind {
             Kind::Param(name) => Some(name.as_str()),
-            Kind::Time(..) | Kind::BatchId | Kind::Run | Kind::Attempt | Kind::Field(_) | Kind::Value(..) => {
-                None
-            }
+            _ => None,
         })
     }
 
@@ -146,9 +144,7 @@ impl Template {
     pub fn job_fields(&self) -> impl Iterator<Item = JobField> {
         self.kinds().filter_map(|kind| match kind {
             Kind::Field(field) => Some(*field),
-            Kind::Time(..) | Kind::BatchId | Kind::Run | Kind::Attempt | Kind::Param(_) | Kind::Value(..) => {
-                None
-            }
+            _ => None,
         })
     }
 
@@ -156,9 +152,7 @@ impl Template {
     pub fn value_names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.kinds().filter_map(|kind| match kind {
             Kind::Value(parent, key) => Some((parent.as_str(), key.as_str())),
-            Kind::Param(_) | Kind::Time(..) | Kind::BatchId | Kind::Run | Kind::Attempt | Kind::Field(_) => {
-                None
-            }
+            _ => None,
         })
     }
 
@@ -185,9 +179,7 @@ impl Template {
         let (mut shift, mut fields) = (SignedDuration::ZERO, pattern::Fields::default());
         for (form, moved) in templates.into_iter().flat_map(Template::kinds).filter_map(|kind| match kind {
             Kind::Time(form, moved) => Some((form, moved)),
-            Kind::BatchId | Kind::Run | Kind::Attempt | Kind::Field(_) | Kind::Param(_) | Kind::Value(..) => {
-                None
-            }
+            _ => None,
         }) {
             shift = shift.max(moved.as_ref().map_or(SignedDuration::ZERO, Shift::length));
             match form {
