@@ -161,14 +161,14 @@ impl KafkaReader {
         while records.len() < max_records
             && let Some(result) = self.queue.poll(Duration::ZERO)
         {
-            let judged = match result {
-                Ok(message) => Ok(records.push(record(&message))),
-                Err(error) => self.judge(error),
-            };
-            if let Err(error) = judged {
+            match result.map(|message| record(&message)).map_err(|error| self.judge(error)) {
+                Ok(record) => records.push(record),
+                Err(Ok(())) => {}
                 // What was read before it is given first.
-                self.failed = Some(error);
-                break;
+                Err(Err(error)) => {
+                    self.failed = Some(error);
+                    break;
+                }
             }
         }
         // A client that lost its connection may fetch what it had fetched before.
