@@ -103,11 +103,8 @@ fn setup(
         signature: String::new(),
     };
     Ok(worker::Setup {
-        worker: worker.clone(),
-        incarnation: incarnation.clone(),
         registration,
         signing_key: config.signing_key()?,
-        slots: config.slots.clone(),
         heartbeat_ms: config.heartbeat_ms,
         stop_grace_ms: config.stop_grace_ms,
     })

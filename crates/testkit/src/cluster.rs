@@ -151,7 +151,7 @@ impl Cluster {
         let incarnation = Incarnation::new(format!("{}-life-{}", self.id, self.life));
         let registration = Registration {
             worker: self.id.clone(),
-            incarnation: incarnation.clone(),
+            incarnation,
             group: self.group.clone(),
             host: self.host.clone(),
             address: format!("{}:1", self.host),
@@ -162,11 +162,8 @@ impl Cluster {
             signature: String::new(),
         };
         self.worker = Some(Worker::new(Setup {
-            worker: self.id.clone(),
-            incarnation,
             registration,
             signing_key: signing_key(),
-            slots: self.slots.clone(),
             heartbeat_ms: self.heartbeat_ms,
             stop_grace_ms: 2_000,
         }));

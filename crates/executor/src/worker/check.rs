@@ -26,7 +26,7 @@ impl Worker {
         match looked {
             Looked::There => self.ask_to_start(token),
             Looked::Gone(external_dependencies) => {
-                let worker = self.setup.worker.clone();
+                let worker = self.setup.registration.worker.clone();
                 self.append(
                     Tag::Repeated,
                     Command::Observation(ObservationCommand::RecheckFailed {

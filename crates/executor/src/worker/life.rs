@@ -120,7 +120,8 @@ impl Worker {
 
     fn begin_another_life(&mut self) {
         self.lives += 1;
-        self.incarnation = Incarnation::new(format!("{}.{}", self.setup.incarnation, self.lives));
+        self.incarnation =
+            Incarnation::new(format!("{}.{}", self.setup.registration.incarnation, self.lives));
         for token in self.attempts.tokens(Attempt::is_only_assigned) {
             self.attempts.remove(token);
         }
@@ -137,7 +138,7 @@ impl Worker {
 
     pub(super) fn heartbeat(&mut self) {
         self.heartbeat_at_ms = Some(self.now_ms + self.setup.heartbeat_ms);
-        let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
+        let (worker, incarnation) = (self.setup.registration.worker.clone(), self.incarnation.clone());
         self.heartbeats += 1;
         let (number, measure, unready) = (self.heartbeats, self.measure, self.unready.clone());
         let heartbeat = Heartbeat { worker, incarnation, number, measure, unready };

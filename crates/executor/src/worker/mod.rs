@@ -27,12 +27,12 @@ mod corpus;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
-    AttemptResult, Command, GroupSettings, Incarnation, JobType, Measure, Registration, Token, WorkMessage,
-    WorkerCommand, WorkerId,
+    AttemptResult, Command, GroupSettings, Incarnation, Measure, Registration, Token, WorkMessage,
+    WorkerCommand,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
@@ -48,16 +48,11 @@ use crate::shim::KillCause;
 /// What a worker is, for one life of it.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Which worker.
-    pub worker: WorkerId,
-    /// The first life of it; later ones add a number.
-    pub incarnation: Incarnation,
-    /// How it presents itself; `incarnation`, `live` and `signature` are filled in at each registration.
+    /// How it presents itself in its first life; later ones add a number to `incarnation`. `live` and `signature` are
+    /// filled in at each registration. It takes no types but those of its `slots`.
     pub registration: Registration,
     /// The group's key, which signs.
     pub signing_key: SigningKey,
-    /// Attempts at once, by job type: it takes no other types.
-    pub slots: BTreeMap<JobType, u32>,
     /// From one heartbeat to the next, milliseconds.
     pub heartbeat_ms: u64,
     /// What running attempts get when the worker stops, milliseconds.
@@ -90,7 +85,7 @@ impl Worker {
     /// A worker that has done nothing yet. It registers at its first tick.
     pub fn new(setup: Setup) -> Self {
         Self {
-            incarnation: setup.incarnation.clone(),
+            incarnation: setup.registration.incarnation.clone(),
             lives: 1,
             setup,
             now_ms: 0,
@@ -142,7 +137,7 @@ impl Worker {
                 }
             }
             WorkMessage::Assigned { worker, token, job_type, checks } => {
-                if worker == self.setup.worker {
+                if worker == self.setup.registration.worker {
                     self.assigned(token, &job_type, checks);
                 }
             }
@@ -263,7 +258,8 @@ impl Worker {
     /// Says how it ended, and notes when to say it again.
     fn report_finished(&mut self, token: Token) {
         let Some(Attempt::Ended(mut end)) = self.attempts.remove(token) else { return };
-        let (outcome, usage, worker) = (end.outcome.clone(), end.usage.clone(), self.setup.worker.clone());
+        let (outcome, usage, worker) =
+            (end.outcome.clone(), end.usage.clone(), self.setup.registration.worker.clone());
         self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage });
         end.repeats_left = end.repeats_left.map(|left| left.saturating_sub(1));
         if end.repeats_left != Some(0) {

@@ -19,7 +19,7 @@ impl Worker {
         {
             return;
         }
-        if !self.setup.slots.contains_key(job_type) {
+        if !self.setup.registration.slots.contains_key(job_type) {
             let reason = format!("this worker has no slots for type {job_type}");
             return self.reject(token, None, reason);
         }
@@ -43,7 +43,7 @@ impl Worker {
 
     /// Gives it back; `nonce`: the question that was asked of it, on whose grant nothing starts any more.
     pub(super) fn reject(&mut self, token: Token, nonce: Option<Nonce>, reason: String) {
-        let worker = self.setup.worker.clone();
+        let worker = self.setup.registration.worker.clone();
         self.say(WorkerCommand::RejectAssignment { token, worker, nonce, reason });
     }
 
@@ -54,7 +54,7 @@ impl Worker {
     }
 
     fn request(&mut self, token: Token, nonce: Nonce) {
-        let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
+        let (worker, incarnation) = (self.setup.registration.worker.clone(), self.incarnation.clone());
         let request = StartRequest { token, worker, incarnation, nonce };
         self.say(WorkerCommand::RequestStart(request));
     }
@@ -113,7 +113,7 @@ impl Worker {
     }
 
     fn report_started(&mut self, token: Token) {
-        let worker = self.setup.worker.clone();
+        let worker = self.setup.registration.worker.clone();
         self.append(Tag::Started(token), Command::Worker(WorkerCommand::ReportStarted { token, worker }));
     }
 

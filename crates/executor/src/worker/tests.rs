@@ -29,18 +29,15 @@ fn worker() -> Worker {
         group: GroupName::try_from("g").unwrap(),
         host: "h".to_owned(),
         address: "h:1".to_owned(),
-        slots: slots.clone(),
+        slots,
         reserved: Default::default(),
         labels: Default::default(),
         live: Vec::new(),
         signature: "s".to_owned(),
     };
     Worker::new(Setup {
-        worker: WorkerId::new(ME),
-        incarnation: Incarnation::new(LIFE),
         registration,
         signing_key: ed25519_dalek::SigningKey::from_bytes(&[7; 32]),
-        slots,
         heartbeat_ms: 60_000,
         stop_grace_ms: 3_000,
     })
