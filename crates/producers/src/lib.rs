@@ -24,3 +24,4 @@ pub mod third_party;
 pub use division::Parts;
 pub use error::Error;
 pub use outside::Outside;
+pub use stepping::Running;

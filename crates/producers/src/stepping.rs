@@ -110,7 +110,7 @@ impl<S: Stepped> Tasks<S> {
 
 /// A role that runs. Dropped, it is told to stop.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub struct Running {
     role: &'static str,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
@@ -141,15 +141,16 @@ impl Running {
     }
 
     /// Whether it has ended by itself, which only a panic makes it do.
-    pub(crate) fn has_ended(&self) -> bool {
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Asks nothing more, and ends.
+    /// Takes nothing more, and ends.
     ///
     /// # Errors
     /// It panicked.
-    pub(crate) fn stop(self) -> Result<(), Error> {
+    pub fn stop(self) -> Result<(), Error> {
         drop(self.stop);
         self.thread.join().map_err(|_| Error::Panicked(self.role))
     }

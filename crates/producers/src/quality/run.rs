@@ -14,9 +14,9 @@ use crate::{Error, Outside, Parts};
 /// Questions of one page.
 const PAGE: u32 = 1_000;
 
-/// A running client of the quality service. Dropped, it is told to stop.
-#[derive(Debug)]
-pub struct Quality(Running);
+/// A running client of the quality service. Dropped, it is told to stop. What was taken and not sent then is asked for again
+/// by its owner.
+pub type Quality = Running;
 
 /// Starts to send what owners ask; none where no service is configured. `tls` says whom to trust at an `https://` address.
 ///
@@ -31,23 +31,7 @@ pub fn start(
     config.check().map_err(refused)?;
     let Some(service) = Service::new(&config, tls).map_err(refused)? else { return Ok(None) };
     let by = Incarnation::new(&*outside.instance);
-    Running::start(Asking { role: Role::new(&config), service, by }, outside).map(Quality).map(Some)
-}
-
-impl Quality {
-    /// Whether it has ended by itself, which only a panic makes it do.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.0.has_ended()
-    }
-
-    /// Takes nothing more, and ends. What was taken and not sent is asked for again by its owner.
-    ///
-    /// # Errors
-    /// It panicked.
-    pub fn stop(self) -> Result<(), Error> {
-        self.0.stop()
-    }
+    Running::start(Asking { role: Role::new(&config), service, by }, outside).map(Some)
 }
 
 struct Asking {
