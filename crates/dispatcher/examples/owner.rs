@@ -17,7 +17,7 @@ use tidemill_log::{From, Log, MemoryLog, Producer, Reader, SqliteConfig, SqliteL
 use tidemill_model::{
     Actor, AttemptOutcome, BatchCommand, CatalogueCommand, Command, CommandRecord, GroupId, GroupSettings,
     Heartbeat, Incarnation, InstanceId, JobType, Nonce, Priority, Program, Registration, RequestId, ShardId,
-    StartRequest, Submission, WorkMessage, WorkerCommand, WorkerId,
+    StartRequest, Submission, WorkMessage, WorkerCommand, WorkerId, hex,
 };
 
 const GROUP: ShardId = ShardId(1);
@@ -119,7 +119,6 @@ impl Worker {
     /// Defines the group and registers until that is known.
     fn begin(&mut self) -> Result<(), Box<dyn Error>> {
         let key = SigningKey::from_bytes(&[7; 32]);
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let name: tidemill_model::GroupName = "demo".try_into()?;
         let worker_key = hex(&key.verifying_key().to_bytes());
         let define = Command::Catalogue(CatalogueCommand::DefineGroup {

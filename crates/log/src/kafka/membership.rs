@@ -37,7 +37,6 @@ impl Group {
     pub(crate) const OWNERS: &'static str = "owners";
 
     pub(crate) fn join(config: &KafkaConfig, group: &str, member: &str) -> Result<Self, Error> {
-        let failed = |error: KafkaError| Error::Membership { source: error.into() };
         let consumer: BaseConsumer<Paused> =
             config.member(group, member).create_with_context(Paused).map_err(failed)?;
         consumer.subscribe(&[&config.topic_name(Topic::Commands)]).map_err(failed)?;
@@ -45,17 +44,20 @@ impl Group {
     }
 }
 
+fn failed(error: KafkaError) -> Error {
+    Error::Membership { source: error.into() }
+}
+
 impl Membership for Group {
     fn suggested(&mut self, timeout: Duration) -> Result<Vec<u32>, Error> {
         match self.consumer.poll(timeout) {
             None | Some(Ok(_)) => {}
             Some(Err(error @ KafkaError::MessageConsumptionFatal(_))) => {
-                return Err(Error::Membership { source: error.into() });
+                return Err(failed(error));
             }
             Some(Err(error)) => tracing::warn!(%error, "the suggestion of owners is held up"),
         }
-        let assigned =
-            self.consumer.assignment().map_err(|error| Error::Membership { source: error.into() })?;
+        let assigned = self.consumer.assignment().map_err(failed)?;
         let elements = assigned.elements();
         let mut partitions: Vec<u32> =
             elements.iter().filter_map(|element| u32::try_from(element.partition()).ok()).collect();

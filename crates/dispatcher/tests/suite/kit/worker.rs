@@ -11,15 +11,11 @@ use tidemill_log::partition_of_key;
 use tidemill_log::{From, Log, Producer, Topic};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobType, Nonce, Registration,
-    ShardId, StartRequest, Token, WorkMessage, WorkerCommand, WorkerId,
+    ShardId, StartRequest, Token, WorkMessage, WorkerCommand, WorkerId, hex,
 };
 
 fn key() -> SigningKey {
     SigningKey::from_bytes(&[7; 32])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The public key of every group in these tests.
