@@ -185,11 +185,7 @@ impl App {
         let name = user.clone();
         let row = self.read(move |tables| tables.pull_user(name.as_str())).await?;
         let row = row.ok_or_else(|| unknown(user))?;
-        let home = Home {
-            group: row.group_name,
-            shard: ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named")),
-            moving: row.moving,
-        };
+        let home = Home { group: row.group_name, shard: shard_in(row.shard), moving: row.moving };
         if !home.moving {
             self.user_groups.keep(user.clone(), home.clone());
         }
@@ -204,5 +200,10 @@ impl App {
 
 /// The shard that does a group's work.
 pub(crate) fn shard_of(group: &GroupRow) -> ShardId {
-    ShardId(u16::try_from(group.shard).expect("the tables hold the shard that an event named"))
+    shard_in(group.shard)
+}
+
+/// The shard that a row names.
+pub(crate) fn shard_in(column: i64) -> ShardId {
+    ShardId(u16::try_from(column).expect("the tables hold the shard that an event named"))
 }

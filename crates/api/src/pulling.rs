@@ -176,14 +176,15 @@ impl<'a> Puller<'a> {
             let bound = self.app.config.max_pull_requests_in_flight;
             return Err(Problem::overloaded(format!("{bound} pulls are being decided, the bound"), 1));
         };
-        let command = Command::Task(TaskCommand::Pull { user: self.user.clone() });
+        let command = TaskCommand::Pull { user: self.user.clone() };
         self.send(&Write::fresh(self.app, self.right.clone()), command).await
     }
 
     /// Sends a command to the owner of the user's home group; where that does not know the user, the user may have
     /// moved a moment ago. The request's id there names the shard, so that a repeat finds its answer from whichever home it
     /// begins, and none that was meant for another shard.
-    pub(crate) async fn send(&mut self, write: &Write<'_>, command: Command) -> Result<Done, Problem> {
+    pub(crate) async fn send(&mut self, write: &Write<'_>, command: TaskCommand) -> Result<Done, Problem> {
+        let command = Command::from(command);
         let to =
             async |shard: ShardId| write.part(&shard.to_string()).send_once(shard, command.clone()).await;
         let refused = match to(self.home.shard).await? {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use axum::http::HeaderMap;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use tidemill_cluster::{SubmitRequest, request_id};
-use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, ShardId};
+use tidemill_model::{Answer, Command, JobId, Outcome, Rejection, RequestId, ShardId};
 
 use crate::Problem;
 use crate::app::App;
@@ -101,9 +101,17 @@ impl<'a> Write<'a> {
         self.send_as(self.request.clone(), shard, command).await
     }
 
-    /// As [`Write::send`], for a job that the catalogue has: where the group's shard has not heard of it yet,
-    /// it is asked again for at most 2 s.
-    pub(crate) async fn send_to_new_job(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {
+    /// As [`Write::send`], about a job. Where the catalogue has that, and the group's shard has not heard of it yet, it is
+    /// asked again for at most 2 s.
+    pub(crate) async fn send_for_job(
+        &self,
+        job: JobId,
+        shard: ShardId,
+        command: Command,
+    ) -> Result<Done, Problem> {
+        if job.shard() != ShardId::CATALOGUE {
+            return self.send(shard, command).await;
+        }
         let is_new =
             |rejection: &Rejection| matches!(rejection, Rejection::Unknown { what, .. } if what == "job");
         self.send_while(is_new, Duration::from_secs(2), shard, command).await?.map_err(Problem::from)

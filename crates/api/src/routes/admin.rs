@@ -1,21 +1,19 @@
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::{Extension, Json};
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{Command, Role, ShardCommand, ShardId, Timestamp};
+use tidemill_model::{Role, ShardCommand, ShardId, Timestamp};
 
-use super::run::written;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::params::id;
 use crate::ports::{Operation, OperationStatus};
-use crate::rights::Caller;
 use crate::view::Written;
-use crate::write::Write;
 
 /// What goes on, or went on last.
 pub(super) async fn status(State(app): State<Arc<App>>) -> Result<Json<Option<OperationStatus>>, Problem> {
@@ -51,14 +49,12 @@ pub(crate) struct SetTimeRequest {
 
 /// Sets a partition's clock: for one that ran ahead while the clock of its owner was wrong.
 pub(super) async fn set_time(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(partition): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
     let SetTimeRequest { at } = parse(body)?;
-    let status = app.deps.cluster.status().await;
+    let status = by.app.deps.cluster.status().await;
     let status = status.map_err(|reason| Problem::unavailable("status_unavailable", reason))?;
     let count = u32::try_from(status.partitions.len()).expect("partitions are numbered by u32");
     // Every partition has a shard of its own number.
@@ -67,9 +63,6 @@ pub(super) async fn set_time(
         let rule = format!("must be the number of a partition, 0 to {}", count.saturating_sub(1));
         return Err(Problem::field("partition", partition, rule));
     };
-    written(
-        Write::new(&app, caller.for_site(Role::SuperAdministrator)?, &headers)?
-            .send(shard, Command::Shard(ShardCommand::SetTime { now: at }))
-            .await?,
-    )
+    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    by.written(right, shard, ShardCommand::SetTime { now: at }).await
 }

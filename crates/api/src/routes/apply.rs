@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,11 +20,11 @@ use crate::propagation;
 use crate::rights::Caller;
 use crate::spec::spec_of;
 use crate::view::definition_of;
-use crate::write::Write;
 
 use super::apply_body;
 use super::apply_request::Applied;
 use super::staged::StagedApply;
+use super::writer::Writer;
 
 pub(super) const DRY_RUN: Asked<bool> =
     Asked::flag("dry_run", "`true`: only say what would change; nothing is done.");
@@ -36,31 +36,30 @@ const EXPORT_PAGE: usize = 1_000;
 /// Adds and changes jobs, all or none (JOB-5). When it answers 200, whatever is done next finds them in effect in every
 /// group, however many it goes through.
 pub(super) async fn apply(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     params: Params,
-    headers: HeaderMap,
     LargeBody(body): LargeBody,
 ) -> Result<(StatusCode, Json<Applied>), Problem> {
     let dry_run = params.flag(DRY_RUN)?;
-    let request = apply_body::read(&body, &app.config.default_zone)?;
+    let request = apply_body::read(&body, &by.app.config.default_zone)?;
     drop(body);
     let jobs = request.jobs;
     let groups = jobs.iter().map(|job| &job.group).chain(&request.prune);
     let groups: BTreeSet<&str> = groups.map(GroupName::as_str).collect();
-    let right = caller.for_groups(groups)?;
-    let unserved = job_types::check(&app, &types_of(&jobs), request.allow_unknown_type).await?;
-    let write = Write::new(&app, right, &headers)?;
+    let right = by.caller.for_groups(groups)?;
+    let unserved = job_types::check(&by.app, &types_of(&jobs), request.allow_unknown_type).await?;
+    let write = by.write(right)?;
     let (cancel, orphan_children) = (request.cancel, request.orphan_children);
     let staged = StagedApply { jobs, prune: request.prune, cancel, orphan_children };
     if dry_run {
-        let mut applied = Applied::of(staged.plan(&app, write.right()).await?, None);
+        let mut applied = Applied::of(staged.plan(&by.app, write.right()).await?, None);
         applied.warnings.extend(unserved);
         return Ok((StatusCode::OK, Json(applied)));
     }
-    let (mut applied, position) = staged.apply(&app, &write).await?;
+    let (mut applied, position) = staged.apply(&by.app, &write).await?;
     applied.late =
-        propagation::wait(&app, tidemill_cluster::propagation::by_changes(&applied.changes), position).await;
+        propagation::wait(&by.app, tidemill_cluster::propagation::by_changes(&applied.changes), position)
+            .await;
     if !applied.late.pending_groups.is_empty() {
         applied.warnings.push(propagation::warning(&applied.late.pending_groups));
     }

@@ -40,7 +40,5 @@ pub(super) async fn list(
         caller.may_read(&group)?;
     }
     let filter = AttemptFilter { batch: batch.map(|batch| batch.0), job: job.map(|job| job.0), worker };
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.attempts(&filter, &request)).await?;
-    Ok(Json(List::of(page, AttemptView::from)))
+    List::part(&app, &params, move |tables, request| tables.attempts(&filter, request)).await
 }

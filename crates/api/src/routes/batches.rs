@@ -1,29 +1,24 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
-use serde::Deserialize;
 use tidemill_model::{
-    BatchCommand, BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, OverriddenResult,
-    RecordedBatch, ShardId, Timestamp, Why, bounds,
+    BatchId, BatchResult, BatchState, JobId, LiveAnswer, LiveQuery, ShardId, Timestamp, Why,
 };
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
-use super::run::{Generated, JobPlace, check_parameters, job_place, written};
 use crate::app::{App, shard_of};
-use crate::body::{Body, parse};
 use crate::parameter::{Asked, Rule};
 use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
 use crate::rights::Caller;
 use crate::view::{
     AttemptView, BatchDetail, BatchView, DependencyView, ExternalDependencyView, List, OutputView,
-    OverrideView, QualityView, ReturnView, UserCodeView, Written,
+    OverrideView, QualityView, ReturnView, UserCodeView,
 };
-use crate::write::Write;
 use crate::{JournalPosition, Problem};
 
 /// Attempts of one batch that are listed with it.
@@ -76,9 +71,7 @@ pub(super) async fn list(
         from: params.get(FROM)?.map(Timestamp::as_millisecond),
         to: params.get(TO)?.map(Timestamp::as_millisecond),
     };
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.batches(&filter, &request)).await?;
-    Ok(Json(List::of(page, BatchView::from)))
+    List::part(&app, &params, move |tables, request| tables.batches(&filter, request)).await
 }
 
 fn state_number(text: &str) -> Option<i64> {
@@ -107,7 +100,7 @@ pub(super) async fn assignment_returns(
     let row = batch_row(&app, id("batch", &text)?).await?;
     caller.may_read(&row.group_name)?;
     let returned = app.read(move |tables| tables.assignment_returns(row.id)).await?;
-    Ok(Json(List { items: returned.into_iter().map(ReturnView::from).collect(), next: None }))
+    Ok(Json(List::all(returned)))
 }
 
 /// The row of a batch.
@@ -174,19 +167,7 @@ pub(super) async fn why(
             Ok(Json(why))
         }
         // The owner keeps finished batches for a while only; the tables keep all.
-        Ok(
-            LiveAnswer::NotFound
-            | LiveAnswer::NewestBatch { .. }
-            | LiveAnswer::Planned(_)
-            | LiveAnswer::Wanted { .. }
-            | LiveAnswer::WantedQuality { .. }
-            | LiveAnswer::Pool { .. }
-            | LiveAnswer::TaskLedger(_)
-            | LiveAnswer::User(_)
-            | LiveAnswer::Notified { .. }
-            | LiveAnswer::Mailboxes { .. }
-            | LiveAnswer::Refused(_),
-        ) => finished(batch_row(&app, batch).await?).map(Json),
+        Ok(_) => finished(batch_row(&app, batch).await?).map(Json),
         Err(error) => {
             let row = batch_row(&app, batch).await?;
             finished(row).map(Json).map_err(|_| live_problem(&error))
@@ -282,117 +263,4 @@ pub(super) async fn shard_of_batch<T>(
     let group = app.group_of_shard(batch.shard()).await?.filter(|_| batch.0 > 0).ok_or_else(unknown)?;
     let checked = check(&group.name)?;
     Ok((shard_of(&group), checked))
-}
-
-/// Why a batch is ended.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct KillRequest {
-    /// For people.
-    #[serde(default)]
-    #[schemars(length(max = bounds::KILL_REASON_CHARS))]
-    reason: Option<String>,
-}
-
-/// Ends a batch (EXE-5).
-pub(super) async fn kill(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
-    let KillRequest { reason } = parse(body)?;
-    let reason = reason.unwrap_or_default();
-    if reason.chars().count() > bounds::KILL_REASON_CHARS {
-        let rule = format!("must have at most {} characters", bounds::KILL_REASON_CHARS);
-        return Err(Problem::field("reason", reason, rule));
-    }
-    let batch: BatchId = id("batch", &text)?;
-    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
-    let command = Command::Batch(BatchCommand::Kill { batch, reason });
-    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
-}
-
-/// How a person says that a batch ended, and why.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct OverrideResultRequest {
-    /// `success`, `failed` or `skipped`.
-    #[schemars(with = "OverriddenResult")]
-    result: String,
-    /// For the record; 1 to 500 characters.
-    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
-    reason: String,
-}
-
-/// Says how a batch ended (BYD-16); what runs of it is ended first.
-pub(super) async fn mark(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
-    let batch: BatchId = id("batch", &text)?;
-    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
-    let OverrideResultRequest { result, reason } = parse(body)?;
-    let known = serde_json::from_value(serde_json::Value::from(result.as_str()));
-    let result = known.map_err(|_| Problem::field("result", result, "must be success, failed or skipped"))?;
-    let (job, logical_time, recorded) = identity(&app, batch).await?;
-    if let Some(place) = moved_to(&app, job, shard).await? {
-        let rule = format!(
-            "stays with the group that ran it, and its job runs in group {} now, which decides what counts; run it \
-             again instead",
-            place.group
-        );
-        return Err(Problem::field("batch", batch, rule));
-    }
-    let run = Some(recorded.run);
-    let command =
-        Command::Batch(BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run });
-    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
-}
-
-/// Where a job runs that is not in this shard any more (JOB-9).
-async fn moved_to(app: &App, job: JobId, shard: ShardId) -> Result<Option<JobPlace>, Problem> {
-    match job_place(app, job).await {
-        Ok(place) => Ok(Some(place).filter(|place| place.shard != shard)),
-        // The tables may not show the job yet; its shard knows it.
-        Err(problem) if problem.code == "unknown" => Ok(None),
-        Err(problem) => Err(problem),
-    }
-}
-
-/// A batch's job and logical time, and what else its shard may not hold any more (GEN-10).
-async fn identity(app: &App, batch: BatchId) -> Result<(JobId, Timestamp, RecordedBatch), Problem> {
-    let row = batch_row(app, batch).await?;
-    let unreadable = |what: &str| Problem::internal(&format!("the batch's {what} cannot be read"));
-    let logical_time =
-        Timestamp::from_millisecond(row.logical_time).map_err(|_| unreadable("logical time"))?;
-    let run = u32::try_from(row.run).map_err(|_| unreadable("run number"))?;
-    let parameters = serde_json::from_str(&row.parameters).map_err(|_| unreadable("parameters"))?;
-    Ok((JobId(row.job_id), logical_time, RecordedBatch { run, parameters }))
-}
-
-/// The same logical time again, run + 1.
-pub(super) async fn rerun(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Generated>, Problem> {
-    let batch: BatchId = id("batch", &text)?;
-    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
-    let (job, logical_time, recorded) = identity(&app, batch).await?;
-    let moved = moved_to(&app, job, shard).await?;
-    let right = match &moved {
-        Some(place) => caller.for_groups([&*place.group])?,
-        None => right,
-    };
-    check_parameters(&app, &caller, job, &recorded.parameters).await?;
-    let shard = moved.map_or(shard, |place| place.shard);
-    let command =
-        Command::Batch(BatchCommand::Rerun { batch, job, logical_time, recorded: Some(Box::new(recorded)) });
-    Generated::of(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, BulkAction, BulkCommand, BulkId, Command, MAX_BULK_ITEMS, OverriddenResult, ShardId, bounds,
+    Answer, BulkAction, BulkCommand, BulkId, MAX_BULK_ITEMS, OverriddenResult, ShardId, bounds,
 };
 use tidemill_store::ReadTables;
 
 use super::bulk_matches::{BulkFilter, BulkMatch, matches};
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
@@ -21,7 +22,6 @@ use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::view::{BulkItemView, BulkView, List};
-use crate::write::Write;
 
 pub(super) const OUTCOME: Asked<String> =
     Asked::word("outcome", "Only `left`, `done` or `refused`.", &["left", "done", "refused"]);
@@ -93,12 +93,7 @@ pub(crate) struct BulkStarted {
 }
 
 /// Begins an operation, or with `dry_run` lists what it would do.
-pub(super) async fn begin(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Response, Problem> {
+pub(super) async fn begin(by: Writer, Body(body): Body) -> Result<Response, Problem> {
     let request: BulkRequest = parse(body)?;
     let action = action(&request)?;
     if !(1..=MAX_BULK_ITEMS).contains(&request.limit) {
@@ -108,22 +103,22 @@ pub(super) async fn begin(
         let rule = format!("must be at most {} bytes", bounds::REQUEST_REASON_BYTES);
         return Err(Problem::field("reason", request.reason, rule));
     }
-    if action == BulkAction::Clear && !caller.is_of_site() {
+    if action == BulkAction::Clear && !by.caller.is_of_site() {
         let rule = "clear reaches on into other groups, which a key that is bound to groups approves once it is planned; \
                     clear single batches";
         return Err(Problem::field("action", "clear", rule));
     }
-    let (right, items) = matches(&app, &caller, action, (&request.filter, request.limit)).await?;
+    let (right, items) = matches(&by.app, &by.caller, action, (&request.filter, request.limit)).await?;
     let found = items.len();
     if request.dry_run {
         return Ok(Json(BulkPlan { found, items }).into_response());
     }
     // Where nothing fits any more this may be a repeat, which the catalogue knows.
     let items = items.iter().map(|item| item.id).collect();
-    let command = Command::Bulk(BulkCommand::Request { action, items, reason: request.reason });
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let command = BulkCommand::Request { action, items, reason: request.reason };
+    let done = by.send(right, ShardId::CATALOGUE, command).await?;
     let Answer::Bulk { bulk } = done.answer else { return Err(done.unexpected()) };
-    app.bulks.begun(bulk);
+    by.app.bulks.begun(bulk);
     let started = BulkStarted { bulk: bulk.0, found, position: done.position.to_string() };
     Ok((StatusCode::ACCEPTED, Json(started)).into_response())
 }
@@ -164,9 +159,7 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Json<List<BulkView>>, Problem> {
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.bulk_operations(&request)).await?;
-    Ok(Json(List::of(page, BulkView::from)))
+    List::part(&app, &params, move |tables, request| tables.bulk_operations(request)).await
 }
 
 /// How far an operation is.
@@ -187,9 +180,8 @@ pub(super) async fn items(
 ) -> Result<Json<List<BulkItemView>>, Problem> {
     let outcome = params.get(OUTCOME)?;
     let bulk = shown(&app, &caller, id("bulk", &text)?).await?.row.0.id;
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.bulk_items(bulk, outcome.as_deref(), &request)).await?;
-    Ok(Json(List::of(page, BulkItemView::from)))
+    List::part(&app, &params, move |tables, request| tables.bulk_items(bulk, outcome.as_deref(), request))
+        .await
 }
 
 async fn shown(app: &App, caller: &Caller, bulk: BulkId) -> Result<BulkView, Problem> {

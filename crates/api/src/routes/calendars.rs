@@ -3,10 +3,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use tidemill_model::{CalendarSpec, CatalogueCommand, Command, Concerned};
+use tidemill_model::{CalendarSpec, CatalogueCommand, Concerned};
 use tidemill_store::ReadTables;
 
-use super::defined::{Defined, Definer};
+use super::defined::Defined;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
@@ -18,9 +19,7 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Json<List<CalendarView>>, Problem> {
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.calendars(&request)).await?;
-    Ok(Json(List::of(page, CalendarView::from)))
+    List::part(&app, &params, move |tables, request| tables.calendars(request)).await
 }
 
 /// A calendar with its days.
@@ -46,7 +45,7 @@ pub(super) async fn versions(
     if page.items.is_empty() && params.get(CURSOR)?.is_none() {
         return Err(Problem::unknown("calendar", name));
     }
-    Ok(Json(List::of(page, CalendarVersionView::from)))
+    Ok(Json(List::from(page)))
 }
 
 /// One version of a calendar with its days.
@@ -62,16 +61,16 @@ pub(super) async fn version(
 }
 
 /// Adds or changes a calendar; the next fires of the jobs that keep to it are computed anew.
-pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
+pub(super) async fn define(by: Writer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
     let calendar = CalendarSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
     let name = calendar.name.clone();
-    let command = Command::Catalogue(CatalogueCommand::DefineCalendar { calendar: Box::new(calendar) });
+    let command = CatalogueCommand::DefineCalendar { calendar: Box::new(calendar) };
     let right = by.may(None)?;
     by.define(right, name.clone(), command, Concerned::Calendar(name)).await
 }
 
 /// Removes a calendar; refused, with their names, while jobs use it.
-pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+pub(super) async fn remove(by: Writer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
     let right = by.may(None)?;
-    by.remove(right, &name, |name| Command::Catalogue(CatalogueCommand::DeleteCalendar { name })).await
+    by.remove(right, &name, |name| CatalogueCommand::DeleteCalendar { name }).await
 }

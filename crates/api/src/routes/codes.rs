@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{Command, Token, WorkerCommand};
 
-use super::run::written;
+use super::writer::written;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::{Body, parse};

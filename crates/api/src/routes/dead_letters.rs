@@ -1,17 +1,17 @@
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::{Extension, Json};
+use axum::http::StatusCode;
 use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Role, ShardId};
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{DeadLetterFilter, ReadTables};
 
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::parameter::Asked;
 use crate::params::Params;
-use crate::rights::Caller;
 use crate::view::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, List, Redriven};
 use crate::write::{Done, Write};
 
@@ -27,9 +27,7 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<DeadLetterView>>, Problem> {
     let filter = DeadLetterFilter { kind: params.get(KIND)?, is_open: params.get(OPEN)? };
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.dead_letters(&filter, &request)).await?;
-    Ok(Json(List::of(page, DeadLetterView::from)))
+    List::part(&app, &params, move |tables, request| tables.dead_letters(&filter, request)).await
 }
 
 /// A dead letter, with the command as it was sent.
@@ -50,27 +48,22 @@ pub(super) async fn get(
 }
 
 /// Sends the command again as a new one, in the name of the caller; or lets the job go on whose timer was suspended.
-pub(super) async fn redrive(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Redriven>, Problem> {
-    let right = caller.for_site(Role::SuperAdministrator)?;
-    let row = letter(&app, &text).await?;
+pub(super) async fn redrive(by: Writer, Path(text): Path<String>) -> Result<Json<Redriven>, Problem> {
+    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let row = letter(&by.app, &text).await?;
     if !row.is_open {
         return Err(refused(closed(&row)));
     }
     let (done, message) = match Letter::of(&row) {
         Letter::Command { offset } => {
-            let raw = raw(&app, &row, offset).await?.ok_or_else(|| refused(gone(&row, offset)))?;
-            let record = decoded(&app, &row, &raw).map_err(refused)?;
-            let done = Write::redrive(&app, right, offset).send(record.shard, record.command).await?;
+            let raw = raw(&by.app, &row, offset).await?.ok_or_else(|| refused(gone(&row, offset)))?;
+            let record = decoded(&by.app, &row, &raw).map_err(refused)?;
+            let done = Write::redrive(&by.app, right, offset).send(record.shard, record.command).await?;
             (done, format!("The command at {offset} of partition {} was sent again.", row.journal_partition))
         }
         Letter::Timer(job) => {
-            let job = suspended_job(&app, &row, job).await?.map_err(refused)?;
-            let done = switch(&Write::new(&app, right, &headers)?, job).await?;
+            let job = suspended_job(&by.app, &row, job).await?.map_err(refused)?;
+            let done = switch(&by.write(right)?, job).await?;
             let message = format!(
                 "Job {job} was switched off and on: it generates batches again, those in between are not made up for."
             );

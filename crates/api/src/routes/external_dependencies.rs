@@ -2,27 +2,23 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    BatchCommand, BatchId, CatalogueCommand, Command, ObservationCommand, Role, ShardId, ThirdPartyReport,
-    Waiver, bounds,
+    BatchCommand, BatchId, CatalogueCommand, ObservationCommand, Role, ShardId, ThirdPartyReport, Waiver,
+    bounds,
 };
 use tidemill_store::ReadTables;
 
-use super::batches::shard_of_batch;
-use super::run::written;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
-use crate::params::{Params, id};
-use crate::rights::Caller;
+use crate::params::Params;
 use crate::view::{LateProbeView, List, ThirdPartyView, Written};
-use crate::write::Write;
 
 pub(super) const CODE: Asked<String> = Asked::text("code", "Of this code.");
 
@@ -41,21 +37,18 @@ pub(crate) struct OverrideRequest {
 
 /// Lets a batch run without some of its unmet conditions (DEP-7).
 pub(super) async fn waive(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    let batch: BatchId = id("batch", &text)?;
-    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
+    let (batch, shard, right) = by.batch(&text).await?;
     let OverrideRequest { what, reason } = parse(body)?;
     let rule = "must be \"all\", \"quality\", {\"path\": …}, {\"third_party\": …} or \
                 {\"parent\": {\"job\": …, \"logical_time\": …}}";
     let given = what.to_string();
     let what: Waiver = serde_json::from_value(what).map_err(|_| Problem::field("what", given, rule))?;
-    let command = Command::Batch(BatchCommand::OverrideDependency { batch, what, reason });
-    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
+    let command = BatchCommand::OverrideDependency { batch, what, reason };
+    by.written(right, shard, command).await
 }
 
 /// What the quality service says of a batch.
@@ -71,30 +64,22 @@ pub(crate) struct QualityRequest {
 
 /// The quality service's call back (DQ-2).
 pub(super) async fn quality(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
-    let batch: BatchId = id("batch", &text)?;
-    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
+    let (batch, shard, right) = by.batch(&text).await?;
     let QualityRequest { allowed, reason } = parse(body)?;
-    let command = Command::Batch(BatchCommand::AnswerQuality { batch, allowed, reason });
-    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
+    let command = BatchCommand::AnswerQuality { batch, allowed, reason };
+    by.written(right, shard, command).await
 }
 
 /// A third party says that something is ready, or is so no longer (DEP-2).
-pub(super) async fn report(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
-    let right = caller.for_site(Role::User)?;
+pub(super) async fn report(by: Writer, Body(body): Body) -> Result<Json<Written>, Problem> {
+    let right = by.caller.for_site(Role::User)?;
     let report: ThirdPartyReport = parse(body)?;
-    let command = Command::Catalogue(CatalogueCommand::ReportThirdParty(report));
-    written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
+    let command = CatalogueCommand::ReportThirdParty(report);
+    by.written(right, ShardId::CATALOGUE, command).await
 }
 
 /// What third parties said last, by code and logical time.
@@ -102,9 +87,9 @@ pub(super) async fn reports(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Json<List<ThirdPartyView>>, Problem> {
-    let (code, request) = (params.get(CODE)?, params.page()?);
-    let page = app.read(move |tables| tables.third_party_reports(code.as_deref(), &request)).await?;
-    Ok(Json(List::of(page, ThirdPartyView::from)))
+    let code = params.get(CODE)?;
+    List::part(&app, &params, move |tables, request| tables.third_party_reports(code.as_deref(), request))
+        .await
 }
 
 /// What is to be probed.
@@ -117,27 +102,18 @@ pub(crate) struct ProbeRequest {
 }
 
 /// Paths are probed at once (DEP-9).
-pub(super) async fn probe_now(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn probe_now(by: Writer, Body(body): Body) -> Result<Json<Written>, Problem> {
     let ProbeRequest { batch } = parse(body)?;
     let batch = batch.map(BatchId);
     let (shard, right) = match batch {
-        Some(batch) => shard_of_batch(&app, batch, |group| caller.for_group(group)).await?,
-        None => (ShardId::CATALOGUE, caller.for_site(Role::Administrator)?),
+        Some(batch) => by.shard_of(batch).await?,
+        None => (ShardId::CATALOGUE, by.caller.for_site(Role::Administrator)?),
     };
-    written(
-        Write::new(&app, right, &headers)?
-            .send(shard, Command::Observation(ObservationCommand::ProbeNow { batch }))
-            .await?,
-    )
+    by.written(right, shard, ObservationCommand::ProbeNow { batch }).await
 }
 
 /// Checks of paths that fail or are late (DEP-5), of all groups: a prober's report names paths, and no group.
 pub(super) async fn late_probes(State(app): State<Arc<App>>) -> Result<Json<List<LateProbeView>>, Problem> {
     let rows = app.read(|tables| tables.late_probes()).await?;
-    Ok(Json(List { items: rows.into_iter().map(LateProbeView::from).collect(), next: None }))
+    Ok(Json(List::all(rows)))
 }

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{CatalogueCommand, Command, Concerned, GroupName, Role, ShardId, Timestamp, bounds};
+use tidemill_model::{CatalogueCommand, Concerned, GroupName, Role, Timestamp, bounds};
 use tidemill_store::ReadTables;
 
-use super::run::settled;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
@@ -16,7 +16,6 @@ use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::{Caller, Right};
 use crate::view::{FreezeView, List, Written};
-use crate::write::Write;
 
 pub(super) const REASON: Asked<String> =
     Asked::text("reason", "Why, for the record; at most 500 characters.");
@@ -28,7 +27,7 @@ pub(super) async fn list(
 ) -> Result<Json<List<FreezeView>>, Problem> {
     let freezes = app.read(|tables| tables.freezes()).await?;
     let reached = freezes.into_iter().filter(|row| &*row.scope == "*" || caller.reaches(&row.scope));
-    Ok(Json(List { items: reached.map(FreezeView::from).collect(), next: None }))
+    Ok(Json(List::all(reached)))
 }
 
 /// What is to be frozen.
@@ -45,32 +44,26 @@ pub(crate) struct FreezeRequest {
 
 /// Lets no batch beyond a logical time be assigned (BYD-17). When it answers 200, none is from then on.
 pub(super) async fn set(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(scope): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let (FreezeRequest { latest, reason }, group) = (parse(body)?, frozen_group(&scope)?);
-    let right = may_freeze(&caller, group.as_ref())?;
-    let command = Command::Catalogue(CatalogueCommand::Freeze { group: group.clone(), latest, reason });
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    settled(&app, concerned(group), done).await
+    let right = may_freeze(&by.caller, group.as_ref())?;
+    let command = CatalogueCommand::Freeze { group: group.clone(), latest, reason };
+    by.settled(right, command, concerned(group)).await
 }
 
 /// Ends a freeze; that of every group and that of one are two.
 pub(super) async fn lift(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(scope): Path<String>,
     params: Params,
-    headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let (group, reason) = (frozen_group(&scope)?, params.get(REASON)?.unwrap_or_default());
-    let right = may_freeze(&caller, group.as_ref())?;
-    let command = Command::Catalogue(CatalogueCommand::LiftFreeze { group: group.clone(), reason });
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    settled(&app, concerned(group), done).await
+    let right = may_freeze(&by.caller, group.as_ref())?;
+    let command = CatalogueCommand::LiftFreeze { group: group.clone(), reason };
+    by.settled(right, command, concerned(group)).await
 }
 
 /// The group that a scope names; `None`: it stands for all groups.

@@ -1,22 +1,20 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{
-    Answer, CatalogueCommand, Command, Concerned, GroupName, GroupSettings, Role, ShardId, bounds,
-};
+use tidemill_model::{Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::propagation::{self, Late};
 use crate::rights::Caller;
 use crate::view::{GroupView, List};
-use crate::write::Write;
 
 /// The groups that the key reaches, by number.
 pub(super) async fn list(
@@ -25,7 +23,7 @@ pub(super) async fn list(
 ) -> Result<Json<List<GroupView>>, Problem> {
     let groups = app.read(|tables| tables.groups()).await?;
     let reached = groups.into_iter().filter(|group| caller.reaches(&group.name));
-    Ok(Json(List { items: reached.map(GroupView::from).collect(), next: None }))
+    Ok(Json(List::all(reached)))
 }
 
 /// A group to be created or changed.
@@ -58,18 +56,15 @@ pub(crate) struct GroupDefined {
 
 /// Creates a group, or changes its key and bounds. When it answers 200, its workers can register.
 pub(super) async fn define(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
+    by: Writer,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<GroupDefined>), Problem> {
-    let right = caller.for_site(Role::SuperAdministrator)?;
+    let right = by.caller.for_site(Role::SuperAdministrator)?;
     let GroupRequest { name, worker_key, settings } = parse(body)?;
-    let command =
-        Command::Catalogue(CatalogueCommand::DefineGroup { name: name.clone(), worker_key, settings });
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let command = CatalogueCommand::DefineGroup { name: name.clone(), worker_key, settings };
+    let done = by.send(right, ShardId::CATALOGUE, command).await?;
     let Answer::Group { group, shard } = done.answer else { return Err(done.unexpected()) };
-    let late = propagation::wait(&app, Concerned::Group(name), done.position).await;
+    let late = propagation::wait(&by.app, Concerned::Group(name), done.position).await;
     let position = done.position.to_string();
     Ok((late.status(), Json(GroupDefined { id: group.0, shard: shard.0, position, late })))
 }

@@ -155,8 +155,7 @@ pub(super) async fn skipped(
     let row = job_row(&app, id("job", &text)?).await?;
     caller.may_read(&row.group_name)?;
     let skipped = app.read(move |tables| tables.skipped_runs(row.id)).await?;
-    let items = skipped.into_iter().map(SkippedRunsView::from).collect();
-    Ok(Json(List { items, next: None }))
+    Ok(Json(List::all(skipped)))
 }
 
 /// The row of a job.

@@ -1,22 +1,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Account, CatalogueCommand, Command, GroupName, Role, ShardId, bounds};
+use tidemill_model::{Account, CatalogueCommand, GroupName, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
-use super::run::written;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
-use crate::rights::Caller;
 use crate::secret::hash_of;
 use crate::view::{KeyView, List, Written};
-use crate::write::Write;
 
 /// The shortest secret that is taken.
 const MIN_SECRET_CHARS: usize = 16;
@@ -24,7 +21,7 @@ const MIN_SECRET_CHARS: usize = 16;
 /// Application keys, by name; never their secrets.
 pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<List<KeyView>>, Problem> {
     let keys = app.read(|tables| tables.app_keys()).await?;
-    Ok(Json(List { items: keys.into_iter().map(KeyView::from).collect(), next: None }))
+    Ok(Json(List::all(keys)))
 }
 
 /// A key to be created or replaced.
@@ -63,34 +60,22 @@ pub(crate) struct KeyDefined {
 }
 
 /// Creates or replaces a key. The log holds its hash only.
-pub(super) async fn define(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<KeyDefined>, Problem> {
-    let right = caller.for_site(Role::SuperAdministrator)?;
+pub(super) async fn define(by: Writer, Body(body): Body) -> Result<Json<KeyDefined>, Problem> {
+    let right = by.caller.for_site(Role::SuperAdministrator)?;
     let KeyRequest { app: name, secret, role, groups, run_as } = parse(body)?;
     if secret.as_ref().is_some_and(|secret| secret.chars().count() < MIN_SECRET_CHARS) {
         let rule = format!("must have at least {MIN_SECRET_CHARS} characters; leave it out and one is drawn");
         return Err(Problem::field("secret", "(not shown)", rule));
     }
-    if secret.is_none() && headers.contains_key("idempotency-key") {
+    if secret.is_none() && by.headers.contains_key("idempotency-key") {
         // The stored answer of a repeat could not name the secret that the first one drew.
         return Err(Problem::field("secret", "", "must be given together with an Idempotency-Key"));
     }
     let drawn = secret.is_none().then(draw_secret);
     let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
-    let command = Command::Catalogue(CatalogueCommand::DefineKey {
-        app: name.clone(),
-        hash,
-        role,
-        groups,
-        run_as,
-        first_only: false,
-    });
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    let Json(Written { position, .. }) = written(done)?;
+    let app = name.clone();
+    let command = CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only: false };
+    let Json(Written { position, .. }) = by.written(right, ShardId::CATALOGUE, command).await?;
     Ok(Json(KeyDefined { app: name, secret: drawn, position }))
 }
 
@@ -100,13 +85,8 @@ fn draw_secret() -> String {
 }
 
 /// Ends a key; instances stop taking it within a second of the tables' having it.
-pub(super) async fn revoke(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
-    let right = caller.for_site(Role::SuperAdministrator)?;
-    let command = Command::Catalogue(CatalogueCommand::RevokeKey { app: name });
-    written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
+pub(super) async fn revoke(by: Writer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let command = CatalogueCommand::RevokeKey { app: name };
+    by.written(right, ShardId::CATALOGUE, command).await
 }

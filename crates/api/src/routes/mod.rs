@@ -5,6 +5,7 @@ mod apply;
 mod apply_body;
 mod apply_request;
 mod attempts;
+mod batch_commands;
 mod batches;
 mod bulk;
 mod bulk_matches;
@@ -33,6 +34,7 @@ mod staged;
 mod status;
 mod versions;
 mod workers;
+mod writer;
 
 pub(crate) use calls::{admin_calls, attempt_calls, calls, open_calls};
 pub(crate) use logs::{LINES, OFFSET, download_attempt, newest_attempt, read_part};

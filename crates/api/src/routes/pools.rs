@@ -4,13 +4,14 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use tidemill_model::{
-    CatalogueCommand, Command, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName,
-    PoolSpec, ShardId,
+    CatalogueCommand, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec,
+    ShardId,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::PoolRow;
 
-use super::defined::{Defined, Definer};
+use super::defined::Defined;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::Body;
@@ -31,7 +32,7 @@ pub(super) async fn list(
     let request = params.page()?;
     let mut page = app.read(move |tables| tables.pools(&request)).await?;
     page.items.retain(|row| group_of(row).is_none_or(|group| caller.reaches(group)));
-    Ok(Json(List::of(page, PoolView::from)))
+    Ok(Json(List::from(page)))
 }
 
 /// A pool, and who has slots of it now.
@@ -125,23 +126,18 @@ pub(super) async fn tell_holders(app: &App, conditions: &mut [Condition]) {
 }
 
 /// Adds or changes a pool. What runs goes on, also where it has more than there is now.
-pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
+pub(super) async fn define(by: Writer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
     let pool = PoolSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
     let right = by.may(pool.group.as_ref().map(GroupName::as_str))?;
     let concerned = pool.group.clone().map_or(Concerned::Everyone, Concerned::Group);
-    by.define(
-        right,
-        pool.name.clone(),
-        Command::Catalogue(CatalogueCommand::DefinePool { pool: Box::new(pool) }),
-        concerned,
-    )
-    .await
+    by.define(right, pool.name.clone(), CatalogueCommand::DefinePool { pool: Box::new(pool) }, concerned)
+        .await
 }
 
 /// Removes a pool; refused, with their names, while jobs use it.
-pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+pub(super) async fn remove(by: Writer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
     let wanted = name.clone();
-    let row = by.app().read(move |tables| tables.pool(&wanted)).await?;
+    let row = by.app.read(move |tables| tables.pool(&wanted)).await?;
     let right = by.may(row.as_ref().and_then(group_of))?;
-    by.remove(right, &name, |name| Command::Catalogue(CatalogueCommand::DeletePool { name })).await
+    by.remove(right, &name, |name| CatalogueCommand::DeletePool { name }).await
 }

@@ -2,25 +2,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_journal::now;
-use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, TaskCommand, Timestamp, UserName, bounds};
+use tidemill_model::{Answer, GrantId, PulledGrant, Role, TaskCommand, Timestamp, UserName, bounds};
 
 use super::pull_users::user_name;
-use super::run::written;
+use super::writer::{Writer, written};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::call::{Call, Calls, Verb};
 use crate::layers::Entered;
 use crate::pulling::{Pulled, Puller};
-use crate::rights::Caller;
 use crate::standing::Standing;
 use crate::view::Written;
-use crate::write::Write;
 
 /// The longest wait of a pull, seconds.
 const LONGEST_WAIT_S: u32 = 30;
@@ -138,16 +135,11 @@ pub(crate) struct Completed {
 }
 
 /// A client has done it (PUL-7). The same again is the same answer; another result, or a grant that is over, is refused.
-async fn complete(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<Completed>, Problem> {
+async fn complete(by: Writer, Body(body): Body) -> Result<Json<Completed>, Problem> {
     let CompleteRequest { user, grant, result } = parse(body)?;
-    let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
-    let command = Command::Task(TaskCommand::Complete { user: puller.user.clone(), grant, result });
-    let done = puller.send(&Write::new(&app, puller.right.clone(), &headers)?, command).await?;
+    let mut puller = Puller::new(&by.app, &by.caller, user_name(&user)?).await?;
+    let command = TaskCommand::Complete { user: puller.user.clone(), grant, result };
+    let done = puller.send(&by.write(puller.right.clone())?, command).await?;
     match done.answer {
         Answer::Completed { grant } => Ok(Json(Completed { grant, position: done.position.to_string() })),
         _ => Err(done.unexpected()),
@@ -170,14 +162,9 @@ pub(crate) struct ReturnRequest {
 }
 
 /// A client, or somebody for it, gives a grant back (PUL-13).
-async fn give_back(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+async fn give_back(by: Writer, Body(body): Body) -> Result<Json<Written>, Problem> {
     let ReturnRequest { user, grant, reason } = parse(body)?;
-    let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
-    let command = Command::Task(TaskCommand::ReturnGrant { user: puller.user.clone(), grant, reason });
-    written(puller.send(&Write::new(&app, puller.right.clone(), &headers)?, command).await?)
+    let mut puller = Puller::new(&by.app, &by.caller, user_name(&user)?).await?;
+    let command = TaskCommand::ReturnGrant { user: puller.user.clone(), grant, reason };
+    written(puller.send(&by.write(puller.right.clone())?, command).await?)
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
@@ -12,22 +11,22 @@ use serde::Serialize;
 use serde_json::Value;
 use tidemill_journal::now;
 use tidemill_model::{
-    Answer, Command, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskCommand, TaskId, TaskSpec,
-    Timestamp, UserName,
+    Answer, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskCommand, TaskId, TaskSpec, Timestamp,
+    UserName,
 };
 use tidemill_store::rows::PullTaskRow;
 use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 
 use super::batches::live_problem;
-use super::run::written;
+use super::writer::{Writer, written};
 use crate::Problem;
-use crate::app::{App, shard_of};
+use crate::app::{App, shard_in, shard_of};
 use crate::body::Body;
 use crate::parameter::{Asked, Rule};
 use crate::params::{CURSOR, Params, id};
 use crate::rights::Caller;
 use crate::view::{LedgerView, List, OccurrenceView, PullGrantView, PullTaskView, Written, totals_of};
-use crate::write::{Done, Write};
+use crate::write::Done;
 
 /// How far a list of once tasks reaches back where nothing else is requested.
 const LISTED: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -84,9 +83,7 @@ pub(super) async fn list(
         from: params.get(FROM)?.or(recent).map(Timestamp::as_millisecond),
         to: params.get(TO)?.map(Timestamp::as_millisecond),
     };
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.pull_tasks(&filter, &request)).await?;
-    Ok(Json(List::of(page, PullTaskView::from)))
+    List::part(&app, &params, move |tables, request| tables.pull_tasks(&filter, request)).await
 }
 
 /// The rows of a task, the one that gives it out first.
@@ -144,9 +141,11 @@ impl Place {
             {
                 return Ok(Self { shard: home.shard, group: home.group.to_string(), is_home: true });
             }
-            let shard =
-                ShardId(u16::try_from(row.shard).expect("the tables hold the shard that gave it out"));
-            return Ok(Self { shard, group: row.group_name.to_string(), is_home: false });
+            return Ok(Self {
+                shard: shard_in(row.shard),
+                group: row.group_name.to_string(),
+                is_home: false,
+            });
         }
         let group = app.group_of_shard(task.shard()).await?;
         let group = group.ok_or_else(|| Problem::unknown("task", task))?;
@@ -157,17 +156,17 @@ impl Place {
 /// Sends a request about a task. A template or a user that the catalogue has may be new to the group's shard: then it
 /// is asked again for a while.
 async fn send(
-    app: &App,
-    write: &Write<'_>,
+    by: &Writer,
     place: &Place,
-    command: Command,
+    command: TaskCommand,
     spec: Option<&TaskSpec>,
 ) -> Result<Done, Problem> {
+    let write = by.write(by.caller.for_group(&place.group)?)?;
     let template = match spec.and_then(|spec| spec.template.as_ref()) {
         None => None,
         Some(name) => {
             let name = name.to_string();
-            app.read(move |tables| tables.task_template(&name)).await?
+            by.app.read(move |tables| tables.task_template(&name)).await?
         }
     };
     let is_news = |rejection: &Rejection| match rejection {
@@ -178,7 +177,7 @@ async fn send(
         }),
         _ => false,
     };
-    write.send_while(is_news, NEWS, place.shard, command).await?.map_err(Problem::from)
+    write.send_while(is_news, NEWS, place.shard, command.into()).await?.map_err(Problem::from)
 }
 
 /// A task is there.
@@ -208,49 +207,31 @@ fn spec_of(body: Value) -> Result<TaskSpec, Problem> {
 }
 
 /// A new task.
-pub(super) async fn create(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<TaskWritten>, Problem> {
+pub(super) async fn create(by: Writer, Body(body): Body) -> Result<Json<TaskWritten>, Problem> {
     let spec = spec_of(body)?;
-    let place = Place::of_executor(&app, &spec.executor).await?;
-    let right = caller.for_group(&place.group)?;
-    let write = Write::new(&app, right, &headers)?;
-    let command = Command::Task(TaskCommand::Create { spec: spec.clone() });
-    TaskWritten::of(send(&app, &write, &place, command, Some(&spec)).await?)
+    let place = Place::of_executor(&by.app, &spec.executor).await?;
+    let command = TaskCommand::Create { spec: spec.clone() };
+    TaskWritten::of(send(&by, &place, command, Some(&spec)).await?)
 }
 
 /// Changes a task; its executor stays, and so does what somebody has of it.
 pub(super) async fn change(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<TaskWritten>, Problem> {
     let task: TaskId = id("task", &text)?;
     let spec = spec_of(body)?;
-    let place = Place::of_task(&app, task).await?;
-    let right = caller.for_group(&place.group)?;
-    let write = Write::new(&app, right, &headers)?;
-    let command = Command::Task(TaskCommand::Change { task, spec: spec.clone() });
-    TaskWritten::of(send(&app, &write, &place, command, Some(&spec)).await?)
+    let place = Place::of_task(&by.app, task).await?;
+    let command = TaskCommand::Change { task, spec: spec.clone() };
+    TaskWritten::of(send(&by, &place, command, Some(&spec)).await?)
 }
 
 /// Deletes a task; what somebody has of it can still be completed.
-pub(super) async fn delete(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn delete(by: Writer, Path(text): Path<String>) -> Result<Json<Written>, Problem> {
     let task: TaskId = id("task", &text)?;
-    let place = Place::of_task(&app, task).await?;
-    let right = caller.for_group(&place.group)?;
-    let write = Write::new(&app, right, &headers)?;
-    written(send(&app, &write, &place, Command::Task(TaskCommand::Delete { task }), None).await?)
+    let place = Place::of_task(&by.app, task).await?;
+    written(send(&by, &place, TaskCommand::Delete { task }, None).await?)
 }
 
 /// What of a task was given out, and what became of it, occurrence by occurrence (BYD-10).
@@ -310,7 +291,5 @@ pub(super) async fn grants(
         task: params.get(TASK)?.map(|TaskId(task)| task),
         state: params.get(GRANT_STATE)?,
     };
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.pull_grants(&filter, &request)).await?;
-    Ok(Json(List::of(page, PullGrantView::from)))
+    List::part(&app, &params, move |tables, request| tables.pull_grants(&filter, request)).await
 }

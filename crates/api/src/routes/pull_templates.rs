@@ -3,10 +3,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use tidemill_model::{CatalogueCommand, Command, Concerned, TemplateSpec};
+use tidemill_model::{CatalogueCommand, Concerned, TemplateSpec};
 use tidemill_store::ReadPullTables;
 
-use super::defined::{Defined, Definer};
+use super::defined::Defined;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
@@ -18,9 +19,7 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     params: Params,
 ) -> Result<Json<List<TaskTemplateView>>, Problem> {
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.task_templates(&request)).await?;
-    Ok(Json(List::of(page, TaskTemplateView::from)))
+    List::part(&app, &params, move |tables, request| tables.task_templates(request)).await
 }
 
 /// A template.
@@ -34,20 +33,20 @@ pub(super) async fn get(
 }
 
 /// Adds or changes a template; tasks that are there stay as they are.
-pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
+pub(super) async fn define(by: Writer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
     let template = TemplateSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
     let right = by.may(None)?;
     by.define(
         right,
         template.name.clone(),
-        Command::Catalogue(CatalogueCommand::DefineTemplate { template }),
+        CatalogueCommand::DefineTemplate { template },
         Concerned::Everyone,
     )
     .await
 }
 
 /// Removes a template; tasks that were checked against it stay.
-pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+pub(super) async fn remove(by: Writer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
     let right = by.may(None)?;
-    by.remove(right, &name, |name| Command::Catalogue(CatalogueCommand::DeleteTemplate { name })).await
+    by.remove(right, &name, |name| CatalogueCommand::DeleteTemplate { name }).await
 }

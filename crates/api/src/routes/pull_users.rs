@@ -1,28 +1,25 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_journal::now;
 use tidemill_model::{
-    CatalogueCommand, Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding,
-    bounds,
+    CatalogueCommand, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding, bounds,
 };
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;
 
-use super::run::written;
+use super::writer::{Writer, written};
 use crate::Problem;
-use crate::app::App;
+use crate::app::{App, shard_in};
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::Caller;
 use crate::user_groups;
 use crate::view::{List, PullUserDetail, PullUserView, Written};
-use crate::write::Write;
 
 /// A user's name from a path or a body.
 pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
@@ -38,9 +35,7 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<PullUserView>>, Problem> {
     let group = caller.listed_group(params.get(GROUP)?)?;
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.pull_users(group.as_deref(), &request)).await?;
-    Ok(Json(List::of(page, PullUserView::from)))
+    List::part(&app, &params, move |tables, request| tables.pull_users(group.as_deref(), request)).await
 }
 
 async fn user_row(app: &App, user: &UserName) -> Result<PullUserRow, Problem> {
@@ -63,8 +58,7 @@ pub(super) async fn get(
 }
 
 async fn standing(app: &App, user: UserName, shard: i64) -> Option<UserStanding> {
-    let shard = ShardId(u16::try_from(shard).expect("the tables hold the shard that an event named"));
-    match app.deps.live.query(shard, LiveQuery::User { user, at: now() }).await {
+    match app.deps.live.query(shard_in(shard), LiveQuery::User { user, at: now() }).await {
         Ok(LiveAnswer::User(standing)) => Some(*standing),
         Ok(_) => None,
         Err(error) => {
@@ -86,14 +80,9 @@ pub(crate) struct AssignRequest {
 }
 
 /// Gives users their home group, all or none. Those who have it already stay as they are.
-pub(super) async fn assign(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn assign(by: Writer, Body(body): Body) -> Result<Json<Written>, Problem> {
     let AssignRequest { group, users } = parse(body)?;
-    let right = caller.for_group(group.as_str())?;
+    let right = by.caller.for_group(group.as_str())?;
     if !(1..=bounds::USERS).contains(&users.len()) {
         return Err(Problem::field("users", users.len(), format!("must be 1 to {} names", bounds::USERS)));
     }
@@ -107,8 +96,8 @@ pub(super) async fn assign(
     if !faults.is_empty() {
         return Err(Problem::fields(faults));
     }
-    let command = Command::Catalogue(CatalogueCommand::AssignUsers { group, users: named });
-    written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
+    let command = CatalogueCommand::AssignUsers { group, users: named };
+    by.written(right, ShardId::CATALOGUE, command).await
 }
 
 /// Where a user is to go.
@@ -121,33 +110,26 @@ pub(crate) struct MoveRequest {
 
 /// Moves a user with its history and its own tasks to another group; refused while it has a live grant.
 pub(super) async fn relocate(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
     let MoveRequest { to } = parse(body)?;
     let user = user_name(&text)?;
-    let from = user_row(&app, &user).await?.group_name;
-    let right = caller.for_groups([to.as_str(), &*from])?;
-    let command = Command::Catalogue(CatalogueCommand::MoveUser { user: user.clone(), to });
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await;
-    app.user_groups.forget(&user);
+    let from = user_row(&by.app, &user).await?.group_name;
+    let right = by.caller.for_groups([to.as_str(), &*from])?;
+    let command = CatalogueCommand::MoveUser { user: user.clone(), to };
+    let done = by.send(right, ShardId::CATALOGUE, command).await;
+    by.app.user_groups.forget(&user);
     written(done?)
 }
 
 /// Takes a user out of its group, and its own tasks with it; refused while it has a live grant.
-pub(super) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn remove(by: Writer, Path(text): Path<String>) -> Result<Json<Written>, Problem> {
     let user = user_name(&text)?;
-    let right = caller.for_group(&user_row(&app, &user).await?.group_name)?;
-    let command = Command::Catalogue(CatalogueCommand::DeleteUser { user: user.clone() });
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await;
-    app.user_groups.forget(&user);
+    let right = by.caller.for_group(&user_row(&by.app, &user).await?.group_name)?;
+    let command = CatalogueCommand::DeleteUser { user: user.clone() };
+    let done = by.send(right, ShardId::CATALOGUE, command).await;
+    by.app.user_groups.forget(&user);
     written(done?)
 }

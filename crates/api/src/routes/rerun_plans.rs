@@ -1,28 +1,27 @@
 //! What is to be run again, or for the first time, as a plan (GEN-6, GEN-8, BYD-3, BYD-16).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use axum::extract::{Path, State};
-use axum::http::HeaderMap;
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunCommand, RerunDefinition,
+    Answer, BatchId, Cascade, ColdStartOf, GroupName, JobId, Period, RerunCommand, RerunDefinition,
     RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, Timestamp, bounds,
 };
 use tidemill_store::ReadTables;
 
 use super::batches::batch_row;
 use super::run::{RUNS_THOUGH_DISABLED, job_place};
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::clearing::{DEFAULT_CONCURRENCY, clearing};
 use crate::params::id;
 use crate::rights::{Caller, Right};
-use crate::write::{Done, Write};
+use crate::write::Done;
 
 fn default_concurrency() -> u32 {
     DEFAULT_CONCURRENCY
@@ -220,28 +219,18 @@ fn may_approve_unseen(caller: &Caller, approve: bool, reaches_on: bool) -> Resul
     Ok(())
 }
 
-async fn plan(
-    app: &App,
-    right: Right,
-    headers: &HeaderMap,
-    spec: RerunSpec,
-) -> Result<Json<RerunPlanned>, Problem> {
-    let command = Command::Rerun(RerunCommand::Plan(Box::new(spec)));
-    RerunPlanned::of(Write::new(app, right, headers)?.send(ShardId::CATALOGUE, command).await?)
+async fn plan(by: &Writer, right: Right, spec: RerunSpec) -> Result<Json<RerunPlanned>, Problem> {
+    let command = RerunCommand::Plan(Box::new(spec));
+    RerunPlanned::of(by.send(right, ShardId::CATALOGUE, command).await?)
 }
 
 /// Plans a rerun (GEN-6).
-pub(super) async fn request(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<RerunPlanned>, Problem> {
+pub(super) async fn request(by: Writer, Body(body): Body) -> Result<Json<RerunPlanned>, Problem> {
     let mut more: RerunRequest = parse(body)?;
     let (approve, mut groups) = (more.approve, BTreeSet::new());
-    let jobs = named(&app, &mut groups, "jobs", std::mem::take(&mut more.jobs)).await?;
-    let subset = named(&app, &mut groups, "subset", std::mem::take(&mut more.subset)).await?;
-    let right = caller.for_groups(groups.iter().map(String::as_str))?;
+    let jobs = named(&by.app, &mut groups, "jobs", std::mem::take(&mut more.jobs)).await?;
+    let subset = named(&by.app, &mut groups, "subset", std::mem::take(&mut more.subset)).await?;
+    let right = by.caller.for_groups(groups.iter().map(String::as_str))?;
     let cascade = match (more.cascade, subset.is_empty()) {
         (Reach::Job, true) => Cascade::Job,
         (Reach::Logic, true) => Cascade::Logic,
@@ -252,7 +241,7 @@ pub(super) async fn request(
             return Err(Problem::field("subset", subset.len(), rule));
         }
     };
-    may_approve_unseen(&caller, approve, matches!(cascade, Cascade::Logic | Cascade::Data))?;
+    may_approve_unseen(&by.caller, approve, matches!(cascade, Cascade::Logic | Cascade::Data))?;
     let spec = RerunSpec {
         scope: RerunScope::Rerun { jobs, cascade },
         from: more.from,
@@ -265,21 +254,16 @@ pub(super) async fn request(
         reason: more.reason,
         approve,
     };
-    plan(&app, right, &headers, spec).await
+    plan(&by, right, spec).await
 }
 
 /// Plans a cold start (GEN-8).
-pub(super) async fn cold_start(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<RerunPlanned>, Problem> {
-    let right = caller.for_site(Role::SuperAdministrator)?;
+pub(super) async fn cold_start(by: Writer, Body(body): Body) -> Result<Json<RerunPlanned>, Problem> {
+    let right = by.caller.for_site(Role::SuperAdministrator)?;
     let more: ColdStartRequest = parse(body)?;
     let of = match (more.group, more.jobs) {
         (Some(group), None) => ColdStartOf::Group(group),
-        (None, Some(jobs)) => ColdStartOf::Jobs(named(&app, &mut BTreeSet::new(), "jobs", jobs).await?),
+        (None, Some(jobs)) => ColdStartOf::Jobs(named(&by.app, &mut BTreeSet::new(), "jobs", jobs).await?),
         (None, None) => ColdStartOf::All,
         (Some(group), Some(_)) => {
             return Err(Problem::field("group", group, "give a group or jobs, not both"));
@@ -297,24 +281,22 @@ pub(super) async fn cold_start(
         reason: more.reason,
         approve: more.approve,
     };
-    plan(&app, right, &headers, spec).await
+    plan(&by, right, spec).await
 }
 
 /// Plans to run one batch's logical time, and all that comes after it, again (BYD-16).
 pub(super) async fn clear(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<RerunPlanned>, Problem> {
     let ClearRequest { concurrency, reason, approve } = parse(body)?;
     let batch: BatchId = id("batch", &text)?;
-    let row = batch_row(&app, batch).await?;
-    let right = caller.for_group(&row.group_name)?;
-    may_approve_unseen(&caller, approve, true)?;
+    let row = batch_row(&by.app, batch).await?;
+    let right = by.caller.for_group(&row.group_name)?;
+    may_approve_unseen(&by.caller, approve, true)?;
     let time = Timestamp::from_millisecond(row.logical_time)
         .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
     let spec = RerunSpec { concurrency, reason, approve, ..clearing(JobId(row.job_id), time) };
-    plan(&app, right, &headers, spec).await
+    plan(&by, right, spec).await
 }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{Command, RerunCommand, RerunId, Role, ShardId};
+use tidemill_model::{RerunCommand, RerunId, Role, ShardId};
 use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};
 
-use super::run::written;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
@@ -21,7 +20,6 @@ use crate::rights::Caller;
 use crate::view::{
     List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, groups_of,
 };
-use crate::write::Write;
 
 pub(super) const KIND: Asked<String> =
     Asked::word("kind", "`rerun` or `cold_start`.", &["rerun", "cold_start"]);
@@ -56,17 +54,13 @@ pub(super) async fn list(
     let request = params.page()?;
     let mut page = app.read(move |tables| tables.reruns(&filter, &request)).await?;
     page.items.retain(|row| reads(&caller, row).is_ok());
-    Ok(Json(List::of(page, RerunView::from)))
-}
-
-async fn rerun_row(app: &App, text: &str) -> Result<RerunRow, Problem> {
-    let rerun: RerunId = id("rerun", text)?;
-    let row = app.read(move |tables| tables.rerun(rerun.0)).await?;
-    row.ok_or_else(|| Problem::unknown("rerun", rerun))
+    Ok(Json(List::from(page)))
 }
 
 async fn readable(app: &App, caller: &Caller, text: &str) -> Result<RerunRow, Problem> {
-    let row = rerun_row(app, text).await?;
+    let rerun: RerunId = id("rerun", text)?;
+    let row = app.read(move |tables| tables.rerun(rerun.0)).await?;
+    let row = row.ok_or_else(|| Problem::unknown("rerun", rerun))?;
     reads(caller, &row)?;
     Ok(row)
 }
@@ -124,36 +118,30 @@ pub(super) async fn batches(
     let (state, request) = (params.get(RUN_STATE)?, params.page()?);
     let row = readable(&app, &caller, &text).await?;
     let page = app.read(move |tables| tables.rerun_batches(row.id, state.as_deref(), &request)).await?;
-    Ok(Json(List::of(page, RerunBatchView::from)))
+    Ok(Json(List::from(page)))
 }
 
 async fn act(
-    app: &App,
-    caller: &Caller,
+    by: &Writer,
     text: &str,
-    headers: &HeaderMap,
-    command: impl FnOnce(RerunId) -> Command,
+    command: impl FnOnce(RerunId) -> RerunCommand,
 ) -> Result<Json<Written>, Problem> {
-    let row = rerun_row(app, text).await?;
-    reads(caller, &row)?;
+    let row = readable(&by.app, &by.caller, text).await?;
     let right = match &*row.kind {
-        "cold_start" => caller.for_site(Role::SuperAdministrator)?,
-        _ => caller.for_groups(groups_of(&row).iter().map(String::as_str))?,
+        "cold_start" => by.caller.for_site(Role::SuperAdministrator)?,
+        _ => by.caller.for_groups(groups_of(&row).iter().map(String::as_str))?,
     };
-    let command = command(RerunId(row.id));
-    written(Write::new(app, right, headers)?.send(ShardId::CATALOGUE, command).await?)
+    by.written(right, ShardId::CATALOGUE, command(RerunId(row.id))).await
 }
 
 macro_rules! acts {
     ($($(#[doc = $doc:literal])+ $name:ident => $command:ident,)+) => {
         $($(#[doc = $doc])+
         pub(super) async fn $name(
-            State(app): State<Arc<App>>,
-            Extension(caller): Extension<Caller>,
+            by: Writer,
             Path(text): Path<String>,
-            headers: HeaderMap,
         ) -> Result<Json<Written>, Problem> {
-            act(&app, &caller, &text, &headers, |rerun| RerunCommand::$command { rerun }.into()).await
+            act(&by, &text, |rerun| RerunCommand::$command { rerun }).await
         })+
     };
 }
@@ -178,12 +166,10 @@ pub(crate) struct CancelRequest {
 
 /// Starts no more of it.
 pub(super) async fn cancel(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
     let CancelRequest { kill } = parse(body)?;
-    act(&app, &caller, &text, &headers, |rerun| Command::Rerun(RerunCommand::Cancel { rerun, kill })).await
+    act(&by, &text, |rerun| RerunCommand::Cancel { rerun, kill }).await
 }

@@ -1,26 +1,25 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_cluster::propagation::by_job;
 use tidemill_model::{
-    Answer, BatchCommand, Command, Concerned, GroupName, JobCommand, JobId, JobName, ShardId, Timestamp,
-    bounds,
+    Answer, BatchCommand, GroupName, JobCommand, JobId, JobName, ShardId, Timestamp, bounds,
 };
 
 use super::jobs::job_row;
+use super::writer::Writer;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::{Params, id};
-use crate::propagation::{self, Late};
 use crate::rights::Caller;
 use crate::view::{Written, definition_of};
-use crate::write::{Done, Write};
+use crate::write::Done;
 
 pub(super) const CANCEL: Asked<bool> =
     Asked::flag("cancel", "`true`: end what is unfinished of it; else it is refused while something is.");
@@ -96,46 +95,19 @@ impl Generated {
     }
 }
 
-/// Checks that the write says nothing else, and gives its position.
-pub(super) fn written(done: Done) -> Result<Json<Written>, Problem> {
-    match done.answer {
-        Answer::Done => Ok(Json(Written { position: done.position.to_string(), late: Late::default() })),
-        _ => Err(done.unexpected()),
-    }
-}
-
-/// As [`written`], once it is in effect for those whom it concerns.
-pub(super) async fn settled(
-    app: &App,
-    concerned: Concerned,
-    done: Done,
-) -> Result<(StatusCode, Json<Written>), Problem> {
-    let position = done.position;
-    let Json(mut written) = written(done)?;
-    written.late = propagation::wait(app, concerned, position).await;
-    Ok((written.late.status(), Json(written)))
-}
-
 /// One batch by hand (GEN-5).
 pub(super) async fn run(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<Json<Generated>, Problem> {
     let RunRequest { logical_time, parameters, concurrent } = parse(body)?;
     let job: JobId = id("job", &text)?;
-    let place = job_place(&app, job).await?;
-    let right = caller.for_group(&place.group)?;
-    check_parameters(&app, &caller, job, &parameters).await?;
-    let write = Write::new(&app, right, &headers)?;
-    let command = Command::Batch(BatchCommand::RunJob { job, logical_time, parameters, concurrent });
-    let done = match job.shard() {
-        ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,
-        _ => write.send(place.shard, command).await?,
-    };
-    Generated::of(done)
+    let place = job_place(&by.app, job).await?;
+    let right = by.caller.for_group(&place.group)?;
+    check_parameters(&by.app, &by.caller, job, &parameters).await?;
+    let command = BatchCommand::RunJob { job, logical_time, parameters, concurrent };
+    Generated::of(by.write(right)?.send_for_job(job, place.shard, command.into()).await?)
 }
 
 /// DSP-2: parameters decide what a program does, so they are for those who may have jobs run as its account.
@@ -165,23 +137,13 @@ pub(super) async fn check_parameters(
 }
 
 /// Batches are generated from now on.
-pub(super) async fn enable(
-    app: State<Arc<App>>,
-    caller: Extension<Caller>,
-    path: Path<String>,
-    headers: HeaderMap,
-) -> Result<(StatusCode, Json<Written>), Problem> {
-    change(app, caller, path, headers, |job| Command::Job(JobCommand::Switch { job, enabled: true })).await
+pub(super) async fn enable(by: Writer, path: Path<String>) -> Result<(StatusCode, Json<Written>), Problem> {
+    change(by, path, |job| JobCommand::Switch { job, enabled: true }).await
 }
 
 /// No more batches are generated.
-pub(super) async fn disable(
-    app: State<Arc<App>>,
-    caller: Extension<Caller>,
-    path: Path<String>,
-    headers: HeaderMap,
-) -> Result<(StatusCode, Json<Written>), Problem> {
-    change(app, caller, path, headers, |job| Command::Job(JobCommand::Switch { job, enabled: false })).await
+pub(super) async fn disable(by: Writer, path: Path<String>) -> Result<(StatusCode, Json<Written>), Problem> {
+    change(by, path, |job| JobCommand::Switch { job, enabled: false }).await
 }
 
 /// A new name of a job.
@@ -194,14 +156,12 @@ pub(crate) struct RenameRequest {
 
 /// Gives a job another name in its group (JOB-9); its id, its history and its run numbers stay.
 pub(super) async fn rename(
-    app: State<Arc<App>>,
-    caller: Extension<Caller>,
+    by: Writer,
     path: Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let RenameRequest { name } = parse(body)?;
-    change(app, caller, path, headers, |job| Command::Job(JobCommand::Rename { job, name })).await
+    change(by, path, |job| JobCommand::Rename { job, name }).await
 }
 
 /// The group that a job goes to.
@@ -215,10 +175,8 @@ pub(crate) struct MoveJobRequest {
 /// Gives a job to another group (JOB-9), unless something of it is unfinished; its id and its run numbers stay, and its
 /// batches stay with the group that ran them.
 pub(super) async fn move_to(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let MoveJobRequest { group } = parse(body)?;
@@ -228,39 +186,33 @@ pub(super) async fn move_to(
             "was submitted to run once, and stays in the group where it was; submit it to the other group";
         return Err(Problem::field("job", job, rule));
     }
-    let place = job_place(&app, job).await?;
-    let right = caller.for_groups([&*place.group, group.as_str()])?;
-    let command = Command::Job(JobCommand::Move { job, to: group.clone() });
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    settled(&app, tidemill_cluster::propagation::by_job(job, group.as_str()), done).await
+    let place = job_place(&by.app, job).await?;
+    let right = by.caller.for_groups([&*place.group, group.as_str()])?;
+    let command = JobCommand::Move { job, to: group.clone() };
+    by.settled(right, command, by_job(job, group.as_str())).await
 }
 
 /// Removes a definition (JOB-9): refused while something of it is unfinished, unless `cancel=true` ends that, and while
 /// others name it as parent, unless `orphan_children=true` lets their batches go on waiting.
 pub(super) async fn delete(
-    app: State<Arc<App>>,
-    caller: Extension<Caller>,
+    by: Writer,
     path: Path<String>,
     params: Params,
-    headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let cancel = params.flag(CANCEL)?;
     let orphan_children = params.flag(ORPHAN_CHILDREN)?;
-    let command = |job| Command::Job(JobCommand::Delete { job, cancel, orphan_children });
-    change(app, caller, path, headers, command).await
+    let command = |job| JobCommand::Delete { job, cancel, orphan_children };
+    change(by, path, command).await
 }
 
 /// Changes a definition of the catalogue.
 async fn change(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(text): Path<String>,
-    headers: HeaderMap,
-    command: impl FnOnce(JobId) -> Command,
+    command: impl FnOnce(JobId) -> JobCommand,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let job: JobId = id("job", &text)?;
-    let place = job_place(&app, job).await?;
-    let right = caller.for_group(&place.group)?;
-    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
-    settled(&app, tidemill_cluster::propagation::by_job(job, &place.group), done).await
+    let place = job_place(&by.app, job).await?;
+    let right = by.caller.for_group(&place.group)?;
+    by.settled(right, command(job), by_job(job, &place.group)).await
 }

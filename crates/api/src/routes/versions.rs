@@ -23,11 +23,10 @@ pub(super) async fn list(
     let request = params.page()?;
     let row = readable(&app, &caller, &text).await?;
     if row.submitted {
-        let items = vec![JobVersionView::from(version_of_submission(&row))];
-        return Ok(Json(List { items, next: None }));
+        return Ok(Json(List::all([version_of_submission(&row)])));
     }
     let page = app.read(move |tables| tables.job_versions_page(row.id, &request)).await?;
-    Ok(Json(List::of(page, JobVersionView::from)))
+    Ok(Json(List::from(page)))
 }
 
 /// One version of a definition, with all its fields.

@@ -1,20 +1,18 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use tidemill_model::{Command, ShardId, WorkerCommand, WorkerId};
+use tidemill_model::{WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, WorkerFilter};
 
-use super::run::written;
+use super::writer::Writer;
 use crate::Problem;
-use crate::app::App;
+use crate::app::{App, shard_in};
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::Caller;
 use crate::view::{List, WorkerView, Written};
-use crate::write::Write;
 
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
 /// As the tables name them.
@@ -29,9 +27,7 @@ pub(super) async fn list(
 ) -> Result<Json<List<WorkerView>>, Problem> {
     let group = caller.listed_group(params.get(GROUP)?)?;
     let filter = WorkerFilter { group, state: params.get(STATE)? };
-    let request = params.page()?;
-    let page = app.read(move |tables| tables.workers(&filter, &request)).await?;
-    Ok(Json(List::of(page, WorkerView::from)))
+    List::part(&app, &params, move |tables, request| tables.workers(&filter, request)).await
 }
 
 /// A worker.
@@ -53,35 +49,21 @@ pub(super) async fn worker_row(app: &App, worker: String) -> Result<WorkerRow, P
 }
 
 /// The worker takes no new work.
-pub(super) async fn drain(
-    app: State<Arc<App>>,
-    caller: Extension<Caller>,
-    path: Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
-    switch(app, caller, path, headers, |worker| Command::Worker(WorkerCommand::Drain { worker })).await
+pub(super) async fn drain(by: Writer, path: Path<String>) -> Result<Json<Written>, Problem> {
+    switch(by, path, |worker| WorkerCommand::Drain { worker }).await
 }
 
 /// The worker takes work again.
-pub(super) async fn resume(
-    app: State<Arc<App>>,
-    caller: Extension<Caller>,
-    path: Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
-    switch(app, caller, path, headers, |worker| Command::Worker(WorkerCommand::Resume { worker })).await
+pub(super) async fn resume(by: Writer, path: Path<String>) -> Result<Json<Written>, Problem> {
+    switch(by, path, |worker| WorkerCommand::Resume { worker }).await
 }
 
 async fn switch(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Writer,
     Path(worker): Path<String>,
-    headers: HeaderMap,
-    command: impl FnOnce(WorkerId) -> Command,
+    command: impl FnOnce(WorkerId) -> WorkerCommand,
 ) -> Result<Json<Written>, Problem> {
-    let row = worker_row(&app, worker).await?;
-    let right = caller.for_group(&row.group_name)?;
-    let shard = ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named"));
-    let command = command(WorkerId::new(&*row.id));
-    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
+    let row = worker_row(&by.app, worker).await?;
+    let right = by.caller.for_group(&row.group_name)?;
+    by.written(right, shard_in(row.shard), command(WorkerId::new(&*row.id))).await
 }

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
-use tidemill_model::{BatchCommand, Command, JobId, ShardId};
+use tidemill_model::{BatchCommand, Command, JobId};
 
 use super::newest::place;
 use super::{JOB, OF_JOB, caller_by_query, refused};
@@ -54,11 +54,7 @@ async fn end(app: &App, params: &Params, headers: &HeaderMap) -> Result<JobId, P
     let caller = caller.asking(Asks::new([b"kill", job.to_string().as_bytes()]));
     let place = place(app, &caller, job).await?;
     let right = caller.for_group(&place.group)?;
-    let write = Write::new(app, right, headers)?;
     let command = Command::Batch(BatchCommand::KillJob { job });
-    match job.shard() {
-        ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,
-        _ => write.send(place.shard, command).await?,
-    };
+    Write::new(app, right, headers)?.send_for_job(job, place.shard, command).await?;
     Ok(job)
 }

@@ -46,19 +46,7 @@ pub(super) async fn newest(app: &App, place: &JobPlace, job: JobId) -> Result<Ne
             Ok(Newest { batch, state, result })
         }
         // The owner has forgotten it, or not heard of it yet.
-        Ok(
-            LiveAnswer::NotFound
-            | LiveAnswer::Why(_)
-            | LiveAnswer::Planned(_)
-            | LiveAnswer::Wanted { .. }
-            | LiveAnswer::WantedQuality { .. }
-            | LiveAnswer::Pool { .. }
-            | LiveAnswer::TaskLedger(_)
-            | LiveAnswer::User(_)
-            | LiveAnswer::Notified { .. }
-            | LiveAnswer::Mailboxes { .. }
-            | LiveAnswer::Refused(_),
-        ) => {
+        Ok(_) => {
             let known = in_tables(app, job).await?;
             match (known, job.shard()) {
                 (Some(newest), _) => Ok(newest),

@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tidemill_model::{Command, ShardId, WorkerCommand, WorkerId};
+use tidemill_model::{Command, WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{PageRequest, ReadTables, Tables, WorkerFilter};
 
 use super::{body_of, caller_by_body, refused};
 use crate::Problem;
-use crate::app::App;
+use crate::app::{App, shard_in};
 use crate::body::parse;
 use crate::write::Write;
 
@@ -82,8 +82,7 @@ async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(Stri
         1 => Command::Worker(WorkerCommand::Resume { worker }),
         _ => return Err(Problem::field("status", status, "must be 1 (on duty) or 0 (off duty)")),
     };
-    let shard = ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named"));
-    Write::new(app, right, headers)?.send(shard, command).await?;
+    Write::new(app, right, headers)?.send(shard_in(row.shard), command).await?;
     Ok((ip, port))
 }
 

@@ -13,6 +13,7 @@ mod rerun;
 mod row;
 mod version;
 
+use axum::Json;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::Timestamp;
@@ -22,8 +23,11 @@ use tidemill_store::rows::{
     PullUserRow, RerunBatchRow, RerunRow, SkippedRunsRow, TaskTemplateRow, ThirdPartyReportRow, UserCodeRow,
     WorkerRow,
 };
-use tidemill_store::{Page, Row, Table};
+use tidemill_store::{Page, PageRequest, Row, Table, Tables};
 
+use crate::Problem;
+use crate::app::App;
+use crate::params::Params;
 use crate::propagation::Late;
 
 pub(crate) use batch::{BatchDetail, DependencyView};
@@ -75,11 +79,29 @@ pub(crate) struct List<T> {
 }
 
 impl<T> List<T> {
-    pub(crate) fn of<R>(page: Page<R>, view: impl Fn(R) -> T) -> Self {
-        Self {
-            items: page.items.into_iter().map(view).collect(),
-            next: page.next.map(|next| next.to_string()),
-        }
+    /// All rows: nothing follows.
+    pub(crate) fn all<R: Into<T>>(rows: impl IntoIterator<Item = R>) -> Self {
+        Self { items: rows.into_iter().map(Into::into).collect(), next: None }
+    }
+
+    /// The part that the parameters ask for.
+    pub(crate) async fn part<R: Send + 'static>(
+        app: &App,
+        params: &Params,
+        ask: impl FnOnce(&dyn Tables, &PageRequest) -> Result<Page<R>, tidemill_store::Error> + Send + 'static,
+    ) -> Result<Json<Self>, Problem>
+    where
+        T: From<R>,
+    {
+        let request = params.page()?;
+        let page = app.read(move |tables| ask(tables, &request)).await?;
+        Ok(Json(page.into()))
+    }
+}
+
+impl<R, T: From<R>> From<Page<R>> for List<T> {
+    fn from(page: Page<R>) -> Self {
+        Self { next: page.next.map(|next| next.to_string()), ..Self::all(page.items) }
     }
 }
 

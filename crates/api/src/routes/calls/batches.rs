@@ -3,7 +3,7 @@
 use tidemill_model::Role;
 
 use crate::call::{Call, Calls, Verb};
-use crate::routes::{attempts, batches, logs, run};
+use crate::routes::{attempts, batch_commands, batches, logs, run};
 use crate::view::{AttemptView, BatchDetail, BatchView, List, ReturnView, Written};
 use crate::worker_logs::LogPart;
 
@@ -62,9 +62,9 @@ fn decisions(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/kill", "Ends a batch")
                 .of_group(Role::User)
-                .takes::<batches::KillRequest>()
+                .takes::<batch_commands::KillRequest>()
                 .gives::<Written>(),
-            batches::kill,
+            batch_commands::kill,
         )
         .add(
             Call::new(
@@ -73,15 +73,15 @@ fn decisions(calls: Calls) -> Calls {
                 "Says how a batch ended; what runs of it is ended first",
             )
             .of_group(Role::User)
-            .takes::<batches::OverrideResultRequest>()
+            .takes::<batch_commands::OverrideResultRequest>()
             .gives::<Written>(),
-            batches::mark,
+            batch_commands::mark,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/rerun", "The same logical time again, run + 1")
                 .of_group(Role::User)
                 .gives::<run::Generated>(),
-            batches::rerun,
+            batch_commands::rerun,
         )
 }
 
