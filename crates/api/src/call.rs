@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::handler::Handler;
+use axum::http::Method;
 use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -16,40 +17,11 @@ use crate::parameter::{Asked, Parameter};
 use crate::params::{AT_LEAST, CURSOR, LIMIT};
 use crate::rights::{Needs, Reach};
 
-/// The method of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Get,
-    Post,
-    Put,
-    Delete,
-}
-
-impl Verb {
-    fn filter(self) -> MethodFilter {
-        match self {
-            Verb::Get => MethodFilter::GET,
-            Verb::Post => MethodFilter::POST,
-            Verb::Put => MethodFilter::PUT,
-            Verb::Delete => MethodFilter::DELETE,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Verb::Get => "get",
-            Verb::Post => "post",
-            Verb::Put => "put",
-            Verb::Delete => "delete",
-        }
-    }
-}
-
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// What the document says of a call.
 pub(crate) struct Call {
-    pub(crate) verb: Verb,
+    pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
     /// What the key may at least; without it the call needs none.
@@ -66,10 +38,25 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn new(verb: Verb, path: &'static str, summary: &'static str) -> Self {
-        let media = "application/json";
+    pub(crate) fn get(path: &'static str, summary: &'static str) -> Self {
+        Self::new(Method::GET, path, summary)
+    }
+
+    pub(crate) fn post(path: &'static str, summary: &'static str) -> Self {
+        Self::new(Method::POST, path, summary)
+    }
+
+    pub(crate) fn put(path: &'static str, summary: &'static str) -> Self {
+        Self::new(Method::PUT, path, summary)
+    }
+
+    pub(crate) fn delete(path: &'static str, summary: &'static str) -> Self {
+        Self::new(Method::DELETE, path, summary)
+    }
+
+    fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
         Self {
-            verb,
+            method,
             path,
             summary,
             needs: None,
@@ -78,7 +65,7 @@ impl Call {
             request: None,
             answer: None,
             other_answer: None,
-            media,
+            media: "application/json",
             settles: false,
         }
     }
@@ -187,7 +174,9 @@ impl Calls {
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        let mut route = on(call.verb.filter(), handler);
+        let method =
+            MethodFilter::try_from(call.method.clone()).expect("the method of a call is a known one");
+        let mut route = on(method, handler);
         // Calls of the form from outside look at their parameters where they look at their keys.
         if call.scheme.is_some() {
             let declared: Arc<[Parameter]> = call.query.as_slice().into();

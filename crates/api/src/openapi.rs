@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
+use axum::http::Method;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use tidemill_model::{
     UserName,
 };
 
-use crate::call::{Call, Verb};
+use crate::call::Call;
 use crate::parameter::{Parameter, Rule};
 use crate::rights::{Needs, role_name};
 use crate::view::DeadLetterPlace;
@@ -58,8 +59,7 @@ pub fn rights_reference() -> String {
             (None, Some(_)) => ("the attempt's key", "own"),
             (None, None) => ("no key", ""),
         };
-        let verb = call.verb.name().to_uppercase();
-        page.push_str(&format!("| `{verb} {}` | {role} | {reach} |\n", call.path));
+        page.push_str(&format!("| `{} {}` | {role} | {reach} |\n", call.method, call.path));
     }
     page
 }
@@ -77,7 +77,7 @@ pub fn document() -> Value {
     for call in all() {
         let operation = operation(&call, &mut generator, &problem);
         let path = paths.entry(call.path).or_insert_with(|| json!({}));
-        path[call.verb.name()] = operation;
+        path[call.method.as_str().to_lowercase()] = operation;
     }
     let schemas = generator.take_definitions(true);
     json!({
@@ -105,7 +105,7 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
     let mut parameters: Vec<Value> =
         path_parameters(call).map(|it| it.required().document("path", generator)).collect();
     parameters.extend(call.query.iter().map(|it| it.document("query", generator)));
-    if call.verb != Verb::Get {
+    if call.method != Method::GET {
         parameters.push(IDEMPOTENCY.document("header", generator));
     }
     let mut content = json!({});

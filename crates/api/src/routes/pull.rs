@@ -13,7 +13,7 @@ use super::writer::{Writer, written};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::layers::Entered;
 use crate::pulling::{Pulled, Puller};
 use crate::standing::Standing;
@@ -26,7 +26,7 @@ const LONGEST_PAUSE_S: i64 = 30;
 
 /// The calls of clients that pull tasks.
 pub(super) fn calls(calls: Calls) -> Calls {
-    let call = |path, summary| Call::new(Verb::Post, path, summary).of_group(Role::User);
+    let call = |path, summary| Call::post(path, summary).of_group(Role::User);
     calls
         .add(
             call(

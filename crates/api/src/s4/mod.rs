@@ -26,7 +26,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::{Credentials, user_of};
 use crate::body::{Body, bad_body};
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::parameter::{Asked, Parameter};
 use crate::params::Params;
 use crate::rights::{Asks, Caller};
@@ -53,19 +53,15 @@ const OF_PART: [Parameter; 6] =
 pub(crate) fn calls() -> Calls {
     Calls::new()
         .add(
-            Call::new(
-                Verb::Post,
-                "/api/job/submit",
-                "Submits a job; without cron and dependencies it runs at once",
-            )
-            .of_group(Role::User)
-            .key_in_fields()
-            .takes::<submit::SubmitRequest>()
-            .gives::<submit::Submitted>(),
+            Call::post("/api/job/submit", "Submits a job; without cron and dependencies it runs at once")
+                .of_group(Role::User)
+                .key_in_fields()
+                .takes::<submit::SubmitRequest>()
+                .gives::<submit::Submitted>(),
             submit::submit,
         )
         .add(
-            Call::new(Verb::Get, "/api/log", "A part of the log of a job's newest batch")
+            Call::get("/api/log", "A part of the log of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
                 .query(&OF_PART)
@@ -73,7 +69,7 @@ pub(crate) fn calls() -> Calls {
             log::read,
         )
         .add(
-            Call::new(Verb::Get, "/api/log/download", "The whole log of a job's newest batch")
+            Call::get("/api/log/download", "The whole log of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
                 .query(&OF_LOG)
@@ -81,7 +77,7 @@ pub(crate) fn calls() -> Calls {
             log::download,
         )
         .add(
-            Call::new(Verb::Get, "/api/job/status", "The state of a job's newest batch")
+            Call::get("/api/job/status", "The state of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
                 .query(&OF_JOB)
@@ -89,7 +85,7 @@ pub(crate) fn calls() -> Calls {
             status::status,
         )
         .add(
-            Call::new(Verb::Delete, "/api/job/kill", "Ends the newest unfinished batch of a job")
+            Call::delete("/api/job/kill", "Ends the newest unfinished batch of a job")
                 .of_group(Role::User)
                 .key_in_fields()
                 .query(&OF_JOB)
@@ -97,7 +93,7 @@ pub(crate) fn calls() -> Calls {
             kill::kill,
         )
         .add(
-            Call::new(Verb::Post, "/api/worker/status", "Takes a worker off duty, or on again")
+            Call::post("/api/worker/status", "Takes a worker off duty, or on again")
                 .of_group(Role::User)
                 .key_in_fields()
                 .takes::<worker::WorkerStatusRequest>()

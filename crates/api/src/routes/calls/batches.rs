@@ -2,7 +2,7 @@
 
 use tidemill_model::Role;
 
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::routes::{attempts, batch_commands, batches, logs, run};
 use crate::view::{AttemptView, BatchDetail, BatchView, List, ReturnView, Written};
 use crate::worker_logs::LogPart;
@@ -15,7 +15,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
 fn reads(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Get, "/api/batches", "Batches, the newest first")
+            Call::get("/api/batches", "Batches, the newest first")
                 .of_group(Role::Viewer)
                 .page()
                 .with(batches::JOB)
@@ -29,14 +29,14 @@ fn reads(calls: Calls) -> Calls {
             batches::list,
         )
         .add(
-            Call::new(Verb::Get, "/api/batches/{id}", "A batch, what it waits for, and its attempts")
+            Call::get("/api/batches/{id}", "A batch, what it waits for, and its attempts")
                 .of_group(Role::Viewer)
                 .fresh()
                 .gives::<BatchDetail>(),
             batches::get,
         )
         .add(
-            Call::new(Verb::Get, "/api/batches/{id}/why", "Every condition that keeps a batch from running")
+            Call::get("/api/batches/{id}/why", "Every condition that keeps a batch from running")
                 .of_group(Role::Viewer)
                 .fresh()
                 .with(batches::AS_OF)
@@ -44,8 +44,7 @@ fn reads(calls: Calls) -> Calls {
             batches::why,
         )
         .add(
-            Call::new(
-                Verb::Get,
+            Call::get(
                 "/api/batches/{id}/assignment-returns",
                 "Assignments of a batch that ended without an attempt",
             )
@@ -60,25 +59,21 @@ fn reads(calls: Calls) -> Calls {
 fn decisions(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Post, "/api/batches/{id}/kill", "Ends a batch")
+            Call::post("/api/batches/{id}/kill", "Ends a batch")
                 .of_group(Role::User)
                 .takes::<batch_commands::KillRequest>()
                 .gives::<Written>(),
             batch_commands::kill,
         )
         .add(
-            Call::new(
-                Verb::Post,
-                "/api/batches/{id}/mark",
-                "Says how a batch ended; what runs of it is ended first",
-            )
-            .of_group(Role::User)
-            .takes::<batch_commands::OverrideResultRequest>()
-            .gives::<Written>(),
+            Call::post("/api/batches/{id}/mark", "Says how a batch ended; what runs of it is ended first")
+                .of_group(Role::User)
+                .takes::<batch_commands::OverrideResultRequest>()
+                .gives::<Written>(),
             batch_commands::mark,
         )
         .add(
-            Call::new(Verb::Post, "/api/batches/{id}/rerun", "The same logical time again, run + 1")
+            Call::post("/api/batches/{id}/rerun", "The same logical time again, run + 1")
                 .of_group(Role::User)
                 .gives::<run::Generated>(),
             batch_commands::rerun,
@@ -89,7 +84,7 @@ fn decisions(calls: Calls) -> Calls {
 fn attempts_of(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Get, "/api/batches/{id}/log", "A part of an attempt's log")
+            Call::get("/api/batches/{id}/log", "A part of an attempt's log")
                 .of_group(Role::Viewer)
                 .with(logs::TYPE)
                 .with(logs::OFFSET)
@@ -100,7 +95,7 @@ fn attempts_of(calls: Calls) -> Calls {
             logs::read,
         )
         .add(
-            Call::new(Verb::Get, "/api/batches/{id}/log/download", "An attempt's whole log")
+            Call::get("/api/batches/{id}/log/download", "An attempt's whole log")
                 .of_group(Role::Viewer)
                 .with(logs::TYPE)
                 .with(logs::ATTEMPT)
@@ -109,7 +104,7 @@ fn attempts_of(calls: Calls) -> Calls {
             logs::download,
         )
         .add(
-            Call::new(Verb::Get, "/api/attempts", "Attempts, the newest first")
+            Call::get("/api/attempts", "Attempts, the newest first")
                 .of_group(Role::Viewer)
                 .page()
                 .with(attempts::BATCH)

@@ -2,15 +2,14 @@
 
 use tidemill_model::{CalendarSpec, Role};
 
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::routes::{calendars, defined};
 use crate::view::{CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, List, Written};
 
 pub(super) fn calls(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(
-                Verb::Get,
+            Call::get(
                 "/api/calendars/{name}/versions",
                 "The versions of a calendar, the newest first; those of a removed one, too",
             )
@@ -20,21 +19,21 @@ pub(super) fn calls(calls: Calls) -> Calls {
             calendars::versions,
         )
         .add(
-            Call::new(Verb::Get, "/api/calendars/{name}/versions/{version}", "One version of a calendar")
+            Call::get("/api/calendars/{name}/versions/{version}", "One version of a calendar")
                 .everybody(Role::Viewer)
                 .fresh()
                 .gives::<CalendarVersionDetail>(),
             calendars::version,
         )
         .add(
-            Call::new(Verb::Get, "/api/calendars", "Calendars, by name")
+            Call::get("/api/calendars", "Calendars, by name")
                 .everybody(Role::Viewer)
                 .page()
                 .gives::<List<CalendarView>>(),
             calendars::list,
         )
         .add(
-            Call::new(Verb::Post, "/api/calendars", "Adds or changes a calendar")
+            Call::post("/api/calendars", "Adds or changes a calendar")
                 .settles()
                 .of_site(Role::Administrator)
                 .takes::<CalendarSpec>()
@@ -42,18 +41,14 @@ pub(super) fn calls(calls: Calls) -> Calls {
             calendars::define,
         )
         .add(
-            Call::new(
-                Verb::Get,
-                "/api/calendars/{name}",
-                "A calendar with its days, as it could have been written",
-            )
-            .everybody(Role::Viewer)
-            .fresh()
-            .gives::<CalendarDetail>(),
+            Call::get("/api/calendars/{name}", "A calendar with its days, as it could have been written")
+                .everybody(Role::Viewer)
+                .fresh()
+                .gives::<CalendarDetail>(),
             calendars::get,
         )
         .add(
-            Call::new(Verb::Delete, "/api/calendars/{name}", "Removes a calendar that no job uses")
+            Call::delete("/api/calendars/{name}", "Removes a calendar that no job uses")
                 .of_site(Role::Administrator)
                 .gives::<Written>(),
             calendars::remove,

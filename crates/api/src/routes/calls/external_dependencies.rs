@@ -2,16 +2,14 @@
 
 use tidemill_model::Role;
 
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::routes::external_dependencies;
 use crate::view::{LateProbeView, List, ThirdPartyView, Written};
 
 pub(super) fn calls(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(
-                Verb::Post,
-                "/api/batches/{id}/override",
+            Call::post("/api/batches/{id}/override",
                 "Lets a batch run without some of its unmet conditions",
             )
             .of_group(Role::User)
@@ -20,16 +18,14 @@ pub(super) fn calls(calls: Calls) -> Calls {
             external_dependencies::waive,
         )
         .add(
-            Call::new(Verb::Post, "/api/batches/{id}/quality", "The quality service's word on a batch")
+            Call::post("/api/batches/{id}/quality", "The quality service's word on a batch")
                 .of_group(Role::User)
                 .takes::<external_dependencies::QualityRequest>()
                 .gives::<Written>(),
             external_dependencies::quality,
         )
         .add(
-            Call::new(
-                Verb::Post,
-                "/api/third-party",
+            Call::post("/api/third-party",
                 "A third party says that something is ready, or is so no longer; kept for batches to come",
             )
             .of_site(Role::User)
@@ -38,9 +34,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
             external_dependencies::report,
         )
         .add(
-            Call::new(
-                Verb::Get,
-                "/api/third-party",
+            Call::get("/api/third-party",
                 "What third parties said last, by code and logical time",
             )
             .everybody(Role::Viewer)
@@ -49,9 +43,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
             external_dependencies::reports,
         )
         .add(
-            Call::new(
-                Verb::Post,
-                "/api/probes",
+            Call::post("/api/probes",
                 "Probes the paths that a batch waits for at once; everything, with an administrator's key that is bound to no group",
             )
             .of_group(Role::User)
@@ -60,7 +52,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
             external_dependencies::probe_now,
         )
         .add(
-            Call::new(Verb::Get, "/api/probes/late", "Checks of paths that fail or are late")
+            Call::get("/api/probes/late", "Checks of paths that fail or are late")
                 .of_site(Role::Viewer)
                 .fresh()
                 .gives::<List<LateProbeView>>(),

@@ -2,7 +2,7 @@
 
 use tidemill_model::Role;
 
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::routes::{freezes, groups, workers};
 use crate::view::{FreezeView, GroupView, List, WorkerView, Written};
 
@@ -13,7 +13,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
 fn workers_of(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Get, "/api/workers", "Workers, by id")
+            Call::get("/api/workers", "Workers, by id")
                 .of_group(Role::Viewer)
                 .page()
                 .with(workers::GROUP)
@@ -22,20 +22,17 @@ fn workers_of(calls: Calls) -> Calls {
             workers::list,
         )
         .add(
-            Call::new(Verb::Get, "/api/workers/{id}", "A worker")
-                .of_group(Role::Viewer)
-                .fresh()
-                .gives::<WorkerView>(),
+            Call::get("/api/workers/{id}", "A worker").of_group(Role::Viewer).fresh().gives::<WorkerView>(),
             workers::get,
         )
         .add(
-            Call::new(Verb::Post, "/api/workers/{id}/drain", "The worker takes no new work")
+            Call::post("/api/workers/{id}/drain", "The worker takes no new work")
                 .of_group(Role::User)
                 .gives::<Written>(),
             workers::drain,
         )
         .add(
-            Call::new(Verb::Post, "/api/workers/{id}/resume", "The worker takes work again")
+            Call::post("/api/workers/{id}/resume", "The worker takes work again")
                 .of_group(Role::User)
                 .gives::<Written>(),
             workers::resume,
@@ -46,14 +43,14 @@ fn workers_of(calls: Calls) -> Calls {
 fn freezes_of(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Get, "/api/groups", "Worker groups, by number")
+            Call::get("/api/groups", "Worker groups, by number")
                 .of_group(Role::Viewer)
                 .fresh()
                 .gives::<List<GroupView>>(),
             groups::list,
         )
         .add(
-            Call::new(Verb::Post, "/api/groups", "Creates a group, or changes its key and bounds")
+            Call::post("/api/groups", "Creates a group, or changes its key and bounds")
                 .settles()
                 .of_site(Role::SuperAdministrator)
                 .takes::<groups::GroupRequest>()
@@ -61,14 +58,14 @@ fn freezes_of(calls: Calls) -> Calls {
             groups::define,
         )
         .add(
-            Call::new(Verb::Get, "/api/freezes", "What is frozen, by group")
+            Call::get("/api/freezes", "What is frozen, by group")
                 .of_group(Role::Viewer)
                 .fresh()
                 .gives::<List<FreezeView>>(),
             freezes::list,
         )
         .add(
-            Call::new(Verb::Put, "/api/freezes/{scope}", "Lets no batch beyond a logical time be assigned")
+            Call::put("/api/freezes/{scope}", "Lets no batch beyond a logical time be assigned")
                 .settles()
                 .of_group(Role::User)
                 .takes::<freezes::FreezeRequest>()
@@ -76,7 +73,7 @@ fn freezes_of(calls: Calls) -> Calls {
             freezes::set,
         )
         .add(
-            Call::new(Verb::Delete, "/api/freezes/{scope}", "Lifts a freeze")
+            Call::delete("/api/freezes/{scope}", "Lifts a freeze")
                 .settles()
                 .of_group(Role::User)
                 .with(freezes::REASON)

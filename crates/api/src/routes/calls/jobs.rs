@@ -2,7 +2,7 @@
 
 use tidemill_model::Role;
 
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::routes::{apply, apply_request, jobs, run, versions};
 use crate::view::{
     ChildView, JobDetail, JobVersionDetail, JobVersionView, JobView, List, PreviewView, SkippedRunsView,
@@ -15,10 +15,9 @@ pub(super) fn calls(calls: Calls) -> Calls {
 
 /// What jobs there are.
 fn definitions(calls: Calls) -> Calls {
-    let id = |verb, path, summary| Call::new(verb, path, summary).fresh();
     calls
         .add(
-            Call::new(Verb::Post, "/api/jobs/apply", "Adds and changes jobs, all or none")
+            Call::post("/api/jobs/apply", "Adds and changes jobs, all or none")
                 .of_group(Role::User)
                 .with(apply::DRY_RUN)
                 .settles()
@@ -27,7 +26,7 @@ fn definitions(calls: Calls) -> Calls {
             apply::apply,
         )
         .add(
-            Call::new(Verb::Get, "/api/jobs", "Jobs, by group and name")
+            Call::get("/api/jobs", "Jobs, by group and name")
                 .of_group(Role::Viewer)
                 .page()
                 .with(jobs::GROUP)
@@ -39,20 +38,20 @@ fn definitions(calls: Calls) -> Calls {
             jobs::list,
         )
         .add(
-            Call::new(
-                Verb::Get,
-                "/api/jobs/export",
-                "Jobs as they could have been written; `apply` takes them",
-            )
-            .of_group(Role::Viewer)
-            .fresh()
-            .with(apply::GROUP)
-            .gives::<apply::Exported>(),
+            Call::get("/api/jobs/export", "Jobs as they could have been written; `apply` takes them")
+                .of_group(Role::Viewer)
+                .fresh()
+                .with(apply::GROUP)
+                .gives::<apply::Exported>(),
             apply::export,
         )
-        .add(id(Verb::Get, "/api/jobs/{id}", "A job").of_group(Role::Viewer).gives::<JobDetail>(), jobs::get)
         .add(
-            id(Verb::Delete, "/api/jobs/{id}", "Removes a definition")
+            Call::get("/api/jobs/{id}", "A job").fresh().of_group(Role::Viewer).gives::<JobDetail>(),
+            jobs::get,
+        )
+        .add(
+            Call::delete("/api/jobs/{id}", "Removes a definition")
+                .fresh()
                 .of_group(Role::User)
                 .with(run::CANCEL)
                 .with(run::ORPHAN_CHILDREN)
@@ -61,7 +60,8 @@ fn definitions(calls: Calls) -> Calls {
             run::delete,
         )
         .add(
-            id(Verb::Get, "/api/groups/{group}/jobs/{job}", "A job by the names of its group and its own")
+            Call::get("/api/groups/{group}/jobs/{job}", "A job by the names of its group and its own")
+                .fresh()
                 .of_group(Role::Viewer)
                 .gives::<JobDetail>(),
             jobs::get_named,
@@ -70,11 +70,9 @@ fn definitions(calls: Calls) -> Calls {
 
 /// What comes of their schedules, and runs by hand.
 fn runs(calls: Calls) -> Calls {
-    let id = |verb, path, summary| Call::new(verb, path, summary).fresh();
     calls
         .add(
-            Call::new(
-                Verb::Get,
+            Call::get(
                 "/api/jobs/{id}/preview",
                 "The next fires, or one logical time, with all templates resolved",
             )
@@ -87,13 +85,14 @@ fn runs(calls: Calls) -> Calls {
             jobs::preview,
         )
         .add(
-            id(Verb::Get, "/api/jobs/{id}/skipped-runs", "Fires that made no batch, and why")
+            Call::get("/api/jobs/{id}/skipped-runs", "Fires that made no batch, and why")
+                .fresh()
                 .of_group(Role::Viewer)
                 .gives::<List<SkippedRunsView>>(),
             jobs::skipped,
         )
         .add(
-            Call::new(Verb::Post, "/api/jobs/{id}/run", "One batch by hand")
+            Call::post("/api/jobs/{id}/run", "One batch by hand")
                 .of_group(Role::User)
                 .takes::<run::RunRequest>()
                 .gives::<run::Generated>(),
@@ -105,23 +104,21 @@ fn runs(calls: Calls) -> Calls {
 fn changes(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Post, "/api/jobs/{id}/enable", "Batches are generated from now on")
+            Call::post("/api/jobs/{id}/enable", "Batches are generated from now on")
                 .of_group(Role::User)
                 .settles()
                 .gives::<Written>(),
             run::enable,
         )
         .add(
-            Call::new(Verb::Post, "/api/jobs/{id}/disable", "No more batches are generated")
+            Call::post("/api/jobs/{id}/disable", "No more batches are generated")
                 .of_group(Role::User)
                 .settles()
                 .gives::<Written>(),
             run::disable,
         )
         .add(
-            Call::new(
-                Verb::Post,
-                "/api/jobs/{id}/rename",
+            Call::post("/api/jobs/{id}/rename",
                 "Gives a job another name in its group; its id, its history and its run numbers stay",
             )
             .of_group(Role::User)
@@ -131,9 +128,7 @@ fn changes(calls: Calls) -> Calls {
             run::rename,
         )
         .add(
-            Call::new(
-                Verb::Post,
-                "/api/jobs/{id}/move",
+            Call::post("/api/jobs/{id}/move",
                 "Gives a job to another group, unless something of it is unfinished; its id and its run numbers stay",
             )
             .of_group(Role::User)
@@ -147,22 +142,21 @@ fn changes(calls: Calls) -> Calls {
 fn versions_of(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Get, "/api/jobs/{id}/versions", "The versions of a definition, the newest first")
+            Call::get("/api/jobs/{id}/versions", "The versions of a definition, the newest first")
                 .of_group(Role::Viewer)
                 .page()
                 .gives::<List<JobVersionView>>(),
             versions::list,
         )
         .add(
-            Call::new(Verb::Get, "/api/jobs/{id}/versions/{version}", "One version of a definition")
+            Call::get("/api/jobs/{id}/versions/{version}", "One version of a definition")
                 .of_group(Role::Viewer)
                 .fresh()
                 .gives::<JobVersionDetail>(),
             versions::get,
         )
         .add(
-            Call::new(
-                Verb::Get,
+            Call::get(
                 "/api/jobs/{id}/versions/{version}/diff/{other}",
                 "What differs between two versions of a definition, field by field",
             )
@@ -172,7 +166,7 @@ fn versions_of(calls: Calls) -> Calls {
             versions::diff,
         )
         .add(
-            Call::new(Verb::Get, "/api/jobs/{id}/children", "The jobs that name this one as a parent")
+            Call::get("/api/jobs/{id}/children", "The jobs that name this one as a parent")
                 .of_group(Role::Viewer)
                 .page()
                 .gives::<List<ChildView>>(),

@@ -2,7 +2,7 @@
 
 use tidemill_model::{Role, TaskSpec, TemplateSpec};
 
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::routes::defined::Defined;
 use crate::routes::{pull_tasks as tasks, pull_templates as templates, pull_users as users};
 use crate::view::{
@@ -18,33 +18,26 @@ fn template_calls(calls: Calls) -> Calls {
     let one = "/api/pull/templates/{name}";
     calls
         .add(
-            Call::new(Verb::Get, "/api/pull/templates", list)
+            Call::get("/api/pull/templates", list)
                 .everybody(Role::Viewer)
                 .page()
                 .gives::<List<TaskTemplateView>>(),
             templates::list,
         )
         .add(
-            Call::new(
-                Verb::Post,
-                "/api/pull/templates",
-                "Adds or changes a template; tasks that are there stay",
-            )
-            .settles()
-            .of_site(Role::Administrator)
-            .takes::<TemplateSpec>()
-            .gives::<Defined>(),
+            Call::post("/api/pull/templates", "Adds or changes a template; tasks that are there stay")
+                .settles()
+                .of_site(Role::Administrator)
+                .takes::<TemplateSpec>()
+                .gives::<Defined>(),
             templates::define,
         )
         .add(
-            Call::new(Verb::Get, one, "A template")
-                .everybody(Role::Viewer)
-                .fresh()
-                .gives::<TaskTemplateView>(),
+            Call::get(one, "A template").everybody(Role::Viewer).fresh().gives::<TaskTemplateView>(),
             templates::get,
         )
         .add(
-            Call::new(Verb::Delete, one, "Removes a template; tasks that were checked against it stay")
+            Call::delete(one, "Removes a template; tasks that were checked against it stay")
                 .of_site(Role::Administrator)
                 .gives::<Written>(),
             templates::remove,
@@ -55,7 +48,7 @@ fn user_calls(calls: Calls) -> Calls {
     let one = "/api/pull/users/{user}";
     calls
         .add(
-            Call::new(Verb::Get, "/api/pull/users", "Users who pull tasks, by name")
+            Call::get("/api/pull/users", "Users who pull tasks, by name")
                 .of_group(Role::Viewer)
                 .page()
                 .with(users::GROUP)
@@ -63,28 +56,27 @@ fn user_calls(calls: Calls) -> Calls {
             users::list,
         )
         .add(
-            Call::new(Verb::Post, "/api/pull/users", "Gives up to 500 users their home group, all or none")
+            Call::post("/api/pull/users", "Gives up to 500 users their home group, all or none")
                 .of_group(Role::Administrator)
                 .takes::<users::AssignRequest>()
                 .gives::<Written>(),
             users::assign,
         )
         .add(
-            Call::new(Verb::Get, one, "A user, what it has now, and what it gets next")
+            Call::get(one, "A user, what it has now, and what it gets next")
                 .of_group(Role::Viewer)
                 .fresh()
                 .gives::<PullUserDetail>(),
             users::get,
         )
         .add(
-            Call::new(Verb::Delete, one, "Takes a user and its own tasks out of its group")
+            Call::delete(one, "Takes a user and its own tasks out of its group")
                 .of_group(Role::Administrator)
                 .gives::<Written>(),
             users::remove,
         )
         .add(
-            Call::new(
-                Verb::Post,
+            Call::post(
                 "/api/pull/users/{user}/move",
                 "Moves a user, its history and its own tasks to another group; not while it has a live grant",
             )
@@ -99,7 +91,7 @@ fn task_calls(calls: Calls) -> Calls {
     let one = "/api/pull/tasks/{id}";
     calls
         .add(
-            Call::new(Verb::Get, "/api/pull/tasks", "Pull tasks, those with the latest start first")
+            Call::get("/api/pull/tasks", "Pull tasks, those with the latest start first")
                 .of_group(Role::Viewer)
                 .page()
                 .with(tasks::KIND)
@@ -112,32 +104,28 @@ fn task_calls(calls: Calls) -> Calls {
             tasks::list,
         )
         .add(
-            Call::new(Verb::Post, "/api/pull/tasks", "A new task for a group or a user")
+            Call::post("/api/pull/tasks", "A new task for a group or a user")
                 .of_group(Role::User)
                 .takes::<TaskSpec>()
                 .gives::<tasks::TaskWritten>(),
             tasks::create,
         )
         .add(
-            Call::new(Verb::Get, one, "A pull task with its totals")
+            Call::get(one, "A pull task with its totals")
                 .of_group(Role::Viewer)
                 .fresh()
                 .gives::<PullTaskView>(),
             tasks::get,
         )
         .add(
-            Call::new(
-                Verb::Put,
-                one,
-                "Changes a task; its executor stays, and so does what somebody has of it",
-            )
-            .of_group(Role::User)
-            .takes::<TaskSpec>()
-            .gives::<tasks::TaskWritten>(),
+            Call::put(one, "Changes a task; its executor stays, and so does what somebody has of it")
+                .of_group(Role::User)
+                .takes::<TaskSpec>()
+                .gives::<tasks::TaskWritten>(),
             tasks::change,
         )
         .add(
-            Call::new(Verb::Delete, one, "Deletes a task; what somebody has of it can still be completed")
+            Call::delete(one, "Deletes a task; what somebody has of it can still be completed")
                 .of_group(Role::User)
                 .gives::<Written>(),
             tasks::delete,
@@ -148,9 +136,7 @@ fn task_calls(calls: Calls) -> Calls {
 fn grant_calls(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(
-                Verb::Get,
-                "/api/pull/tasks/{id}/ledger",
+            Call::get("/api/pull/tasks/{id}/ledger",
                 "What of a task was given out, and what became of it: taken = live + completed + returned + expired",
             )
             .of_group(Role::Viewer)
@@ -159,7 +145,7 @@ fn grant_calls(calls: Calls) -> Calls {
             tasks::ledger,
         )
         .add(
-            Call::new(Verb::Get, "/api/pull/grants", "Grants of pull tasks, the newest of each group first")
+            Call::get("/api/pull/grants", "Grants of pull tasks, the newest of each group first")
                 .of_group(Role::Viewer)
                 .page().with(tasks::GROUP).with(tasks::USER).with(tasks::TASK).with(tasks::GRANT_STATE)
                 .gives::<List<PullGrantView>>(),

@@ -2,7 +2,7 @@
 
 use tidemill_model::Role;
 
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::routes::{rerun_plans, reruns};
 use crate::view::{List, RerunBatchView, RerunJobs, RerunView, Written};
 
@@ -14,21 +14,21 @@ pub(super) fn calls(calls: Calls) -> Calls {
 fn plans(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Post, "/api/reruns", "Plans a rerun of a span of logical times")
+            Call::post("/api/reruns", "Plans a rerun of a span of logical times")
                 .of_group(Role::User)
                 .takes::<rerun_plans::RerunRequest>()
                 .gives::<rerun_plans::RerunPlanned>(),
             rerun_plans::request,
         )
         .add(
-            Call::new(Verb::Post, "/api/cold-starts", "Plans a cold start of the jobs of a period")
+            Call::post("/api/cold-starts", "Plans a cold start of the jobs of a period")
                 .of_site(Role::SuperAdministrator)
                 .takes::<rerun_plans::ColdStartRequest>()
                 .gives::<rerun_plans::RerunPlanned>(),
             rerun_plans::cold_start,
         )
         .add(
-            Call::new(Verb::Post, "/api/batches/{id}/clear", "Plans to run a batch and all after it again")
+            Call::post("/api/batches/{id}/clear", "Plans to run a batch and all after it again")
                 .of_group(Role::User)
                 .takes::<rerun_plans::ClearRequest>()
                 .gives::<rerun_plans::RerunPlanned>(),
@@ -40,7 +40,7 @@ fn plans(calls: Calls) -> Calls {
 fn reads(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Get, "/api/reruns", "Reruns and cold starts, the newest first")
+            Call::get("/api/reruns", "Reruns and cold starts, the newest first")
                 .of_group(Role::Viewer)
                 .page()
                 .with(reruns::KIND)
@@ -49,21 +49,21 @@ fn reads(calls: Calls) -> Calls {
             reruns::list,
         )
         .add(
-            Call::new(Verb::Get, "/api/reruns/{id}", "A rerun or cold start, with its counters")
+            Call::get("/api/reruns/{id}", "A rerun or cold start, with its counters")
                 .of_group(Role::Viewer)
                 .fresh()
                 .gives::<RerunView>(),
             reruns::get,
         )
         .add(
-            Call::new(Verb::Get, "/api/reruns/{id}/jobs", "Its jobs, and those that it leaves out")
+            Call::get("/api/reruns/{id}/jobs", "Its jobs, and those that it leaves out")
                 .of_group(Role::Viewer)
                 .fresh()
                 .gives::<RerunJobs>(),
             reruns::jobs,
         )
         .add(
-            Call::new(Verb::Get, "/api/reruns/{id}/batches", "The batches of its plan, by number")
+            Call::get("/api/reruns/{id}/batches", "The batches of its plan, by number")
                 .of_group(Role::Viewer)
                 .page()
                 .with(reruns::RUN_STATE)
@@ -74,7 +74,7 @@ fn reads(calls: Calls) -> Calls {
 
 /// What a person decides about a plan.
 fn decisions(calls: Calls) -> Calls {
-    let act = |path, summary| Call::new(Verb::Post, path, summary).of_group(Role::User).gives::<Written>();
+    let act = |path, summary| Call::post(path, summary).of_group(Role::User).gives::<Written>();
     calls
         .add(act("/api/reruns/{id}/approve", "Lets a planned one run"), reruns::approve)
         .add(act("/api/reruns/{id}/pause", "Starts no more of it for now"), reruns::pause)

@@ -2,7 +2,7 @@
 
 use tidemill_model::Role;
 
-use crate::call::{Call, Calls, Verb};
+use crate::call::{Call, Calls};
 use crate::ports::OperationStatus;
 use crate::routes::{admin, codes, dead_letters, events, keys, open, status};
 use crate::view::{DeadLetterDetail, DeadLetterView, KeyView, List, Redriven, Written};
@@ -10,27 +10,27 @@ use crate::view::{DeadLetterDetail, DeadLetterView, KeyView, List, Redriven, Wri
 pub(super) fn calls(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(Verb::Get, "/api/keys", "Application keys, by name")
+            Call::get("/api/keys", "Application keys, by name")
                 .of_site(Role::SuperAdministrator)
                 .fresh()
                 .gives::<List<KeyView>>(),
             keys::list,
         )
         .add(
-            Call::new(Verb::Post, "/api/keys", "Creates or replaces an application key")
+            Call::post("/api/keys", "Creates or replaces an application key")
                 .of_site(Role::SuperAdministrator)
                 .takes::<keys::KeyRequest>()
                 .gives::<keys::KeyDefined>(),
             keys::define,
         )
         .add(
-            Call::new(Verb::Delete, "/api/keys/{app}", "Ends an application key")
+            Call::delete("/api/keys/{app}", "Ends an application key")
                 .of_site(Role::SuperAdministrator)
                 .gives::<Written>(),
             keys::revoke,
         )
         .add(
-            Call::new(Verb::Get, "/api/events", "The public feed, as server-sent events")
+            Call::get("/api/events", "The public feed, as server-sent events")
                 .of_group(Role::Viewer)
                 .with(events::AFTER)
                 .with(events::FROM)
@@ -41,7 +41,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
             events::stream,
         )
         .add(
-            Call::new(Verb::Get, "/api/status", "The partitions and how far each is")
+            Call::get("/api/status", "The partitions and how far each is")
                 .everybody(Role::Viewer)
                 .gives::<status::StatusView>(),
             status::status,
@@ -51,8 +51,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
 pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
     calls
         .add(
-            Call::new(
-                Verb::Get,
+            Call::get(
                 "/api/dead-letters",
                 "Commands that were set aside and timers that were suspended, in the order of the journal",
             )
@@ -64,15 +63,14 @@ pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
             dead_letters::list,
         )
         .add(
-            Call::new(Verb::Get, "/api/dead-letters/{id}", "A dead letter, with the command as it was sent")
+            Call::get("/api/dead-letters/{id}", "A dead letter, with the command as it was sent")
                 .of_site(Role::SuperAdministrator)
                 .fresh()
                 .gives::<DeadLetterDetail>(),
             dead_letters::get,
         )
         .add(
-            Call::new(
-                Verb::Post,
+            Call::post(
                 "/api/dead-letters/{id}/redrive",
                 "Sends the command again as a new one, or lets the job go on whose timer was suspended",
             )
@@ -84,31 +82,35 @@ pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
 
 /// The calls of operators: an unbound super administrator's key, or the operator's secret.
 pub(crate) fn admin_calls() -> Calls {
-    let call = |verb, path, summary| Call::new(verb, path, summary).of_site(Role::SuperAdministrator);
     Calls::new()
         .add(
-            call(Verb::Get, "/api/admin", "What goes on, or went on last, in this instance")
+            Call::get("/api/admin", "What goes on, or went on last, in this instance")
+                .of_site(Role::SuperAdministrator)
                 .gives::<Option<OperationStatus>>(),
             admin::status,
         )
         .add(
-            call(Verb::Post, "/api/admin/rebuild", "Begins to rebuild the read tables; one at a time")
+            Call::post("/api/admin/rebuild", "Begins to rebuild the read tables; one at a time")
+                .of_site(Role::SuperAdministrator)
                 .gives::<OperationStatus>(),
             admin::rebuild,
         )
         .add(
-            call(Verb::Post, "/api/admin/verify", "Begins to compare the read tables; one at a time")
+            Call::post("/api/admin/verify", "Begins to compare the read tables; one at a time")
+                .of_site(Role::SuperAdministrator)
                 .gives::<OperationStatus>(),
             admin::verify,
         )
         .add(
-            call(Verb::Post, "/api/admin/keys", "Creates or replaces an application key, where all are lost")
+            Call::post("/api/admin/keys", "Creates or replaces an application key, where all are lost")
+                .of_site(Role::SuperAdministrator)
                 .takes::<keys::KeyRequest>()
                 .gives::<keys::KeyDefined>(),
             keys::define,
         )
         .add(
-            call(Verb::Post, "/api/admin/partitions/{partition}/set-time", "Sets a partition's clock")
+            Call::post("/api/admin/partitions/{partition}/set-time", "Sets a partition's clock")
+                .of_site(Role::SuperAdministrator)
                 .takes::<admin::SetTimeRequest>()
                 .gives::<Written>(),
             admin::set_time,
@@ -119,7 +121,7 @@ pub(crate) fn admin_calls() -> Calls {
 pub(crate) fn attempt_calls() -> Calls {
     let summary = "The program of a running attempt says whether it has succeeded";
     Calls::new().add(
-        Call::new(Verb::Post, "/api/attempts/{id}/code", summary)
+        Call::post("/api/attempts/{id}/code", summary)
             .attempt_key()
             .takes::<codes::CodeRequest>()
             .gives::<Written>(),
@@ -130,7 +132,7 @@ pub(crate) fn attempt_calls() -> Calls {
 /// The calls that need no key.
 pub(crate) fn open_calls() -> Calls {
     Calls::new()
-        .add(Call::new(Verb::Get, "/healthz", "Whether the process lives"), open::healthz)
-        .add(Call::new(Verb::Get, "/readyz", "Whether it can do its work"), open::readyz)
-        .add(Call::new(Verb::Get, "/api/openapi.json", "This document"), open::openapi)
+        .add(Call::get("/healthz", "Whether the process lives"), open::healthz)
+        .add(Call::get("/readyz", "Whether it can do its work"), open::readyz)
+        .add(Call::get("/api/openapi.json", "This document"), open::openapi)
 }
