@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidemill_cluster::{Live, Submitter};
-use tidemill_model::{ShardId, UserName};
+use tidemill_model::{LiveAnswer, LiveQuery, ShardId, UserName};
 use tidemill_serving::Limits;
 use tidemill_serving::tls::Roles;
 use tidemill_store::hints::Hints;
@@ -149,6 +149,14 @@ impl App {
             Ok(result) => result.map_err(Problem::from),
             Err(_) => Err(Problem::internal("a read of the tables ended unexpectedly")),
         }
+    }
+
+    /// Asks the owner of a shard; why it could not be asked is in the log.
+    pub(crate) async fn ask(&self, shard: ShardId, query: LiveQuery) -> Result<LiveAnswer, Problem> {
+        self.deps.live.query(shard, query).await.map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "an owner could not be asked");
+            Problem::unavailable("owner_unavailable", format!("{error}; try again later"))
+        })
     }
 
     /// The group that fits, from a list that is at most a second old, or from a new one.

@@ -26,6 +26,10 @@ pub enum BatchState {
 }
 
 impl BatchState {
+    /// Every state, by number.
+    pub const ALL: [BatchState; 4] =
+        [BatchState::Waiting, BatchState::Assigned, BatchState::Running, BatchState::Finished];
+
     /// The number that tables and the job calls use.
     pub fn number(self) -> i32 {
         match self {

@@ -4,9 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
-use tidemill_model::{
-    BatchId, BatchResult, BatchState, JobId, LiveAnswer, LiveQuery, ShardId, Timestamp, Why,
-};
+use tidemill_model::{BatchId, BatchState, JobId, LiveAnswer, LiveQuery, ShardId, Timestamp, Why};
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
@@ -17,7 +15,7 @@ use crate::ports::{Moment, PastError};
 use crate::rights::Caller;
 use crate::view::{
     AttemptView, BatchDetail, BatchView, DependencyView, ExternalDependencyView, List, OutputView,
-    OverrideView, QualityView, ReturnView, UserCodeView,
+    OverrideView, QualityView, ReturnView, UserCodeView, batch_result, batch_state, name_of,
 };
 use crate::{JournalPosition, Problem};
 
@@ -75,9 +73,8 @@ pub(super) async fn list(
 }
 
 fn state_number(text: &str) -> Option<i64> {
-    let states = [BatchState::Waiting, BatchState::Assigned, BatchState::Running, BatchState::Finished];
     let fits = |state: &BatchState| state.as_str() == text || state.number().to_string() == text;
-    states.into_iter().find(fits).map(|state| i64::from(state.number()))
+    BatchState::ALL.into_iter().find(fits).map(|state| i64::from(state.number()))
 }
 
 /// A batch, what it waits for, and its attempts.
@@ -86,8 +83,7 @@ pub(super) async fn get(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
 ) -> Result<Json<BatchDetail>, Problem> {
-    let row = batch_row(&app, id("batch", &text)?).await?;
-    caller.may_read(&row.group_name)?;
+    let row = readable(&app, &caller, &text).await?;
     app.read(move |tables| detail(tables, row)).await.map(Json)
 }
 
@@ -97,10 +93,16 @@ pub(super) async fn assignment_returns(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
 ) -> Result<Json<List<ReturnView>>, Problem> {
-    let row = batch_row(&app, id("batch", &text)?).await?;
-    caller.may_read(&row.group_name)?;
+    let row = readable(&app, &caller, &text).await?;
     let returned = app.read(move |tables| tables.assignment_returns(row.id)).await?;
     Ok(Json(List::all(returned)))
+}
+
+/// The row of a batch that the caller may read.
+pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<BatchRow, Problem> {
+    let row = batch_row(app, id("batch", text)?).await?;
+    caller.may_read(&row.group_name)?;
+    Ok(row)
 }
 
 /// The row of a batch.
@@ -115,7 +117,7 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
     for dependency in tables.dependencies(row.id)? {
         let parent = dependency.parent_id;
         if let std::collections::btree_map::Entry::Vacant(place) = names.entry(parent) {
-            place.insert(tables.job(parent)?.map(|row| format!("{}/{}", row.group_name, row.name)));
+            place.insert(name_of(tables, parent)?);
         }
         dependencies.push(DependencyView { row: dependency.into(), parent_name: names[&parent].clone() });
     }
@@ -160,18 +162,14 @@ pub(super) async fn why(
     if let Some(as_of) = params.get(AS_OF)? {
         return why_then(&app, caller.app(), batch, shard, &as_of).await.map(Json);
     }
-    let answer = app.deps.live.query(shard, LiveQuery::Why { batch }).await;
-    match answer {
+    match app.ask(shard, LiveQuery::Why { batch }).await {
         Ok(LiveAnswer::Why(mut why)) => {
             super::pools::tell_holders(&app, &mut why.conditions).await;
             Ok(Json(why))
         }
         // The owner keeps finished batches for a while only; the tables keep all.
         Ok(_) => finished(batch_row(&app, batch).await?).map(Json),
-        Err(error) => {
-            let row = batch_row(&app, batch).await?;
-            finished(row).map(Json).map_err(|_| live_problem(&error))
-        }
+        Err(problem) => finished(batch_row(&app, batch).await?).map(Json).map_err(|_| problem),
     }
 }
 
@@ -236,16 +234,10 @@ fn past_problem(error: &PastError, as_of: &str) -> Problem {
     }
 }
 
-/// An owner that cannot be asked.
-pub(crate) fn live_problem(error: &tidemill_cluster::LiveError) -> Problem {
-    tracing::warn!(error = error as &dyn std::error::Error, "an owner could not be asked");
-    Problem::unavailable("owner_unavailable", format!("{error}; try again later"))
-}
-
 /// What the tables say of a batch that has ended.
 fn finished(row: BatchRow) -> Result<Why, Problem> {
-    let result = BatchResult::ALL.into_iter().find(|result| row.result.as_deref() == Some(result.as_str()));
-    if row.state != i64::from(BatchState::Finished.number()) {
+    let result = batch_result(&row);
+    if batch_state(&row) != BatchState::Finished {
         let detail = format!("batch {} is not with its owner yet or any more; try again", row.id);
         return Err(Problem::unavailable("owner_behind", detail));
     }

@@ -11,6 +11,7 @@ use tidemill_store::{BatchFilter, JobFilter, PageRequest, ReadTables, Tables};
 use crate::Problem;
 use crate::app::App;
 use crate::rights::{Caller, Right};
+use crate::view::{batch_state, full_name};
 
 /// Rows that are looked at for one filter.
 const MAX_ROWS: usize = 200_000;
@@ -110,7 +111,7 @@ fn jobs(
         let fitting = page.items.iter().filter(|job| filter.fits_job(job));
         items.extend(fitting.map(|job| BulkMatch {
             id: job.id,
-            job_name: format!("{}/{}", job.group_name, job.name),
+            job_name: full_name(job),
             logical_time: None,
             now: if job.enabled { "enabled" } else { "disabled" }.to_owned(),
         }));
@@ -128,12 +129,12 @@ fn batches(
     action: BulkAction,
 ) -> Result<Found, tidemill_store::Error> {
     // What has finished cannot be ended, and what has not cannot be run once more.
-    let states: &[i64] = match (filter.state, action) {
-        (Some(state), _) => &[i64::from(state.number())],
-        (None, BulkAction::Kill) => &[0, 1, 2],
-        (None, BulkAction::Clear) => &[3],
-        (None, _) => &[0, 1, 2, 3],
-    };
+    let states = BatchState::ALL.into_iter().filter(|state| match (filter.state, action) {
+        (Some(wanted), _) => *state == wanted,
+        (None, BulkAction::Kill) => *state != BatchState::Finished,
+        (None, BulkAction::Clear) => *state == BatchState::Finished,
+        (None, _) => true,
+    });
     let mut items = Vec::new();
     let mut known: BTreeMap<i64, bool> = BTreeMap::new();
     let mut rows = 0;
@@ -141,7 +142,7 @@ fn batches(
         let wanted = BatchFilter {
             job: None,
             group: filter.group.clone(),
-            state: Some(*state),
+            state: Some(i64::from(state.number())),
             result: filter.result.map(|result| result.as_str().to_owned()),
             blocked: false,
             from: filter.from.map(Timestamp::as_millisecond),
@@ -175,14 +176,11 @@ fn batches(
 }
 
 fn of_batch(row: &BatchRow) -> BulkMatch {
-    let states = [BatchState::Waiting, BatchState::Assigned, BatchState::Running, BatchState::Finished];
-    let state = states.into_iter().find(|state| i64::from(state.number()) == row.state);
-    let state = state.map_or("", BatchState::as_str);
     BulkMatch {
         id: row.id,
         job_name: format!("{}/{}", row.group_name, row.job_name),
         logical_time: Timestamp::from_millisecond(row.logical_time).ok(),
-        now: row.result.as_deref().unwrap_or(state).to_owned(),
+        now: row.result.as_deref().unwrap_or(batch_state(row).as_str()).to_owned(),
     }
 }
 

@@ -14,7 +14,8 @@ use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::spec::{self, Shown};
 use crate::view::{
-    BatchView, JobDetail, JobView, List, ParentView, PreviewView, SkippedRunsView, calendar_of, definition_of,
+    BatchView, JobDetail, JobView, List, ParentView, PreviewView, SkippedRunsView, calendar_of,
+    definition_of, name_of,
 };
 
 /// Fires of a preview where the caller names no number.
@@ -90,8 +91,7 @@ pub(super) async fn preview(
     params: Params,
 ) -> Result<Json<PreviewView>, Problem> {
     let shown = shown(&params)?;
-    let row = job_row(&app, id("job", &text)?).await?;
-    caller.may_read(&row.group_name)?;
+    let row = readable(&app, &caller, &text).await?;
     let definition = definition_of(&row)?;
     let grid = grid_of(&app, &definition).await?;
     let used = grid.as_ref().and_then(|grid| grid.spec.calendar.as_ref());
@@ -152,10 +152,16 @@ pub(super) async fn skipped(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
 ) -> Result<Json<List<SkippedRunsView>>, Problem> {
-    let row = job_row(&app, id("job", &text)?).await?;
-    caller.may_read(&row.group_name)?;
+    let row = readable(&app, &caller, &text).await?;
     let skipped = app.read(move |tables| tables.skipped_runs(row.id)).await?;
     Ok(Json(List::all(skipped)))
+}
+
+/// The row of a job that the caller may read.
+pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<JobRow, Problem> {
+    let row = job_row(app, id("job", text)?).await?;
+    caller.may_read(&row.group_name)?;
+    Ok(row)
 }
 
 /// The row of a job.
@@ -177,7 +183,7 @@ fn read_detail(
 ) -> Result<JobDetail, tidemill_store::Error> {
     let mut parents = Vec::with_capacity(definition.parents.len());
     for parent in definition.parents {
-        let name = tables.job(parent.job.0)?.map(|row| format!("{}/{}", row.group_name, row.name));
+        let name = name_of(tables, parent.job.0)?;
         parents.push(ParentView { job: parent.job.0, name, mapping: parent.mapping });
     }
     let fires = tables.shard_job(row.id)?.filter(|_| row.deleted_at.is_none());

@@ -5,17 +5,18 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tidemill_model::{BatchId, Token};
+use tidemill_model::{BatchId, BatchState, Token};
 use tidemill_store::rows::{AttemptRow, BatchRow};
 use tidemill_store::{AttemptFilter, PageRequest, ReadTables};
 
-use super::batches::batch_row;
+use super::batches::readable;
 use crate::Problem;
 use crate::app::App;
 use crate::parameter::Asked;
-use crate::params::{Params, id};
+use crate::params::Params;
 use crate::rights::Caller;
 use crate::standing::Standing;
+use crate::view::batch_state;
 use crate::worker_logs::{LogPart, Stream};
 
 /// Attempts of one batch among which one is looked for.
@@ -30,8 +31,6 @@ pub(crate) const LINES: Asked<u64> =
     Asked::number("lines", "Lines at most, 1 to 10000; default 100.", 1, 10_000);
 pub(super) const ATTEMPT: Asked<u64> =
     Asked::number("attempt", "Which attempt, from 1; absent: the newest.", 1, u64::MAX);
-/// The state of a batch that has ended, as the tables number it.
-const FINISHED: i64 = 3;
 
 /// A part of an attempt's log (LOG-2).
 pub(super) async fn read(
@@ -47,7 +46,11 @@ pub(super) async fn read(
         // Who follows a batch that waits has nothing to read yet.
         None if params.get(ATTEMPT)?.is_none() => {
             let offset = params.get(OFFSET)?.unwrap_or(0);
-            Ok(Json(LogPart { content: String::new(), offset, is_end: row.state == FINISHED }))
+            Ok(Json(LogPart {
+                content: String::new(),
+                offset,
+                is_end: batch_state(&row) == BatchState::Finished,
+            }))
         }
         None => Err(no_attempt(row.id)),
     }
@@ -77,10 +80,8 @@ async fn asked_attempt(
     params: &Params,
 ) -> Result<(BatchRow, Option<AttemptRow>), Problem> {
     let number = params.get(ATTEMPT)?;
-    let batch: BatchId = id("batch", text)?;
-    let row = batch_row(app, batch).await?;
-    caller.may_read(&row.group_name)?;
-    let mut attempts = attempts(app, batch).await?.into_iter();
+    let row = readable(app, caller, text).await?;
+    let mut attempts = attempts(app, BatchId(row.id)).await?.into_iter();
     let found = match number {
         None => attempts.next(),
         Some(number) => attempts.find(|attempt| attempt.attempt.cast_unsigned() == number),

@@ -83,13 +83,10 @@ fn share(group: &GroupName, holders: &[PoolHolder]) -> GroupShare {
 }
 
 async fn ask(app: &App, shard: ShardId, name: &PoolName) -> Option<Vec<PoolHolder>> {
-    match app.deps.live.query(shard, LiveQuery::Pool { name: name.clone() }).await {
+    match app.ask(shard, LiveQuery::Pool { name: name.clone() }).await {
         Ok(LiveAnswer::Pool { holders }) => Some(holders),
         Ok(_) => Some(Vec::new()),
-        Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "an owner could not be asked");
-            None
-        }
+        Err(_) => None,
     }
 }
 

@@ -17,7 +17,6 @@ use tidemill_model::{
 use tidemill_store::rows::PullTaskRow;
 use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 
-use super::batches::live_problem;
 use super::writer::{Writer, written};
 use crate::Problem;
 use crate::app::{App, shard_in, shard_of};
@@ -272,10 +271,9 @@ async fn live_ledger(
     let before = params.get(CURSOR)?.map(start).transpose()?;
     let place = Place::of_task(app, task).await?;
     caller.may_read(&place.group)?;
-    match app.deps.live.query(place.shard, LiveQuery::TaskLedger { task, before, limit }).await {
-        Ok(LiveAnswer::TaskLedger(ledger)) => Ok((*ledger).into()),
-        Ok(_) => Err(Problem::unknown("task", task)),
-        Err(error) => Err(live_problem(&error)),
+    match app.ask(place.shard, LiveQuery::TaskLedger { task, before, limit }).await? {
+        LiveAnswer::TaskLedger(ledger) => Ok((*ledger).into()),
+        _ => Err(Problem::unknown("task", task)),
     }
 }
 

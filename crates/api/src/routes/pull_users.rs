@@ -58,13 +58,9 @@ pub(super) async fn get(
 }
 
 async fn standing(app: &App, user: UserName, shard: i64) -> Option<UserStanding> {
-    match app.deps.live.query(shard_in(shard), LiveQuery::User { user, at: now() }).await {
+    match app.ask(shard_in(shard), LiveQuery::User { user, at: now() }).await {
         Ok(LiveAnswer::User(standing)) => Some(*standing),
-        Ok(_) => None,
-        Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "an owner could not be asked");
-            None
-        }
+        Ok(_) | Err(_) => None,
     }
 }
 

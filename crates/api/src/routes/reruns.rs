@@ -18,7 +18,7 @@ use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::view::{
-    List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, groups_of,
+    List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, groups_of, name_of,
 };
 
 pub(super) const KIND: Asked<String> =
@@ -94,16 +94,13 @@ pub(super) async fn jobs(
 }
 
 fn jobs_of(tables: &dyn Tables, rerun: i64) -> Result<RerunJobs, tidemill_store::Error> {
-    let name_of = |job: i64| -> Result<Option<String>, tidemill_store::Error> {
-        Ok(tables.job(job)?.map(|row| format!("{}/{}", row.group_name, row.name)))
-    };
     let mut plan = Vec::new();
     for job in tables.rerun_jobs(rerun)? {
-        plan.push(RerunJobView { job_name: name_of(job.job_id)?, row: job.into() });
+        plan.push(RerunJobView { job_name: name_of(tables, job.job_id)?, row: job.into() });
     }
     let mut left_out = Vec::new();
     for skip in tables.rerun_skips(rerun)? {
-        left_out.push(RerunSkipView { job_name: name_of(skip.job_id)?, row: skip.into() });
+        left_out.push(RerunSkipView { job_name: name_of(tables, skip.job_id)?, row: skip.into() });
     }
     Ok(RerunJobs { plan, left_out })
 }

@@ -9,7 +9,6 @@ use tidemill_model::{
 };
 
 use super::apply_request::{Applied, too_large};
-use super::batches::live_problem;
 use crate::Problem;
 use crate::app::App;
 use crate::position::JournalPosition;
@@ -54,22 +53,11 @@ impl StagedApply {
         let (jobs, prune, by) = (self.jobs.clone(), self.prune.clone(), Some(right.actor()));
         let orphan_children = self.orphan_children;
         let query = LiveQuery::PlanApply { jobs, prune, by, orphan_children };
-        match app.deps.live.query(ShardId::CATALOGUE, query).await {
+        match app.ask(ShardId::CATALOGUE, query).await {
             Ok(LiveAnswer::Planned(plan)) => Ok(Ok(*plan)),
             Ok(LiveAnswer::Refused(rejection)) => Ok(Err(rejection)),
-            Ok(
-                LiveAnswer::Why(_)
-                | LiveAnswer::NewestBatch { .. }
-                | LiveAnswer::Wanted { .. }
-                | LiveAnswer::WantedQuality { .. }
-                | LiveAnswer::Pool { .. }
-                | LiveAnswer::TaskLedger(_)
-                | LiveAnswer::User(_)
-                | LiveAnswer::Notified { .. }
-                | LiveAnswer::Mailboxes { .. }
-                | LiveAnswer::NotFound,
-            ) => Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again")),
-            Err(error) => Err(live_problem(&error)),
+            Ok(_) => Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again")),
+            Err(problem) => Err(problem),
         }
     }
 

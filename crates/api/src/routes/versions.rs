@@ -6,7 +6,7 @@ use tidemill_model::Mapping;
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow};
 use tidemill_store::{Page, ReadTables, Tables};
 
-use super::jobs::job_row;
+use super::jobs::readable;
 use crate::Problem;
 use crate::app::App;
 use crate::params::{Params, id};
@@ -91,13 +91,6 @@ fn mapping(row: &JobParentRow) -> Mapping {
         }
         _ => Mapping::Same,
     }
-}
-
-/// The row of a job that the caller may read.
-async fn readable(app: &App, caller: &Caller, text: &str) -> Result<JobRow, Problem> {
-    let row = job_row(app, id("job", text)?).await?;
-    caller.may_read(&row.group_name)?;
-    Ok(row)
 }
 
 async fn version(app: &App, row: &JobRow, number: &str) -> Result<JobVersionRow, Problem> {

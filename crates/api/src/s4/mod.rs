@@ -113,9 +113,8 @@ async fn standing_by_query(
     params: &Params,
     headers: &HeaderMap,
 ) -> Result<Standing, Problem> {
-    let shown = shown_by_query(params, headers)?;
-    let caller = app.authenticate(shown.clone(), user_of(headers)).await?;
-    Ok(Standing::new(app, shown, &caller))
+    let caller = caller_by_query(app, params, headers).await?;
+    Ok(Standing::new(app, shown_by_query(params, headers)?, &caller))
 }
 
 fn shown_by_query(params: &Params, headers: &HeaderMap) -> Result<Option<Credentials>, Problem> {

@@ -7,6 +7,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::rights::Caller;
 use crate::routes::{JobPlace, job_place};
+use crate::view::{batch_result, batch_state};
 
 /// The newest batch of a job.
 pub(super) struct Newest {
@@ -35,8 +36,7 @@ pub(super) async fn place(app: &App, caller: &Caller, job: JobId) -> Result<JobP
 
 /// The newest batch of the job.
 pub(super) async fn newest(app: &App, place: &JobPlace, job: JobId) -> Result<Newest, Problem> {
-    let live = app.deps.live.query(place.shard, LiveQuery::NewestBatch { job }).await;
-    match live {
+    match app.ask(place.shard, LiveQuery::NewestBatch { job }).await {
         Ok(LiveAnswer::NewestBatch { batch, state }) => {
             let state = state.unwrap_or(BatchState::Waiting);
             let result = match batch {
@@ -56,11 +56,7 @@ pub(super) async fn newest(app: &App, place: &JobPlace, job: JobId) -> Result<Ne
                 (None, _) => Err(Problem::unknown("job", job)),
             }
         }
-        Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "an owner could not be asked");
-            let missing = || Problem::unavailable("owner_unavailable", format!("{error}; try again later"));
-            in_tables(app, job).await?.ok_or_else(missing)
-        }
+        Err(problem) => in_tables(app, job).await?.ok_or(problem),
     }
 }
 
@@ -69,23 +65,14 @@ async fn result_of(app: &App, place: &JobPlace, batch: BatchId) -> Result<Option
         return Ok(why.result);
     }
     let row = app.read(move |tables| tables.batch(batch.0)).await?;
-    Ok(row.and_then(|row| result_named(row.result.as_deref())))
+    Ok(row.as_ref().and_then(batch_result))
 }
 
 async fn in_tables(app: &App, job: JobId) -> Result<Option<Newest>, Problem> {
     let row = app.read(move |tables| tables.newest_batch(job.0)).await?;
-    Ok(row.map(|row| {
-        let states = [BatchState::Waiting, BatchState::Assigned, BatchState::Running];
-        let state = states.into_iter().find(|state| i64::from(state.number()) == row.state);
-        Newest {
-            batch: Some(BatchId(row.id)),
-            state: state.unwrap_or(BatchState::Finished),
-            result: result_named(row.result.as_deref()),
-        }
+    Ok(row.map(|row| Newest {
+        batch: Some(BatchId(row.id)),
+        state: batch_state(&row),
+        result: batch_result(&row),
     }))
-}
-
-fn result_named(name: Option<&str>) -> Option<BatchResult> {
-    let results = BatchResult::ALL;
-    results.into_iter().find(|result| Some(result.as_str()) == name)
 }

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_store::rows::BatchDependencyRow;
+use tidemill_model::{BatchResult, BatchState};
+use tidemill_store::rows::{BatchDependencyRow, BatchRow};
 
 use super::{
     AttemptView, BatchView, ExternalDependencyView, OutputView, OverrideView, QualityView, ReturnView,
@@ -37,4 +38,15 @@ pub(crate) struct DependencyView {
     pub(crate) row: View<BatchDependencyRow>,
     /// The parent's name, `group/name`.
     pub(crate) parent_name: Option<String>,
+}
+
+/// The state of the batch of a row.
+pub(crate) fn batch_state(row: &BatchRow) -> BatchState {
+    let state = BatchState::ALL.into_iter().find(|state| i64::from(state.number()) == row.state);
+    state.expect("the tables hold the state that an event gave")
+}
+
+/// How the batch of a row ended, where it has.
+pub(crate) fn batch_result(row: &BatchRow) -> Option<BatchResult> {
+    BatchResult::ALL.into_iter().find(|result| row.result.as_deref() == Some(result.as_str()))
 }

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tidemill_model::{DataPath, JobDefinition, JobSpec, Mapping, Program, Timestamp};
 use tidemill_store::rows::JobRow;
+use tidemill_store::{ReadTables, Tables};
 
 use super::{BatchView, View};
 use crate::Problem;
@@ -127,6 +128,16 @@ pub(crate) struct PreviewRun {
     pub(crate) inputs: Vec<DataPath>,
     /// The paths that it makes.
     pub(crate) outputs: Vec<DataPath>,
+}
+
+/// A job's name, `group/name`.
+pub(crate) fn full_name(row: &JobRow) -> String {
+    format!("{}/{}", row.group_name, row.name)
+}
+
+/// That of a job that may not be there.
+pub(crate) fn name_of(tables: &dyn Tables, job: i64) -> Result<Option<String>, tidemill_store::Error> {
+    Ok(tables.job(job)?.as_ref().map(full_name))
 }
 
 /// The definition that a row holds.

@@ -30,13 +30,15 @@ use crate::app::App;
 use crate::params::Params;
 use crate::propagation::Late;
 
-pub(crate) use batch::{BatchDetail, DependencyView};
+pub(crate) use batch::{BatchDetail, DependencyView, batch_result, batch_state};
 pub(crate) use bulk::BulkView;
 pub(crate) use calendar::{CalendarDetail, CalendarVersionDetail, calendar_of};
 pub(crate) use dead_letter::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, Redriven};
 pub(crate) use external_dependency::ExternalDependencyView;
 pub(crate) use freeze::FreezeView;
-pub(crate) use job::{JobDetail, JobView, ParentView, PreviewRun, PreviewView, definition_of};
+pub(crate) use job::{
+    JobDetail, JobView, ParentView, PreviewRun, PreviewView, definition_of, full_name, name_of,
+};
 pub(crate) use pool::{GroupShare, HolderView, PoolDetail, PoolView, pool_of};
 pub(crate) use pull::{LedgerView, OccurrenceView, PullTaskView, PullUserDetail, totals_of};
 pub(crate) use rerun::{RerunJobView, RerunJobs, RerunSkipView, groups_of};

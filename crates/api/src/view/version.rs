@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tidemill_model::Mapping;
 use tidemill_store::rows::{JobRow, JobVersionRow};
 
-use super::JobVersionView;
+use super::{JobVersionView, full_name};
 
 /// A version of a definition, with all its fields.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -96,8 +96,7 @@ pub(crate) struct ChildView {
 
 impl ChildView {
     pub(crate) fn new(row: &JobRow, mapping: Mapping) -> Self {
-        let name = format!("{}/{}", row.group_name, row.name);
-        Self { job: row.id, name, enabled: row.enabled, mapping }
+        Self { job: row.id, name: full_name(row), enabled: row.enabled, mapping }
     }
 }
 
