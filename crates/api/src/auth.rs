@@ -9,7 +9,7 @@ use tidemill_store::rows::AppKeyRow;
 
 use crate::Problem;
 use crate::app::App;
-use crate::rights::{Caller, role_named};
+use crate::rights::Caller;
 use crate::secret::{hash_of, is_equal};
 
 /// A key's name is at most this long.
@@ -77,7 +77,7 @@ impl App {
                 key
             }
         };
-        let role = role_named(&key.role);
+        let role = serde_json::from_value::<Role>((&*key.role).into()).ok();
         let groups = serde_json::from_str::<Vec<String>>(&key.groups).ok();
         let accounts = serde_json::from_str::<Vec<Account>>(&key.accounts).ok();
         let (Some(role), Some(groups), Some(accounts)) = (role, groups, accounts) else {

@@ -195,33 +195,21 @@ async fn command(app: &App, bulk: &BulkRow, item: i64) -> Result<Option<(ShardId
     let Some(action) = action_of(bulk) else { return Ok(None) };
     let enabled = action == BulkAction::Enable;
     if action.is_of_jobs() {
-        return Ok(Some((
-            ShardId::CATALOGUE,
-            Command::Job(JobCommand::Switch { job: JobId(item), enabled }),
-        )));
+        return Ok(Some((ShardId::CATALOGUE, JobCommand::Switch { job: JobId(item), enabled }.into())));
     }
     let Some(row) = app.read(move |tables| tables.batch(item)).await? else { return Ok(None) };
     let (batch, job, reason) = (BatchId(item), JobId(row.job_id), bulk.reason.to_string());
     let Ok(logical_time) = Timestamp::from_millisecond(row.logical_time) else { return Ok(None) };
     Ok(match action {
-        BulkAction::Kill => Some((batch.shard(), Command::Batch(BatchCommand::Kill { batch, reason }))),
+        BulkAction::Kill => Some((batch.shard(), BatchCommand::Kill { batch, reason }.into())),
         BulkAction::Mark(result) => {
             let run = u32::try_from(row.run).ok();
-            Some((
-                batch.shard(),
-                Command::Batch(BatchCommand::OverrideResult {
-                    batch,
-                    job,
-                    logical_time,
-                    result,
-                    reason,
-                    run,
-                }),
-            ))
+            let command = BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run };
+            Some((batch.shard(), command.into()))
         }
         BulkAction::Clear => {
             let spec = RerunSpec { reason, approve: true, ..clearing(job, logical_time) };
-            Some((ShardId::CATALOGUE, Command::Rerun(RerunCommand::Plan(Box::new(spec)))))
+            Some((ShardId::CATALOGUE, RerunCommand::Plan(Box::new(spec)).into()))
         }
         BulkAction::Enable | BulkAction::Disable => None,
     })

@@ -8,13 +8,13 @@
 use std::collections::BTreeSet;
 
 use tidemill_model::{FieldError, JobType};
-use tidemill_store::{PageRequest, ReadTables, Tables, WorkerFilter};
+use tidemill_store::rows::WorkerRow;
+use tidemill_store::{ReadTables, Tables, WorkerFilter};
 
 use crate::Problem;
 use crate::app::App;
+use crate::view::for_each_row;
 
-/// Workers read at once.
-const PAGE: usize = 1_000;
 /// Errors, and warnings, that are told at once.
 const TOLD: usize = 20;
 
@@ -110,21 +110,15 @@ fn rule(app: &App, registered: &Registered) -> String {
 
 fn registered(tables: &dyn Tables) -> Result<Registered, tidemill_store::Error> {
     let mut registered = Registered::default();
-    let mut request = PageRequest::first(PAGE);
-    loop {
-        let page = tables.workers(&WorkerFilter::default(), &request)?;
-        for row in page.items {
-            let slots: serde_json::Value = serde_json::from_str(&row.slots).unwrap_or_default();
-            for name in slots.as_object().into_iter().flatten().map(|(name, _)| name) {
-                registered.ever.insert(name.clone());
-                if &*row.state == "live" {
-                    registered.live.insert((row.group_name.to_string(), name.clone()));
-                }
+    let note = |row: WorkerRow| {
+        let slots: serde_json::Value = serde_json::from_str(&row.slots).unwrap_or_default();
+        for name in slots.as_object().into_iter().flatten().map(|(name, _)| name) {
+            registered.ever.insert(name.clone());
+            if &*row.state == "live" {
+                registered.live.insert((row.group_name.to_string(), name.clone()));
             }
         }
-        request.after = page.next;
-        if request.after.is_none() {
-            return Ok(registered);
-        }
-    }
+    };
+    for_each_row(|request| tables.workers(&WorkerFilter::default(), request), note)?;
+    Ok(registered)
 }

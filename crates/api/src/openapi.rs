@@ -14,7 +14,7 @@ use tidemill_model::{
 
 use crate::call::Call;
 use crate::parameter::{Parameter, Rule};
-use crate::rights::{Needs, role_name};
+use crate::rights::Needs;
 use crate::view::DeadLetterPlace;
 use crate::write::KEY_PATTERN;
 use crate::{Problem, routes, s4};
@@ -55,7 +55,7 @@ pub fn rights_reference() -> String {
     let mut page = String::from(RIGHTS_HEAD);
     for call in all() {
         let (role, reach) = match (call.needs, call.scheme) {
-            (Some(Needs { role, reach }), _) => (role_name(role), reach.as_str()),
+            (Some(Needs { role, reach }), _) => (role.as_str(), reach.as_str()),
             (None, Some(_)) => ("the attempt's key", "own"),
             (None, None) => ("no key", ""),
         };
@@ -137,9 +137,9 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         operation["security"] = json!([{scheme: []}]);
     }
     if let Some(Needs { role, reach }) = call.needs {
-        let description = format!("Needs at least the role {}. {}", role_name(role), reach.sentence());
+        let description = format!("Needs at least the role {role}. {}", reach.sentence());
         operation["description"] = json!(description);
-        operation["x-role"] = json!(role_name(role));
+        operation["x-role"] = json!(role.as_str());
         operation["x-reach"] = json!(reach.as_str());
     }
     operation

@@ -216,8 +216,7 @@ impl Caller {
         if self.role >= needed {
             return Ok(());
         }
-        let (role, needed) = (role_name(self.role), role_name(needed));
-        Err(Problem::forbidden(format!("key {} is a {role}; this needs a {needed}", self.app)))
+        Err(Problem::forbidden(format!("key {} is a {}; this needs a {needed}", self.app, self.role)))
     }
 
     /// To submit to the group and act on its jobs, batches and workers.
@@ -257,18 +256,4 @@ impl Caller {
             }
         }
     }
-}
-
-pub(crate) fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Viewer => "viewer",
-        Role::User => "user",
-        Role::Administrator => "administrator",
-        Role::SuperAdministrator => "super_administrator",
-    }
-}
-
-pub(crate) fn role_named(name: &str) -> Option<Role> {
-    let roles = [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator];
-    roles.into_iter().find(|role| role_name(*role) == name)
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::{Word, skip_none};
 
 pub use self::batch::BatchCommand;
 pub use self::bulk::BulkCommand;
@@ -53,7 +53,7 @@ impl Actor {
 }
 
 /// What an application key allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Word)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Reads.

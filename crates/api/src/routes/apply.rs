@@ -1,37 +1,31 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use axum::extract::State;
+use axum::Json;
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::{GroupName, JobId, JobSpec};
 use tidemill_store::rows::JobRow;
-use tidemill_store::{JobFilter, PageRequest, ReadTables, Tables};
+use tidemill_store::{JobFilter, ReadTables, Tables};
 
 use crate::Problem;
-use crate::app::App;
 use crate::body::LargeBody;
 use crate::job_types::{self, Named};
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::propagation;
-use crate::rights::Caller;
 use crate::spec::spec_of;
-use crate::view::definition_of;
+use crate::view::{definition_of, for_each_row};
 
 use super::apply_body;
 use super::apply_request::Applied;
+use super::reader::Reader;
 use super::staged::StagedApply;
 use super::writer::Writer;
 
 pub(super) const DRY_RUN: Asked<bool> =
     Asked::flag("dry_run", "`true`: only say what would change; nothing is done.");
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group; absent: of all.");
-
-/// Rows read at once for an export.
-const EXPORT_PAGE: usize = 1_000;
 
 /// Adds and changes jobs, all or none (JOB-5). When it answers 200, whatever is done next finds them in effect in every
 /// group, however many it goes through.
@@ -86,20 +80,16 @@ pub(crate) struct Exported {
 }
 
 /// The definitions of the catalogue that have names.
-pub(super) async fn export(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<Exported>, Problem> {
-    let group = caller.listed_group(params.get(GROUP)?)?;
-    let rows = app.read(move |tables| named_jobs(tables, group)).await?;
+pub(super) async fn export(by: Reader, params: Params) -> Result<Json<Exported>, Problem> {
+    let group = by.caller.listed_group(params.get(GROUP)?)?;
+    let rows = by.app.read(move |tables| named_jobs(tables, group)).await?;
     let definitions: Vec<_> =
         rows.iter().map(|row| Ok((definition_of(row)?, row.enabled))).collect::<Result<_, Problem>>()?;
     let mut names: Names = rows.iter().map(name).collect();
     let parents =
         definitions.iter().flat_map(|(definition, _)| definition.parents.iter().map(|parent| parent.job.0));
     let elsewhere: BTreeSet<i64> = parents.filter(|parent| !names.contains_key(parent)).collect();
-    names.extend(app.read(move |tables| names_of(tables, elsewhere)).await?);
+    names.extend(by.app.read(move |tables| names_of(tables, elsewhere)).await?);
     let name_of = |job: JobId| names.get(&job.0).cloned();
     let jobs =
         definitions.into_iter().map(|(definition, enabled)| spec_of(definition, enabled, name_of)).collect();
@@ -115,16 +105,10 @@ fn name(row: &JobRow) -> (i64, (String, String)) {
 /// The jobs to export.
 fn named_jobs(tables: &dyn Tables, group: Option<String>) -> Result<Vec<JobRow>, tidemill_store::Error> {
     let filter = JobFilter { group, submitted: Some(false), ..JobFilter::default() };
-    let mut request = PageRequest::first(EXPORT_PAGE);
     let mut rows = Vec::new();
-    loop {
-        let page = tables.jobs(&filter, &request)?;
-        rows.extend(page.items.into_iter().filter(|row| !row.unnamed));
-        request.after = page.next;
-        if request.after.is_none() {
-            return Ok(rows);
-        }
-    }
+    for_each_row(|request| tables.jobs(&filter, request), |row| rows.push(row))?;
+    rows.retain(|row: &JobRow| !row.unnamed);
+    Ok(rows)
 }
 
 /// The names of parents that are not exported themselves.

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::Json;
+use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use tidemill_model::{BatchId, BatchState, JobId, LiveAnswer, LiveQuery, ShardId, Timestamp, Why};
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
+use super::reader::Reader;
 use crate::app::{App, shard_of};
 use crate::parameter::{Asked, Rule};
 use crate::params::{Params, id};
@@ -55,21 +56,17 @@ pub(crate) enum AsOf {
 }
 
 /// Batches, the newest first.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<List<BatchView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<BatchView>>, Problem> {
     let filter = BatchFilter {
         job: params.get(JOB)?.map(|JobId(job)| job),
-        group: caller.listed_group(params.get(GROUP)?)?,
+        group: by.caller.listed_group(params.get(GROUP)?)?,
         state: params.get(STATE)?.and_then(|text| state_number(&text)),
         result: params.get(RESULT)?,
         blocked: params.flag(BLOCKED)?,
         from: params.get(FROM)?.map(Timestamp::as_millisecond),
         to: params.get(TO)?.map(Timestamp::as_millisecond),
     };
-    List::part(&app, &params, move |tables, request| tables.batches(&filter, request)).await
+    List::part(&by.app, &params, move |tables, request| tables.batches(&filter, request)).await
 }
 
 fn state_number(text: &str) -> Option<i64> {
@@ -78,23 +75,18 @@ fn state_number(text: &str) -> Option<i64> {
 }
 
 /// A batch, what it waits for, and its attempts.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-) -> Result<Json<BatchDetail>, Problem> {
-    let row = readable(&app, &caller, &text).await?;
-    app.read(move |tables| detail(tables, row)).await.map(Json)
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<BatchDetail>, Problem> {
+    let row = readable(&by.app, &by.caller, &text).await?;
+    by.app.read(move |tables| detail(tables, row)).await.map(Json)
 }
 
 /// The assignments of a batch that ended without an attempt, the oldest first (DSP-5).
 pub(super) async fn assignment_returns(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
 ) -> Result<Json<List<ReturnView>>, Problem> {
-    let row = readable(&app, &caller, &text).await?;
-    let returned = app.read(move |tables| tables.assignment_returns(row.id)).await?;
+    let row = readable(&by.app, &by.caller, &text).await?;
+    let returned = by.app.read(move |tables| tables.assignment_returns(row.id)).await?;
     Ok(Json(List::all(returned)))
 }
 
@@ -151,25 +143,20 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
 
 /// Every condition that keeps a batch from running, as its owner knows them now (DEP-8), or as it would have said at
 /// a moment of the past (DSP-1).
-pub(super) async fn why(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-    params: Params,
-) -> Result<Json<Why>, Problem> {
+pub(super) async fn why(by: Reader, Path(text): Path<String>, params: Params) -> Result<Json<Why>, Problem> {
     let batch: BatchId = id("batch", &text)?;
-    let (shard, ()) = shard_of_batch(&app, batch, |group| caller.may_read(group)).await?;
+    let (shard, ()) = shard_of_batch(&by.app, batch, |group| by.caller.may_read(group)).await?;
     if let Some(as_of) = params.get(AS_OF)? {
-        return why_then(&app, caller.app(), batch, shard, &as_of).await.map(Json);
+        return why_then(&by.app, by.caller.app(), batch, shard, &as_of).await.map(Json);
     }
-    match app.ask(shard, LiveQuery::Why { batch }).await {
+    match by.app.ask(shard, LiveQuery::Why { batch }).await {
         Ok(LiveAnswer::Why(mut why)) => {
-            super::pools::tell_holders(&app, &mut why.conditions).await;
+            super::pools::tell_holders(&by.app, &mut why.conditions).await;
             Ok(Json(why))
         }
         // The owner keeps finished batches for a while only; the tables keep all.
-        Ok(_) => finished(batch_row(&app, batch).await?).map(Json),
-        Err(problem) => finished(batch_row(&app, batch).await?).map(Json).map_err(|_| problem),
+        Ok(_) => finished(batch_row(&by.app, batch).await?).map(Json),
+        Err(problem) => finished(batch_row(&by.app, batch).await?).map(Json).map_err(|_| problem),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
@@ -14,6 +14,7 @@ use tidemill_model::{
 use tidemill_store::ReadTables;
 
 use super::bulk_matches::{BulkFilter, BulkMatch, matches};
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
@@ -163,24 +164,19 @@ pub(super) async fn list(
 }
 
 /// How far an operation is.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-) -> Result<Json<BulkView>, Problem> {
-    shown(&app, &caller, id("bulk", &text)?).await.map(Json)
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<BulkView>, Problem> {
+    shown(&by.app, &by.caller, id("bulk", &text)?).await.map(Json)
 }
 
 /// What came of each batch or job of an operation.
 pub(super) async fn items(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<List<BulkItemView>>, Problem> {
     let outcome = params.get(OUTCOME)?;
-    let bulk = shown(&app, &caller, id("bulk", &text)?).await?.row.0.id;
-    List::part(&app, &params, move |tables, request| tables.bulk_items(bulk, outcome.as_deref(), request))
+    let bulk = shown(&by.app, &by.caller, id("bulk", &text)?).await?.row.0.id;
+    List::part(&by.app, &params, move |tables, request| tables.bulk_items(bulk, outcome.as_deref(), request))
         .await
 }
 

@@ -1,16 +1,14 @@
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
+use axum::Json;
+use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{CatalogueCommand, Concerned, GroupName, Role, Timestamp, bounds};
 use tidemill_store::ReadTables;
 
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
-use crate::app::App;
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::Params;
@@ -21,12 +19,9 @@ pub(super) const REASON: Asked<String> =
     Asked::text("reason", "Why, for the record; at most 500 characters.");
 
 /// What is frozen, of what the key reaches.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-) -> Result<Json<List<FreezeView>>, Problem> {
-    let freezes = app.read(|tables| tables.freezes()).await?;
-    let reached = freezes.into_iter().filter(|row| &*row.scope == "*" || caller.reaches(&row.scope));
+pub(super) async fn list(by: Reader) -> Result<Json<List<FreezeView>>, Problem> {
+    let freezes = by.app.read(|tables| tables.freezes()).await?;
+    let reached = freezes.into_iter().filter(|row| &*row.scope == "*" || by.caller.reaches(&row.scope));
     Ok(Json(List::all(reached)))
 }
 

@@ -1,28 +1,21 @@
-use std::sync::Arc;
-
-use axum::extract::State;
+use axum::Json;
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
-use crate::app::App;
 use crate::body::{Body, parse};
 use crate::propagation::{self, Late};
-use crate::rights::Caller;
 use crate::view::{GroupView, List};
 
 /// The groups that the key reaches, by number.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-) -> Result<Json<List<GroupView>>, Problem> {
-    let groups = app.read(|tables| tables.groups()).await?;
-    let reached = groups.into_iter().filter(|group| caller.reaches(&group.name));
+pub(super) async fn list(by: Reader) -> Result<Json<List<GroupView>>, Problem> {
+    let groups = by.app.read(|tables| tables.groups()).await?;
+    let reached = groups.into_iter().filter(|group| by.caller.reaches(&group.name));
     Ok(Json(List::all(reached)))
 }
 

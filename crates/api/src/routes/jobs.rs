@@ -1,12 +1,11 @@
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use tidemill_journal::now;
 use tidemill_model::{JobDefinition, JobId, Timestamp};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
 
+use super::reader::Reader;
 use crate::Problem;
 use crate::app::App;
 use crate::parameter::Asked;
@@ -41,62 +40,52 @@ pub(super) const AT: Asked<Timestamp> =
     Asked::time("at", "This logical time alone, whatever the schedule; without n and after.");
 
 /// Jobs, by group and name.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<List<JobView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<JobView>>, Problem> {
     let filter = JobFilter {
-        group: caller.listed_group(params.get(GROUP)?)?,
+        group: by.caller.listed_group(params.get(GROUP)?)?,
         name: params.get(NAME)?,
         job_type: params.get(TYPE)?,
         enabled: params.get(ENABLED)?,
         submitted: params.get(SUBMITTED)?,
     };
     let request = params.page()?;
-    let page = app.read(move |tables| tables.jobs(&filter, &request)).await?;
+    let page = by.app.read(move |tables| tables.jobs(&filter, &request)).await?;
     let next = page.next.map(|next| next.to_string());
     let view = |row: JobRow| definition_of(&row).map(|definition| JobView::new(row, definition.spec));
     Ok(Json(List { items: page.items.into_iter().map(view).collect::<Result<_, _>>()?, next }))
 }
 
 /// A job by its id, deleted ones too.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-) -> Result<Json<JobDetail>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<JobDetail>, Problem> {
     let job: JobId = id("job", &text)?;
-    detail(&app, &caller, job_row(&app, job).await?).await.map(Json)
+    detail(&by.app, &by.caller, job_row(&by.app, job).await?).await.map(Json)
 }
 
 /// A job by the names of its group and its own.
 pub(super) async fn get_named(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path((group, name)): Path<(String, String)>,
 ) -> Result<Json<JobDetail>, Problem> {
-    caller.may_read(&group)?;
+    by.caller.may_read(&group)?;
     let full_name = format!("{group}/{name}");
-    let row = app.read(move |tables| tables.job_named(&group, &name)).await?;
+    let row = by.app.read(move |tables| tables.job_named(&group, &name)).await?;
     let row = row.ok_or_else(|| Problem::unknown("job", full_name))?;
-    detail(&app, &caller, row).await.map(Json)
+    detail(&by.app, &by.caller, row).await.map(Json)
 }
 
 /// The next fires, or one logical time, with templates resolved (JOB-7).
 pub(super) async fn preview(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<PreviewView>, Problem> {
     let shown = shown(&params)?;
-    let row = readable(&app, &caller, &text).await?;
+    let row = readable(&by.app, &by.caller, &text).await?;
     let definition = definition_of(&row)?;
-    let grid = grid_of(&app, &definition).await?;
+    let grid = grid_of(&by.app, &definition).await?;
     let used = grid.as_ref().and_then(|grid| grid.spec.calendar.as_ref());
     let calendar = match used.map(|used| used.name.to_string()) {
-        Some(name) => app.read(move |tables| tables.calendar(&name)).await?,
+        Some(name) => by.app.read(move |tables| tables.calendar(&name)).await?,
         None => None,
     };
     let calendar = calendar.as_ref().map(calendar_of).transpose()?;
@@ -148,12 +137,11 @@ async fn grid_of(app: &App, definition: &JobDefinition) -> Result<Option<JobDefi
 
 /// Fires that made no batch, and why, in the order in which they were recorded.
 pub(super) async fn skipped(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
 ) -> Result<Json<List<SkippedRunsView>>, Problem> {
-    let row = readable(&app, &caller, &text).await?;
-    let skipped = app.read(move |tables| tables.skipped_runs(row.id)).await?;
+    let row = readable(&by.app, &by.caller, &text).await?;
+    let skipped = by.app.read(move |tables| tables.skipped_runs(row.id)).await?;
     Ok(Json(List::all(skipped)))
 }
 

@@ -10,6 +10,7 @@ use tidemill_store::rows::{AttemptRow, BatchRow};
 use tidemill_store::{AttemptFilter, PageRequest, ReadTables};
 
 use super::batches::readable;
+use super::reader::Reader;
 use crate::Problem;
 use crate::app::App;
 use crate::parameter::Asked;
@@ -34,15 +35,14 @@ pub(super) const ATTEMPT: Asked<u64> =
 
 /// A part of an attempt's log (LOG-2).
 pub(super) async fn read(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<LogPart>, Problem> {
     let stream = stream_of(&params)?;
-    let (row, attempt) = asked_attempt(&app, &caller, &text, &params).await?;
+    let (row, attempt) = asked_attempt(&by.app, &by.caller, &text, &params).await?;
     match attempt {
-        Some(attempt) => read_part(&app, &attempt, stream, &params).await.map(Json),
+        Some(attempt) => read_part(&by.app, &attempt, stream, &params).await.map(Json),
         // Who follows a batch that waits has nothing to read yet.
         None if params.get(ATTEMPT)?.is_none() => {
             let offset = params.get(OFFSET)?.unwrap_or(0);

@@ -27,6 +27,7 @@ mod pull;
 mod pull_tasks;
 mod pull_templates;
 mod pull_users;
+mod reader;
 mod rerun_plans;
 mod reruns;
 mod run;

@@ -1,8 +1,6 @@
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
+use axum::Json;
+use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use tidemill_model::{
     CatalogueCommand, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec,
     ShardId,
@@ -11,12 +9,12 @@ use tidemill_store::ReadTables;
 use tidemill_store::rows::PoolRow;
 
 use super::defined::Defined;
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::Body;
 use crate::params::Params;
-use crate::rights::Caller;
 use crate::view::{GroupShare, HolderView, List, PoolDetail, PoolView, Written, pool_of, time};
 
 /// Groups whose shares a message names.
@@ -24,27 +22,19 @@ const NAMED_GROUPS: usize = 5;
 
 /// Pools, by name (BYD-4): those that groups share, which are the site's, and of one group those of groups that the key
 /// reaches. So a part may have fewer than asked for.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<List<PoolView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<PoolView>>, Problem> {
     let request = params.page()?;
-    let mut page = app.read(move |tables| tables.pools(&request)).await?;
-    page.items.retain(|row| group_of(row).is_none_or(|group| caller.reaches(group)));
+    let mut page = by.app.read(move |tables| tables.pools(&request)).await?;
+    page.items.retain(|row| group_of(row).is_none_or(|group| by.caller.reaches(group)));
     Ok(Json(List::from(page)))
 }
 
 /// A pool, and who has slots of it now.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
-) -> Result<Json<PoolDetail>, Problem> {
+pub(super) async fn get(by: Reader, Path(name): Path<String>) -> Result<Json<PoolDetail>, Problem> {
     let wanted = name.clone();
-    let row = app.read(move |tables| tables.pool(&wanted)).await?;
+    let row = by.app.read(move |tables| tables.pool(&wanted)).await?;
     let row = row.ok_or_else(|| Problem::unknown("pool", name))?;
-    group_of(&row).map_or(Ok(()), |group| caller.may_read(group))?;
+    group_of(&row).map_or(Ok(()), |group| by.caller.may_read(group))?;
     let pool = pool_of(&row)?;
     let mut detail = PoolDetail {
         version: row.version,
@@ -55,15 +45,15 @@ pub(super) async fn get(
         pool,
     };
     let shares = match &detail.pool.group {
-        Some(group) => holders_in(&app, group, &detail.pool.name).await.map(|of| vec![share(group, &of)]),
-        None => shares(&app, &detail.pool.name).await,
+        Some(group) => holders_in(&by.app, group, &detail.pool.name).await.map(|of| vec![share(group, &of)]),
+        None => shares(&by.app, &detail.pool.name).await,
     };
     let Some(mut shares) = shares else { return Ok(Json(detail)) };
     shares.retain(|share| share.slots > 0);
     detail.used = Some(shares.iter().map(|share| share.slots).sum());
-    shares.retain(|share| caller.reaches(share.group.as_str()));
+    shares.retain(|share| by.caller.reaches(share.group.as_str()));
     for share in &shares {
-        let holders = holders_in(&app, &share.group, &detail.pool.name).await.unwrap_or_default();
+        let holders = holders_in(&by.app, &share.group, &detail.pool.name).await.unwrap_or_default();
         detail.holders.extend(holders.into_iter().filter_map(|holder| {
             let (batch, job) = (holder.batch?.0, holder.job.map(|job| job.0));
             Some(HolderView { batch, job, group: holder.group, slots: holder.slots })

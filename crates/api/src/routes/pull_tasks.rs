@@ -1,10 +1,9 @@
 //! Tasks that clients pull, their ledgers and grants (PUL-2 to PUL-4, PUL-11, BYD-10).
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,6 +16,7 @@ use tidemill_model::{
 use tidemill_store::rows::PullTaskRow;
 use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 
+use super::reader::Reader;
 use super::writer::{Writer, written};
 use crate::Problem;
 use crate::app::{App, shard_in, shard_of};
@@ -67,22 +67,18 @@ fn executor(text: String) -> Result<(&'static str, String), Problem> {
 }
 
 /// Tasks by executor and start, those that start last first (PUL-11).
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<List<PullTaskView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<PullTaskView>>, Problem> {
     let rotating = params.get(KIND)?.is_some_and(|kind| kind == "rotating");
     let recent = (!rotating).then(|| now() - LISTED);
     let filter = PullTaskFilter {
         rotating,
-        group: caller.listed_group(params.get(GIVEN_BY)?)?,
+        group: by.caller.listed_group(params.get(GIVEN_BY)?)?,
         executor: params.get(EXECUTOR)?.map(executor).transpose()?,
         state: params.get(STATE)?,
         from: params.get(FROM)?.or(recent).map(Timestamp::as_millisecond),
         to: params.get(TO)?.map(Timestamp::as_millisecond),
     };
-    List::part(&app, &params, move |tables, request| tables.pull_tasks(&filter, request)).await
+    List::part(&by.app, &params, move |tables, request| tables.pull_tasks(&filter, request)).await
 }
 
 /// The rows of a task, the one that gives it out first.
@@ -98,12 +94,8 @@ async fn row(app: &App, caller: &Caller, task: TaskId) -> Result<PullTaskRow, Pr
 }
 
 /// A task with its totals.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-) -> Result<Json<PullTaskView>, Problem> {
-    row(&app, &caller, id("task", &text)?).await.map(|row| Json(row.into()))
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<PullTaskView>, Problem> {
+    row(&by.app, &by.caller, id("task", &text)?).await.map(|row| Json(row.into()))
 }
 
 /// Who decides about a task.
@@ -235,18 +227,17 @@ pub(super) async fn delete(by: Writer, Path(text): Path<String>) -> Result<Json<
 
 /// What of a task was given out, and what became of it, occurrence by occurrence (BYD-10).
 pub(super) async fn ledger(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<LedgerView>, Problem> {
     let task: TaskId = id("task", &text)?;
     if params.flag(LIVE)? {
-        return live_ledger(&app, &caller, task, &params).await.map(Json);
+        return live_ledger(&by.app, &by.caller, task, &params).await.map(Json);
     }
     let request = params.page()?;
-    let row = row(&app, &caller, task).await?;
-    let page = app.read(move |tables| tables.pull_ledger(task.0, &request)).await?;
+    let row = row(&by.app, &by.caller, task).await?;
+    let page = by.app.read(move |tables| tables.pull_ledger(task.0, &request)).await?;
     let items = page.items.iter().map(|occurrence| OccurrenceView::of(occurrence, row.dispatch_times));
     Ok(Json(LedgerView {
         task: task.0,
@@ -278,16 +269,12 @@ async fn live_ledger(
 }
 
 /// Grants, the newest of each group first.
-pub(super) async fn grants(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<List<PullGrantView>>, Problem> {
+pub(super) async fn grants(by: Reader, params: Params) -> Result<Json<List<PullGrantView>>, Problem> {
     let filter = PullGrantFilter {
-        group: caller.listed_group(params.get(GROUP)?)?,
+        group: by.caller.listed_group(params.get(GROUP)?)?,
         user: params.get(USER)?,
         task: params.get(TASK)?.map(|TaskId(task)| task),
         state: params.get(GRANT_STATE)?,
     };
-    List::part(&app, &params, move |tables, request| tables.pull_grants(&filter, request)).await
+    List::part(&by.app, &params, move |tables, request| tables.pull_grants(&filter, request)).await
 }

@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_journal::now;
@@ -11,13 +9,13 @@ use tidemill_model::{
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;
 
+use super::reader::Reader;
 use super::writer::{Writer, written};
 use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::Params;
-use crate::rights::Caller;
 use crate::user_groups;
 use crate::view::{List, PullUserDetail, PullUserView, Written};
 
@@ -29,13 +27,9 @@ pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this home group.");
 
 /// Users, by name.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<List<PullUserView>>, Problem> {
-    let group = caller.listed_group(params.get(GROUP)?)?;
-    List::part(&app, &params, move |tables, request| tables.pull_users(group.as_deref(), request)).await
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<PullUserView>>, Problem> {
+    let group = by.caller.listed_group(params.get(GROUP)?)?;
+    List::part(&by.app, &params, move |tables, request| tables.pull_users(group.as_deref(), request)).await
 }
 
 async fn user_row(app: &App, user: &UserName) -> Result<PullUserRow, Problem> {
@@ -45,15 +39,11 @@ async fn user_row(app: &App, user: &UserName) -> Result<PullUserRow, Problem> {
 }
 
 /// A user: what it has now, and what it gets next, as the owner of its home group says.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-) -> Result<Json<PullUserDetail>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<PullUserDetail>, Problem> {
     let user = user_name(&text)?;
-    let row = user_row(&app, &user).await?;
-    caller.may_read(&row.group_name)?;
-    let standing = standing(&app, user, row.shard).await;
+    let row = user_row(&by.app, &user).await?;
+    by.caller.may_read(&row.group_name)?;
+    let standing = standing(&by.app, user, row.shard).await;
     Ok(Json(PullUserDetail { user: row.into(), standing }))
 }
 

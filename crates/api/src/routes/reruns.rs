@@ -1,15 +1,14 @@
 //! Reruns and cold starts that are planned: watched, approved, ended (GEN-6, GEN-7, GEN-8, BYD-3).
 
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{RerunCommand, RerunId, Role, ShardId};
 use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};
 
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
@@ -45,15 +44,11 @@ pub(super) const RUN_STATE: Asked<String> = Asked::word(
 );
 
 /// Reruns and cold starts, the newest first; of those that the key reaches in full.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<List<RerunView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<RerunView>>, Problem> {
     let filter = RerunFilter { kind: params.get(KIND)?, state: params.get(STATE)? };
     let request = params.page()?;
-    let mut page = app.read(move |tables| tables.reruns(&filter, &request)).await?;
-    page.items.retain(|row| reads(&caller, row).is_ok());
+    let mut page = by.app.read(move |tables| tables.reruns(&filter, &request)).await?;
+    page.items.retain(|row| reads(&by.caller, row).is_ok());
     Ok(Json(List::from(page)))
 }
 
@@ -75,22 +70,14 @@ fn reads(caller: &Caller, row: &RerunRow) -> Result<(), Problem> {
 }
 
 /// One of them.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-) -> Result<Json<RerunView>, Problem> {
-    readable(&app, &caller, &text).await.map(RerunView::from).map(Json)
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<RerunView>, Problem> {
+    readable(&by.app, &by.caller, &text).await.map(RerunView::from).map(Json)
 }
 
 /// Its jobs, and those that it leaves out.
-pub(super) async fn jobs(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(text): Path<String>,
-) -> Result<Json<RerunJobs>, Problem> {
-    let row = readable(&app, &caller, &text).await?;
-    app.read(move |tables| jobs_of(tables, row.id)).await.map(Json)
+pub(super) async fn jobs(by: Reader, Path(text): Path<String>) -> Result<Json<RerunJobs>, Problem> {
+    let row = readable(&by.app, &by.caller, &text).await?;
+    by.app.read(move |tables| jobs_of(tables, row.id)).await.map(Json)
 }
 
 fn jobs_of(tables: &dyn Tables, rerun: i64) -> Result<RerunJobs, tidemill_store::Error> {
@@ -107,14 +94,13 @@ fn jobs_of(tables: &dyn Tables, rerun: i64) -> Result<RerunJobs, tidemill_store:
 
 /// The batches of a plan, by number.
 pub(super) async fn batches(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<List<RerunBatchView>>, Problem> {
     let (state, request) = (params.get(RUN_STATE)?, params.page()?);
-    let row = readable(&app, &caller, &text).await?;
-    let page = app.read(move |tables| tables.rerun_batches(row.id, state.as_deref(), &request)).await?;
+    let row = readable(&by.app, &by.caller, &text).await?;
+    let page = by.app.read(move |tables| tables.rerun_batches(row.id, state.as_deref(), &request)).await?;
     Ok(Json(List::from(page)))
 }
 

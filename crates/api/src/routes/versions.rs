@@ -1,12 +1,11 @@
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use tidemill_model::Mapping;
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow};
 use tidemill_store::{Page, ReadTables, Tables};
 
 use super::jobs::readable;
+use super::reader::Reader;
 use crate::Problem;
 use crate::app::App;
 use crate::params::{Params, id};
@@ -15,55 +14,51 @@ use crate::view::{ChildView, JobVersionDetail, JobVersionView, List, VersionDiff
 
 /// The versions of a definition, the newest first (JOB-5).
 pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<List<JobVersionView>>, Problem> {
     let request = params.page()?;
-    let row = readable(&app, &caller, &text).await?;
+    let row = readable(&by.app, &by.caller, &text).await?;
     if row.submitted {
         return Ok(Json(List::all([version_of_submission(&row)])));
     }
-    let page = app.read(move |tables| tables.job_versions_page(row.id, &request)).await?;
+    let page = by.app.read(move |tables| tables.job_versions_page(row.id, &request)).await?;
     Ok(Json(List::from(page)))
 }
 
 /// One version of a definition, with all its fields.
 pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path((text, number)): Path<(String, String)>,
 ) -> Result<Json<JobVersionDetail>, Problem> {
-    let row = readable(&app, &caller, &text).await?;
-    let version = version(&app, &row, &number).await?;
+    let row = readable(&by.app, &by.caller, &text).await?;
+    let version = version(&by.app, &row, &number).await?;
     Ok(Json(JobVersionDetail::of(version)))
 }
 
 /// What differs between two versions of a definition, field by field.
 pub(super) async fn diff(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path((text, from, to)): Path<(String, String, String)>,
 ) -> Result<Json<VersionDiff>, Problem> {
-    let row = readable(&app, &caller, &text).await?;
-    let (from, to) = (version(&app, &row, &from).await?, version(&app, &row, &to).await?);
+    let row = readable(&by.app, &by.caller, &text).await?;
+    let (from, to) = (version(&by.app, &row, &from).await?, version(&by.app, &row, &to).await?);
     Ok(Json(VersionDiff::of(&from, &to)))
 }
 
 /// The jobs that name this one as a parent and are not deleted, by id; those of groups that the key reaches, so a part
 /// may have fewer than asked for.
 pub(super) async fn children(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    by: Reader,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<List<ChildView>>, Problem> {
     let request = params.page()?;
-    let row = readable(&app, &caller, &text).await?;
+    let row = readable(&by.app, &by.caller, &text).await?;
     let read =
-        move |tables: &dyn Tables| children_of(tables, tables.children_page(row.id, &request)?, &caller);
-    app.read(read).await.map(Json)
+        move |tables: &dyn Tables| children_of(tables, tables.children_page(row.id, &request)?, &by.caller);
+    by.app.read(read).await.map(Json)
 }
 
 fn children_of(

@@ -1,17 +1,15 @@
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use tidemill_model::{WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, WorkerFilter};
 
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::parameter::Asked;
 use crate::params::Params;
-use crate::rights::Caller;
 use crate::view::{List, WorkerView, Written};
 
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
@@ -20,24 +18,16 @@ pub(super) const STATE: Asked<String> =
     Asked::word("state", "`live`, `lost` or `gone`.", &["live", "lost", "gone"]);
 
 /// Workers, by id.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<List<WorkerView>>, Problem> {
-    let group = caller.listed_group(params.get(GROUP)?)?;
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<WorkerView>>, Problem> {
+    let group = by.caller.listed_group(params.get(GROUP)?)?;
     let filter = WorkerFilter { group, state: params.get(STATE)? };
-    List::part(&app, &params, move |tables, request| tables.workers(&filter, request)).await
+    List::part(&by.app, &params, move |tables, request| tables.workers(&filter, request)).await
 }
 
 /// A worker.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(worker): Path<String>,
-) -> Result<Json<WorkerView>, Problem> {
-    let row = worker_row(&app, worker).await?;
-    caller.may_read(&row.group_name)?;
+pub(super) async fn get(by: Reader, Path(worker): Path<String>) -> Result<Json<WorkerView>, Problem> {
+    let row = worker_row(&by.app, worker).await?;
+    by.caller.may_read(&row.group_name)?;
     Ok(Json(WorkerView::from(row)))
 }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
-use axum::{Extension, Json};
 use tidemill_model::{Answer, BatchId, Command, Concerned, ShardId};
 
 use super::batches::shard_of_batch;
+use super::reader::Reader;
 use crate::Problem;
 use crate::app::App;
 use crate::params::id;
@@ -28,10 +29,8 @@ impl FromRequestParts<Arc<App>> for Writer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let Extension(caller) = Extension::<Caller>::from_request_parts(parts, app)
-            .await
-            .map_err(|_| Problem::internal("a call that needs a key was reached without one"))?;
-        Ok(Self { app: Arc::clone(app), caller, headers: parts.headers.clone() })
+        let Reader { app, caller } = Reader::from_request_parts(parts, app).await?;
+        Ok(Self { app, caller, headers: parts.headers.clone() })
     }
 }
 

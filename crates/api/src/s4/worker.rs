@@ -9,16 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tidemill_model::{Command, WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
-use tidemill_store::{PageRequest, ReadTables, Tables, WorkerFilter};
+use tidemill_store::{ReadTables, Tables, WorkerFilter};
 
 use super::{body_of, caller_by_body, refused};
 use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::body::parse;
+use crate::view::for_each_row;
 use crate::write::Write;
-
-/// Workers read at once.
-const PAGE: usize = 1_000;
 
 /// A worker to be taken off duty, or on again.
 #[derive(Deserialize, JsonSchema)]
@@ -88,16 +86,15 @@ async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(Stri
 
 /// The worker that registered this address last.
 fn worker_at(tables: &dyn Tables, addresses: &[String]) -> Result<Option<WorkerRow>, tidemill_store::Error> {
-    let mut request = PageRequest::first(PAGE);
     let mut found: Option<WorkerRow> = None;
-    loop {
-        let page = tables.workers(&WorkerFilter::default(), &request)?;
-        let here =
-            page.items.into_iter().filter(|row| addresses.iter().any(|address| *address == *row.address));
-        found = here.chain(found).max_by_key(|row| row.registered_at);
-        request.after = page.next;
-        if request.after.is_none() {
-            return Ok(found);
-        }
-    }
+    for_each_row(
+        |request| tables.workers(&WorkerFilter::default(), request),
+        |row: WorkerRow| {
+            let is_newer = found.as_ref().is_none_or(|found| row.registered_at >= found.registered_at);
+            if is_newer && addresses.iter().any(|address| *address == *row.address) {
+                found = Some(row);
+            }
+        },
+    )?;
+    Ok(found)
 }

@@ -27,7 +27,7 @@ use tidemill_store::{Page, PageRequest, Row, Table, Tables};
 
 use crate::Problem;
 use crate::app::App;
-use crate::params::Params;
+use crate::params::{MAX_LIMIT, Params};
 use crate::propagation::Late;
 
 pub(crate) use batch::{BatchDetail, DependencyView, batch_result, batch_state};
@@ -104,6 +104,22 @@ impl<T> List<T> {
 impl<R, T: From<R>> From<Page<R>> for List<T> {
     fn from(page: Page<R>) -> Self {
         Self { next: page.next.map(|next| next.to_string()), ..Self::all(page.items) }
+    }
+}
+
+/// Gives every row of a list to `each`, part by part.
+pub(crate) fn for_each_row<R>(
+    part: impl Fn(&PageRequest) -> Result<Page<R>, tidemill_store::Error>,
+    each: impl FnMut(R),
+) -> Result<(), tidemill_store::Error> {
+    let (mut request, mut each) = (PageRequest::first(MAX_LIMIT), each);
+    loop {
+        let page = part(&request)?;
+        page.items.into_iter().for_each(&mut each);
+        request.after = page.next;
+        if request.after.is_none() {
+            return Ok(());
+        }
     }
 }
 
