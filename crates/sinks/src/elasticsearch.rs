@@ -93,8 +93,4 @@ impl Sink for ElasticsearchSink {
         self.store_position(&batch.head)?;
         Ok(Stored { offset: Some(batch.head.offset), changes: batch.changes.len() })
     }
-
-    fn rest(&mut self, _last: bool) -> Result<Stored, Error> {
-        Ok(Stored::default())
-    }
 }

@@ -131,10 +131,6 @@ impl Sink for MysqlSink {
         self.store(&batch)?;
         Ok(Stored { offset: Some(batch.head.offset), changes: batch.changes.len() })
     }
-
-    fn rest(&mut self, _last: bool) -> Result<Stored, Error> {
-        Ok(Stored::default())
-    }
 }
 
 /// The last change of each grant, in the order of their keys, so that writers of two partitions never wait for each

@@ -23,6 +23,15 @@ pub struct Opener {
     pub open: Open,
 }
 
+impl Opener {
+    fn new<S: Sink + 'static>(
+        name: &'static str,
+        open: impl Fn(u32) -> Result<S, Error> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, open: Box::new(move |partition| Ok(Box::new(open(partition)?))) }
+    }
+}
+
 /// The sinks that are configured.
 ///
 /// # Errors
@@ -38,11 +47,8 @@ pub fn openers(config: &Config) -> Result<Vec<Opener>, Error> {
     if config.elasticsearch.url.is_some() {
         let config = config.elasticsearch.clone();
         let server = crate::elasticsearch::Server::new(&config)?;
-        let open = move |partition| {
-            let sink = crate::ElasticsearchSink::new(&config, &server, partition);
-            Ok(Box::new(sink) as Box<dyn Sink>)
-        };
-        openers.push(Opener { name: "elasticsearch", open: Box::new(open) });
+        let open = move |partition| Ok(crate::ElasticsearchSink::new(&config, &server, partition));
+        openers.push(Opener::new("elasticsearch", open));
     }
     if config.parquet.root.is_some() {
         openers.push(parquet(config)?);
@@ -53,8 +59,7 @@ pub fn openers(config: &Config) -> Result<Vec<Opener>, Error> {
 #[cfg(feature = "mysql")]
 fn mysql(config: &Config) -> Result<Opener, Error> {
     let place = crate::mysql::Place::new(&config.mysql)?;
-    let open = move |partition| Ok(Box::new(crate::MysqlSink::new(&place, partition)) as Box<dyn Sink>);
-    Ok(Opener { name: "mysql", open: Box::new(open) })
+    Ok(Opener::new("mysql", move |partition| Ok(crate::MysqlSink::new(&place, partition))))
 }
 
 #[cfg(not(feature = "mysql"))]
@@ -70,20 +75,17 @@ fn parquet(config: &Config) -> Result<Opener, Error> {
     if root.starts_with("s3://") {
         return in_bucket(config, root);
     }
-    let open = move |partition| {
-        let files = Box::new(LocalFiles::new(&root));
-        Ok(Box::new(ParquetSink::new(&config, files, partition)) as Box<dyn Sink>)
-    };
-    Ok(Opener { name: "parquet", open: Box::new(open) })
+    let open = move |partition| Ok(ParquetSink::new(&config, Box::new(LocalFiles::new(&root)), partition));
+    Ok(Opener::new("parquet", open))
 }
 
 #[cfg(all(feature = "parquet", feature = "s3"))]
 fn in_bucket(config: crate::ParquetConfig, root: String) -> Result<Opener, Error> {
     let open = move |partition| {
         let files = Box::new(crate::S3Files::new(&root, &config.s3)?);
-        Ok(Box::new(crate::ParquetSink::new(&config, files, partition)) as Box<dyn Sink>)
+        Ok(crate::ParquetSink::new(&config, files, partition))
     };
-    Ok(Opener { name: "parquet", open: Box::new(open) })
+    Ok(Opener::new("parquet", open))
 }
 
 #[cfg(all(feature = "parquet", not(feature = "s3")))]

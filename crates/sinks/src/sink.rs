@@ -34,5 +34,7 @@ pub trait Sink: Send {
     ///
     /// # Errors
     /// The place.
-    fn rest(&mut self, last: bool) -> Result<Stored, Error>;
+    fn rest(&mut self, _last: bool) -> Result<Stored, Error> {
+        Ok(Stored::default())
+    }
 }
