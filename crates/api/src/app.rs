@@ -1,6 +1,7 @@
 //! What every handler shares.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -149,6 +150,25 @@ impl App {
             Ok(result) => result.map_err(Problem::from),
             Err(_) => Err(Problem::internal("a read of the tables ended unexpectedly")),
         }
+    }
+
+    /// What the tables have under an id.
+    ///
+    /// # Errors
+    /// They have nothing under it; the tables.
+    pub(crate) async fn find<I, T>(
+        &self,
+        what: &str,
+        id: I,
+        ask: impl FnOnce(&dyn Tables, &I) -> Result<Option<T>, tidemill_store::Error> + Send + 'static,
+    ) -> Result<T, Problem>
+    where
+        I: Clone + Display + Send + 'static,
+        T: Send + 'static,
+    {
+        let wanted = id.clone();
+        let found = self.read(move |tables| ask(tables, &wanted)).await?;
+        found.ok_or_else(|| Problem::unknown(what, id))
     }
 
     /// Asks the owner of a shard; why it could not be asked is in the log.

@@ -99,8 +99,7 @@ pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<B
 
 /// The row of a batch.
 pub(super) async fn batch_row(app: &App, batch: BatchId) -> Result<BatchRow, Problem> {
-    let row = app.read(move |tables| tables.batch(batch.0)).await?;
-    row.ok_or_else(|| Problem::unknown("batch", batch))
+    app.find("batch", batch, |tables, batch| tables.batch(batch.0)).await
 }
 
 fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_store::Error> {

@@ -1,9 +1,7 @@
 //! BYD-3: one action for all batches or jobs that fit a filter, as one operation.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -156,11 +154,8 @@ fn action(request: &BulkRequest) -> Result<BulkAction, Problem> {
 }
 
 /// Operations, the newest first: each may concern every group.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<List<BulkView>>, Problem> {
-    List::part(&app, &params, move |tables, request| tables.bulk_operations(request)).await
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<BulkView>>, Problem> {
+    List::part(&by.app, &params, move |tables, request| tables.bulk_operations(request)).await
 }
 
 /// How far an operation is.
@@ -181,8 +176,7 @@ pub(super) async fn items(
 }
 
 async fn shown(app: &App, caller: &Caller, bulk: BulkId) -> Result<BulkView, Problem> {
-    let row = app.read(move |tables| tables.bulk_operation(bulk.0)).await?;
-    let row = row.ok_or_else(|| Problem::unknown("bulk operation", bulk))?;
+    let row = app.find("bulk operation", bulk, |tables, bulk| tables.bulk_operation(bulk.0)).await?;
     if *row.requested_by != *caller.name() {
         caller.reaches_all()?;
     }

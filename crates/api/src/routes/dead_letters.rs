@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Role, ShardId};
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{DeadLetterFilter, ReadTables};
 
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
@@ -22,26 +23,20 @@ pub(super) const OPEN: Asked<bool> =
     Asked::flag("open", "`true`: only those of which nothing has become yet; `false`: only the others.");
 
 /// Commands that were set aside and timers that were suspended, in the order of the journal (EVT-9).
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<List<DeadLetterView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<DeadLetterView>>, Problem> {
     let filter = DeadLetterFilter { kind: params.get(KIND)?, is_open: params.get(OPEN)? };
-    List::part(&app, &params, move |tables, request| tables.dead_letters(&filter, request)).await
+    List::part(&by.app, &params, move |tables, request| tables.dead_letters(&filter, request)).await
 }
 
 /// A dead letter, with the command as it was sent.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Path(text): Path<String>,
-) -> Result<Json<DeadLetterDetail>, Problem> {
-    let row = letter(&app, &text).await?;
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<DeadLetterDetail>, Problem> {
+    let row = letter(&by.app, &text).await?;
     let (command, obstacle) = match Letter::of(&row) {
-        Letter::Command { offset } => match raw(&app, &row, offset).await? {
-            Some(raw) => (Some(shown(&raw)), decoded(&app, &row, &raw).err()),
+        Letter::Command { offset } => match raw(&by.app, &row, offset).await? {
+            Some(raw) => (Some(shown(&raw)), decoded(&by.app, &row, &raw).err()),
             None => (None, Some(gone(&row, offset))),
         },
-        Letter::Timer(job) => (None, suspended_job(&app, &row, job).await?.err()),
+        Letter::Timer(job) => (None, suspended_job(&by.app, &row, job).await?.err()),
     };
     let obstacle = if row.is_open { obstacle } else { Some(closed(&row)) };
     Ok(Json(DeadLetterDetail { letter: DeadLetterView::from(row), command, obstacle }))

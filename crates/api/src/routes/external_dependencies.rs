@@ -12,6 +12,7 @@ use tidemill_model::{
 };
 use tidemill_store::ReadTables;
 
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
@@ -83,12 +84,9 @@ pub(super) async fn report(by: Writer, Body(body): Body) -> Result<Json<Written>
 }
 
 /// What third parties said last, by code and logical time.
-pub(super) async fn reports(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<List<ThirdPartyView>>, Problem> {
+pub(super) async fn reports(by: Reader, params: Params) -> Result<Json<List<ThirdPartyView>>, Problem> {
     let code = params.get(CODE)?;
-    List::part(&app, &params, move |tables, request| tables.third_party_reports(code.as_deref(), request))
+    List::part(&by.app, &params, move |tables, request| tables.third_party_reports(code.as_deref(), request))
         .await
 }
 

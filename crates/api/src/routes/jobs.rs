@@ -154,8 +154,7 @@ pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<J
 
 /// The row of a job.
 pub(super) async fn job_row(app: &App, job: JobId) -> Result<JobRow, Problem> {
-    let row = app.read(move |tables| tables.job(job.0)).await?;
-    row.ok_or_else(|| Problem::unknown("job", job))
+    app.find("job", job, |tables, job| tables.job(job.0)).await
 }
 
 async fn detail(app: &App, caller: &Caller, row: JobRow) -> Result<JobDetail, Problem> {

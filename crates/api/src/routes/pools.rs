@@ -31,9 +31,7 @@ pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<PoolVie
 
 /// A pool, and who has slots of it now.
 pub(super) async fn get(by: Reader, Path(name): Path<String>) -> Result<Json<PoolDetail>, Problem> {
-    let wanted = name.clone();
-    let row = by.app.read(move |tables| tables.pool(&wanted)).await?;
-    let row = row.ok_or_else(|| Problem::unknown("pool", name))?;
+    let row = by.app.find("pool", name, |tables, name| tables.pool(name)).await?;
     group_of(&row).map_or(Ok(()), |group| by.caller.may_read(group))?;
     let pool = pool_of(&row)?;
     let mut detail = PoolDetail {

@@ -1,35 +1,26 @@
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use tidemill_model::{CatalogueCommand, Concerned, TemplateSpec};
 use tidemill_store::ReadPullTables;
 
 use super::defined::Defined;
+use super::reader::Reader;
 use super::writer::Writer;
 use crate::Problem;
-use crate::app::App;
 use crate::body::Body;
 use crate::params::Params;
 use crate::view::{List, TaskTemplateView, Written};
 
 /// Templates, by name (PUL-1). They are the site's, whatever groups a key reaches.
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<List<TaskTemplateView>>, Problem> {
-    List::part(&app, &params, move |tables, request| tables.task_templates(request)).await
+pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<TaskTemplateView>>, Problem> {
+    List::part(&by.app, &params, move |tables, request| tables.task_templates(request)).await
 }
 
 /// A template.
-pub(super) async fn get(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> Result<Json<TaskTemplateView>, Problem> {
-    let wanted = name.clone();
-    let row = app.read(move |tables| tables.task_template(&wanted)).await?;
-    row.map(|row| Json(row.into())).ok_or_else(|| Problem::unknown("template", name))
+pub(super) async fn get(by: Reader, Path(name): Path<String>) -> Result<Json<TaskTemplateView>, Problem> {
+    let row = by.app.find("template", name, |tables, name| tables.task_template(name)).await?;
+    Ok(Json(row.into()))
 }
 
 /// Adds or changes a template; tasks that are there stay as they are.

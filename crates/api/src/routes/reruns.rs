@@ -54,8 +54,7 @@ pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<RerunVi
 
 async fn readable(app: &App, caller: &Caller, text: &str) -> Result<RerunRow, Problem> {
     let rerun: RerunId = id("rerun", text)?;
-    let row = app.read(move |tables| tables.rerun(rerun.0)).await?;
-    let row = row.ok_or_else(|| Problem::unknown("rerun", rerun))?;
+    let row = app.find("rerun", rerun, |tables, rerun| tables.rerun(rerun.0)).await?;
     reads(caller, &row)?;
     Ok(row)
 }

@@ -35,6 +35,11 @@ fn count(column: i64) -> u64 {
     u64::try_from(column).unwrap_or(0)
 }
 
+fn ledger(columns: [i64; 5]) -> Ledger {
+    let [taken, live, completed, returned, expired] = columns.map(count);
+    Ledger { taken, live, completed, returned, expired }
+}
+
 /// A task that clients pull.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PullTaskView {
@@ -46,13 +51,7 @@ pub(crate) struct PullTaskView {
 
 /// The grants of a task's row.
 pub(crate) fn totals_of(row: &PullTaskRow) -> Ledger {
-    Ledger {
-        taken: count(row.taken),
-        live: count(row.live),
-        completed: count(row.completed),
-        returned: count(row.returned),
-        expired: count(row.expired),
-    }
+    ledger([row.taken, row.live, row.completed, row.returned, row.expired])
 }
 
 impl From<PullTaskRow> for PullTaskView {
@@ -75,13 +74,7 @@ pub(crate) struct OccurrenceView {
 
 impl OccurrenceView {
     pub(crate) fn of(row: &PullLedgerRow, dispatch_times: i64) -> Self {
-        let ledger = Ledger {
-            taken: count(row.taken),
-            live: count(row.live),
-            completed: count(row.completed),
-            returned: count(row.returned),
-            expired: count(row.expired),
-        };
+        let ledger = ledger([row.taken, row.live, row.completed, row.returned, row.expired]);
         let stock = count(dispatch_times).saturating_sub(ledger.used());
         Self { start: time(row.start_at), balance: ledger.into(), stock }
     }
