@@ -45,6 +45,12 @@ pub(crate) fn cases() -> Vec<Case> {
                 .command([group(), job(1, json!({"type": "anchor"}))])
                 .command([followed("standings")]),
         ),
+        case(
+            was_so,
+            "JOB-9: deleted though a job of its own group names it, which the other shard's jobs do not",
+            child(deleted(watched()), [heard([skipped()]), left_out()]),
+            child(watched(), [heard([skipped()]), left_out()]),
+        ),
         case(was_so, "GEN-9: a generation heard twice", told(), child(told(), [generations()])),
         case(
             answered,
@@ -161,6 +167,30 @@ fn ended() -> Event {
 fn satisfied() -> Event {
     event(json!({"batch": {"dependency_satisfied": {
         "batch": of_child(1), "parent": job_id(1), "logical_time": NINE, "unmet": 0,
+    }}}))
+}
+
+/// Job 1 is deleted, and job 3 of its group goes on naming it.
+fn deleted(history: History) -> History {
+    let deletion = json!({"parent": job_id(1), "name": "g/j1", "deleted_at": NINE, "jobs": [job_id(3)]});
+    let names = job(3, json!({"parents": [{"job": job_id(1), "mapping": "same"}]}));
+    parent(
+        history,
+        [
+            names,
+            event(json!({"replication": {"parent_deletion_replicated": deletion}})),
+            event(json!({"replication": {"job_dropped": {"job": job_id(1), "orphaned_in": [1]}}})),
+        ],
+    )
+}
+
+fn skipped() -> Value {
+    json!({"logical_time": NINE, "succeeded": false, "skipped": true})
+}
+
+fn left_out() -> Event {
+    event(json!({"batch": {"dependency_satisfied": {
+        "batch": of_child(1), "parent": job_id(1), "logical_time": NINE, "unmet": 0, "left_out": true,
     }}}))
 }
 
