@@ -73,7 +73,7 @@ invariants! {
     HeardOfOtherGroupsWasSo => "heard_of_other_groups_was_so",
     /// At quiescence, a shard has heard how every logical time that it watched in another group stood last, and of every generation of the jobs that it followed.
     WatchesAnswered => "watches_answered",
-    /// Versions of a definition count up by 1, those of calendars rise, and a shard that takes them in only moves forward.
+    /// Versions of a definition count up by 1, those of calendars rise, and a shard that takes them in only moves forward, and drops what it has.
     VersionsRise => "versions_rise",
     /// What is staged has no effect before its commit; what is committed is carried out to the letter, and until it is, nothing else changes definitions.
     AppliesCarriedOut => "applies_carried_out",

@@ -204,7 +204,7 @@ impl Shard {
     pub(super) fn calendar_dropped(&mut self, at: &At<'_>, name: &CalendarName) {
         if self.calendars.known.remove(name).is_none() {
             let why = format!("calendar {name} is forgotten, and was not known");
-            at.breaks(Invariant::CalendarsFollowed, why);
+            at.breaks(Invariant::VersionsRise, why);
         }
     }
 

@@ -49,6 +49,10 @@ fn calendar(version: u32, more: Value) -> Event {
     event(json!({"replication": {"calendar_replicated": {"calendar": {"version": version, "spec": spec}}}}))
 }
 
+fn dropped(history: History) -> History {
+    history.command([event(json!({"replication": {"calendar_dropped": {"name": "cn"}}}))])
+}
+
 fn kept(more: Value) -> History {
     History::new()
         .at("2026-03-02T09:30:00.000Z")
@@ -106,6 +110,12 @@ fn calendars() -> Vec<Case> {
             "BYD-2: a group goes back to an old version",
             kept(json!({})).command([calendar(2, json!({}))]),
             kept(json!({})).command([calendar(1, json!({}))]),
+        ),
+        case(
+            Invariant::VersionsRise,
+            "BYD-2: a group drops a calendar twice",
+            dropped(History::new().command([calendar(1, json!({}))])),
+            dropped(dropped(History::new().command([calendar(1, json!({}))]))),
         ),
     ]
 }
