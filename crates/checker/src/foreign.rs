@@ -57,6 +57,8 @@ struct Watch {
     tenure: u32,
     /// Where the life stood when it ended; `None`: it lasts.
     closed: Option<usize>,
+    /// It began after the job was deleted, of which its owner may have kept nothing.
+    is_late: bool,
     owed: Owed,
 }
 
@@ -145,7 +147,8 @@ impl Foreign {
                     if life.is_empty() {
                         life.push(shard.stand(*job, *time));
                     }
-                    let watch = Watch { tenure, closed: None, owed: self.owed(at, id, *by) };
+                    let is_late = shard.is_removed(*job);
+                    let watch = Watch { tenure, closed: None, is_late, owed: self.owed(at, id, *by) };
                     self.watch((*job, *time, *by), watch);
                 }
             }
@@ -154,8 +157,10 @@ impl Foreign {
                 for time in times {
                     let life = self.lives.get(&(*job, *time)).and_then(|life| life.get(&tenure));
                     let stands = life.map_or(0, Vec::len);
-                    let watch = Watch { tenure, closed: stands.checked_sub(1), owed: self.owed(at, id, *by) };
-                    self.watch((*job, *time, *by), watch);
+                    let (key, closed) = ((*job, *time, *by), stands.checked_sub(1));
+                    let is_late = self.watches.get(&key).is_some_and(|watch| watch.is_late);
+                    let watch = Watch { tenure, closed, is_late, owed: self.owed(at, id, *by) };
+                    self.watch(key, watch);
                 }
             }
         }
@@ -227,7 +232,8 @@ impl Foreign {
             let life: Vec<Stand> =
                 life.into_iter().flat_map(|life| life.values().flatten().copied()).collect();
             let mut reached = 0;
-            for (stand, place) in heard {
+            let is_late = self.watches.get(&(*job, *time, *by)).is_some_and(|watch| watch.is_late);
+            for (stand, place) in heard.iter().filter(|(stand, _)| !is_late || stand.run.is_some()) {
                 match life[reached..].iter().position(|lived| lived.agrees(stand)) {
                     Some(further) => reached += further,
                     None => {
@@ -271,7 +277,9 @@ impl Foreign {
     /// `watches_answered`
     fn all_was_heard(&self, found: &Findings) {
         let rule = Invariant::WatchesAnswered;
-        for (external_dependency @ (job, time, by), watch) in &self.watches {
+        for (external_dependency @ (job, time, by), watch) in
+            self.watches.iter().filter(|(_, it)| !it.is_late)
+        {
             let Some(lives) = self.lives.get(&(*job, *time)) else { continue };
             let before: usize = lives.range(..watch.tenure).map(|(_, life)| life.len()).sum();
             let Some(own) = lives.get(&watch.tenure).filter(|own| !own.is_empty()) else { continue };

@@ -18,6 +18,21 @@ impl Shard {
         self.deleted_parents.contains(&parent) && self.jobs.iter().any(names)
     }
 
+    /// Whether only jobs that came from another group name a job that was deleted here: before they came nothing may have, and
+    /// the owner kept nothing of it.
+    pub(super) fn may_have_forgotten(&self, parent: JobId) -> bool {
+        let stayed = |job: &super::job::Job| {
+            let newest = job.newest().filter(|_| job.tenure.is_none() && !job.removed);
+            newest.is_some_and(|(_, version)| version.parents.contains(&parent))
+        };
+        self.is_removed(parent) && self.names_deleted(parent) && !self.jobs.values().any(stayed)
+    }
+
+    /// Whether it is a job of this shard that was deleted, or went to another group.
+    pub(crate) fn is_removed(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|job| job.removed)
+    }
+
     /// A batch takes a time of a parent for met.
     pub(super) fn met_by_deleted(&self, at: &At<'_>, batch: BatchId, (parent, time): (JobId, Timestamp)) {
         if !self.names_deleted(parent) {

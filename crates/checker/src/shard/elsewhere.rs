@@ -172,12 +172,11 @@ impl Shard {
     pub(crate) fn stand(&self, job: JobId, time: Timestamp) -> Stand {
         let run = self.runs.get(&(job, time));
         // A shard whose jobs go on naming it hears something else than one that only has batches that wait for it.
-        let is_removed = self.jobs.get(&job).is_some_and(|job| job.removed);
         Stand {
             run: run.map(|run| run.number),
             ended: run.is_some_and(|run| !self.batches.contains_key(&run.batch)),
             succeeded: run.is_some_and(|run| run.succeeded),
-            skipped: self.is_skipped(job, time).filter(|_| run.is_some() || !is_removed),
+            skipped: self.is_skipped(job, time).filter(|_| run.is_some() || !self.is_removed(job)),
             blocked: self.is_blocked(job, time) == Some(true),
         }
     }

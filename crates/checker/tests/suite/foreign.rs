@@ -51,6 +51,12 @@ pub(crate) fn cases() -> Vec<Case> {
             child(deleted(watched()), [heard([skipped()]), left_out()]),
             child(watched(), [heard([skipped()]), left_out()]),
         ),
+        case(
+            was_so,
+            "JOB-9: who watches anew what was deleted may hear nothing, for its owner kept nothing of it",
+            child(anew(deleted(told_all())), [heard([none()])]),
+            child(anew(told_all()), [heard([none()])]),
+        ),
         case(was_so, "GEN-9: a generation heard twice", told(), child(told(), [generations()])),
         case(
             answered,
@@ -182,6 +188,11 @@ fn deleted(history: History) -> History {
             event(json!({"replication": {"job_dropped": {"job": job_id(1), "orphaned_in": [1]}}})),
         ],
     )
+}
+
+fn anew(history: History) -> History {
+    let history = parent(history, [watch("parent_times_unsubscribed")]);
+    parent(history, [watch("parent_times_subscribed")])
 }
 
 fn skipped() -> Value {

@@ -51,6 +51,12 @@ pub(crate) fn cases() -> Vec<Case> {
             waits_for_deleted().command([satisfied()]),
         ),
         case(
+            Invariant::DependencyEventsMatchNewestRuns,
+            "JOB-9: only a job that came from another group since then may wait for a time that was skipped",
+            waits_for_forgotten(true),
+            waits_for_forgotten(false),
+        ),
+        case(
             Invariant::DeletedParentsWaitedFor,
             "JOB-9: only a job that was submitted to run once still names the deleted parent",
             submitted().command([named_no_more()]).command([satisfied()]),
@@ -74,6 +80,29 @@ fn waits_for_deleted() -> History {
         event(json!({"replication": {"parent_deletion_replicated": deletion}})),
         event(json!({"replication": {"job_dropped": {"job": job_id(1)}}})),
     ])
+}
+
+/// Job 1, whose next fire is at ten, is deleted; job 2 names it, and comes from another group after that or has been there all
+/// along. What it would have been told is that nine o'clock was skipped.
+fn waits_for_forgotten(comes: bool) -> History {
+    let names = json!({"version": 2, "parents": [{"job": job_id(1), "mapping": "same"}]});
+    let there = if comes { kit::job(3, json!({})) } else { kit::job(2, names.clone()) };
+    let deletion = json!({"parent": job_id(1), "name": "g/j1", "deleted_at": NINE, "jobs": []});
+    let hourly = json!({"period": "hour", "zone": "UTC"});
+    let next = ("2026-03-02T10:01:00.000Z", "2026-03-02T10:00:00.000Z");
+    let here = History::with_partitions(3)
+        .on(1, 1)
+        .at("2026-03-02T09:30:00.000Z")
+        .command([kit::group(), kit::scheduled(1, hourly, next), there])
+        .command([
+            event(json!({"replication": {"job_dropped": {"job": job_id(1)}}})),
+            event(json!({"replication": {"parent_deletion_replicated": deletion}})),
+        ]);
+    let attached = json!({"definition": definition(2, names), "enabled": true, "moved": {"runs": []}});
+    let here =
+        if comes { here.command([event(json!({"transfer": {"job_attached": attached}}))]) } else { here };
+    let dependencies = json!([{"parent": job_id(1), "mapping": "same", "times": [NINE]}]);
+    here.command([kit::generated(1, 2, json!({"version": 2, "dependencies": dependencies}))])
 }
 
 /// The same beside a job that was submitted to run once, which names the parent as well.
