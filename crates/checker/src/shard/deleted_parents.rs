@@ -35,7 +35,8 @@ impl Shard {
 
     /// A batch takes a time of a parent for met.
     pub(super) fn met_by_deleted(&self, at: &At<'_>, batch: BatchId, (parent, time): (JobId, Timestamp)) {
-        if !self.names_deleted(parent) {
+        // One of this shard is judged as others until it is dropped, a record later.
+        if !self.names_deleted(parent) || self.jobs.get(&parent).is_some_and(|job| !job.removed) {
             return;
         }
         let may_be_met = match self.jobs.get(&parent) {

@@ -58,6 +58,12 @@ pub(crate) fn cases() -> Vec<Case> {
         ),
         case(
             Invariant::DeletedParentsWaitedFor,
+            "JOB-9: what it skips as its own parent does is skipped until it is dropped",
+            skips_as_its_parent(false),
+            skips_as_its_parent(true),
+        ),
+        case(
+            Invariant::DeletedParentsWaitedFor,
             "JOB-9: only a job that was submitted to run once still names the deleted parent",
             submitted().command([named_no_more()]).command([satisfied()]),
             submitted().command([satisfied()]),
@@ -103,6 +109,24 @@ fn waits_for_forgotten(comes: bool) -> History {
         if comes { here.command([event(json!({"transfer": {"job_attached": attached}}))]) } else { here };
     let dependencies = json!([{"parent": job_id(1), "mapping": "same", "times": [NINE]}]);
     here.command([kit::generated(1, 2, json!({"version": 2, "dependencies": dependencies}))])
+}
+
+/// Job 1 has its logical times from job 3, which made no batch for nine o'clock. Job 1 is deleted, and a batch of job 2, which
+/// names it, takes that time for met: before or after it is dropped.
+fn skips_as_its_parent(dropped: bool) -> History {
+    let hourly = json!({"period": "hour", "zone": "UTC"});
+    let next = ("2026-03-02T10:01:00.000Z", "2026-03-02T10:00:00.000Z");
+    let of = |parent: u64| json!({"parents": [{"job": job_id(parent), "mapping": "same"}]});
+    let deletion = json!({"parent": job_id(1), "name": "g/j1", "deleted_at": NINE, "jobs": [job_id(2)]});
+    let gone = event(json!({"replication": {"job_dropped": {"job": job_id(1)}}}));
+    let dependencies = json!([{"parent": job_id(1), "mapping": "same", "times": [NINE], "met": [NINE]}]);
+    let here = History::with_partitions(3)
+        .on(1, 1)
+        .at("2026-03-02T09:30:00.000Z")
+        .command([kit::group(), kit::scheduled(3, hourly, next), kit::job(1, of(3)), kit::job(2, of(1))])
+        .command([event(json!({"replication": {"parent_deletion_replicated": deletion}}))]);
+    let here = if dropped { here.command([gone]) } else { here };
+    here.command([kit::generated(1, 2, json!({"dependencies": dependencies}))])
 }
 
 /// The same beside a job that was submitted to run once, which names the parent as well.
