@@ -70,10 +70,6 @@ struct Args {
     shim: Option<PathBuf>,
 }
 
-/// The program's.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     if let Some(directory) = &args.shim {

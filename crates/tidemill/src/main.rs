@@ -18,10 +18,6 @@ use std::process::ExitCode;
 
 use tidemill_cli::{OutputFormat, output};
 
-/// ADR 31: a fifth of the time would go into allocating otherwise.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 fn main() -> ExitCode {
     privacy::hide_process();
     // Shims are forked from this process, which may have one thread: nothing else may happen before it.
