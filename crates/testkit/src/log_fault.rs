@@ -134,8 +134,10 @@ impl World {
     fn lose_topic(&mut self, partition: u32, rng: &mut Rng) -> LogFault {
         self.owners_go();
         let at = partition as usize;
-        let done = self.oracle[at].state.resume().map_or(0, |resume| resume.offset);
         if rng.chance(50) {
+            // Nothing may raise the resume point any more: what is above the cut is not lost.
+            self.lose_appends(partition);
+            let done = self.oracle[at].state.resume().map_or(0, |resume| resume.offset);
             let from = done + 1 + rng.range(0, 10);
             self.stats.add("log_fault", "topic_cut_off");
             self.commands_from[at] = from;

@@ -89,7 +89,8 @@ fn waits_for_deleted() -> History {
 }
 
 /// Job 1, whose next fire is at ten, is deleted; job 2 names it, and comes from another group after that or has been there all
-/// along. What it would have been told is that nine o'clock was skipped.
+/// along. What it would have been told is that nine o'clock was skipped. A job that was submitted to run once names it, too, and
+/// keeps nothing.
 fn waits_for_forgotten(comes: bool) -> History {
     let names = json!({"version": 2, "parents": [{"job": job_id(1), "mapping": "same"}]});
     let there = if comes { kit::job(3, json!({})) } else { kit::job(2, names.clone()) };
@@ -99,7 +100,7 @@ fn waits_for_forgotten(comes: bool) -> History {
     let here = History::with_partitions(3)
         .on(1, 1)
         .at("2026-03-02T09:30:00.000Z")
-        .command([kit::group(), kit::scheduled(1, hourly, next), there])
+        .command([kit::group(), kit::scheduled(1, hourly, next), there, names_once()])
         .command([
             event(json!({"replication": {"job_dropped": {"job": job_id(1)}}})),
             event(json!({"replication": {"parent_deletion_replicated": deletion}})),
@@ -131,9 +132,13 @@ fn skips_as_its_parent(dropped: bool) -> History {
 
 /// The same beside a job that was submitted to run once, which names the parent as well.
 fn submitted() -> History {
+    waits_for_deleted().command([names_once()])
+}
+
+fn names_once() -> Event {
     let mut once = definition(2, json!({"parents": [{"job": job_id(1), "mapping": "latest"}]}));
     once["id"] = json!(kit::batch_id(1));
-    waits_for_deleted().command([event(json!({"job": {"submitted": {"definition": once}}}))])
+    event(json!({"job": {"submitted": {"definition": once}}}))
 }
 
 /// Job 2 is given no parents.
