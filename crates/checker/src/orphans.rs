@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidemill_model::{ApplyEvent, Event, JobId, OrphanedChildren};
+use tidemill_model::{ApplyEvent, Event, JobId, OrphanedChildren, ShardId};
 
 use crate::Invariant;
 use crate::at::At;
@@ -14,8 +14,8 @@ const RULE: Invariant = Invariant::DeletedParentsOnRecord;
 /// Deletions, and what is on record of the children.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
-    /// With the name that the record has.
-    recorded: HashMap<JobId, String>,
+    /// With the name that the record has, and where it ran.
+    recorded: HashMap<JobId, (String, Option<ShardId>)>,
     /// Without a record. Children may be deleted or defined anew with it, a little later.
     unrecorded: HashMap<JobId, Place>,
     /// A large apply is being carried out.
@@ -27,7 +27,8 @@ impl Orphans {
     pub(crate) fn recorded(
         &mut self,
         at: &At<'_>,
-        (parent, name, children): (JobId, &str, &[OrphanedChildren]),
+        (parent, shard): (JobId, Option<ShardId>),
+        (name, children): (&str, &[OrphanedChildren]),
         parents: &Parents,
     ) {
         let known = parents.shards_naming(parent);
@@ -40,7 +41,7 @@ impl Orphans {
         if children.is_empty() {
             at.breaks(RULE, format!("{parent} is said to be a parent of no job"));
         }
-        self.recorded.insert(parent, name.to_owned());
+        self.recorded.insert(parent, (name.to_owned(), shard));
     }
 
     pub(crate) fn deleted(&mut self, at: &At<'_>, job: JobId) {
@@ -55,8 +56,13 @@ impl Orphans {
 
     /// The name of a deleted job that some definition still names.
     pub(crate) fn named(&self, parent: JobId, parents: &Parents) -> Option<&str> {
-        let name = self.recorded.get(&parent)?;
+        let (name, _) = self.recorded.get(&parent)?;
         (!parents.shards_naming(parent).is_empty()).then_some(name)
+    }
+
+    /// Where a deleted job ran that was named then.
+    pub(crate) fn shard_of(&self, parent: JobId) -> Option<ShardId> {
+        self.recorded.get(&parent).and_then(|(_, shard)| *shard)
     }
 
     pub(crate) fn finish(&self, parents: &Parents, found: &Findings) {

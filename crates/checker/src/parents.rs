@@ -61,6 +61,13 @@ impl Parents {
     }
 
     /// The shards of the jobs that name one, and how many there are in each.
+    /// The parents that a job names and no other job does.
+    pub(crate) fn named_only_by(&self, id: JobId) -> impl Iterator<Item = JobId> + '_ {
+        self.of(id).filter(move |parent| {
+            self.children.get(parent).is_none_or(|all| all.iter().all(|child| *child == id))
+        })
+    }
+
     pub(crate) fn shards_naming(&self, parent: JobId) -> BTreeMap<ShardId, u32> {
         let mut shards = BTreeMap::new();
         for child in self.children.get(&parent).into_iter().flatten().filter_map(|child| self.jobs.get(child))

@@ -64,6 +64,8 @@ bugs! {
     OutboxGapSkipped = "outbox_gap_skipped",
     /// A job that others name as parent is deleted, and the record does not say that they do.
     OrphansNotRecorded = "orphans_not_recorded",
+    /// The group of a deleted job forgets it once one of the jobs that name it does so no more, whatever the others do.
+    ParentReleasedTooEarly = "parent_released_too_early",
     /// A parent that was deleted though jobs name it counts as skipped.
     DeletedParentNotWaitedFor = "deleted_parent_not_waited_for",
     /// Two assignments get one token.

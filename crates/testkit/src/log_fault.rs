@@ -64,6 +64,7 @@ const GIVEN_UP: &[Invariant] = &[
     Invariant::MessagesBetweenShardsOnceInOrder,
     Invariant::VersionsRise,
     Invariant::GeneratedFromKnownVersion,
+    Invariant::CalendarsFollowed,
     Invariant::RerunsKeepToPlan,
     Invariant::RerunsKeepTheirFacts,
     Invariant::KnownBatchesCanBeMarked,

@@ -43,6 +43,9 @@ fn of_job(event: &Event) -> Option<u64> {
         | Event::Replication(ReplicationEvent::ParentDeletionReplicated { parent, name, .. }) => {
             parent_deleted(*parent, name)
         }
+        Event::Replication(ReplicationEvent::ParentReleased { parent }) => {
+            fingerprint(&("parent released", parent))
+        }
         Event::Job(JobEvent::Cancelled { job, .. })
         | Event::Replication(ReplicationEvent::CancellationReplicated { job, .. }) => {
             fingerprint(&("cancel", job))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidemill_model::{
     ApplyEvent, CalendarUse, CatalogueEvent, DeletionEvent, Event, ForeignParent, GroupName, JobDefinition,
-    JobEvent, JobId, ObservationEvent, PermitEvent, Pool, ReplicationEvent, RerunEvent, ShardId,
+    JobEvent, JobId, ObservationEvent, Parent, PermitEvent, Pool, ReplicationEvent, RerunEvent, ShardId,
 };
 
 use super::Messages;
@@ -99,11 +99,13 @@ impl Messages {
                 self.send_each(at, self.jobs.get(job).copied(), event);
             }
             JobEvent::ParentDeleted { parent, name, children } => {
-                self.orphans.recorded(at, (*parent, name, children), &self.parents);
+                let shard = self.jobs.get(parent).copied();
+                self.orphans.recorded(at, (*parent, shard), (name, children), &self.parents);
                 self.send_each(at, children.iter().map(|of| of.shard), event);
             }
             JobEvent::Deleted { job } => {
                 self.orphans.deleted(at, *job);
+                self.send_releases(at, *job, &[]);
                 self.parents.forget(*job);
                 let to = self.jobs.remove(job);
                 self.send_each(at, to, event);
@@ -125,6 +127,7 @@ impl Messages {
                 self.send(at, to, says);
             }
         }
+        self.send_releases(at, definition.id, &definition.parents);
         self.send_calendar(at, definition.spec.calendar.as_ref(), to);
         self.parents.define(definition, to);
         if let Some(parents) = self.parents.named_by(definition.id) {
@@ -142,6 +145,16 @@ impl Messages {
         for to in self.groups.values().copied().filter(|_| is_moved).collect::<BTreeSet<_>>() {
             if let Some(parent) = self.parents.moved(definition.id, to) {
                 self.send_copy(at, to, ReplicationEvent::ParentsReplicated { parents: vec![parent] });
+            }
+        }
+    }
+
+    /// The shard of a deleted job hears when the last definition that names it names others, or is gone.
+    fn send_releases(&mut self, at: &At<'_>, job: JobId, now: &[Parent]) {
+        let left: Vec<JobId> = self.parents.named_only_by(job).collect();
+        for parent in left.into_iter().filter(|left| now.iter().all(|parent| parent.job != *left)) {
+            if let Some(to) = self.orphans.shard_of(parent) {
+                self.send_copy(at, to, ReplicationEvent::ParentReleased { parent });
             }
         }
     }

@@ -3,7 +3,6 @@
 use tidemill_model::{BatchId, JobId, ShardId, Timestamp};
 
 use super::Shard;
-use super::job::Job;
 use super::skipped::Skips;
 use crate::Invariant;
 use crate::at::At;
@@ -12,22 +11,11 @@ impl Shard {
     /// Whether a definition of the catalogue, as this shard has it, names a job that was deleted. A job that was submitted
     /// to run once does not: nobody can give it other parents.
     pub(super) fn names_deleted(&self, parent: JobId) -> bool {
-        self.deleted_parents.contains(&parent) && self.namers_of(parent).next().is_some()
-    }
-
-    /// Whether only jobs that came from another group name a job that was deleted here: before they came nothing may have, and
-    /// the owner kept nothing of it.
-    pub(super) fn may_have_forgotten(&self, parent: JobId) -> bool {
-        let has_come = |job: &Job| job.tenure.is_some();
-        self.is_removed(parent) && self.names_deleted(parent) && self.namers_of(parent).all(has_come)
-    }
-
-    /// The jobs of the catalogue whose definitions name a parent.
-    fn namers_of(&self, parent: JobId) -> impl Iterator<Item = &Job> {
-        let of_the_catalogue =
-            self.jobs.iter().filter(|(id, job)| id.shard() == ShardId::CATALOGUE && !job.removed);
-        let jobs = of_the_catalogue.map(|(_, job)| job);
-        jobs.filter(move |job| job.newest().is_some_and(|(_, version)| version.parents.contains(&parent)))
+        let names = |(id, job): (&JobId, &super::job::Job)| {
+            let newest = job.newest().filter(|_| id.shard() == ShardId::CATALOGUE && !job.removed);
+            newest.is_some_and(|(_, version)| version.parents.contains(&parent))
+        };
+        self.deleted_parents.contains(&parent) && self.jobs.iter().any(names)
     }
 
     /// Whether it is a job of this shard that was deleted, or went to another group.

@@ -79,9 +79,6 @@ impl Shard {
         if !self.jobs.contains_key(&job) {
             return Some(false);
         }
-        if self.may_have_forgotten(job) {
-            return None;
-        }
         self.makes_none(job, time, &mut BTreeSet::new())
     }
 

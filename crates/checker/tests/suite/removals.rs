@@ -52,9 +52,9 @@ pub(crate) fn cases() -> Vec<Case> {
         ),
         case(
             Invariant::DependencyEventsMatchNewestRuns,
-            "JOB-9: only a job that came from another group since then may wait for a time that was skipped",
-            waits_for_forgotten(true),
-            waits_for_forgotten(false),
+            "JOB-9: what a deleted parent had skipped counts for a job that comes from another group, too",
+            comes_later(true),
+            comes_later(false),
         ),
         case(
             Invariant::DeletedParentsWaitedFor,
@@ -88,28 +88,28 @@ fn waits_for_deleted() -> History {
     ])
 }
 
-/// Job 1, whose next fire is at ten, is deleted; job 2 names it, and comes from another group after that or has been there all
-/// along. What it would have been told is that nine o'clock was skipped. A job that was submitted to run once names it, too, and
-/// keeps nothing.
-fn waits_for_forgotten(comes: bool) -> History {
+/// Job 1, whose next fire is at ten, is deleted; job 2, which names it, comes from another group after that, and takes nine
+/// o'clock, which was skipped, for met or not.
+fn comes_later(met: bool) -> History {
     let names = json!({"version": 2, "parents": [{"job": job_id(1), "mapping": "same"}]});
-    let there = if comes { kit::job(3, json!({})) } else { kit::job(2, names.clone()) };
     let deletion = json!({"parent": job_id(1), "name": "g/j1", "deleted_at": NINE, "jobs": []});
     let hourly = json!({"period": "hour", "zone": "UTC"});
     let next = ("2026-03-02T10:01:00.000Z", "2026-03-02T10:00:00.000Z");
-    let here = History::with_partitions(3)
+    let attached = json!({"definition": definition(2, names), "enabled": true, "moved": {"runs": []}});
+    let mut dependency = json!({"parent": job_id(1), "mapping": "same", "times": [NINE]});
+    if met {
+        dependency["met"] = json!([NINE]);
+    }
+    History::with_partitions(3)
         .on(1, 1)
         .at("2026-03-02T09:30:00.000Z")
-        .command([kit::group(), kit::scheduled(1, hourly, next), there, names_once()])
+        .command([kit::group(), kit::scheduled(1, hourly, next)])
         .command([
-            event(json!({"replication": {"job_dropped": {"job": job_id(1)}}})),
+            event(json!({"replication": {"job_dropped": {"job": job_id(1), "orphaned_in": [2]}}})),
             event(json!({"replication": {"parent_deletion_replicated": deletion}})),
-        ]);
-    let attached = json!({"definition": definition(2, names), "enabled": true, "moved": {"runs": []}});
-    let here =
-        if comes { here.command([event(json!({"transfer": {"job_attached": attached}}))]) } else { here };
-    let dependencies = json!([{"parent": job_id(1), "mapping": "same", "times": [NINE]}]);
-    here.command([kit::generated(1, 2, json!({"version": 2, "dependencies": dependencies}))])
+            event(json!({"transfer": {"job_attached": attached}})),
+        ])
+        .command([kit::generated(1, 2, json!({"version": 2, "dependencies": [dependency]}))])
 }
 
 /// Job 1 has its logical times from job 3, which made no batch for nine o'clock. Job 1 is deleted, and a batch of job 2, which

@@ -63,6 +63,7 @@ impl Catalogue {
             | ShardMessage::Freeze { .. }
             | ShardMessage::Remove { .. }
             | ShardMessage::ParentDeleted { .. }
+            | ShardMessage::ReleaseParent { .. }
             | ShardMessage::Parents { .. }
             | ShardMessage::Subscription { .. }
             | ShardMessage::Watch { .. }

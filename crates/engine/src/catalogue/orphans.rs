@@ -8,8 +8,11 @@
 //!                     └─ ParentDeleted ─┐   └─ Remove(orphaned_in) ─┐
 //!  children's shard                     ▼                           │
 //!                     ParentDeletionReplicated                      ▼
-//!  parent's shard                                               JobDropped
+//!  parent's shard                                               JobDropped ··· ParentReleased
 //! ```
+//!
+//! What the parent did before counts, for the batches that come later, too: its shard keeps it until the catalogue says that
+//! no definition names it any more (`ReleaseParent`).
 //!
 //! *Invariant:* a deleted job that a definition still names is listed here, and in the shard of that definition from
 //! `ParentDeletionReplicated` on. What the deleted job has no batch for, nobody
@@ -30,6 +33,8 @@ pub(crate) type Orphans = BTreeMap<JobId, DeletedParent>;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DeletedParent {
     name: String,
+    /// Where it ran: there its batches are kept until nobody names it.
+    shard: Option<ShardId>,
     deleted_at: Timestamp,
     children: BTreeSet<JobId>,
 }
@@ -85,7 +90,8 @@ impl Catalogue {
         let mut all = self.children.get(&parent).cloned().unwrap_or_default();
         // What is deleted in the same step may be there still, in other shards.
         all.retain(|child| children.iter().any(|of| Some(of.shard) == self.shard_of(*child)));
-        let deleted = DeletedParent { name: name.to_owned(), deleted_at: now, children: all };
+        let shard = self.shard_of(parent);
+        let deleted = DeletedParent { name: name.to_owned(), shard, deleted_at: now, children: all };
         for orphaned in children {
             self.mailbox.send(orphaned.shard, deleted.message(parent, None));
         }
@@ -116,9 +122,13 @@ impl Catalogue {
             }
             let Some(deleted) = self.orphans.get_mut(&parent) else { continue };
             deleted.children.remove(&old.id);
-            if deleted.children.is_empty() {
-                self.orphans.remove(&parent);
+            if !deleted.children.is_empty() && !planted!(ParentReleasedTooEarly) {
+                continue;
             }
+            if let Some(shard) = deleted.shard {
+                self.mailbox.send(shard, ShardMessage::ReleaseParent { parent });
+            }
+            self.orphans.remove(&parent);
         }
     }
 

@@ -150,6 +150,49 @@ fn what_the_parent_did_before_counts() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// The parent's group keeps what it knows while any definition names the deleted job, though nothing waits for it and its own
+/// jobs do not name it: for later batches, and for a job that comes to the group later.
+#[test]
+fn what_the_parent_did_counts_as_long_as_anybody_names_it() {
+    let mut world = world();
+    let ids = world.define(vec![
+        anchor("g", "p", json!({"schedule": every("hour")})),
+        child("h", "d"),
+        child("i", "e"),
+    ]);
+    world.pass_minutes(60);
+    assert!(matches!(delete(&mut world, ids[0]), Outcome::Answered(_)));
+    let check = |world: &mut World, shard, id| {
+        for (time, left) in [(NEXT, 0), ("2026-07-01T09:00:00.000Z", 0), ("2026-07-01T13:00:00.000Z", 1)] {
+            let batch = run(world, shard, id, time);
+            assert_eq!(unfinished(world, shard), left, "{time}");
+            world.ask(shard, Command::Batch(BatchCommand::Kill { batch, reason: String::new() }));
+        }
+    };
+    check(&mut world, OTHER, ids[1]);
+    world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: ids[1], enabled: false }));
+    let moved = world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Move { job: ids[1], to: group("g") }));
+    assert!(matches!(moved, Outcome::Answered(Answer::Done)), "{}", rejection(&moved));
+    world.ask(ShardId::CATALOGUE, Command::Job(JobCommand::Switch { job: ids[1], enabled: true }));
+    check(&mut world, GROUP, ids[1]);
+    world.events();
+    world.apply(vec![anchor("g", "d", json!({}))]);
+    expect![[r#"
+        job defined d v3
+        job received d v3, next never
+    "#]]
+    .assert_eq(&world.told());
+    world.apply(vec![anchor("i", "e", json!({}))]);
+    expect![[r#"
+        job defined e v2
+        p released
+        job received e v2, next never
+        p followed by 3: Nothing
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.partition, world.folded());
+}
+
 /// What the parent's own group says of the deletion may come before what the catalogue says, or after.
 #[test]
 fn nothing_runs_whoever_speaks_first() {

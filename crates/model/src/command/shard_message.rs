@@ -151,6 +151,11 @@ pub enum ShardMessage {
         /// A job that names it and comes next, from another group.
         coming: Option<JobId>,
     },
+    /// No definition names a deleted job of the receiving shard as parent any more.
+    ReleaseParent {
+        /// The deleted job.
+        parent: JobId,
+    },
     // ---- jobs that move to another group
     /// The job is to leave the receiving shard, unless something of it is unfinished.
     DetachJob {

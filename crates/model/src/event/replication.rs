@@ -73,6 +73,13 @@ pub enum ReplicationEvent {
         /// A job that names it and comes next, from another group.
         coming: Option<JobId>,
     },
+    /// No definition names a deleted job of the shard as parent any more: the shard forgot it, as far as no unfinished batch
+    /// needs it.
+    #[event(kind = "parent.released", subject = "job/{parent}", internal = "Copy")]
+    ParentReleased {
+        /// The deleted job.
+        parent: JobId,
+    },
     /// The shard ends what is unfinished of a removed job.
     #[event(kind = "cancellation.replicated", subject = "job/{job}", internal = "Copy")]
     CancellationReplicated {

@@ -27,6 +27,7 @@ impl Caches {
             | ReplicationEvent::ParentTimesReceived { .. }
             | ReplicationEvent::FreezeReplicated { .. }
             | ReplicationEvent::ParentDeletionReplicated { .. }
+            | ReplicationEvent::ParentReleased { .. }
             | ReplicationEvent::TemplateReplicated { .. }
             | ReplicationEvent::TemplateDropped { .. }
             | ReplicationEvent::UsersReplicated { .. }
@@ -72,6 +73,7 @@ impl Caches {
             }
             // No table shows these.
             ReplicationEvent::ParentDeletionReplicated { .. }
+            | ReplicationEvent::ParentReleased { .. }
             | ReplicationEvent::CancellationReplicated { .. }
             | ReplicationEvent::TemplateReplicated { .. }
             | ReplicationEvent::TemplateDropped { .. }

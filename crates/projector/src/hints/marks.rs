@@ -72,6 +72,7 @@ fn by_replication(shard: u16, event: &ReplicationEvent, tell: &mut impl FnMut(Ma
         ReplicationEvent::TemplateReplicated { .. } | ReplicationEvent::TemplateDropped { .. } => {}
         // These are not about tasks that clients pull.
         ReplicationEvent::ParentDeletionReplicated { .. }
+        | ReplicationEvent::ParentReleased { .. }
         | ReplicationEvent::PoolReplicated { .. }
         | ReplicationEvent::PoolDropped { .. }
         | ReplicationEvent::CalendarReplicated { .. }

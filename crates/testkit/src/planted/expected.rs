@@ -65,6 +65,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::LeaseCutShort, &["no_attempt_before_lease_over"], SOME),
     with(&[Fault::LostEffects], bug(Bug::OutboxGapSkipped, &["messages_between_shards_once_in_order"], SOME)),
     bug(Bug::OrphansNotRecorded, &["deleted_parents_on_record"], SOME),
+    bug(Bug::ParentReleasedTooEarly, &["messages_between_shards_once_in_order"], MANY),
     bug(Bug::DeletedParentNotWaitedFor, &["deleted_parents_waited_for"], MANY),
     bug(Bug::TokensEqual, &["minted_ids_grow"], FEW),
     bug(Bug::DoubleGrant, &["start_granted_only_to_assigned"], SOME),

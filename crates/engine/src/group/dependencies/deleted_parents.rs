@@ -85,6 +85,14 @@ impl GroupShard {
         self.forget_deleted_parent(parent);
     }
 
+    /// No definition of any shard names a deleted job of this one.
+    pub(crate) fn parent_released(&mut self, parent: JobId) {
+        if let Some(job) = self.jobs.get_mut(&parent) {
+            job.is_orphaning = false;
+        }
+        self.forget_removed(parent);
+    }
+
     /// A definition names the parent: it came from another group, or stayed with it.
     pub(crate) fn names_deleted(&mut self, job: JobId, parent: JobId) {
         if let Some(deleted) = self.dependencies.deleted_parents.get_mut(&parent) {

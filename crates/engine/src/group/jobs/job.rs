@@ -32,8 +32,10 @@ pub(crate) struct Job {
     pub(crate) removed: bool,
     /// Jobs of this shard go on naming it, though it is removed: what it has no batch for is not skipped by that.
     pub(crate) is_named: bool,
-    /// Other shards with such jobs.
+    /// The shards with such jobs when it was removed.
     pub(crate) orphaned_in: BTreeSet<ShardId>,
+    /// There may be such jobs in any shard.
+    pub(crate) is_orphaning: bool,
     pub(crate) next: Option<Fire>,
     /// The logical time of its schedule up to which all is dealt with, where days of a calendar are left out.
     pub(crate) passed: Option<Timestamp>,
@@ -117,6 +119,7 @@ impl Job {
             removed: false,
             is_named: false,
             orphaned_in: BTreeSet::new(),
+            is_orphaning: false,
             next: None,
             passed: None,
             failed: None,

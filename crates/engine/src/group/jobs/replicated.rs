@@ -107,7 +107,7 @@ impl GroupShard {
         self.prune_triggers();
     }
 
-    /// A removed job leaves the state when nothing unfinished is of it or waits for it.
+    /// A removed job leaves the state when nothing unfinished is of it or waits for it, and no definition names it.
     pub(crate) fn forget_removed(&mut self, id: JobId) {
         let removed = self.jobs.get(&id).is_some_and(|job| job.removed && !self.is_needed(id, job));
         if let Some(job) = removed.then(|| self.jobs.remove(id)).flatten() {
@@ -123,7 +123,9 @@ impl GroupShard {
     }
 
     pub(in crate::group) fn is_needed(&self, id: JobId, job: &Job) -> bool {
-        self.is_waited_for(id) || job.unfinished().next().is_some() || job.removed && job.is_named
+        self.is_waited_for(id)
+            || job.unfinished().next().is_some()
+            || job.removed && (job.is_named || job.is_orphaning)
     }
 
     fn leave_parents(&mut self, job: &Job) {

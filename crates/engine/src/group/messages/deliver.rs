@@ -28,6 +28,12 @@ impl GroupShard {
             ShardMessage::Parents { parents } => {
                 Event::Replication(Fact::ParentsReplicated { parents: parents.clone() })
             }
+            ShardMessage::ParentDeleted { parent, name, deleted_at, coming } => {
+                self.parent_deletion(*parent, name, *deleted_at, *coming)
+            }
+            ShardMessage::ReleaseParent { parent } => {
+                Event::Replication(Fact::ParentReleased { parent: *parent })
+            }
             ShardMessage::Subscription { job, what } => {
                 Event::Subscription(SubscriptionEvent::ParentSubscribed { job: *job, by: from, what: *what })
             }
@@ -113,6 +119,8 @@ impl GroupShard {
         let replicated = Event::Replication;
         Ok(vec![match message {
             ShardMessage::Parents { .. }
+            | ShardMessage::ParentDeleted { .. }
+            | ShardMessage::ReleaseParent { .. }
             | ShardMessage::Subscription { .. }
             | ShardMessage::Watch { .. }
             | ShardMessage::Unwatch { .. }
@@ -145,9 +153,6 @@ impl GroupShard {
             }
             ShardMessage::Remove { job, orphaned_in } => {
                 replicated(Fact::JobDropped { job: *job, orphaned_in: orphaned_in.clone() })
-            }
-            ShardMessage::ParentDeleted { parent, name, deleted_at, coming } => {
-                self.parent_deletion(*parent, name, *deleted_at, *coming)
             }
             ShardMessage::QueryUnfinished { question, jobs } => self.report_unfinished(*question, jobs),
             ShardMessage::Cancel { job, by } => {

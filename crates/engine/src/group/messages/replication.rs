@@ -38,6 +38,7 @@ impl GroupShard {
                 let before = self.jobs.skips_before(*job);
                 if let Some(known) = self.jobs.get_mut(job) {
                     known.orphaned_in = orphaned_in.iter().copied().collect();
+                    known.is_orphaning = !orphaned_in.is_empty();
                 }
                 self.job_dropped(now, *job);
                 if self.jobs.contains(*job) {
@@ -50,6 +51,7 @@ impl GroupShard {
             ReplicationEvent::ParentDeletionReplicated { parent, name, deleted_at, coming, .. } => {
                 self.parent_deleted(*parent, name, *deleted_at, *coming);
             }
+            ReplicationEvent::ParentReleased { parent } => self.parent_released(*parent),
             ReplicationEvent::CancellationReplicated { job, by } => self.cancellation_replicated(*job, by),
             // Parents in other groups.
             ReplicationEvent::ParentsReplicated { parents } => self.parents_replicated(parents),

@@ -51,6 +51,9 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let next = next.map_or("never".to_owned(), |next| time(&next.at));
             format!("job switched {} {enabled}, next {next}", name(job))
         }
+        Event::Replication(ReplicationEvent::ParentReleased { parent }) => {
+            format!("{} released", name(parent))
+        }
         Event::Replication(ReplicationEvent::JobDropped { job, .. }) => format!("job removed {}", name(job)),
         Event::Job(JobEvent::MoveRequested { job, from, .. }) => {
             format!("shard {from} asked to release {}", name(job))
