@@ -28,11 +28,11 @@ fn a_task_after_twenty_thousand_others_runs() {
     write!(jobs, "- name: wrapper\n  group: default\n  type: anchor\n  parents:\n{parents}").unwrap();
     let file = dir.path().join("seismology.yaml");
     fs::write(&file, jobs).unwrap();
-    // A slow machine may answer first that it is recorded, and not yet in effect.
+    // A slow machine may answer first that it is recorded, and not yet in effect, or have no answer in time.
     until_within(PATIENCE, "the jobs are in effect", || {
         let applied = server.run(&["job", "apply", "-f", file.to_str().unwrap()]);
         let said = format!("{}{}", text(&applied.stdout), text(&applied.stderr));
-        assert!([0, 7].contains(&code(&applied)), "{said}");
+        assert!([0, 6, 7].contains(&code(&applied)), "{said}");
         (code(&applied) == 0).then_some(())
     });
 
