@@ -150,8 +150,8 @@ fn what_the_parent_did_before_counts() {
     assert_eq!(world.partition, world.folded());
 }
 
-/// The parent's group keeps what it knows while any definition names the deleted job, though nothing waits for it and its own
-/// jobs do not name it: for later batches, and for a job that comes to the group later.
+/// JOB-9: the parent's group keeps what it knows while any definition names the deleted job, though nothing waits for it and
+/// its own jobs do not name it: for later batches, and for a job that comes to the group later.
 #[test]
 fn what_the_parent_did_counts_as_long_as_anybody_names_it() {
     let mut world = world();
