@@ -1,14 +1,36 @@
 //! Numbers and texts in the bounds of their fields.
 
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use tidemill_model::{FieldError, JobSpec, SpecField, bounds, parameter_variable};
+
+/// A field, and the bounds that its schema says.
+struct Bounded {
+    field: &'static SpecField,
+    least: u64,
+    most: Option<u64>,
+    most_bytes: Option<u64>,
+}
+
+/// By name: read once, for a schema is slow to look into and every job of an apply is checked.
+static FIELDS: LazyLock<FxHashMap<&str, Bounded>> = LazyLock::new(|| {
+    let bounded = |field: &'static SpecField| {
+        let limit = |key: &str| field.schema[key].as_u64();
+        let least = limit("minimum").unwrap_or(0);
+        (&*field.name, Bounded { field, least, most: limit("maximum"), most_bytes: limit("maxLength") })
+    };
+    JobSpec::fields().iter().map(bounded).collect()
+});
 
 /// Numbers and texts in the bounds that their fields say, and no zero byte in any of them.
 pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
     let written = serde_json::to_value(spec).expect("a job is plain data with string keys");
-    for field in JobSpec::fields() {
-        check_bound(field, &written[&field.name])?;
+    for (name, value) in written.as_object().into_iter().flatten() {
+        if let Some(bounded) = FIELDS.get(&**name) {
+            bounded.check(value)?;
+        }
     }
     let is_blank = |c: char| c.is_control() || c.is_whitespace();
     if let Some(host) = spec.host.as_ref().filter(|host| host.is_empty() || host.contains(is_blank)) {
@@ -28,28 +50,29 @@ pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
     Ok(())
 }
 
-fn check_bound(field: &SpecField, value: &Value) -> Result<(), FieldError> {
-    let limit = |key: &str| field.schema[key].as_u64();
-    let is_above = |number: u64, most: Option<u64>| most.is_some_and(|most| number > most);
-    match value {
-        Value::Number(number) => {
-            let (number, least) = (number.as_u64().unwrap_or_default(), limit("minimum").unwrap_or(0));
-            let most = limit("maximum");
-            if number < least || is_above(number, most) {
-                let most = most.map_or_else(String::new, |most| format!(" to {most}"));
-                let is_optional = field.schema["type"].is_array();
-                let hint = if is_optional { "; leave it out for none" } else { "" };
-                return Err(FieldError::new(&field.name, number, format!("must be {least}{most}{hint}")));
+impl Bounded {
+    fn check(&self, value: &Value) -> Result<(), FieldError> {
+        let Self { field, least, most, most_bytes } = self;
+        let is_above = |number: u64, most: &Option<u64>| most.is_some_and(|most| number > most);
+        match value {
+            Value::Number(number) => {
+                let number = number.as_u64().unwrap_or_default();
+                if number < *least || is_above(number, most) {
+                    let most = most.map_or_else(String::new, |most| format!(" to {most}"));
+                    let is_optional = field.schema["type"].is_array();
+                    let hint = if is_optional { "; leave it out for none" } else { "" };
+                    return Err(FieldError::new(&field.name, number, format!("must be {least}{most}{hint}")));
+                }
+                Ok(())
             }
-            Ok(())
+            Value::String(text) if is_above(text.len() as u64, most_bytes) => {
+                let rule = format!("must be at most {} bytes", most_bytes.unwrap_or_default());
+                Err(FieldError::new(&field.name, text, rule))
+            }
+            // They are named by the jobs that have those names.
+            _ if field.name == "parents" => Ok(()),
+            value => check_zero_bytes(&field.name, value),
         }
-        Value::String(text) if is_above(text.len() as u64, limit("maxLength")) => {
-            let rule = format!("must be at most {} bytes", limit("maxLength").unwrap_or_default());
-            Err(FieldError::new(&field.name, text, rule))
-        }
-        // They are named by the jobs that have those names.
-        _ if field.name == "parents" => Ok(()),
-        value => check_zero_bytes(&field.name, value),
     }
 }
 
