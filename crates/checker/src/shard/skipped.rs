@@ -74,7 +74,12 @@ impl Shard {
         if !self.jobs.contains_key(&job) && self.elsewhere.is_parent(job) {
             // Its shard may not know that jobs of this one name it, where these came later.
             let is_skipped = self.elsewhere.is_skipped(job, time);
-            return is_skipped.filter(|skipped| !*skipped || !self.names_deleted(job));
+            let is_named = self.names_deleted(job);
+            // Of a deleted one that was named here, and is no more, nothing need be asked.
+            let is_asked = is_named
+                || !self.deleted_parents.contains(&job)
+                || self.elsewhere.said(job, time).is_some_and(|said| said > 0);
+            return is_skipped.filter(|skipped| is_asked && !(*skipped && is_named));
         }
         if !self.jobs.contains_key(&job) {
             return Some(false);

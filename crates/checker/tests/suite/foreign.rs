@@ -52,6 +52,12 @@ pub(crate) fn cases() -> Vec<Case> {
             child(watched(), [heard([skipped()]), left_out()]),
         ),
         case(
+            Invariant::DependencyEventsMatchNewestRuns,
+            "JOB-9: a time of which nothing was heard is left out for a deleted parent that is named no more",
+            child(pair(), [gone(), waiting(json!({})), named_no_more(), left_out()]),
+            child(pair(), [waiting(json!({})), named_no_more(), left_out()]),
+        ),
+        case(
             was_so,
             "JOB-9: who watches anew what was deleted may hear nothing, for its owner kept nothing of it",
             child(anew(deleted(told_all())), [heard([none()])]),
@@ -188,6 +194,18 @@ fn deleted(history: History) -> History {
             event(json!({"replication": {"job_dropped": {"job": job_id(1), "orphaned_in": [1]}}})),
         ],
     )
+}
+
+/// The child's shard hears that job 1 was deleted.
+fn gone() -> Event {
+    let deletion = json!({"parent": job_id(1), "name": "g/j1", "deleted_at": NINE, "jobs": [job_id(2)]});
+    event(json!({"replication": {"parent_deletion_replicated": deletion}}))
+}
+
+/// Job 2 is given no parents.
+fn named_no_more() -> Event {
+    let fields = definition(2, json!({"group": "h", "group_id": 2, "version": 2}));
+    event(json!({"replication": {"job_replicated": {"definition": fields, "enabled": true}}}))
 }
 
 fn anew(history: History) -> History {
