@@ -60,7 +60,6 @@ impl Parents {
         self.jobs.get(&id).into_iter().flat_map(|job| job.parents.iter().copied())
     }
 
-    /// The shards of the jobs that name one, and how many there are in each.
     /// The parents that a job names and no other job does.
     pub(crate) fn named_only_by(&self, id: JobId) -> impl Iterator<Item = JobId> + '_ {
         self.of(id).filter(move |parent| {
@@ -68,6 +67,7 @@ impl Parents {
         })
     }
 
+    /// The shards of the jobs that name one, and how many there are in each.
     pub(crate) fn shards_naming(&self, parent: JobId) -> BTreeMap<ShardId, u32> {
         let mut shards = BTreeMap::new();
         for child in self.children.get(&parent).into_iter().flatten().filter_map(|child| self.jobs.get(child))

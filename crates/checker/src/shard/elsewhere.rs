@@ -112,6 +112,11 @@ impl Elsewhere {
         self.times.get(&(parent, time)).map(|heard| heard.said)
     }
 
+    /// Whether its shard has said anything of a time; one that a batch waits for is known before that, with offset 0.
+    pub(super) fn has_heard(&self, parent: JobId, time: Timestamp) -> bool {
+        self.said(parent, time).is_some_and(|said| said > 0)
+    }
+
     /// A batch waits for these.
     pub(super) fn wait(&mut self, dependency: &Dependency) {
         for time in &dependency.times {

@@ -72,14 +72,14 @@ impl Shard {
     /// Whether a time was skipped, of a job in another group as it was heard; `None`: not known in this shard.
     pub(super) fn is_skipped(&self, job: JobId, time: Timestamp) -> Option<bool> {
         if !self.jobs.contains_key(&job) && self.elsewhere.is_parent(job) {
-            // Its shard may not know that jobs of this one name it, where these came later.
-            let is_skipped = self.elsewhere.is_skipped(job, time);
             let is_named = self.names_deleted(job);
-            // Of a deleted one that was named here, and is no more, nothing need be asked.
-            let is_asked = is_named
-                || !self.deleted_parents.contains(&job)
-                || self.elsewhere.said(job, time).is_some_and(|said| said > 0);
-            return is_skipped.filter(|skipped| is_asked && !(*skipped && is_named));
+            // A deleted one that no job here names any more may count as skipped without an answer of its shard.
+            let was_named = self.deleted_parents.contains(&job) && !is_named;
+            if was_named && !self.elsewhere.has_heard(job, time) {
+                return None;
+            }
+            // Its shard may not know that jobs of this one name it, where these came later.
+            return self.elsewhere.is_skipped(job, time).filter(|skipped| !*skipped || !is_named);
         }
         if !self.jobs.contains_key(&job) {
             return Some(false);
