@@ -125,8 +125,8 @@ fn write_identity(file: &Path, identity: &Identity) -> io::Result<()> {
     plain_file::open_dir(file.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// An id that nothing else has, behind a prefix. Half a UUID, 62 random bits: it stands in most records of an attempt, and all
-/// 128 made the log 8 % longer.
+/// An id that nothing else has, behind a prefix. Half a UUID, 62 random bits: it stands in most records of an attempt, which
+/// would be longer with all of it.
 pub(crate) fn unique(prefix: &str) -> String {
     let (_, random) = Uuid::new_v4().as_u64_pair();
     format!("{prefix}{random:016x}")
