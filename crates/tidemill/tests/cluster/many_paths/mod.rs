@@ -47,7 +47,7 @@ impl Fixture for OnKafka {
     }
 
     fn apply_file(&self, file: &Path) {
-        self.0.json(&["job", "apply", "-f", file.to_str().unwrap()]);
+        self.0.put_in_effect(file);
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
