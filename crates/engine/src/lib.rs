@@ -30,7 +30,6 @@ mod fault_injection;
 mod group;
 mod outbox;
 mod partition;
-mod preview;
 mod rate;
 mod schedule;
 mod weight;
@@ -42,7 +41,7 @@ pub use effect::{Effect, OutboxSender, effects};
 pub use fault_injection::FaultInjection;
 pub use group::{GroupShard, LiveWorker};
 pub use partition::{Partition, Shard};
-#[doc(hidden)]
-pub use preview::{Preview, preview};
 pub use schedule::grid_from_spec;
+#[doc(hidden)]
+pub use schedule::{Preview, preview};
 pub use weight::of_event as weight_of;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use tidemill_calendar as calendar;
 use tidemill_calendar::{Schedule, Template, TemplateContext, TimeFormat, Timetable, Zone};
 use tidemill_model::{
-    BatchId, Ending, FieldError, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, Program, RunSpec,
-    ScheduleRule, ScheduleSpec, SuccessCheck, Timestamp, Token,
+    BatchId, DataPath, Ending, FieldError, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, PathSpec,
+    Program, RunSpec, ScheduleRule, ScheduleSpec, SuccessCheck, Timestamp, Token,
 };
 
 use crate::group::Batch;
@@ -15,6 +15,8 @@ use crate::group::Batch;
 /// Everything that is resolved for one attempt: what a worker is told of it stands in one message, where a byte may
 /// take six.
 const MAX_RESOLVED_BYTES: usize = 512 * 1024;
+
+type Parameters = BTreeMap<String, String>;
 
 /// Parses a schedule.
 ///
@@ -56,118 +58,59 @@ pub(crate) fn required_times(
     Ok(required.times)
 }
 
-/// What an attempt runs, all templates resolved. The error is for people.
+/// What a batch's next attempt runs, all templates resolved. The error is for people.
 pub(crate) fn run_spec(
     id: BatchId,
     batch: &Batch,
     token: Token,
     zone: &Zone,
-    values: &BTreeMap<String, String>,
+    values: &Parameters,
 ) -> Result<RunSpec, String> {
-    let definition = &batch.definition;
-    let format = time_format(definition)?;
+    let format = time_format(&batch.definition)?;
     let facts = Facts {
-        batch: id,
-        run: batch.run,
         attempt: batch.attempts + 1,
-        logical_time: batch.logical_time,
-        format: format.as_ref(),
         values: Some(values),
-        room: Room::of_attempt(),
+        ..Facts::of_batch(&batch.definition, id, batch.run, batch.logical_time, format.as_ref())
     };
-    attempt_spec(definition, batch.parameters.as_deref(), token, &facts, zone)
+    attempt_spec(batch.parameters.as_deref(), token, &facts, zone)
 }
 
-/// The same of a definition and a batch's own parameters.
-pub(crate) fn attempt_spec(
-    definition: &JobDefinition,
-    own: Option<&BTreeMap<String, String>>,
+/// `own`: a batch's own parameters.
+fn attempt_spec(
+    own: Option<&Parameters>,
     token: Token,
     facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<RunSpec, String> {
-    let mut parameters = definition.spec.parameters.clone();
-    parameters.extend(own.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
-    let parameters = render_parameters(definition, parameters, facts, zone)?;
-    let spec = &definition.spec;
-    let output_path = match &spec.success_check {
-        SuccessCheck::OutputPath(path) => Some(render(path, definition, &parameters, facts, zone)?),
-        SuccessCheck::ExitCode | SuccessCheck::UserCode => None,
-    };
-    Ok(RunSpec {
-        token,
-        batch: facts.batch,
-        attempt: facts.attempt,
-        job: definition.id,
-        job_name: definition.spec.name.clone(),
-        group: definition.spec.group.clone(),
-        job_type: definition.spec.job_type.clone(),
-        program: render_program(definition, &parameters, facts, zone)?,
-        logical_time: facts.logical_time,
-        logical_time_text: facts.time_text(zone),
-        run: facts.run,
-        parameters,
-        execution_timeout_ms: spec.execution_timeout_s.map(|seconds| u64::from(seconds) * 1_000),
-        run_as: spec.run_as.clone(),
-        output_path,
-        ending: None,
-    })
+    let spec = &facts.definition.spec;
+    let mut run = facts.run_of_nothing(own, token, zone)?;
+    if let SuccessCheck::OutputPath(path) = &spec.success_check {
+        run.output_path = Some(facts.render(path, &run.parameters, zone)?);
+    }
+    run.program = facts.render_program(&run.parameters, zone)?;
+    run.execution_timeout_ms = spec.execution_timeout_s.map(|seconds| u64::from(seconds) * 1_000);
+    Ok(run)
 }
 
 /// The longest that a final command may run, milliseconds.
 pub(crate) const FINAL_COMMAND_MS: u64 = 600_000;
 
-/// What a final command is about.
-pub(crate) struct FinalCommands<'a> {
-    pub(crate) batch: BatchId,
-    pub(crate) logical_time: Timestamp,
-    pub(crate) run: u32,
-    pub(crate) parameters: Option<&'a BTreeMap<String, String>>,
-    /// What parents had passed on when the last attempt began.
-    pub(crate) values: &'a BTreeMap<String, String>,
-    pub(crate) ending: Ending,
-}
-
 /// What runs when a batch has ended, all templates resolved. The error is for people.
 pub(crate) fn final_spec(
-    definition: &JobDefinition,
+    own: Option<&Parameters>,
     token: Token,
-    of: &FinalCommands<'_>,
+    ending: &Ending,
+    facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<RunSpec, String> {
-    let mut parameters = definition.spec.parameters.clone();
-    parameters.extend(of.parameters.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
-    let attempt = of.ending.attempts;
-    let format = time_format(definition)?;
-    let facts = Facts {
-        batch: of.batch,
-        run: of.run,
-        attempt,
-        logical_time: of.logical_time,
-        format: format.as_ref(),
-        values: Some(of.values),
-        room: Room::of_attempt(),
-    };
-    let parameters = render_parameters(definition, parameters, &facts, zone)?;
-    let spec = &definition.spec;
-    let text = spec.final_command.as_deref().unwrap_or_default();
+    let text = facts.definition.spec.final_command.as_deref().unwrap_or_default();
+    let run = facts.run_of_nothing(own, token, zone)?;
     Ok(RunSpec {
-        token,
-        batch: of.batch,
-        attempt,
-        job: definition.id,
-        job_name: definition.spec.name.clone(),
-        group: definition.spec.group.clone(),
         job_type: JobType::try_from("shell").expect("is a name"),
-        program: Program::Command(render(text, definition, &parameters, &facts, zone)?),
-        logical_time: of.logical_time,
-        logical_time_text: facts.time_text(zone),
-        run: of.run,
-        parameters,
+        program: Program::Command(facts.render(text, &run.parameters, zone)?),
         execution_timeout_ms: Some(FINAL_COMMAND_MS),
-        run_as: spec.run_as.clone(),
-        output_path: None,
-        ending: Some(of.ending.clone()),
+        ending: Some(ending.clone()),
+        ..run
     })
 }
 
@@ -179,6 +122,7 @@ pub(crate) fn time_format(definition: &JobDefinition) -> Result<Option<TimeForma
 
 /// What templates can say about one attempt.
 pub(crate) struct Facts<'a> {
+    pub(crate) definition: &'a JobDefinition,
     pub(crate) batch: BatchId,
     pub(crate) run: u32,
     pub(crate) attempt: u32,
@@ -186,49 +130,35 @@ pub(crate) struct Facts<'a> {
     /// How the job wants that written.
     pub(crate) format: Option<&'a TimeFormat>,
     /// What parents passed on; absent: not known yet.
-    pub(crate) values: Option<&'a BTreeMap<String, String>>,
-    pub(crate) room: Room,
-}
-
-/// The bytes that texts may still take once they are resolved, all of them together.
-pub(crate) struct Room(Cell<usize>);
-
-impl Room {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self(Cell::new(bytes))
-    }
-
-    pub(crate) fn of_attempt() -> Self {
-        Self::new(MAX_RESOLVED_BYTES)
-    }
-
-    fn left(&self) -> usize {
-        self.0.get()
-    }
-
-    fn take(&self, text: &str) -> Result<(), String> {
-        let left = self.left().checked_sub(text.len());
-        let too_long = || {
-            format!("command and parameters, resolved, take more than {MAX_RESOLVED_BYTES} bytes together")
-        };
-        left.map(|left| self.0.set(left)).ok_or_else(too_long)
-    }
+    pub(crate) values: Option<&'a Parameters>,
+    /// The bytes that texts may still take once they are resolved, all of them together.
+    pub(crate) room: Cell<usize>,
 }
 
 impl<'a> Facts<'a> {
     /// Of a batch for which parents have passed nothing on yet: that of its first attempt.
     pub(crate) fn of_batch(
+        definition: &'a JobDefinition,
         batch: BatchId,
         run: u32,
         logical_time: Timestamp,
         format: Option<&'a TimeFormat>,
     ) -> Self {
-        Self { batch, run, attempt: 1, logical_time, format, values: None, room: Room::of_attempt() }
+        let room = Cell::new(MAX_RESOLVED_BYTES);
+        Self { definition, batch, run, attempt: 1, logical_time, format, values: None, room }
     }
 
     /// The same, for a text with a bound of its own.
     fn within(&self, bytes: usize) -> Facts<'_> {
-        Facts { room: Room::new(bytes), ..*self }
+        Facts { room: Cell::new(bytes), ..*self }
+    }
+
+    fn take(&self, text: &str) -> Result<(), String> {
+        let left = self.room.get().checked_sub(text.len());
+        let too_long = || {
+            format!("command and parameters, resolved, take more than {MAX_RESOLVED_BYTES} bytes together")
+        };
+        left.map(|left| self.room.set(left)).ok_or_else(too_long)
     }
 
     fn time_text(&self, zone: &Zone) -> String {
@@ -238,104 +168,141 @@ impl<'a> Facts<'a> {
             None => time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
         }
     }
-}
 
-/// Parameters may hold templates of their own, though not of each other.
-fn render_parameters(
-    definition: &JobDefinition,
-    parameters: BTreeMap<String, String>,
-    facts: &Facts<'_>,
-    zone: &Zone,
-) -> Result<BTreeMap<String, String>, String> {
-    let none = BTreeMap::new();
-    let render = |(name, value): (String, String)| {
-        let wrong = |error| format!("parameter {name}: {error}");
-        if !is_template(&value) {
-            return facts.room.take(&value).map_err(wrong).map(|()| (name, value));
-        }
-        let text = render(&value, definition, &none, facts, zone).map_err(wrong)?;
-        Ok((name, text))
-    };
-    parameters.into_iter().map(render).collect()
-}
-
-pub(crate) fn render_program(
-    definition: &JobDefinition,
-    parameters: &BTreeMap<String, String>,
-    facts: &Facts<'_>,
-    zone: &Zone,
-) -> Result<Program, String> {
-    let render = |text: String| render(&text, definition, parameters, facts, zone);
-    Ok(match definition.spec.to_run() {
-        Program::None => Program::None,
-        Program::Command(text) => Program::Command(render(text)?),
-        Program::Script { text, arguments } => Program::Script {
-            text: render(text)?,
-            arguments: arguments.into_iter().map(render).collect::<Result<_, _>>()?,
-        },
-        Program::Path { path, class, arguments } => Program::Path {
-            path: render(path)?,
-            class: class.map(render).transpose()?,
-            arguments: arguments.into_iter().map(render).collect::<Result<_, _>>()?,
-        },
-    })
-}
-
-/// A path of a batch, templates resolved. One that cannot be, or gets too long, stays as it was written: it does not
-/// exist, so that the batch waits and says for what.
-pub(crate) fn resolve_path(
-    text: &str,
-    definition: &JobDefinition,
-    own: &BTreeMap<String, String>,
-    facts: &Facts<'_>,
-    zone: &Zone,
-) -> String {
-    if !is_template(text) {
-        return text.to_owned();
+    /// A run with its parameters resolved, for which nothing is said yet of what it runs.
+    fn run_of_nothing(&self, own: Option<&Parameters>, token: Token, zone: &Zone) -> Result<RunSpec, String> {
+        let JobDefinition { id, spec, .. } = self.definition;
+        let mut parameters = spec.parameters.clone();
+        parameters.extend(own.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+        Ok(RunSpec {
+            token,
+            batch: self.batch,
+            attempt: self.attempt,
+            job: *id,
+            job_name: spec.name.clone(),
+            group: spec.group.clone(),
+            job_type: spec.job_type.clone(),
+            program: Program::None,
+            logical_time: self.logical_time,
+            logical_time_text: self.time_text(zone),
+            run: self.run,
+            parameters: self.render_parameters(parameters, zone)?,
+            execution_timeout_ms: None,
+            run_as: spec.run_as.clone(),
+            output_path: None,
+            ending: None,
+        })
     }
-    let resolved = || {
-        let template = Template::parse(text).ok()?;
-        let none = BTreeMap::new();
-        let mut parameters = BTreeMap::new();
-        for name in template.param_names() {
-            let value = own.get(name).or_else(|| definition.spec.parameters.get(name))?;
-            if !parameters.contains_key(name) {
-                let value = render(value, definition, &none, &facts.within(MAX_PATH_BYTES), zone).ok()?;
-                parameters.insert(name.to_owned(), value);
-            }
+
+    /// Parameters may hold templates of their own, though not of each other.
+    fn render_parameters(&self, parameters: Parameters, zone: &Zone) -> Result<Parameters, String> {
+        let none = Parameters::new();
+        let render = |(name, value): (String, String)| match self.render(&value, &none, zone) {
+            Ok(text) => Ok((name, text)),
+            Err(error) => Err(format!("parameter {name}: {error}")),
+        };
+        parameters.into_iter().map(render).collect()
+    }
+
+    fn render_program(&self, parameters: &Parameters, zone: &Zone) -> Result<Program, String> {
+        let render = |text: String| self.render(&text, parameters, zone);
+        Ok(match self.definition.spec.to_run() {
+            Program::None => Program::None,
+            Program::Command(text) => Program::Command(render(text)?),
+            Program::Script { text, arguments } => Program::Script {
+                text: render(text)?,
+                arguments: arguments.into_iter().map(render).collect::<Result<_, _>>()?,
+            },
+            Program::Path { path, class, arguments } => Program::Path {
+                path: render(path)?,
+                class: class.map(render).transpose()?,
+                arguments: arguments.into_iter().map(render).collect::<Result<_, _>>()?,
+            },
+        })
+    }
+
+    /// A path of a batch, templates resolved. One that cannot be, or gets too long, stays as it was written: it does not
+    /// exist, so that the batch waits and says for what.
+    pub(crate) fn resolve_path(&self, text: &str, own: &Parameters, zone: &Zone) -> String {
+        if !is_template(text) {
+            return text.to_owned();
         }
-        render(text, definition, &parameters, &facts.within(MAX_PATH_BYTES), zone).ok()
-    };
-    resolved().unwrap_or_else(|| text.to_owned())
+        let resolved = || {
+            let template = Template::parse(text).ok()?;
+            let none = Parameters::new();
+            let mut parameters = Parameters::new();
+            for name in template.param_names() {
+                let value = own.get(name).or_else(|| self.definition.spec.parameters.get(name))?;
+                if !parameters.contains_key(name) {
+                    let value = self.within(MAX_PATH_BYTES).render(value, &none, zone).ok()?;
+                    parameters.insert(name.to_owned(), value);
+                }
+            }
+            self.within(MAX_PATH_BYTES).render(text, &parameters, zone).ok()
+        };
+        resolved().unwrap_or_else(|| text.to_owned())
+    }
+
+    fn render(&self, text: &str, parameters: &Parameters, zone: &Zone) -> Result<String, String> {
+        if !is_template(text) {
+            return self.take(text).map(|()| text.to_owned());
+        }
+        let template = Template::parse(text).map_err(|error| error.to_string())?;
+        let context = TemplateContext {
+            logical_time: self.logical_time,
+            zone,
+            time_format: self.format,
+            batch_id: self.batch.0,
+            run: self.run,
+            attempt: self.attempt,
+            definition: self.definition,
+            params: parameters,
+            values: self.values,
+            most_bytes: self.room.get(),
+        };
+        let text = template.render(&context).map_err(|error| error.to_string())?;
+        self.take(&text).map(|()| text)
+    }
 }
 
 fn is_template(text: &str) -> bool {
     text.contains("${")
 }
 
-pub(crate) fn render(
-    text: &str,
-    definition: &JobDefinition,
-    parameters: &BTreeMap<String, String>,
-    facts: &Facts<'_>,
-    zone: &Zone,
-) -> Result<String, String> {
-    if !is_template(text) {
-        return facts.room.take(text).map(|()| text.to_owned());
-    }
-    let template = Template::parse(text).map_err(|error| error.to_string())?;
-    let context = TemplateContext {
-        logical_time: facts.logical_time,
-        zone,
-        time_format: facts.format,
-        batch_id: facts.batch.0,
-        run: facts.run,
-        attempt: facts.attempt,
-        definition,
-        params: parameters,
-        values: facts.values,
-        most_bytes: facts.room.left(),
+/// What a job would run for a logical time, all its templates resolved by the code that resolves them for its batches
+/// (JOB-7). What only a batch has is that of batch 0, run 0 and attempt 1; values that parents pass on stay as they are
+/// written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// What its worker would be told.
+    pub run: RunSpec,
+    /// The final command.
+    pub final_command: Option<String>,
+    /// The paths that it would wait for.
+    pub inputs: Vec<DataPath>,
+    /// The paths that it says it makes.
+    pub outputs: Vec<DataPath>,
+}
+
+/// What a job would run for a logical time, which is written in `zone`.
+///
+/// # Errors
+/// A template that cannot be resolved for that time, in words for people.
+pub fn preview(definition: &JobDefinition, zone: &Zone, logical_time: Timestamp) -> Result<Preview, String> {
+    let format = time_format(definition)?;
+    let facts = Facts::of_batch(definition, BatchId(0), 0, logical_time, format.as_ref());
+    let run = attempt_spec(None, Token(0), &facts, zone)?;
+    let spec = &definition.spec;
+    let final_command = spec.final_command.as_ref().map(|text| facts.render(text, &run.parameters, zone));
+    let none = Parameters::new();
+    let path = |path: &PathSpec| DataPath {
+        path: facts.resolve_path(path.path(), &none, zone),
+        ..DataPath::from(path)
     };
-    let text = template.render(&context).map_err(|error| error.to_string())?;
-    facts.room.take(&text).map(|()| text)
+    Ok(Preview {
+        final_command: final_command.transpose()?,
+        inputs: spec.inputs.iter().map(path).collect(),
+        outputs: spec.outputs.iter().map(path).collect(),
+        run,
+    })
 }

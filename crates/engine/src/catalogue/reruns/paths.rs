@@ -14,7 +14,7 @@ use super::super::graph::Overlay;
 use super::spec::{MAX_JOBS, times_within, too_many_batches};
 use super::{MAX_BATCHES, Rerun};
 use crate::catalogue::Catalogue;
-use crate::schedule::{Facts, resolve_path, time_format, utc};
+use crate::schedule::{Facts, time_format, utc};
 
 /// Paths that one plan resolves to see what reads what.
 const MAX_RESOLVED: usize = 400_000;
@@ -159,8 +159,8 @@ fn resolved(
     let zone = grid.map_or_else(utc, |grid| grid.zone().clone());
     let format = time_format(definition).unwrap_or_default();
     let own = BTreeMap::new();
-    let facts = Facts::of_batch(BatchId(0), 0, logical_time, format.as_ref());
-    paths.iter().map(|path| resolve_path(path.path(), definition, &own, &facts, &zone)).collect()
+    let facts = Facts::of_batch(definition, BatchId(0), 0, logical_time, format.as_ref());
+    paths.iter().map(|path| facts.resolve_path(path.path(), &own, &zone)).collect()
 }
 
 /// A path with its numbers left out: what a template becomes at two logical times differs in these alone.

@@ -4,12 +4,10 @@ use crate::group::GroupShard;
 use crate::group::batches::batch::Batch;
 use crate::group::external::External;
 use crate::group::external::external_dependencies::Parameters;
-use crate::schedule::{Facts, resolve_path};
+use crate::schedule::Facts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidemill_model::{
-    BatchId, DataPath, Event, ExternalDependency, ExternalDependencyId, JobDefinition, JobId, Timestamp,
-};
+use tidemill_model::{BatchId, DataPath, Event, ExternalDependency, ExternalDependencyId, JobId, Timestamp};
 
 /// What a batch waits for besides parents. Batches that wait for nothing of the kind have none.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -41,17 +39,16 @@ impl GroupShard {
     /// What a batch of `job` waits for outside, and the events that go before its generation.
     pub(crate) fn external_dependencies_of(
         &self,
-        definition: &JobDefinition,
         facts: &Facts<'_>,
         own: &Parameters,
     ) -> (Vec<Event>, Vec<ExternalDependencyId>) {
-        let spec = &definition.spec;
+        let spec = &facts.definition.spec;
         if spec.inputs.is_empty() && spec.third_party.is_empty() {
             return Default::default();
         }
-        let zone = self.zone_of(definition);
+        let zone = self.zone_of(facts.definition);
         let paths = spec.inputs.iter().map(|input| ExternalDependency::Path {
-            path: resolve_path(input.path(), definition, own, facts, &zone).into(),
+            path: facts.resolve_path(input.path(), own, &zone).into(),
             mark: input.mark().map(Arc::from),
         });
         let reports = spec.third_party.iter().map(|code| ExternalDependency::ThirdParty {
@@ -62,20 +59,15 @@ impl GroupShard {
     }
 
     /// GEN-1: the paths that a new batch makes, each once.
-    pub(crate) fn outputs_of(
-        &self,
-        definition: &JobDefinition,
-        facts: &Facts<'_>,
-        own: &Parameters,
-    ) -> Vec<DataPath> {
-        let written = &definition.spec.outputs;
+    pub(crate) fn outputs_of(&self, facts: &Facts<'_>, own: &Parameters) -> Vec<DataPath> {
+        let written = &facts.definition.spec.outputs;
         if written.is_empty() {
             return Vec::new();
         }
-        let zone = self.zone_of(definition);
+        let zone = self.zone_of(facts.definition);
         let mut outputs: Vec<DataPath> = Vec::with_capacity(written.len());
         for output in written {
-            let path = resolve_path(output.path(), definition, own, facts, &zone);
+            let path = facts.resolve_path(output.path(), own, &zone);
             let output = DataPath { path, ..DataPath::from(output) };
             if !outputs.contains(&output) {
                 outputs.push(output);

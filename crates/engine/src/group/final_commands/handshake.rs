@@ -4,7 +4,7 @@ use crate::decision::Decision;
 use crate::group::final_commands::final_command::{Ended, Held, Phase};
 use crate::group::workers::report::GRANTED_TO_ANOTHER;
 use crate::group::{GroupShard, Timer};
-use crate::schedule::{FinalCommands, final_spec};
+use crate::schedule::{Facts, final_spec, time_format};
 use std::collections::BTreeMap;
 use tidemill_model::{
     FinalCommandEvent, FinalResult, Incarnation, Nonce, RunSpec, StartRequest, Token, WorkMessage, WorkerId,
@@ -87,15 +87,13 @@ impl GroupShard {
     fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
         let Ended { definition, logical_time, run, parameters, values, ending } = &held.of;
         let none = BTreeMap::new();
-        let of = FinalCommands {
-            batch: held.batch,
-            logical_time: *logical_time,
-            run: *run,
-            parameters: parameters.as_deref(),
-            values: values.as_deref().unwrap_or(&none),
-            ending: ending.clone(),
+        let format = time_format(definition)?;
+        let facts = Facts {
+            attempt: ending.attempts,
+            values: Some(values.as_deref().unwrap_or(&none)),
+            ..Facts::of_batch(definition, held.batch, *run, *logical_time, format.as_ref())
         };
-        final_spec(definition, token, &of, &self.zone_of(definition))
+        final_spec(parameters.as_deref(), token, ending, &facts, &self.zone_of(definition))
     }
 
     pub(crate) fn final_granted(&mut self, token: Token, incarnation: &Incarnation, nonce: &Nonce) {

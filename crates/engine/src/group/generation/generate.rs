@@ -157,10 +157,9 @@ impl GroupShard {
         let batch = self.next_batch_id();
         let (dependencies, counted_parents) = self.waits_for(job, definition, logical_time);
         let format = crate::schedule::time_format(definition).unwrap_or_default();
-        let facts = Facts::of_batch(batch, run, logical_time, format.as_ref());
-        let (mut events, external_dependencies) =
-            self.external_dependencies_of(definition, &facts, &parameters);
-        let outputs = self.outputs_of(definition, &facts, &parameters);
+        let facts = Facts::of_batch(definition, batch, run, logical_time, format.as_ref());
+        let (mut events, external_dependencies) = self.external_dependencies_of(&facts, &parameters);
+        let outputs = self.outputs_of(&facts, &parameters);
         events.push(Event::Batch(BatchEvent::Generated {
             batch,
             job: definition.id,
