@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
 use tidemill_model::{
-    Actor, Answer, Deletion, Event, FieldError, GroupName, JobChangeKind, JobDefinition, JobEvent, JobId,
-    JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
+    Actor, Answer, Deletion, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobEvent,
+    JobId, JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
 };
 
-use super::accept::{self, check_failure_rule, check_program, is_ambiguous_in_overlap};
+use super::accept::{self, check_failure_rule, check_program, check_values, is_ambiguous_in_overlap};
 use super::accounts::Vouch;
-use super::changes::change_of;
 use super::graph::{Overlay, ancestors_first};
 use super::names::Names;
-use super::values::check_values;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
 use crate::schedule::{grid_from_spec, same_grid};
@@ -280,6 +278,57 @@ impl Catalogue {
         }
         Ok(pruned)
     }
+
+    /// What an apply changes of one job, and in which fields.
+    pub(super) fn change(&self, definition: Arc<JobDefinition>, enabled: bool) -> (Option<Event>, JobChange) {
+        let Some(old) = self.jobs.get(&definition.id) else {
+            let change = change_of(&definition, JobChangeKind::Added, Vec::new());
+            return (Some(self.defined(definition, enabled)), change);
+        };
+        let mut fields = differing(&old.definition, &definition);
+        let is_as_it_was = fields.is_empty();
+        if old.enabled != enabled {
+            fields.push("enabled".to_owned());
+        } else if is_as_it_was {
+            return (None, change_of(&old.definition, JobChangeKind::Unchanged, fields));
+        }
+        if is_as_it_was {
+            let event = switched(definition.id, enabled).into();
+            return (Some(event), change_of(&old.definition, JobChangeKind::Changed, fields));
+        }
+        let change = change_of(&definition, JobChangeKind::Changed, fields);
+        (Some(self.defined(definition, enabled)), change)
+    }
+}
+
+/// What switches a job on or off.
+pub(super) fn switched(job: JobId, enabled: bool) -> JobEvent {
+    if enabled { JobEvent::Enabled { job } } else { JobEvent::Disabled { job } }
+}
+
+pub(super) fn change_of(definition: &JobDefinition, change: JobChangeKind, fields: Vec<String>) -> JobChange {
+    let (job, name, version) = (definition.id, definition.full_name(), definition.version);
+    JobChange { job, name, change, version, fields }
+}
+
+/// The fields in which two definitions differ, their version aside.
+fn differing(old: &JobDefinition, new: &JobDefinition) -> Vec<String> {
+    if *old == (JobDefinition { version: old.version, ..new.clone() }) {
+        return Vec::new();
+    }
+    let [old_spec, new_spec] = [old, new].map(|definition| {
+        let value = serde_json::to_value(&definition.spec).expect("a job is plain data with string keys");
+        value.as_object().cloned().unwrap_or_default()
+    });
+    let differs = |name: &&String| old_spec.get(*name) != new_spec.get(*name);
+    let mut fields: BTreeSet<String> =
+        old_spec.keys().chain(new_spec.keys()).filter(differs).cloned().collect();
+    let others = |definition: &JobDefinition| -> Vec<Parent> {
+        definition.parents.iter().filter(|parent| parent.job != definition.id).cloned().collect()
+    };
+    fields.extend((others(old) != others(new)).then(|| "parents".to_owned()));
+    fields.extend((old.run_as_by != new.run_as_by).then(|| "run_as".to_owned()));
+    fields.into_iter().collect()
 }
 
 /// JOB-3: what the writer of a template should know about clock changes.

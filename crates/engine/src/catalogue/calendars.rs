@@ -97,7 +97,7 @@ impl Catalogue {
 
     /// Sends the calendar that a definition names, where its shard does not have it yet.
     pub(super) fn send_calendar_of(&mut self, definition: &JobDefinition) {
-        let Some(shard) = self.groups.get(&definition.spec.group).map(|group| group.shard) else { return };
+        let Some(shard) = self.shard_of_group(&definition.spec.group) else { return };
         self.send_calendar(shard, definition.spec.calendar.as_ref());
     }
 

@@ -4,20 +4,29 @@
 //! grid of its logical times, which may be that of an ancestor in yet another group. It is told before every
 //! child that names the parent, and again whenever the grid changes. What the two shards then have to do with
 //! each other they settle between themselves.
+//!
+//! Those who wait until a change is in effect everywhere (JOB-5, BYD-17) hear whom the catalogue told of it. Messages to a
+//! shard arrive in order, so a shard that has recorded the last one of now has recorded all that the change made the
+//! catalogue say. What a shard that runs children then says to the shards of their parents, it says itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{ForeignParent, JobDefinition, JobId, ShardId, ShardMessage};
+use tidemill_model::{
+    Concerned, ForeignParent, JobDefinition, JobId, LiveAnswer, NotifiedShard, ShardId, ShardMessage,
+};
 
 use super::Catalogue;
 
 /// Parents that one message tells of.
 const MAX_TOLD: usize = 50;
 
+/// Shards, and those of the parents that each follows.
+type Follows = BTreeMap<ShardId, BTreeSet<ShardId>>;
+
 impl Catalogue {
     /// Before a definition goes to its shard: what it names of other groups.
     pub(super) fn tell_foreign_parents(&mut self, definition: &JobDefinition) {
-        let Some(to) = self.groups.get(&definition.spec.group).map(|group| group.shard) else { return };
+        let Some(to) = self.shard_of_group(&definition.spec.group) else { return };
         let foreign = definition.other_parents().filter_map(|parent| self.as_foreign(parent, to)).collect();
         self.send_parents(to, foreign);
     }
@@ -108,4 +117,56 @@ impl Catalogue {
         }
         None
     }
+
+    /// The shards concerned, each with the number of the last message to it.
+    pub(crate) fn told(&self, concerned: &Concerned) -> LiveAnswer {
+        let follows = match concerned {
+            Concerned::Definitions { jobs, groups } => {
+                let mut follows = alone(groups.iter().filter_map(|group| self.shard_of_group(group)));
+                for job in jobs {
+                    self.follows_parents(*job, &mut follows);
+                }
+                self.followed_by_children(jobs, &mut follows);
+                follows
+            }
+            Concerned::Group(group) => alone(self.shard_of_group(group)),
+            Concerned::Everyone => alone(self.groups.values().map(|group| group.shard)),
+            Concerned::Calendar(name) => alone(self.calendars.shards(name)),
+        };
+        let shards = follows.into_iter().map(|(shard, parents)| NotifiedShard {
+            shard,
+            upto: self.mailbox.sent(shard),
+            parents: parents.into_iter().collect(),
+        });
+        LiveAnswer::Notified { shards: shards.collect() }
+    }
+
+    fn follows_parents(&self, job: JobId, follows: &mut Follows) {
+        let (Some(shard), Some(known)) = (self.shard_of(job), self.jobs.get(&job)) else { return };
+        let parents = known.definition.parents.iter().filter_map(|parent| self.shard_of(parent.job));
+        follows.entry(shard).or_default().extend(parents.filter(|parent| *parent != shard));
+    }
+
+    /// Children in other groups hear of a job, and of every job that takes its logical times from it.
+    fn followed_by_children(&self, jobs: &[JobId], follows: &mut Follows) {
+        let mut seen: BTreeSet<JobId> = jobs.iter().copied().collect();
+        let mut open: Vec<JobId> = jobs.to_vec();
+        while let Some(job) = open.pop() {
+            let Some(own) = self.shard_of(job) else { continue };
+            for child in self.children.get(&job).into_iter().flatten() {
+                let Some(known) = self.jobs.get(child) else { continue };
+                if let Some(shard) = self.shard_of(*child).filter(|shard| *shard != own) {
+                    follows.entry(shard).or_default().insert(own);
+                }
+                if known.definition.spec.schedule.is_none() && seen.insert(*child) {
+                    open.push(*child);
+                }
+            }
+        }
+    }
+}
+
+/// Shards that have nobody to tell in turn.
+fn alone(shards: impl IntoIterator<Item = ShardId>) -> Follows {
+    shards.into_iter().map(|shard| (shard, BTreeSet::new())).collect()
 }

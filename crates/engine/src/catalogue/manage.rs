@@ -8,7 +8,7 @@ use tidemill_model::{
     bounds::{self, settings},
 };
 
-use super::changes::switched;
+use super::apply_jobs::switched;
 use super::{Catalogue, Terms};
 use crate::decision::Decision;
 use crate::group::is_public_key;

@@ -6,7 +6,6 @@ mod accounts;
 mod apply_jobs;
 mod bulk;
 mod calendars;
-mod changes;
 mod check_graph;
 mod data;
 mod decide;
@@ -18,7 +17,6 @@ mod graph;
 mod manage;
 mod moves;
 mod names;
-mod notified;
 mod orphans;
 mod plan;
 mod pools;
@@ -27,9 +25,7 @@ mod remove;
 mod reports;
 mod reruns;
 mod staging;
-mod templates;
 mod users;
-mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,10 +35,11 @@ use tidemill_model::{
     PartitionEvent, RequestId, ShardId, ShardMessage, Timestamp,
 };
 
-pub(crate) use self::accept::{check_parameters, check_program};
+pub(crate) use self::accept::{check_parameters, check_program, check_values};
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::bulk::Bulks;
 use self::calendars::Calendars;
+use self::defined::Templates;
 use self::freeze::Freezes;
 use self::manage::Key;
 use self::moves::Moves;
@@ -55,9 +52,7 @@ use self::reports::Reports;
 use self::reruns::Reruns;
 pub(crate) use self::staging::{Chore, finished};
 use self::staging::{Committed, Staging};
-use self::templates::Templates;
 use self::users::Users;
-pub(crate) use self::values::check_values;
 use crate::outbox::Mailbox;
 
 /// The catalogue's state.
@@ -246,8 +241,7 @@ impl Catalogue {
         self.send_calendar_of(&definition);
         self.tell_foreign_parents(&definition);
         self.send(&definition.spec.group, message);
-        let shard = self.groups.get(&definition.spec.group).map(|group| group.shard);
-        if let Some(shard) = shard {
+        if let Some(shard) = self.shard_of_group(&definition.spec.group) {
             self.listen(shard, &definition.spec.third_party);
         }
         let old = self.jobs.insert(id, job);
@@ -287,8 +281,16 @@ impl Catalogue {
     }
 
     fn send(&mut self, group: &GroupName, message: ShardMessage) {
-        if let Some(group) = self.groups.get(group) {
-            self.mailbox.send(group.shard, message);
+        if let Some(shard) = self.shard_of_group(group) {
+            self.mailbox.send(shard, message);
         }
+    }
+
+    fn shard_of_group(&self, group: &GroupName) -> Option<ShardId> {
+        self.groups.get(group).map(|group| group.shard)
+    }
+
+    fn shard_of(&self, job: JobId) -> Option<ShardId> {
+        self.shard_of_group(&self.jobs.get(&job)?.definition.spec.group)
     }
 }

@@ -26,9 +26,9 @@ use tidemill_model::{
     Parent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
 };
 
+use super::accept::value_read;
 use super::apply_jobs::{Checked, MAX_LISTED_PARENTS};
 use super::graph::Overlay;
-use super::values::value_by_short_name;
 use super::{Catalogue, Job, Requester};
 use crate::decision::Decision;
 
@@ -96,7 +96,7 @@ impl Catalogue {
                 format!("the job uses pool {pool}, which is for jobs of group {of} only; take it out first");
             return Err(Rejection::field("group", to, rule));
         }
-        if let Some((field, value)) = value_by_short_name(definition) {
+        if let Some((field, value)) = value_read(definition, |name| !name.contains('/')) {
             let rule = format!(
                 "field {field} of the job reads ${{{value}}}, which names a job of its group; write group/name there \
                  first"

@@ -8,8 +8,8 @@ use tidemill_model::{
 };
 
 use super::Catalogue;
+use super::accept::{full_parent_name, value_read};
 use super::reach::Reach;
-use super::values::value_named;
 use crate::decision::Decision;
 
 /// A name, unique among the jobs of the catalogue.
@@ -151,7 +151,9 @@ impl Catalogue {
         let old = format!("{}/{}", old.0, old.1);
         let children = self.children.get(&id).into_iter().flatten().filter(|child| stays(**child));
         let mut children = children.filter_map(|child| self.jobs.get(child)).map(|job| &job.definition);
-        let (child, (field, value)) = children.find_map(|child| Some((child, value_named(child, &old)?)))?;
+        let (child, (field, value)) = children.find_map(|child| {
+            Some((child, value_read(child, |parent| full_parent_name(child, parent) == old)?))
+        })?;
         if !self.is_reached(child.id, reach) {
             let child = self.named_for(&[child.id], reach);
             return Some(format!(

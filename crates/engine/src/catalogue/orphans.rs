@@ -134,7 +134,7 @@ impl Catalogue {
 
     /// Before a definition goes to a shard that it was not in: which of its parents are deleted.
     pub(super) fn tell_deleted_parents(&mut self, definition: &JobDefinition) {
-        let Some(to) = self.groups.get(&definition.spec.group).map(|group| group.shard) else { return };
+        let Some(to) = self.shard_of_group(&definition.spec.group) else { return };
         let parents = definition.other_parents();
         let deleted = parents
             .filter_map(|parent| Some(self.orphans.get(&parent)?.message(parent, Some(definition.id))));

@@ -7,8 +7,7 @@ use tidemill_model::{
     JobSpec, JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId, Timestamp,
 };
 
-use super::apply_jobs::{full_name, overlap_warning};
-use super::changes::change_of;
+use super::apply_jobs::{change_of, full_name, overlap_warning};
 use super::{Catalogue, Group, Terms};
 
 /// Characters of a value that a diff shows.

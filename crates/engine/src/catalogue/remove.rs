@@ -223,11 +223,6 @@ impl Catalogue {
         events
     }
 
-    pub(super) fn shard_of(&self, job: JobId) -> Option<ShardId> {
-        let job = self.jobs.get(&job)?;
-        self.groups.get(&job.definition.spec.group).map(|group| group.shard)
-    }
-
     /// What a shard says of the jobs' batches; once all have said it, the deletion is decided.
     pub(super) fn report_unfinished(
         &self,

@@ -5,7 +5,9 @@ mod program;
 
 use self::fields::check_bounds;
 pub(crate) use self::fields::check_parameters;
-pub(crate) use self::program::check_program;
+use self::program::texts;
+pub(crate) use self::program::{check_program, check_values};
+pub(in crate::catalogue) use self::program::{full_parent_name, value_read};
 use tidemill_calendar::{Template, TimeFormat};
 use tidemill_model::{FieldError, JobDefinition, JobSpec, MissedRuns, Overlap, Shift, SuccessCheck, bounds};
 
@@ -274,12 +276,9 @@ pub(in crate::catalogue) fn is_ambiguous_in_overlap(definition: &JobDefinition) 
     {
         return true;
     }
-    let texts = spec.templates().map(|(_, text)| text);
-    let parameters = spec.parameters.values().map(String::as_str);
-    let paths = spec.paths().map(|(_, text)| text);
-    texts
-        .chain(parameters)
-        .chain(paths)
+    texts(definition)
+        .map(|(_, text)| text)
+        .chain(spec.paths().map(|(_, text)| text))
         .filter(|text| text.contains("${"))
         .filter_map(|text| Template::parse(text).ok())
         .any(|template| template.mentions_local_hour_without_offset())

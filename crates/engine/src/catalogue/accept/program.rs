@@ -1,4 +1,4 @@
-//! What a definition runs: its size, and the templates in it.
+//! What a definition runs: its size, and the templates in it with the values of parents that these name (BYD-20).
 
 use super::fields::check_parameters;
 use crate::schedule::utc;
@@ -97,4 +97,44 @@ fn no_value_in_code(field: &str, text: &str) -> Result<(), FieldError> {
         return Err(FieldError::new(field, value, rule));
     }
     Ok(())
+}
+
+/// Where a definition reads a value of a parent that is written so: the field, and `values.PARENT.KEY`.
+pub(in crate::catalogue) fn value_read(
+    definition: &JobDefinition,
+    is_so: impl Fn(&str) -> bool,
+) -> Option<(String, String)> {
+    texts(definition).filter(|(_, text)| text.contains("${values.")).find_map(|(field, text)| {
+        let template = Template::parse(text).ok()?;
+        let (name, key) = template.value_names().find(|(name, _)| is_so(name))?;
+        Some((field, format!("values.{name}.{key}")))
+    })
+}
+
+/// A parent as written, as `group/name`.
+pub(in crate::catalogue) fn full_parent_name(definition: &JobDefinition, name: &str) -> String {
+    if name.contains('/') { name.to_owned() } else { format!("{}/{name}", definition.spec.group) }
+}
+
+/// Every template that is resolved when a batch starts, with its field.
+pub(super) fn texts(definition: &JobDefinition) -> impl Iterator<Item = (String, &str)> {
+    let written = definition.spec.templates().map(|(field, text)| (field.to_owned(), text));
+    let parameters = definition.spec.parameters.iter();
+    written.chain(parameters.map(|(name, text)| (format!("parameters.{name}"), text.as_str())))
+}
+
+/// Only parents pass values on, and a path is resolved before they do.
+pub(crate) fn check_values(definition: &JobDefinition, parents: &[&str]) -> Result<(), FieldError> {
+    let full = |name: &str| full_parent_name(definition, name);
+    let known: Vec<String> = parents.iter().map(|parent| full(parent)).collect();
+    if let Some((field, value)) = value_read(definition, |parent| !known.contains(&full(parent))) {
+        return Err(FieldError::new(field, value, "names no parent of the job; add it to parents"));
+    }
+    match definition.spec.paths().find(|(_, text)| text.contains("${values.")) {
+        Some((field, text)) => {
+            let rule = "cannot hold values of parents: paths are resolved when the batch is generated";
+            Err(FieldError::new(field, text, rule))
+        }
+        None => Ok(()),
+    }
 }

@@ -212,7 +212,7 @@ impl Catalogue {
                 parents.filter_map(|parent| Some((*places.get(&parent.job)?, parent.mapping))).collect();
             Some(PlanJob {
                 definition: Arc::clone(&known.definition),
-                shard: self.groups.get(&known.definition.spec.group).map(|group| group.shard),
+                shard: self.shard_of_group(&known.definition.spec.group),
                 grid: overlay.grid(planned.job),
                 is_named: named.contains(&planned.job),
                 enabled: known.enabled,
