@@ -10,10 +10,10 @@ use tidemill_model::{
 };
 
 use super::accept::{self, check_failure_rule, check_program, check_values, is_ambiguous_in_overlap};
-use super::accounts::Vouch;
 use super::graph::{Overlay, ancestors_first};
+use super::keys::Vouch;
 use super::names::Names;
-use super::{Catalogue, Job, Terms};
+use super::{Catalogue, Job, Terms, check_count};
 use crate::decision::Decision;
 use crate::schedule::{grid_from_spec, same_grid};
 use crate::weight::of_definition;
@@ -116,12 +116,8 @@ impl Catalogue {
         by: &Actor,
     ) -> Result<Decision, Rejection> {
         let id = JobId::mint(self.jobs_minted + 1, ShardId::CATALOGUE);
-        if let Some(unknown) = parents.iter().find(|parent| !self.jobs.contains_key(parent)) {
-            return Err(Rejection::unknown("job", unknown));
-        }
-        let invalid = |error| Rejection::Invalid { fields: vec![error] };
-        let (mut definition, enabled) = self.definition(spec, id, &Names::default()).map_err(invalid)?;
-        self.vouch(&mut definition, Vouch::Key(by)).map_err(invalid)?;
+        parents.iter().try_for_each(|parent| self.known_job(*parent).map(drop))?;
+        let (mut definition, enabled) = self.definition(spec, id, &Names::default(), Vouch::Key(by))?;
         // A parent on the same grid is waited for at the same time, any other by its newest one.
         let own = Timetable::of(&definition, |name| self.calendars.days(name)).ok().flatten();
         let today = Overlay::new(self, &[]);
@@ -147,12 +143,7 @@ impl Catalogue {
         let mut accepted = Vec::new();
         let mut errors = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
-            let id = names.id_of(spec);
-            let defined = self.definition(spec, id, names).and_then(|(mut definition, enabled)| {
-                self.vouch(&mut definition, vouch)?;
-                Ok((definition, enabled))
-            });
-            match defined {
+            match self.definition(spec, names.id_of(spec), names, vouch) {
                 Ok((definition, enabled)) => accepted.push((Arc::new(definition), enabled)),
                 Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
             }
@@ -166,6 +157,7 @@ impl Catalogue {
         spec: &JobSpec,
         id: JobId,
         names: &Names,
+        vouch: Vouch<'_>,
     ) -> Result<(JobDefinition, bool), FieldError> {
         let unknown_group = || FieldError::new("group", &spec.group, "there is no such group");
         let group = self.groups.get(&spec.group).ok_or_else(unknown_group)?;
@@ -178,7 +170,7 @@ impl Catalogue {
         }
         let parents = self.parents(spec, id, names)?;
         self.check_pools(spec)?;
-        let definition = JobDefinition {
+        let mut definition = JobDefinition {
             id,
             version: self.jobs.get(&id).map_or(1, |job| job.definition.version + 1),
             group_id: group.id,
@@ -190,14 +182,12 @@ impl Catalogue {
         check_program(&definition)?;
         let parents: Vec<&str> = spec.parents.iter().map(tidemill_model::ParentSpec::job).collect();
         check_values(&definition, &parents)?;
+        self.vouch(&mut definition, vouch)?;
         Ok((definition, spec.enabled))
     }
 
     fn parents(&self, spec: &JobSpec, id: JobId, names: &Names) -> Result<Vec<Parent>, FieldError> {
-        if spec.parents.len() > MAX_PARENTS {
-            let rule = format!("at most {MAX_PARENTS} parents");
-            return Err(FieldError::new("parents", spec.parents.len(), rule));
-        }
+        check_count("parents", spec.parents.len(), MAX_PARENTS, " parents")?;
         let mut listed = 0;
         let mut parents = Vec::with_capacity(spec.parents.len());
         let mut seen = BTreeSet::new();

@@ -16,7 +16,7 @@ use tidemill_model::{
     Actor, Answer, BulkAction, BulkEvent, BulkId, BulkOutcome, Event, Rejection, ShardId, bounds,
 };
 
-use super::Catalogue;
+use super::{Catalogue, check_count, check_limit};
 use crate::decision::Decision;
 
 /// Operations that have not ended.
@@ -37,8 +37,19 @@ pub(crate) struct Bulks {
 impl Catalogue {
     pub(super) fn apply_bulk(&mut self, event: &BulkEvent) {
         match event {
-            BulkEvent::Requested { bulk, items, .. } => self.bulk_requested(*bulk, items),
-            BulkEvent::Advanced { bulk, outcomes, ended } => self.bulk_advanced(*bulk, outcomes, *ended),
+            BulkEvent::Requested { bulk, items, .. } => {
+                self.bulks.minted += 1;
+                self.bulks.open.insert(*bulk, items.iter().copied().collect());
+            }
+            BulkEvent::Advanced { bulk, ended: true, .. } => {
+                self.bulks.open.remove(bulk);
+            }
+            BulkEvent::Advanced { bulk, outcomes, ended: false } => {
+                let Some(open) = self.bulks.open.get_mut(bulk) else { return };
+                for outcome in outcomes {
+                    open.remove(&outcome.item);
+                }
+            }
         }
     }
 
@@ -54,17 +65,16 @@ impl Catalogue {
             let rule = format!("must be 1 to {} bytes: say why", bounds::REQUEST_REASON_BYTES);
             return Err(Rejection::field("reason", reason, rule));
         }
-        check_count(action, items.len())?;
+        check_fits(action, items.len())?;
         let mut seen = BTreeSet::new();
         if let Some(twice) = items.iter().find(|item| !seen.insert(**item)) {
             return Err(Rejection::field("items", twice, "stands twice among the items"));
         }
-        if self.bulks.open.len() >= MAX_OPEN {
-            return Err(Rejection::limit(
-                "the number of bulk operations that have not ended",
-                MAX_OPEN as u64,
-            ));
-        }
+        check_limit(
+            "the number of bulk operations that have not ended",
+            self.bulks.open.len() + 1,
+            MAX_OPEN,
+        )?;
         let bulk = BulkId::mint(self.bulks.minted + 1, ShardId::CATALOGUE);
         let (items, reason, by) = (items.to_vec(), reason.to_owned(), by.clone());
         let event = Event::Bulk(BulkEvent::Requested { bulk, action, items, reason, by });
@@ -73,10 +83,7 @@ impl Catalogue {
 
     /// What came of items, from whoever sent their commands; an outcome that is on record already stays.
     pub(super) fn report_bulk(&self, bulk: BulkId, outcomes: &[BulkOutcome]) -> Result<Decision, Rejection> {
-        if outcomes.len() > MAX_OUTCOMES {
-            let rule = format!("at most {MAX_OUTCOMES} in one report");
-            return Err(Rejection::field("outcomes", outcomes.len(), rule));
-        }
+        check_count("outcomes", outcomes.len(), MAX_OUTCOMES, " in one report")?;
         let Some(open) = self.bulks.open.get(&bulk) else {
             return Ok(Decision::unchanged(Answer::Done));
         };
@@ -95,25 +102,9 @@ impl Catalogue {
             (!outcomes.is_empty()).then_some(Event::Bulk(BulkEvent::Advanced { bulk, outcomes, ended }));
         Ok(Decision::answered(event.into_iter().collect(), Answer::Done))
     }
-
-    pub(super) fn bulk_requested(&mut self, bulk: BulkId, items: &[i64]) {
-        self.bulks.minted += 1;
-        self.bulks.open.insert(bulk, items.iter().copied().collect());
-    }
-
-    pub(super) fn bulk_advanced(&mut self, bulk: BulkId, outcomes: &[BulkOutcome], ended: bool) {
-        if let Some(open) = self.bulks.open.get_mut(&bulk) {
-            for outcome in outcomes {
-                open.remove(&outcome.item);
-            }
-        }
-        if ended {
-            self.bulks.open.remove(&bulk);
-        }
-    }
 }
 
-fn check_count(action: BulkAction, count: usize) -> Result<(), Rejection> {
+fn check_fits(action: BulkAction, count: usize) -> Result<(), Rejection> {
     if count == 0 {
         return Err(Rejection::field("filter", "", "fits nothing, so there is nothing to do"));
     }

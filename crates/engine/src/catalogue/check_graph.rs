@@ -3,7 +3,7 @@
 use crate::catalogue::Catalogue;
 use crate::catalogue::apply_jobs::{MAX_DECLARED_TIMES, MAX_ERRORS};
 use crate::catalogue::graph::Overlay;
-use crate::catalogue::reach::Reach;
+use crate::catalogue::keys::Reach;
 use crate::schedule::{check_mapping, required_times, same_grid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

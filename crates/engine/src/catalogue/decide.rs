@@ -1,10 +1,10 @@
 //! Which rule a command falls under.
 
-use crate::catalogue::manage::NewKey;
+use crate::catalogue::keys::NewKey;
 use crate::catalogue::remove::Requester;
 use crate::catalogue::remove::Terms;
 use crate::catalogue::staging::Commit;
-use crate::catalogue::{Catalogue, manage};
+use crate::catalogue::{Catalogue, keys};
 use crate::decision::Decision;
 use crate::fault_injection::FaultInjection;
 use tidemill_model::{
@@ -64,7 +64,7 @@ impl Catalogue {
                 self.define_group(name, worker_key, settings).into()
             }
             CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only } => {
-                let most = fault_injection.max_keys.unwrap_or(manage::MAX_KEYS);
+                let most = fault_injection.max_keys.unwrap_or(keys::MAX_KEYS);
                 let (role, first_only) = (*role, *first_only);
                 self.define_key(&NewKey { app, hash, role, groups, run_as, first_only }, most).into()
             }

@@ -1,10 +1,11 @@
-//! Groups, keys, and single jobs: small commands with small answers.
+//! Groups, single jobs, and the latest logical time that may be assigned, of one group and of everything (BYD-17): small
+//! commands with small answers.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Account, Answer, CatalogueEvent, Deletion, Event, GroupId, GroupName, GroupSettings, JobId, Rejection,
-    Role, ShardId,
+    Actor, Answer, CatalogueEvent, Deletion, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, JobId,
+    Rejection, ShardId, ShardMessage, Timestamp,
     bounds::{self, settings},
 };
 
@@ -13,39 +14,17 @@ use super::{Catalogue, Terms};
 use crate::decision::Decision;
 use crate::group::is_public_key;
 
-pub(super) const MAX_KEYS: usize = 10_000;
-/// As the record names who is no application: their names are nobody's key.
-const ROLE_NAMES: [&str; 5] = ["attempt", "first-start", "operator", "owner", "worker"];
-
-/// What the rules need of a key.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Key {
-    pub(crate) role: Role,
-    /// The groups that it is bound to; none: it reaches all.
-    pub(crate) groups: BTreeSet<GroupName>,
-    pub(crate) run_as: BTreeSet<Account>,
+/// What is frozen.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Freezes {
+    everything: Option<Freeze>,
+    groups: BTreeMap<GroupName, Freeze>,
 }
 
-impl Key {
-    /// Whether it is a super-administrator's, who is that of the whole site.
-    fn is_super(&self) -> bool {
-        self.role == Role::SuperAdministrator && self.groups.is_empty()
+impl Freezes {
+    fn get(&self, group: Option<&GroupName>) -> Option<&Freeze> {
+        group.map_or(self.everything.as_ref(), |group| self.groups.get(group))
     }
-
-    /// DSP-2: whether jobs may run as this account which it applies.
-    pub(super) fn may_run_as(&self, account: &Account) -> bool {
-        self.is_super() || self.run_as.contains(account)
-    }
-}
-
-/// A key that is to be.
-pub(super) struct NewKey<'a> {
-    pub(super) app: &'a str,
-    pub(super) hash: &'a str,
-    pub(super) role: Role,
-    pub(super) groups: &'a [GroupName],
-    pub(super) run_as: &'a BTreeSet<Account>,
-    pub(super) first_only: bool,
 }
 
 impl Catalogue {
@@ -79,83 +58,13 @@ impl Catalogue {
         if known.is_some_and(|known| known.worker_key == worker_key && known.settings == *settings) {
             return Ok(Decision::unchanged(answer));
         }
-        let event = Event::Catalogue(CatalogueEvent::GroupDefined {
-            group,
-            name: name.clone(),
-            shard,
-            worker_key: worker_key.to_owned(),
-            settings: settings.clone(),
-        });
-        Ok(Decision::answered(vec![event], answer))
-    }
-
-    pub(super) fn define_key(&self, key: &NewKey<'_>, most: usize) -> Result<Decision, Rejection> {
-        let NewKey { app, hash, role, groups, run_as, first_only } = *key;
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if app.is_empty() || app.len() > bounds::APP_CHARS || !app.chars().all(fits) {
-            return Err(Rejection::field("app", app, "must be 1 to 64 letters, digits, and . _ -"));
-        }
-        if ROLE_NAMES.contains(&app) {
-            let rule = "stands in the record for a part of the program itself; take another name";
-            return Err(Rejection::field("app", app, rule));
-        }
-        if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
-            return Err(Rejection::field("hash", hash, "must be a SHA-256 in 64 hexadecimal digits"));
-        }
-        if let Some(unknown) = groups.iter().find(|group| !self.groups.contains_key(group)) {
-            return Err(Rejection::unknown("group", unknown));
-        }
-        if groups.len() > bounds::KEY_GROUPS {
-            let rule = format!("at most {}; leave them out for all", bounds::KEY_GROUPS);
-            return Err(Rejection::field("groups", groups.len(), rule));
-        }
-        if run_as.len() > bounds::KEY_ACCOUNTS {
-            let rule = format!("at most {} accounts", bounds::KEY_ACCOUNTS);
-            return Err(Rejection::field("run_as", run_as.len(), rule));
-        }
-        if role == Role::SuperAdministrator && !groups.is_empty() {
-            let rule = "must be empty: a super_administrator is one of the whole site; make the key an administrator";
-            let groups: Vec<&str> = groups.iter().map(GroupName::as_str).collect();
-            return Err(Rejection::field("groups", groups.join(", "), rule));
-        }
-        if role != Role::SuperAdministrator {
-            self.check_not_last(app)?;
-        }
-        if first_only && !self.keys.is_empty() {
-            return Err(Rejection::AlreadyThere { what: "a first key".to_owned() });
-        }
-        if self.keys.len() >= most && !self.keys.contains_key(app) {
-            return Err(Rejection::limit("the number of keys", most as u64));
-        }
-        Ok(Decision::done(CatalogueEvent::KeyDefined {
-            app: app.to_owned(),
-            hash: hash.to_ascii_lowercase(),
-            role,
-            groups: groups.to_vec(),
-            run_as: run_as.clone(),
-        }))
-    }
-
-    pub(super) fn revoke_key(&self, app: &str) -> Result<Decision, Rejection> {
-        if !self.keys.contains_key(app) {
-            return Err(Rejection::unknown("key", app));
-        }
-        self.check_not_last(app)?;
-        Ok(Decision::done(CatalogueEvent::KeyRevoked { app: app.to_owned() }))
-    }
-
-    /// Without a super-administrator nobody could define keys any more.
-    fn check_not_last(&self, app: &str) -> Result<(), Rejection> {
-        let mut supers = self.keys.iter().filter(|(_, key)| key.is_super());
-        if supers.next().is_some_and(|(name, _)| name == app) && supers.next().is_none() {
-            let rule = "is the last super-administrator's key; define another one first";
-            return Err(Rejection::field("app", app, rule));
-        }
-        Ok(())
+        let (name, worker_key, settings) = (name.clone(), worker_key.to_owned(), settings.clone());
+        let event = CatalogueEvent::GroupDefined { group, name, shard, worker_key, settings };
+        Ok(Decision::answered(vec![event.into()], answer))
     }
 
     pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Result<Decision, Rejection> {
-        let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
+        let known = self.known_job(job)?;
         self.check_stays(job)?;
         if known.enabled == enabled {
             return Ok(Decision::unchanged(Answer::Done));
@@ -165,12 +74,70 @@ impl Catalogue {
 
     /// JOB-9: nothing is deleted that others name as parent, unless that is wanted, or of which something is unfinished.
     pub(super) fn delete_job(&self, job: JobId, terms: &Terms<'_>) -> Result<Decision, Rejection> {
-        let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
+        let known = self.known_job(job)?;
         self.check_unneeded(job, known, terms, &|_| false)?;
         if let Some(asked) = self.may_remove(&[job], terms, || Deletion::Delete { job })? {
             return Ok(Decision::of(asked));
         }
         Ok(Decision::answered(self.removed(job, terms, &|_| false), Answer::Done))
+    }
+
+    pub(super) fn freeze(
+        &self,
+        group: Option<&GroupName>,
+        latest: Timestamp,
+        by: &Actor,
+        reason: &str,
+    ) -> Result<Decision, Rejection> {
+        self.check_groups(group)?;
+        let reason = reason.trim();
+        if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
+            let rule = format!("must be 1 to {} characters: say why", bounds::REASON_CHARS);
+            return Err(Rejection::field("reason", reason, rule));
+        }
+        let freeze = Freeze { latest, by: by.clone(), reason: reason.to_owned() };
+        Ok(Decision::done(CatalogueEvent::FreezeSet { group: group.cloned(), freeze }))
+    }
+
+    pub(super) fn lift_freeze(
+        &self,
+        group: Option<&GroupName>,
+        by: &Actor,
+        reason: &str,
+    ) -> Result<Decision, Rejection> {
+        self.check_groups(group)?;
+        let reason = reason.trim();
+        if reason.chars().count() > bounds::REASON_CHARS {
+            let rule = format!("must be at most {} characters", bounds::REASON_CHARS);
+            return Err(Rejection::field("reason", reason, rule));
+        }
+        if self.freezes.get(group).is_none() {
+            return Ok(Decision::unchanged(Answer::Done));
+        }
+        let (group, by, reason) = (group.cloned(), by.clone(), reason.to_owned());
+        Ok(Decision::done(CatalogueEvent::FreezeLifted { group, by, reason }))
+    }
+
+    /// A freeze is set, or ended; the shards that it concerns hear of it.
+    pub(super) fn frozen(&mut self, group: Option<&GroupName>, freeze: Option<&Freeze>) {
+        let freeze = freeze.cloned();
+        let Some(group) = group else {
+            self.freezes.everything.clone_from(&freeze);
+            return self.tell_groups(None, &ShardMessage::Freeze { scope: FreezeScope::Everything, freeze });
+        };
+        match &freeze {
+            Some(freeze) => self.freezes.groups.insert(group.clone(), freeze.clone()),
+            None => self.freezes.groups.remove(group),
+        };
+        self.send(group, ShardMessage::Freeze { scope: FreezeScope::Group, freeze });
+    }
+
+    /// A new group is frozen with everything.
+    pub(super) fn freeze_new_group(&mut self, shard: ShardId) {
+        if let Some(freeze) = self.freezes.everything.clone() {
+            let (scope, freeze) = (FreezeScope::Everything, Some(freeze));
+            self.mailbox.send(shard, ShardMessage::Freeze { scope, freeze });
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 //! must know of it goes there through the numbered outbox, in the order in which it was decided.
 
 mod accept;
-mod accounts;
 mod apply_jobs;
 mod bulk;
 mod calendars;
@@ -12,15 +11,14 @@ mod decide;
 mod defined;
 mod deliver;
 mod foreign;
-mod freeze;
 mod graph;
+mod keys;
 mod manage;
 mod moves;
 mod names;
 mod orphans;
 mod plan;
 mod pools;
-mod reach;
 mod remove;
 mod reports;
 mod reruns;
@@ -31,8 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_model::{
-    CatalogueEvent, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobEvent, JobId, JobName,
-    PartitionEvent, RequestId, ShardId, ShardMessage, Timestamp,
+    CatalogueEvent, Event, FieldError, GroupId, GroupName, GroupSettings, JobDefinition, JobEvent, JobId,
+    JobName, PartitionEvent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
 };
 
 pub(crate) use self::accept::{check_parameters, check_program, check_values};
@@ -40,8 +38,8 @@ pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::bulk::Bulks;
 use self::calendars::Calendars;
 use self::defined::Templates;
-use self::freeze::Freezes;
-use self::manage::Key;
+use self::keys::Key;
+use self::manage::Freezes;
 use self::moves::Moves;
 use self::orphans::Orphans;
 pub use self::plan::check_jobs;
@@ -105,6 +103,16 @@ pub(crate) struct Job {
     pub(crate) enabled: bool,
     /// Known by its id only.
     pub(crate) unnamed: bool,
+}
+
+/// Refuses what would make more of something than there may be.
+fn check_limit(what: impl Into<String>, count: usize, most: usize) -> Result<(), Rejection> {
+    if count > most { Err(Rejection::limit(what, most as u64)) } else { Ok(()) }
+}
+
+/// Refuses a list with more entries than its field may have. `of`: the rest of the rule, which begins with their number.
+fn check_count(field: &str, count: usize, most: usize, of: &str) -> Result<(), FieldError> {
+    if count > most { Err(FieldError::new(field, count, format!("at most {most}{of}"))) } else { Ok(()) }
 }
 
 impl Catalogue {
@@ -283,6 +291,18 @@ impl Catalogue {
     fn send(&mut self, group: &GroupName, message: ShardMessage) {
         if let Some(shard) = self.shard_of_group(group) {
             self.mailbox.send(shard, message);
+        }
+    }
+
+    fn known_job(&self, id: JobId) -> Result<&Job, Rejection> {
+        self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))
+    }
+
+    /// Refuses the first of these groups that is not there.
+    fn check_groups<'a>(&self, groups: impl IntoIterator<Item = &'a GroupName>) -> Result<(), Rejection> {
+        match groups.into_iter().find(|group| !self.groups.contains_key(*group)) {
+            Some(unknown) => Err(Rejection::unknown("group", unknown)),
+            None => Ok(()),
         }
     }
 

@@ -57,7 +57,7 @@ impl Catalogue {
         now: Timestamp,
         requester: Requester<'_>,
     ) -> Result<Decision, Rejection> {
-        let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
+        let job = self.known_job(id)?;
         self.check_stays(id)?;
         let group = self.groups.get(to);
         let group = group.ok_or_else(|| Rejection::field("group", to, "there is no such group"))?;

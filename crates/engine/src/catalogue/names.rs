@@ -9,7 +9,7 @@ use tidemill_model::{
 
 use super::Catalogue;
 use super::accept::{full_parent_name, value_read};
-use super::reach::Reach;
+use super::keys::Reach;
 use crate::decision::Decision;
 
 /// A name, unique among the jobs of the catalogue.
@@ -169,7 +169,7 @@ impl Catalogue {
 
     /// Gives a job another name in its group.
     pub(super) fn rename_job(&self, job: JobId, name: &JobName, by: &Actor) -> Result<Decision, Rejection> {
-        let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
+        let known = self.known_job(job)?;
         self.check_stays(job)?;
         let old = &known.definition;
         if known.unnamed {

@@ -19,11 +19,11 @@ use tidemill_model::{
     PoolName, Rejection, RequestId, RerunId, Timestamp,
 };
 
-use super::Catalogue;
-use super::accounts::Vouch;
 use super::apply_jobs::{MAX_BYTES, MAX_JOBS};
+use super::keys::Vouch;
 use super::names::Names;
 use super::remove::Terms;
+use super::{Catalogue, check_limit};
 use crate::decision::Decision;
 use crate::weight::of_event;
 
@@ -147,12 +147,8 @@ impl Catalogue {
             let rule = format!("one part has 1 to {MAX_JOBS} jobs and at most {most} bytes");
             return Err(Rejection::field("jobs", format!("{} jobs, {bytes} bytes", jobs.len()), rule));
         }
-        if staging.jobs + jobs.len() > MAX_STAGED_JOBS {
-            return Err(Rejection::limit("the number of jobs of one apply", MAX_STAGED_JOBS as u64));
-        }
-        if staging.bytes + bytes > MAX_STAGED_BYTES {
-            return Err(Rejection::limit("the size in bytes of one apply", MAX_STAGED_BYTES as u64));
-        }
+        check_limit("the number of jobs of one apply", staging.jobs + jobs.len(), MAX_STAGED_JOBS)?;
+        check_limit("the size in bytes of one apply", staging.bytes + bytes, MAX_STAGED_BYTES)?;
         let mut events = Vec::new();
         if known.is_none() && self.stagings.len() >= MAX_STAGINGS {
             let oldest = self.stagings.iter().min_by_key(|(_, staging)| staging.begun);
@@ -178,9 +174,7 @@ impl Catalogue {
         let jobs: Vec<&JobSpec> = staging.parts.values().flat_map(|part| part.iter()).collect();
         let checked = self.check(&jobs, commit.prune, terms)?;
         let delete = checked.gone();
-        if delete.len() > MAX_DELETED {
-            return Err(Rejection::limit("the number of jobs that one apply deletes", MAX_DELETED as u64));
-        }
+        check_limit("the number of jobs that one apply deletes", delete.len(), MAX_DELETED)?;
         let (apply, parts, prune) = (commit.apply.clone(), commit.parts, commit.prune.to_vec());
         let deletion = || Deletion::Staged { apply, parts, prune };
         if let Some(asked) = self.may_remove(&delete, terms, deletion)? {
@@ -255,13 +249,9 @@ impl Catalogue {
             let orphans = plan.orphan_children.then(|| self.orphaned_by(job, &goes_too)).flatten();
             return self.removed_for(job, orphans, plan.cancel.as_ref());
         };
-        let id = plan.names.id_of(spec);
         let vouch = plan.by.as_ref().filter(|_| plan.accounts_found).map_or(Vouch::Nobody, Vouch::Found);
-        let defined = self.definition(spec, id, &plan.names).and_then(|(mut definition, enabled)| {
-            self.vouch(&mut definition, vouch)?;
-            Ok((definition, enabled))
-        });
-        let (definition, enabled) = defined
+        let (definition, enabled) = self
+            .definition(spec, plan.names.id_of(spec), &plan.names, vouch)
             .expect("the commit accepted it, and nothing else changes definitions until the plan is done");
         self.change(Arc::new(definition), enabled).0.into_iter().collect()
     }

@@ -1,0 +1,240 @@
+//! Application keys: who may have one, what it lets its owner see, and as which accounts it lets jobs run.
+//!
+//! A refusal names the jobs in groups that the key of the request reaches, and counts the rest.
+//!
+//! DSP-2: who may have a job run as which account: the application key that gives the job its form. The journal says why it
+//! may: `KeyDefined` lists the key's accounts, `JobDefined` names the key that had the job's account when it was decided
+//! (`run_as_by`), and a group's shard runs nothing as an account without it. What a caller writes as owner gives no right.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tidemill_model::{
+    Account, Actor, CatalogueEvent, FieldError, GroupName, JobDefinition, JobId, Rejection, Role, bounds,
+};
+
+use super::{Catalogue, check_count, check_limit};
+use crate::decision::Decision;
+
+pub(super) const MAX_KEYS: usize = 10_000;
+/// As the record names who is no application: their names are nobody's key.
+const ROLE_NAMES: [&str; 5] = ["attempt", "first-start", "operator", "owner", "worker"];
+
+/// What the rules need of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Key {
+    pub(crate) role: Role,
+    /// The groups that it is bound to; none: it reaches all.
+    pub(crate) groups: BTreeSet<GroupName>,
+    pub(crate) run_as: BTreeSet<Account>,
+}
+
+impl Key {
+    /// Whether it is a super-administrator's, who is that of the whole site.
+    fn is_super(&self) -> bool {
+        self.role == Role::SuperAdministrator && self.groups.is_empty()
+    }
+
+    /// DSP-2: whether jobs may run as this account which it applies.
+    pub(super) fn may_run_as(&self, account: &Account) -> bool {
+        self.is_super() || self.run_as.contains(account)
+    }
+}
+
+/// A key that is to be.
+pub(super) struct NewKey<'a> {
+    pub(super) app: &'a str,
+    pub(super) hash: &'a str,
+    pub(super) role: Role,
+    pub(super) groups: &'a [GroupName],
+    pub(super) run_as: &'a BTreeSet<Account>,
+    pub(super) first_only: bool,
+}
+
+/// Jobs that a refusal names.
+const NAMED_JOBS: usize = 10;
+
+/// The groups that a key reaches; `None`: all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach<'a>(Option<&'a BTreeSet<GroupName>>);
+
+static NO_GROUPS: BTreeSet<GroupName> = BTreeSet::new();
+
+impl Reach<'_> {
+    pub(super) fn is_everything(self) -> bool {
+        self.0.is_none()
+    }
+
+    fn covers(self, group: &GroupName) -> bool {
+        self.0.is_none_or(|groups| groups.contains(group))
+    }
+}
+
+/// By whose key definitions get their accounts.
+#[derive(Clone, Copy)]
+pub(super) enum Vouch<'a> {
+    /// This one's, as it is now.
+    Key(&'a Actor),
+    /// This one's, which was found to have them when the request was committed.
+    Found(&'a Actor),
+    /// Nobody's: what is new gets none.
+    Nobody,
+}
+
+impl<'a> Vouch<'a> {
+    pub(super) fn of(actor: Option<&'a Actor>) -> Self {
+        actor.map_or(Vouch::Nobody, Vouch::Key)
+    }
+}
+
+impl Catalogue {
+    pub(super) fn define_key(&self, key: &NewKey<'_>, most: usize) -> Result<Decision, Rejection> {
+        let NewKey { app, hash, role, groups, run_as, first_only } = *key;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if app.is_empty() || app.len() > bounds::APP_CHARS || !app.chars().all(fits) {
+            return Err(Rejection::field("app", app, "must be 1 to 64 letters, digits, and . _ -"));
+        }
+        if ROLE_NAMES.contains(&app) {
+            let rule = "stands in the record for a part of the program itself; take another name";
+            return Err(Rejection::field("app", app, rule));
+        }
+        if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
+            return Err(Rejection::field("hash", hash, "must be a SHA-256 in 64 hexadecimal digits"));
+        }
+        self.check_groups(groups)?;
+        check_count("groups", groups.len(), bounds::KEY_GROUPS, "; leave them out for all")?;
+        check_count("run_as", run_as.len(), bounds::KEY_ACCOUNTS, " accounts")?;
+        if role == Role::SuperAdministrator && !groups.is_empty() {
+            let rule = "must be empty: a super_administrator is one of the whole site; make the key an administrator";
+            let groups: Vec<&str> = groups.iter().map(GroupName::as_str).collect();
+            return Err(Rejection::field("groups", groups.join(", "), rule));
+        }
+        if role != Role::SuperAdministrator {
+            self.check_not_last(app)?;
+        }
+        if first_only && !self.keys.is_empty() {
+            return Err(Rejection::AlreadyThere { what: "a first key".to_owned() });
+        }
+        if !self.keys.contains_key(app) {
+            check_limit("the number of keys", self.keys.len() + 1, most)?;
+        }
+        Ok(Decision::done(CatalogueEvent::KeyDefined {
+            app: app.to_owned(),
+            hash: hash.to_ascii_lowercase(),
+            role,
+            groups: groups.to_vec(),
+            run_as: run_as.clone(),
+        }))
+    }
+
+    pub(super) fn revoke_key(&self, app: &str) -> Result<Decision, Rejection> {
+        if !self.keys.contains_key(app) {
+            return Err(Rejection::unknown("key", app));
+        }
+        self.check_not_last(app)?;
+        Ok(Decision::done(CatalogueEvent::KeyRevoked { app: app.to_owned() }))
+    }
+
+    /// Without a super-administrator nobody could define keys any more.
+    fn check_not_last(&self, app: &str) -> Result<(), Rejection> {
+        let mut supers = self.keys.iter().filter(|(_, key)| key.is_super());
+        if supers.next().is_some_and(|(name, _)| name == app) && supers.next().is_none() {
+            let rule = "is the last super-administrator's key; define another one first";
+            return Err(Rejection::field("app", app, rule));
+        }
+        Ok(())
+    }
+
+    /// What the key of this actor reaches, as it is now; a key that is not known reaches nothing. Before the first key
+    /// nobody is kept from anything.
+    pub(super) fn reach_of(&self, actor: Option<&Actor>) -> Reach<'_> {
+        if self.keys.is_empty() {
+            return Reach(None);
+        }
+        let key = actor.and_then(|actor| self.keys.get(&*actor.app));
+        Reach(key.map_or(Some(&NO_GROUPS), |key| Some(&key.groups).filter(|groups| !groups.is_empty())))
+    }
+
+    pub(super) fn is_reached(&self, job: JobId, reach: Reach<'_>) -> bool {
+        self.jobs.get(&job).is_some_and(|job| reach.covers(&job.definition.spec.group))
+    }
+
+    /// Jobs by name, as far as a key may see them, and how many others there are.
+    pub(super) fn named_for(&self, jobs: &[JobId], reach: Reach<'_>) -> String {
+        let (seen, hidden): (Vec<JobId>, Vec<JobId>) =
+            jobs.iter().copied().partition(|job| self.is_reached(*job, reach));
+        let known = |job: &JobId| self.jobs.get(job).map(|job| &job.definition);
+        let mut parts: Vec<String> = seen.iter().filter_map(known).map(|job| job.full_name()).collect();
+        let more = parts.len().saturating_sub(NAMED_JOBS);
+        parts.truncate(NAMED_JOBS);
+        if more > 0 {
+            parts.push(format!("{more} more"));
+        }
+        if !hidden.is_empty() {
+            let groups: BTreeSet<&GroupName> =
+                hidden.iter().filter_map(known).map(|job| &job.spec.group).collect();
+            parts.push(format!("{} of {}", count(hidden.len(), "job"), count(groups.len(), "other group")));
+        }
+        match parts.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => parts.concat(),
+        }
+    }
+
+    /// Notes by whose key a definition may run as its account; refuses it where the key does not have that. What stays as
+    /// it is needs no right: whoever gave it its form had it.
+    pub(super) fn vouch(&self, definition: &mut JobDefinition, vouch: Vouch<'_>) -> Result<(), FieldError> {
+        let known = self.jobs.get(&definition.id).map(|job| job.definition.as_ref());
+        let before = known.and_then(vouched);
+        let account = definition.spec.run_as.clone();
+        let same = before.filter(|(of, _)| Some(*of) == account.as_ref());
+        definition.run_as_by = same.map(|(_, by)| by.clone());
+        let is_as_it_was = known
+            .is_some_and(|known| *known == JobDefinition { version: known.version, ..definition.clone() });
+        if is_as_it_was && (account.is_none() || same.is_some()) {
+            return Ok(());
+        }
+        let by = match vouch {
+            Vouch::Key(by) => {
+                let accounts = account.iter().chain(before.map(|(account, _)| account));
+                accounts.into_iter().try_for_each(|account| self.check_key_for(account, by))?;
+                by
+            }
+            Vouch::Found(by) => by,
+            Vouch::Nobody => {
+                // Nobody stands for the new form.
+                definition.run_as_by = None;
+                return Ok(());
+            }
+        };
+        definition.run_as_by = account.map(|_| by.app.clone());
+        Ok(())
+    }
+
+    /// Whether this one may change a job beside its definition.
+    pub(super) fn check_account(&self, definition: &JobDefinition, by: &Actor) -> Result<(), Rejection> {
+        let Some((account, _)) = vouched(definition) else { return Ok(()) };
+        self.check_key_for(account, by).map_err(Rejection::from)
+    }
+
+    fn check_key_for(&self, account: &Account, by: &Actor) -> Result<(), FieldError> {
+        if self.keys.get(&*by.app).is_some_and(|key| key.may_run_as(account)) {
+            return Ok(());
+        }
+        let rule = format!(
+            "is none of the accounts that key {} may have jobs run as; a super_administrator can define the key with it in \
+             run_as",
+            by.app
+        );
+        Err(FieldError::new("run_as", account, rule))
+    }
+}
+
+fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The account that a job runs as, and by whose key.
+fn vouched(definition: &JobDefinition) -> Option<(&Account, &Arc<str>)> {
+    definition.spec.run_as.as_ref().zip(definition.run_as_by.as_ref())
+}
