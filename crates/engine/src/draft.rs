@@ -168,7 +168,7 @@ impl<'a> Draft<'a> {
             };
             let decided = decided.unwrap_or_default();
             events += decided.len() as u32;
-            let weight = decided.iter().map(weight::of_event).sum();
+            let weight = weight::of_events(&decided);
             self.push(shard, decided, weight);
         }
         if events > 0 {
@@ -261,7 +261,7 @@ impl<'a> Draft<'a> {
             return;
         }
         let of_cause = weight::of_cause(&source, &outcome);
-        let of_events: usize = events.iter().map(weight::of_event).sum();
+        let of_events = weight::of_events(&events);
         if of_cause + of_events > MAX_DECISION_WEIGHT {
             let reason = format!(
                 "its outcome would take {} bytes, and one decision may take {MAX_DECISION_WEIGHT}",

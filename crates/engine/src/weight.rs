@@ -62,6 +62,11 @@ pub fn of_event(event: &Event) -> usize {
     }
 }
 
+/// The same of several.
+pub(crate) fn of_events(events: &[Event]) -> usize {
+    events.iter().map(of_event).sum()
+}
+
 /// Of a cause, without its events.
 pub(crate) fn of_cause(source: &Source, outcome: &Outcome) -> usize {
     let source = match source {

@@ -55,11 +55,11 @@ impl Catalogue {
         terms: &Terms<'_>,
     ) -> Result<Checked<'_>, Rejection> {
         let names = self.check_names(specs)?;
-        let accepted = self.accept(specs, &names, Vouch::of(terms.requester()))?;
+        let accepted = self.accept(specs, &names, Vouch::of(terms.by))?;
         let definitions: Vec<Arc<JobDefinition>> =
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         self.check_all_stay(&definitions)?;
-        let reach = self.reach_of(terms.requester());
+        let reach = self.reach_of(terms.by);
         let order = self.check_graph(&definitions, reach, |index| format!("jobs[{index}]"))?;
         let pruned = self.pruned(&names, prune, &definitions, terms)?;
         let rewritten: BTreeSet<JobId> = names.ids().chain(pruned.iter().map(|(id, _)| *id)).collect();

@@ -99,9 +99,7 @@ impl Catalogue {
             }
             JobCommand::Stage { apply, part, jobs } => self.stage_jobs(apply, *part, jobs, now).into(),
             JobCommand::Commit { apply, parts, prune, cancel, orphan_children, if_revision } => {
-                let (request, reply_to) = (requester.request, requester.reply_to);
-                let (parts, if_revision) = (*parts, *if_revision);
-                let commit = Commit { apply, parts, prune, if_revision, request, reply_to };
+                let commit = Commit { apply, parts: *parts, prune, if_revision: *if_revision };
                 self.commit_apply(&commit, &Terms::new(*cancel, *orphan_children, requester)).into()
             }
             JobCommand::Define { job, parents } => self.define_job(job, parents, requester.actor).into(),

@@ -9,13 +9,11 @@ use tidemill_model::{
     TemplateName, TemplateSpec, Versioned, bounds,
 };
 
-use super::Catalogue;
+use super::{Catalogue, NAMED_JOBS, check_count, check_limit};
 use crate::decision::Decision;
 
 /// Definitions of one kind.
 const MAX_DEFINED: usize = 1_000;
-/// Jobs that a refusal names.
-const NAMED_JOBS: usize = 10;
 
 /// All definitions of one kind, with what else is known of each.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,10 +60,10 @@ impl<Spec: Definable, More> Defined<Spec, More> {
             Some(same) if same.accepted.spec == spec => {
                 return Ok(Decision::unchanged(answer(same.accepted.version)));
             }
-            None if self.known.len() >= MAX_DEFINED => {
-                return Err(Rejection::limit(format!("the number of {}s", Spec::NOUN), MAX_DEFINED as u64));
+            Some(_) => {}
+            None => {
+                check_limit(format!("the number of {}s", Spec::NOUN), self.known.len() + 1, MAX_DEFINED)?;
             }
-            Some(_) | None => {}
         }
         let version = self.version + 1;
         let event = event(Arc::new(Versioned { version, spec }));
@@ -153,10 +151,7 @@ impl Catalogue {
 }
 
 fn check_template(spec: &TemplateSpec) -> Result<(), Rejection> {
-    if spec.fields.len() > bounds::FIELDS {
-        let rule = format!("at most {} fields", bounds::FIELDS);
-        return Err(Rejection::field("fields", spec.fields.len(), rule));
-    }
+    check_count("fields", spec.fields.len(), bounds::FIELDS, " fields")?;
     let is_name = |name: &str| {
         (1..=bounds::FIELD_NAME_CHARS).contains(&name.chars().count()) && !name.chars().any(char::is_control)
     };

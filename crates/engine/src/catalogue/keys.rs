@@ -13,7 +13,7 @@ use tidemill_model::{
     Account, Actor, CatalogueEvent, FieldError, GroupName, JobDefinition, JobId, Rejection, Role, bounds,
 };
 
-use super::{Catalogue, check_count, check_limit};
+use super::{Catalogue, NAMED_JOBS, check_count, check_limit};
 use crate::decision::Decision;
 
 pub(super) const MAX_KEYS: usize = 10_000;
@@ -50,9 +50,6 @@ pub(super) struct NewKey<'a> {
     pub(super) run_as: &'a BTreeSet<Account>,
     pub(super) first_only: bool,
 }
-
-/// Jobs that a refusal names.
-const NAMED_JOBS: usize = 10;
 
 /// The groups that a key reaches; `None`: all.
 #[derive(Debug, Clone, Copy)]

@@ -105,6 +105,9 @@ pub(crate) struct Job {
     pub(crate) unnamed: bool,
 }
 
+/// Jobs that a refusal names.
+const NAMED_JOBS: usize = 10;
+
 /// Refuses what would make more of something than there may be.
 fn check_limit(what: impl Into<String>, count: usize, most: usize) -> Result<(), Rejection> {
     if count > most { Err(Rejection::limit(what, most as u64)) } else { Ok(()) }

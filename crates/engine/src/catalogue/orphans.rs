@@ -53,7 +53,7 @@ impl Catalogue {
         if terms.orphan_children || children.is_empty() {
             return Ok(());
         }
-        let named = self.named_for(&children, self.reach_of(terms.requester()));
+        let named = self.named_for(&children, self.reach_of(terms.by));
         let reason = format!(
             "it is a parent of {named}; point them elsewhere first, or delete it with orphan_children, and their batches go \
              on waiting until somebody does"

@@ -21,18 +21,16 @@ use tidemill_model::{
     Rejection, RequestId, ShardId, ShardMessage, Timestamp, UnfinishedJob,
 };
 
-use super::Catalogue;
 use super::staging::Commit;
+use super::{Catalogue, NAMED_JOBS, check_limit};
 use crate::decision::{Decision, Ruling};
 use crate::draft::MAX_DECISION_WEIGHT;
-use crate::weight::of_event;
+use crate::weight::of_events;
 
 /// Requests that wait for answers of shards.
 const MAX_PENDING: usize = 64;
 /// After this nobody waits for the outcome any more, other requests may have followed, and answers are old.
 const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60);
-/// Jobs with unfinished batches that a refusal names.
-const NAMED_JOBS: usize = 10;
 /// What the last answer and all that follows from it may take: one decision, without its cause.
 const MAX_SETTLED_WEIGHT: usize = MAX_DECISION_WEIGHT - 8 * 1024;
 
@@ -75,57 +73,76 @@ pub(super) struct Terms<'a> {
     unfinished: Unfinished<'a>,
     /// Though others name them as parent.
     pub(super) orphan_children: bool,
+    pub(super) request: Option<&'a RequestId>,
+    pub(super) reply_to: Option<&'a InstanceId>,
+    /// Who asked for the deletion.
+    pub(super) by: Option<&'a Actor>,
 }
 
 /// What becomes of unfinished batches.
 enum Unfinished<'a> {
     /// The shards are to be asked first.
-    Ask(Requester<'a>),
+    Ask,
     /// They have answered, to the question of this number.
     Told(u64, &'a Pending),
     /// What is unfinished is to be ended.
-    Cancel(&'a Actor),
+    Cancel,
     /// Nothing is decided: somebody looks what would be.
-    Planned(Option<&'a Actor>),
+    Planned,
 }
 
 impl<'a> Terms<'a> {
     pub(super) fn new(cancel: bool, orphan_children: bool, requester: Requester<'a>) -> Self {
-        let unfinished =
-            if cancel { Unfinished::Cancel(requester.actor) } else { Unfinished::Ask(requester) };
-        Self { unfinished, orphan_children }
+        let Requester { request, reply_to, actor } = requester;
+        let unfinished = if cancel { Unfinished::Cancel } else { Unfinished::Ask };
+        Self { unfinished, orphan_children, request, reply_to, by: Some(actor) }
     }
 
     /// Of a look at what would be decided.
     pub(super) fn planned(by: Option<&'a Actor>, orphan_children: bool) -> Self {
-        Self { unfinished: Unfinished::Planned(by), orphan_children }
+        Self { unfinished: Unfinished::Planned, orphan_children, request: None, reply_to: None, by }
+    }
+
+    /// Of what was decided before; `by`: who wants what is unfinished ended.
+    pub(super) fn decided(by: Option<&'a Actor>, orphan_children: bool) -> Self {
+        Self { unfinished: Unfinished::Cancel, ..Self::planned(by, orphan_children) }
     }
 
     /// Who wants what is unfinished ended.
     pub(super) fn canceller(&self) -> Option<&'a Actor> {
-        match self.unfinished {
-            Unfinished::Cancel(by) => Some(by),
-            Unfinished::Ask(_) | Unfinished::Told(..) | Unfinished::Planned(_) => None,
-        }
-    }
-
-    /// Who asked for the deletion.
-    pub(super) fn requester(&self) -> Option<&'a Actor> {
-        match self.unfinished {
-            Unfinished::Ask(requester) => Some(requester.actor),
-            Unfinished::Told(_, pending) => pending.by.as_ref(),
-            Unfinished::Cancel(by) => Some(by),
-            Unfinished::Planned(by) => by,
-        }
+        self.by.filter(|_| matches!(self.unfinished, Unfinished::Cancel))
     }
 }
 
 impl Catalogue {
     pub(super) fn apply_deletion(&mut self, now: Timestamp, event: &DeletionEvent) {
         match event {
-            DeletionEvent::UnfinishedQueried { .. } => self.unfinished_queried(now, event),
+            DeletionEvent::UnfinishedQueried {
+                question,
+                deletion,
+                jobs,
+                request,
+                reply_to,
+                by,
+                orphan_children,
+            } => {
+                let asked = self.pending.get(question).map_or((now, self.revision), |before| before.asked);
+                let pending = Pending {
+                    deletion: Arc::clone(deletion),
+                    request: request.clone(),
+                    reply_to: reply_to.clone(),
+                    by: by.clone(),
+                    orphan_children: *orphan_children,
+                    asked,
+                    open: BTreeMap::new(),
+                    told: BTreeMap::new(),
+                };
+                self.unfinished_queried(*question, jobs, pending);
+            }
             DeletionEvent::UnfinishedReceived { question, from, jobs } => {
-                self.unfinished_received(*question, *from, jobs)
+                if let Some(pending) = self.pending.get_mut(question) {
+                    pending.hear(*from, jobs);
+                }
             }
             DeletionEvent::Decided { question, .. } => {
                 self.pending.remove(question);
@@ -142,36 +159,28 @@ impl Catalogue {
         terms: &Terms<'_>,
         deletion: impl FnOnce() -> Deletion,
     ) -> Result<Option<Event>, Rejection> {
-        let (question, request, reply_to) = match &terms.unfinished {
+        let question = match terms.unfinished {
             _ if jobs.is_empty() => return Ok(None),
-            Unfinished::Cancel(_) | Unfinished::Planned(_) => return Ok(None),
+            Unfinished::Cancel | Unfinished::Planned => return Ok(None),
             Unfinished::Told(_, pending) if jobs.iter().all(|job| pending.told.contains_key(job)) => {
                 return self.check_finished(jobs, pending).map(|()| None);
             }
             // Others than those asked about would go by now.
-            Unfinished::Told(question, pending) => {
-                (*question, pending.request.clone(), pending.reply_to.clone())
-            }
-            Unfinished::Ask(_) if self.pending.len() >= MAX_PENDING => {
-                return Err(Rejection::limit(
-                    "the number of deletions that wait for an answer of a group's shard",
-                    MAX_PENDING as u64,
-                ));
-            }
-            Unfinished::Ask(requester) => {
-                (self.questions + 1, requester.request.cloned(), requester.reply_to.cloned())
+            Unfinished::Told(question, _) => question,
+            Unfinished::Ask => {
+                let what = "the number of deletions that wait for an answer of a group's shard";
+                check_limit(what, self.pending.len() + 1, MAX_PENDING)?;
+                self.questions + 1
             }
         };
-        let deletion = Arc::new(deletion());
-        let (jobs, by, orphan_children) = (jobs.to_vec(), terms.requester().cloned(), terms.orphan_children);
         Ok(Some(Event::Deletion(DeletionEvent::UnfinishedQueried {
             question,
-            deletion,
-            jobs,
-            request,
-            reply_to,
-            by,
-            orphan_children,
+            deletion: Arc::new(deletion()),
+            jobs: jobs.to_vec(),
+            request: terms.request.cloned(),
+            reply_to: terms.reply_to.cloned(),
+            by: terms.by.cloned(),
+            orphan_children: terms.orphan_children,
         })))
     }
 
@@ -194,7 +203,8 @@ impl Catalogue {
         Err(Rejection::JobInUse { job: job.clone(), reason })
     }
 
-    /// The events that delete a job. `goes_too`: children that are deleted or defined anew with it.
+    /// The events that delete a job, and end what is unfinished of it if somebody wants that. `goes_too`: children that
+    /// are deleted or defined anew with it.
     pub(super) fn removed(
         &self,
         job: JobId,
@@ -202,25 +212,10 @@ impl Catalogue {
         goes_too: &dyn Fn(JobId) -> bool,
     ) -> Vec<Event> {
         let orphans = terms.orphan_children.then(|| self.orphaned_by(job, goes_too)).flatten();
-        self.removed_for(job, orphans, terms.canceller())
-    }
-
-    /// The events that delete a job, and end what is unfinished of it if somebody wants that. `orphans`: what says that
-    /// jobs go on naming it.
-    pub(super) fn removed_for(
-        &self,
-        job: JobId,
-        orphans: Option<Event>,
-        canceller: Option<&Actor>,
-    ) -> Vec<Event> {
-        let mut events: Vec<Event> =
-            orphans.into_iter().chain([Event::Job(JobEvent::Deleted { job })]).collect();
-        if let Some(by) = canceller
-            && let Some(shard) = self.shard_of(job)
-        {
-            events.push(Event::Job(JobEvent::Cancelled { job, shard, by: by.clone() }));
-        }
-        events
+        let cancelled = terms.canceller().zip(self.shard_of(job));
+        let cancelled = cancelled.map(|(by, shard)| JobEvent::Cancelled { job, shard, by: by.clone() });
+        let deleted = Event::Job(JobEvent::Deleted { job });
+        orphans.into_iter().chain([deleted]).chain(cancelled.map(Event::Job)).collect()
     }
 
     /// What a shard says of the jobs' batches; once all have said it, the deletion is decided.
@@ -231,15 +226,12 @@ impl Catalogue {
         jobs: &[UnfinishedJob],
         now: Timestamp,
     ) {
-        events.push(Event::Deletion(DeletionEvent::UnfinishedReceived {
-            question,
-            from,
-            jobs: jobs.to_vec(),
-        }));
+        let received = DeletionEvent::UnfinishedReceived { question, from, jobs: jobs.to_vec() };
+        events.push(received.into());
         let Some(mut pending) = self.pending.get(&question).cloned() else { return };
         pending.hear(from, jobs);
         if pending.open.is_empty() {
-            let room = MAX_SETTLED_WEIGHT.saturating_sub(weight(events));
+            let room = MAX_SETTLED_WEIGHT.saturating_sub(of_events(events));
             events.extend(self.settle(question, &pending, now, room));
         }
     }
@@ -247,30 +239,15 @@ impl Catalogue {
     /// All have answered: what was put off is decided, as if it were requested now. What would not fit beside the
     /// answer in one record is refused: the answer must be taken in, or it comes again for ever.
     fn settle(&self, question: u64, pending: &Pending, now: Timestamp, room: usize) -> Vec<Event> {
-        let unfinished = Unfinished::Told(question, pending);
-        let terms = Terms { unfinished, orphan_children: pending.orphan_children };
-        let (asked, expected) = pending.asked;
-        let is_late = now.duration_since(asked) > MAX_WAIT;
-        let late = is_late.then(|| {
-            Rejection::limit(
-                "the time in seconds for which a deletion waits for the shards' answers",
-                MAX_WAIT.as_secs().unsigned_abs(),
-            )
-        });
-        let no = late.or_else(|| self.committed.as_ref().map(|committed| committed.rejection())).map(Err);
-        let decided = no.unwrap_or_else(|| match pending.deletion.as_ref() {
-            Deletion::Staged { .. } if expected != self.revision => {
-                Err(Rejection::RevisionChanged { expected, revision: self.revision })
-            }
-            Deletion::Apply { jobs, prune } => self.apply_jobs(jobs, prune, now, &terms),
-            Deletion::Delete { job } => self.delete_job(*job, &terms),
-            Deletion::Staged { apply, parts, prune } => {
-                let (request, reply_to) = (pending.request.as_ref(), pending.reply_to.as_ref());
-                let commit = Commit { apply, parts: *parts, prune, if_revision: None, request, reply_to };
-                self.commit_apply(&commit, &terms)
-            }
-        });
-        let (mut events, outcome) = match Decision::from(decided).ruling {
+        let terms = Terms {
+            unfinished: Unfinished::Told(question, pending),
+            orphan_children: pending.orphan_children,
+            request: pending.request.as_ref(),
+            reply_to: pending.reply_to.as_ref(),
+            by: pending.by.as_ref(),
+        };
+        let decided = Decision::from(self.decide_deletion(pending, &terms, now));
+        let (mut events, outcome) = match decided.ruling {
             Ruling::Refused(rejection) => (Vec::new(), Outcome::Refused(rejection)),
             Ruling::Accepted { events, answer } => {
                 (events, Outcome::Answered(answer.unwrap_or(Answer::Done)))
@@ -291,7 +268,7 @@ impl Catalogue {
         if is_committed || !is_asked_again {
             events.push(decided(outcome, !is_committed));
         }
-        let weight = weight(&events);
+        let weight = of_events(&events);
         if weight > room {
             let reason = format!("its outcome would take {weight} bytes, and {room} are left");
             return vec![decided(Outcome::Refused(Rejection::DeadLettered { reason }), true)];
@@ -299,46 +276,42 @@ impl Catalogue {
         events
     }
 
-    pub(super) fn unfinished_queried(&mut self, now: Timestamp, event: &DeletionEvent) {
-        let DeletionEvent::UnfinishedQueried {
-            question,
-            deletion,
-            jobs,
-            request,
-            reply_to,
-            by,
-            orphan_children,
-        } = event
-        else {
-            return;
-        };
-        let mut open: BTreeMap<ShardId, Vec<JobId>> = BTreeMap::new();
-        let known: BTreeSet<JobId> = jobs.iter().copied().collect();
-        for job in known {
-            if let Some(shard) = self.shard_of(job) {
-                open.entry(shard).or_default().push(job);
+    fn decide_deletion(
+        &self,
+        pending: &Pending,
+        terms: &Terms<'_>,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let (asked, expected) = pending.asked;
+        if now.duration_since(asked) > MAX_WAIT {
+            let what = "the time in seconds for which a deletion waits for the shards' answers";
+            return Err(Rejection::limit(what, MAX_WAIT.as_secs().unsigned_abs()));
+        }
+        if let Some(committed) = &self.committed {
+            return Err(committed.rejection());
+        }
+        match pending.deletion.as_ref() {
+            Deletion::Apply { jobs, prune } => self.apply_jobs(jobs, prune, now, terms),
+            Deletion::Delete { job } => self.delete_job(*job, terms),
+            Deletion::Staged { .. } if expected != self.revision => {
+                Err(Rejection::RevisionChanged { expected, revision: self.revision })
+            }
+            Deletion::Staged { apply, parts, prune } => {
+                self.commit_apply(&Commit { apply, parts: *parts, prune, if_revision: None }, terms)
             }
         }
-        for (shard, jobs) in &open {
-            let message = ShardMessage::QueryUnfinished { question: *question, jobs: jobs.clone() };
-            self.mailbox.send(*shard, message);
-        }
-        self.questions = self.questions.max(*question);
-        let (deletion, told) = (Arc::clone(deletion), BTreeMap::new());
-        let (request, reply_to) = (request.clone(), reply_to.clone());
-        let asked = self.pending.get(question).map_or((now, self.revision), |before| before.asked);
-        let (by, orphan_children) = (by.clone(), *orphan_children);
-        let pending = Pending { deletion, request, reply_to, by, orphan_children, asked, open, told };
-        self.pending.insert(*question, pending);
     }
 
-    pub(super) fn unfinished_received(&mut self, question: u64, from: ShardId, jobs: &[UnfinishedJob]) {
-        if let Some(pending) = self.pending.get_mut(&question) {
-            pending.hear(from, jobs);
+    fn unfinished_queried(&mut self, question: u64, jobs: &[JobId], mut pending: Pending) {
+        for job in jobs.iter().copied().collect::<BTreeSet<JobId>>() {
+            if let Some(shard) = self.shard_of(job) {
+                pending.open.entry(shard).or_default().push(job);
+            }
         }
+        for (shard, jobs) in &pending.open {
+            self.mailbox.send(*shard, ShardMessage::QueryUnfinished { question, jobs: jobs.clone() });
+        }
+        self.questions = self.questions.max(question);
+        self.pending.insert(question, pending);
     }
-}
-
-fn weight(events: &[Event]) -> usize {
-    events.iter().map(of_event).sum()
 }

@@ -25,7 +25,7 @@ use super::names::Names;
 use super::remove::Terms;
 use super::{Catalogue, check_limit};
 use crate::decision::Decision;
-use crate::weight::of_event;
+use crate::weight::{of_event, of_events};
 
 /// Stagings at once; another one makes the oldest go.
 const MAX_STAGINGS: usize = 4;
@@ -112,8 +112,6 @@ pub(super) struct Commit<'a> {
     pub(super) parts: u32,
     pub(super) prune: &'a [GroupName],
     pub(super) if_revision: Option<u64>,
-    pub(super) request: Option<&'a RequestId>,
-    pub(super) reply_to: Option<&'a InstanceId>,
 }
 
 impl Catalogue {
@@ -186,9 +184,9 @@ impl Catalogue {
             ancestors_first: true,
             cancel: terms.canceller().cloned(),
             orphan_children: terms.orphan_children,
-            request: commit.request.cloned(),
-            reply_to: commit.reply_to.cloned(),
-            by: terms.requester().cloned(),
+            request: terms.request.cloned(),
+            reply_to: terms.reply_to.cloned(),
+            by: terms.by.cloned(),
             accounts_found: true,
         }))
     }
@@ -227,7 +225,7 @@ impl Catalogue {
         let end = plan.jobs.len() + plan.delete.len();
         while done < end && done < plan.done + CHUNK_JOBS && weight < CHUNK_BYTES {
             let made = self.carry_out(plan, done);
-            weight += made.iter().map(of_event).sum::<usize>();
+            weight += of_events(&made);
             events.extend(made);
             done += 1;
         }
@@ -246,8 +244,8 @@ impl Catalogue {
         let Some(spec) = plan.jobs.get(index) else {
             let job = plan.delete[index - plan.jobs.len()];
             let goes_too = |child| plan.delete.contains(&child) || plan.names.ids().any(|id| id == child);
-            let orphans = plan.orphan_children.then(|| self.orphaned_by(job, &goes_too)).flatten();
-            return self.removed_for(job, orphans, plan.cancel.as_ref());
+            let terms = Terms::decided(plan.cancel.as_ref(), plan.orphan_children);
+            return self.removed(job, &terms, &goes_too);
         };
         let vouch = plan.by.as_ref().filter(|_| plan.accounts_found).map_or(Vouch::Nobody, Vouch::Found);
         let (definition, enabled) = self

@@ -28,7 +28,7 @@ use tidemill_model::{
     RerunId, RerunResult, RerunSpec, ShardId, SkippedTimes, Timestamp,
 };
 
-use super::Catalogue;
+use super::{Catalogue, NAMED_JOBS};
 use crate::decision::Decision;
 
 /// Those that have not ended.
@@ -39,8 +39,6 @@ const MAX_BATCHES: usize = 100_000;
 const MAX_LIVE_BATCHES: usize = 300_000;
 /// Entries of one event.
 const CHUNK: usize = 500;
-/// Names that a refusal gives.
-const NAMED_JOBS: usize = 10;
 
 /// All that have not ended.
 #[derive(Debug, Clone, Default, PartialEq)]
