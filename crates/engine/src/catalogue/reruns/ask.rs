@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Event, JobDefinition, JobSkip, Mapping, Rejection, ReportedRun, RerunDefinition, RerunEvent, RerunId,
-    RerunOnly, RerunOrder, RerunResult, RerunScope, RunsQuery, ShardId, ShardMessage, SkippedJob,
-    SkippedTimes, TimesSkip, Timestamp,
+    Event, JobSkip, Mapping, Rejection, ReportedRun, RerunDefinition, RerunEvent, RerunId, RerunOnly,
+    RerunOrder, RerunScope, RunsQuery, ShardId, ShardMessage, SkippedJob, SkippedTimes, TimesSkip, Timestamp,
 };
 
-use super::spec::{times_within, too_many_batches};
-use super::{CHUNK, MAX_BATCHES, PlanJob, Rerun, Stage, Told};
+use super::spec::{reaches_on, times_within, too_many_batches};
+use super::{CHUNK, MAX_BATCHES, PlanJob, Rerun, Stage, refused};
 use crate::catalogue::Catalogue;
 use crate::schedule::{required_times, same_grid};
 
@@ -33,23 +32,20 @@ impl Catalogue {
             let most = if job.times.is_empty() { left } else { room };
             let all = match rerun.times_of(at, &fresh, most) {
                 Ok(all) => all,
-                Err(rejection) => return refused(id, &rejection),
+                Err(rejection) => return refused(id, rejection.to_string()),
             };
-            let asked_upto = match job.times.last() {
-                Some(behind) => all.partition_point(|time| time <= behind),
-                None => 0,
-            };
-            let times = &all[asked_upto..];
+            let last = job.times.last();
+            let times = &all[last.map_or(0, |last| all.partition_point(|time| time <= last))..];
             if times.len() > left {
-                return refused(id, &too_many_batches());
+                return refused(id, too_many_batches().to_string());
             }
-            let now: Vec<Timestamp> = times.iter().copied().take(room).collect();
+            let now = times[..room.min(times.len())].to_vec();
             let is_whole = now.len() == times.len();
             room -= now.len();
             left -= now.len();
             if !now.is_empty() {
-                let definition = &job.definition;
-                asked.entry(job.shard).or_default().push(RunsQuery { job: definition.id, times: now });
+                let query = RunsQuery { job: job.definition.id, times: now };
+                asked.entry(job.shard).or_default().push(query);
             }
             if !is_whole {
                 break;
@@ -59,22 +55,13 @@ impl Catalogue {
         }
         let upto = u32::try_from(at).unwrap_or(u32::MAX);
         if asked.is_empty() {
-            let (shard, asked) = (ShardId::CATALOGUE, Vec::new());
-            return vec![Event::Rerun(RerunEvent::RunsQueried {
-                rerun: id,
-                part: rerun.parts + 1,
-                shard,
-                asked,
-                upto,
-            })];
+            asked.insert(None, Vec::new());
         }
-        let parts = asked.into_iter().zip(rerun.parts + 1..);
-        parts
-            .map(|((shard, asked), part)| {
-                let shard = shard.unwrap_or(ShardId::CATALOGUE);
-                Event::Rerun(RerunEvent::RunsQueried { rerun: id, part, shard, asked, upto })
-            })
-            .collect()
+        let parts = asked.into_iter().zip(rerun.parts + 1..).map(|((shard, asked), part)| {
+            let shard = shard.unwrap_or(ShardId::CATALOGUE);
+            Event::Rerun(RerunEvent::RunsQueried { rerun: id, part, shard, asked, upto })
+        });
+        parts.collect()
     }
 
     pub(super) fn runs_queried(&mut self, event: &RerunEvent) {
@@ -103,14 +90,9 @@ impl Catalogue {
         rerun.open.remove(&part);
         let places = rerun.places();
         for run in runs {
-            let Some(at) = places.get(&run.job) else { continue };
-            let told = Told {
-                run: run.run,
-                batch: run.batch,
-                result: run.result,
-                is_definition_known: run.version.is_some(),
-            };
-            rerun.jobs[*at].told.insert(run.logical_time, told);
+            if let Some(at) = places.get(&run.job) {
+                rerun.jobs[*at].told.insert(run.logical_time, run.clone());
+            }
         }
         self.all_asked(id);
     }
@@ -140,9 +122,8 @@ impl Catalogue {
         rerun.listing.order = order;
         rerun.listing.written = rerun.written();
         rerun.listing.left_out = rerun.times_left_out();
-        if let Some(fault) = rerun.circle() {
-            rerun.listing.fault.get_or_insert(fault);
-        }
+        let circle = rerun.circle();
+        rerun.listing.fault = rerun.listing.fault.take().or(circle);
     }
 }
 
@@ -207,7 +188,11 @@ impl Rerun {
         let mut waiting = Vec::new();
         for (looked, time) in within.enumerate() {
             if looked == MAX_LOOKED {
-                return Err(too_far_apart(&job.definition));
+                let name = job.definition.full_name();
+                let what = format!(
+                    "the number of logical times of {name} that one plan looks at (shorten the span, or the reach)"
+                );
+                return Err(Rejection::limit(what, MAX_LOOKED as u64));
             }
             let wanted = required_times(own, grid, mapping, time).unwrap_or_default();
             // A later time never waits for an earlier one of its parent: from here on all wait for what comes after its last.
@@ -237,9 +222,7 @@ impl Rerun {
     /// GEN-6: what depends on rerun batches, and is later than a cascade reaches, or depends on the job's own past only.
     /// Looked for among the next few logical times of each job.
     fn times_left_out(&self) -> Vec<SkippedTimes> {
-        let reaches_on = super::spec::reaches_on(&self.spec);
-        let reach = self.spec.reach.filter(|_| reaches_on);
-        let Some(reach) = reach else { return Vec::new() };
+        let Some(reach) = self.spec.reach.filter(|_| reaches_on(&self.spec)) else { return Vec::new() };
         let is_skipped = |job: &PlanJob| self.listing.skips.iter().any(|skip| skip.job == job.definition.id);
         let left_out = |at: usize| {
             let job = &self.jobs[at];
@@ -291,7 +274,7 @@ impl Rerun {
             return None;
         }
         let is_unknown = |(at, time): &&(usize, Timestamp)| {
-            self.jobs[*at].told.get(time).is_some_and(|told| !told.is_definition_known)
+            self.jobs[*at].told.get(time).is_some_and(|told| told.version.is_none())
         };
         let (at, time) = order.iter().find(is_unknown)?;
         let name = self.jobs[*at].definition.full_name();
@@ -299,17 +282,4 @@ impl Rerun {
             "the definition that {name} had for {time} is not kept any more; run it with today's definition"
         ))
     }
-}
-
-fn refused(id: RerunId, rejection: &Rejection) -> Vec<Event> {
-    let (result, message) = (RerunResult::Refused, rejection.to_string());
-    vec![Event::Rerun(RerunEvent::Finished { rerun: id, result, message })]
-}
-
-fn too_far_apart(definition: &JobDefinition) -> Rejection {
-    let name = definition.full_name();
-    let what = format!(
-        "the number of logical times of {name} that one plan looks at (shorten the span, or the reach)"
-    );
-    Rejection::limit(what, MAX_LOOKED as u64)
 }

@@ -1,11 +1,11 @@
 //! The plan is written down, part by part.
 
 use tidemill_model::{
-    AlarmEvent, AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunEvent, RerunId, RerunResult,
-    RerunScope, Severity, Timestamp,
+    AlarmEvent, AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunEvent, RerunId, RerunScope, Severity,
+    Timestamp,
 };
 
-use super::{CHUNK, Planned, Rerun, Stage};
+use super::{CHUNK, Listing, Planned, Rerun, Stage, refused};
 use crate::catalogue::Catalogue;
 use crate::schedule::required_times;
 
@@ -17,8 +17,7 @@ impl Catalogue {
     pub(super) fn list_more(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
         let listing = &rerun.listing;
         if let Some(fault) = &listing.fault {
-            let (result, message) = (RerunResult::Refused, fault.clone());
-            return vec![Event::Rerun(RerunEvent::Finished { rerun: id, result, message })];
+            return refused(id, fault.clone());
         }
         let is_told = listing.skips_done == listing.skips.len();
         if !is_told || listing.left_out_done < listing.left_out.len() {
@@ -92,7 +91,7 @@ impl Catalogue {
     pub(super) fn rerun_planned(&mut self, id: RerunId) {
         let Some(rerun) = self.reruns.live.get_mut(&id) else { return };
         rerun.stage = Stage::Planned;
-        rerun.listing = super::Listing::default();
+        rerun.listing = Listing::default();
         for job in &mut rerun.jobs {
             job.times = Vec::new();
             job.told.clear();

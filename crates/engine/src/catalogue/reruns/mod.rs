@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
 use tidemill_model::{
-    Actor, Answer, BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, Rejection, RerunEvent,
-    RerunId, RerunResult, RerunSpec, ShardId, SkippedTimes, Timestamp,
+    Actor, Answer, Event, JobDefinition, JobId, Mapping, Rejection, ReportedRun, RerunEvent, RerunId,
+    RerunResult, RerunSpec, ShardId, SkippedJob, SkippedTimes, Timestamp,
 };
 
 use super::{Catalogue, NAMED_JOBS};
@@ -109,15 +109,7 @@ struct PlanJob {
     /// Logical times asked about, oldest first; gone once the plan is made.
     times: Vec<Timestamp>,
     /// What there is for them.
-    told: BTreeMap<Timestamp, Told>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Told {
-    run: u32,
-    batch: Option<BatchId>,
-    result: Option<BatchResult>,
-    is_definition_known: bool,
+    told: BTreeMap<Timestamp, ReportedRun>,
 }
 
 /// How the plan is written down once all have answered.
@@ -127,7 +119,7 @@ struct Listing {
     /// Job and time, in order of number.
     order: Vec<(usize, Timestamp)>,
     numbers: BTreeMap<(usize, Timestamp), u32>,
-    skips: Vec<tidemill_model::SkippedJob>,
+    skips: Vec<SkippedJob>,
     skips_done: usize,
     /// Logical times that the cascade does not follow.
     left_out: Vec<SkippedTimes>,
@@ -226,8 +218,7 @@ impl Catalogue {
     }
 
     fn live(&self, id: RerunId) -> Result<&Rerun, Rejection> {
-        let what = "live rerun";
-        self.reruns.live.get(&id).ok_or_else(|| Rejection::unknown(what, id))
+        self.reruns.live.get(&id).ok_or_else(|| Rejection::unknown("live rerun", id))
     }
 
     pub(super) fn approve_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
@@ -239,8 +230,7 @@ impl Catalogue {
             Stage::Cancelled => return Err(not_ready(id, rerun, "plan it anew")),
         }
         self.check_versions(id, rerun)?;
-        let event = Event::Rerun(RerunEvent::Approved { rerun: id, by: by.clone() });
-        Ok(Decision::done(event))
+        Ok(Decision::done(RerunEvent::Approved { rerun: id, by: by.clone() }))
     }
 
     /// What was planned must be what will run.
@@ -257,43 +247,42 @@ impl Catalogue {
     fn approve_as_requested(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
         match self.check_versions(id, rerun) {
             Ok(()) => vec![Event::Rerun(RerunEvent::Approved { rerun: id, by: Actor::owner() })],
-            Err(rejection) => {
-                let (result, message) = (RerunResult::Refused, rejection.to_string());
-                vec![Event::Rerun(RerunEvent::Finished { rerun: id, result, message })]
-            }
+            Err(rejection) => refused(id, rejection.to_string()),
         }
     }
 
     pub(super) fn pause_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
-        let rerun = self.live(id)?;
-        let events = match rerun.stage {
-            Stage::Running => vec![Event::Rerun(RerunEvent::Paused { rerun: id, by: by.clone() })],
-            Stage::Paused => Vec::new(),
-            Stage::Planning | Stage::Planned | Stage::Cancelled => {
-                return Err(not_ready(id, rerun, "only a running one can be paused"));
-            }
-        };
-        Ok(Decision::answered(events, Answer::Done))
+        let paused = RerunEvent::Paused { rerun: id, by: by.clone() };
+        self.turn(id, [Stage::Running, Stage::Paused], paused, "only a running one can be paused")
     }
 
     pub(super) fn resume_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
-        let rerun = self.live(id)?;
-        let events = match rerun.stage {
-            Stage::Paused => vec![Event::Rerun(RerunEvent::Resumed { rerun: id, by: by.clone() })],
-            Stage::Running => Vec::new(),
-            Stage::Planning | Stage::Planned | Stage::Cancelled => {
-                return Err(not_ready(id, rerun, "only a paused one can be resumed"));
-            }
-        };
-        Ok(Decision::answered(events, Answer::Done))
+        let resumed = RerunEvent::Resumed { rerun: id, by: by.clone() };
+        self.turn(id, [Stage::Paused, Stage::Running], resumed, "only a paused one can be resumed")
+    }
+
+    /// From one stage to another, where it may be already.
+    fn turn(
+        &self,
+        id: RerunId,
+        [from, to]: [Stage; 2],
+        event: RerunEvent,
+        rule: &str,
+    ) -> Result<Decision, Rejection> {
+        match self.live(id)? {
+            rerun if rerun.stage == to => Ok(Decision::unchanged(Answer::Done)),
+            rerun if rerun.stage == from => Ok(Decision::done(event)),
+            rerun => Err(not_ready(id, rerun, rule)),
+        }
     }
 
     /// A second time it may also end what runs.
     pub(super) fn cancel_rerun(&self, id: RerunId, kill: bool, by: &Actor) -> Result<Decision, Rejection> {
         let rerun = self.live(id)?;
-        let again = rerun.stage == Stage::Cancelled && !kill;
-        let event = Event::Rerun(RerunEvent::Cancelled { rerun: id, by: by.clone(), kill });
-        Ok(Decision::answered(if again { Vec::new() } else { vec![event] }, Answer::Done))
+        if rerun.stage == Stage::Cancelled && !kill {
+            return Ok(Decision::unchanged(Answer::Done));
+        }
+        Ok(Decision::done(RerunEvent::Cancelled { rerun: id, by: by.clone(), kill }))
     }
 
     pub(super) fn apply_rerun(&mut self, event: &RerunEvent) {
@@ -330,6 +319,11 @@ impl Catalogue {
             rerun.stage = stage;
         }
     }
+}
+
+/// There can be no such plan.
+fn refused(id: RerunId, message: String) -> Vec<Event> {
+    vec![Event::Rerun(RerunEvent::Finished { rerun: id, result: RerunResult::Refused, message })]
 }
 
 fn not_ready(id: RerunId, rerun: &Rerun, rule: &str) -> Rejection {

@@ -13,7 +13,7 @@ use tidemill_model::{
 use super::super::graph::Overlay;
 use super::spec::{MAX_JOBS, times_within, too_many_batches};
 use super::{MAX_BATCHES, Rerun};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, check_limit};
 use crate::schedule::{Facts, time_format, utc};
 
 /// Paths that one plan resolves to see what reads what.
@@ -103,9 +103,7 @@ impl Catalogue {
                     }
                 }
             }
-            if reached.len() > MAX_JOBS {
-                return Err(Rejection::limit("the number of jobs of one plan", MAX_JOBS as u64));
-            }
+            check_limit("the number of jobs of one plan", reached.len(), MAX_JOBS)?;
         }
         Ok(reached)
     }
@@ -200,13 +198,13 @@ struct Search<'a> {
     readers: BTreeMap<String, Vec<(JobId, Timestamp)>>,
     /// Readers without logical times of their own: they read what is made for the same one.
     without_grid: Vec<JobId>,
-    left: usize,
+    resolved: usize,
 }
 
 impl<'a> Search<'a> {
     fn new(catalogue: &'a Catalogue, spec: &'a RerunSpec) -> Self {
         let (overlay, readers) = (Overlay::new(catalogue, &[]), BTreeMap::new());
-        Self { catalogue, overlay, spec, readers, without_grid: Vec::new(), left: MAX_RESOLVED }
+        Self { catalogue, overlay, spec, readers, without_grid: Vec::new(), resolved: 0 }
     }
 
     /// What these jobs read, from as far before the first rerun time as their paths can name, up to the reach.
@@ -237,13 +235,9 @@ impl<'a> Search<'a> {
     fn paths(&mut self, id: JobId, side: Side, time: Timestamp) -> Result<Vec<String>, Rejection> {
         let Some(job) = self.catalogue.jobs.get(&id) else { return Ok(Vec::new()) };
         let paths = paths_of(&job.definition, side);
-        let Some(left) = self.left.checked_sub(paths.len()) else {
-            return Err(Rejection::limit(
-                "the number of paths that one plan resolves (shorten the span, or the reach)",
-                MAX_RESOLVED as u64,
-            ));
-        };
-        self.left = left;
+        self.resolved += paths.len();
+        let what = "the number of paths that one plan resolves (shorten the span, or the reach)";
+        check_limit(what, self.resolved, MAX_RESOLVED)?;
         Ok(resolved(&job.definition, paths, self.overlay.grid(id).as_deref(), time))
     }
 

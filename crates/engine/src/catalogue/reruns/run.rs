@@ -2,7 +2,7 @@
 
 use tidemill_model::{
     Actor, Event, OrderedRun, RerunDefinition, RerunEvent, RerunId, RerunPlace, RerunResult, RerunScope,
-    RunOutcome, ShardMessage, StartRun,
+    RunOutcome, ShardId, ShardMessage, StartRun,
 };
 
 use super::{CHUNK, Rerun, Stage};
@@ -30,7 +30,6 @@ impl Catalogue {
             rerun.free.remove(&run.number);
             rerun.outstanding.insert(run.number);
             rerun.ordered += 1;
-            let shard = rerun.batch(run.number).and_then(|batch| rerun.jobs[batch.job].shard);
             let start = StartRun {
                 place: RerunPlace { rerun: id, number: run.number },
                 job: run.job,
@@ -39,7 +38,7 @@ impl Catalogue {
                 definition: rerun.spec.definition,
                 cold_start: matches!(rerun.spec.scope, RerunScope::ColdStart { .. }),
             };
-            if let Some(shard) = shard {
+            if let Some(shard) = rerun.shard_of(run.number) {
                 self.mailbox.send(shard, ShardMessage::StartRun(start));
             }
         }
@@ -94,9 +93,8 @@ impl Catalogue {
             return;
         }
         for number in &rerun.outstanding {
-            let shard = rerun.batch(*number).and_then(|batch| rerun.jobs[batch.job].shard);
             let place = RerunPlace { rerun: id, number: *number };
-            if let Some(shard) = shard {
+            if let Some(shard) = rerun.shard_of(*number) {
                 self.mailbox.send(shard, ShardMessage::KillRun { place, by: by.clone() });
             }
         }
@@ -108,6 +106,10 @@ impl Rerun {
         let batch = self.batch(number)?;
         let job = self.jobs[batch.job].definition.id;
         Some(OrderedRun { number, job, logical_time: batch.time })
+    }
+
+    fn shard_of(&self, number: u32) -> Option<ShardId> {
+        self.jobs[self.batch(number)?.job].shard
     }
 
     /// BYD-18: whether the job of a planned batch says what it does when this one, of a parent, failed: then its group

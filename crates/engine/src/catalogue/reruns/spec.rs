@@ -12,7 +12,7 @@ use tidemill_model::{
 
 use super::super::graph::Overlay;
 use super::super::keys::Reach;
-use super::super::{Catalogue, Job};
+use super::super::{Catalogue, Job, check_limit};
 use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, Stage};
 use crate::decision::Decision;
 
@@ -33,17 +33,13 @@ impl Catalogue {
         // GEN-6: what depends on rerun batches follows up to now, unless the request says how far.
         let follows = reaches_on(spec).then_some(now);
         let spec = &RerunSpec { reach: spec.reach.or(follows).map(|reach| reach.min(now)), ..spec.clone() };
-        if self.reruns.live.len() >= MAX_LIVE {
-            return Err(Rejection::limit("the number of reruns that have not ended", MAX_LIVE as u64));
-        }
+        check_limit("the number of reruns that have not ended", self.reruns.live.len() + 1, MAX_LIVE)?;
         let roots = self.roots(spec)?;
         self.check_size(spec, &roots)?;
         let (reached, jobs_left_out) = self.reached(spec, &roots, self.reach_of(Some(by)))?;
         let links = self.links(spec, &reached);
         let jobs = in_order(&reached, &links);
-        if jobs.len() > MAX_JOBS {
-            return Err(Rejection::limit("the number of jobs of one plan", MAX_JOBS as u64));
-        }
+        check_limit("the number of jobs of one plan", jobs.len(), MAX_JOBS)?;
         jobs.iter().try_for_each(|id| self.check_stays(*id))?;
         let rerun = RerunId::mint(self.reruns.minted + 1, ShardId::CATALOGUE);
         let groups: BTreeSet<GroupName> =
@@ -93,40 +89,38 @@ impl Catalogue {
 
     /// Where it begins.
     fn roots(&self, spec: &RerunSpec) -> Result<Vec<JobId>, Rejection> {
-        let known = |id: &JobId| self.jobs.get(id).ok_or_else(|| Rejection::unknown("job", id));
-        match &spec.scope {
+        let (named, period): (BTreeSet<JobId>, _) = match &spec.scope {
             RerunScope::Rerun { jobs, cascade } => {
                 let more: &[JobId] = if let Cascade::Subset(more) = cascade { more } else { &[] };
-                let named: BTreeSet<JobId> = jobs.iter().chain(more).copied().collect();
-                check_named("jobs", named.len())?;
-                for id in &named {
-                    known(id)?;
-                }
-                Ok(named.into_iter().collect())
+                (jobs.iter().chain(more).copied().collect(), None)
             }
             RerunScope::ColdStart { of: ColdStartOf::Jobs(jobs), period } => {
-                let named: BTreeSet<JobId> = jobs.iter().copied().collect();
-                check_named("jobs", named.len())?;
-                for id in &named {
-                    let job = known(id)?;
-                    if !job.enabled {
-                        return Err(Rejection::JobDisabled { job: id.0 });
-                    }
-                    if !has_period(job, *period) {
-                        let rule = format!("is not a job of period {period:?}; leave it out").to_lowercase();
-                        return Err(Rejection::field("jobs", job.definition.full_name(), rule));
-                    }
-                }
-                Ok(named.into_iter().collect())
+                (jobs.iter().copied().collect(), Some(*period))
             }
             RerunScope::ColdStart { of: ColdStartOf::Group(group), period } => {
-                if !self.groups.contains_key(group) {
-                    return Err(Rejection::unknown("group", group));
-                }
-                Ok(self.of_period(*period, |job| job.definition.spec.group == *group))
+                self.check_groups([group])?;
+                return Ok(self.of_period(*period, |job| job.definition.spec.group == *group));
             }
-            RerunScope::ColdStart { of: ColdStartOf::All, period } => Ok(self.of_period(*period, |_| true)),
+            RerunScope::ColdStart { of: ColdStartOf::All, period } => {
+                return Ok(self.of_period(*period, |_| true));
+            }
+        };
+        if named.is_empty() || named.len() > bounds::RERUN_NAMED {
+            let rule = format!("must name 1 to {} jobs", bounds::RERUN_NAMED);
+            return Err(Rejection::field("jobs", named.len(), rule));
         }
+        for id in &named {
+            let job = self.known_job(*id)?;
+            let Some(period) = period else { continue };
+            if !job.enabled {
+                return Err(Rejection::JobDisabled { job: id.0 });
+            }
+            if !has_period(job, period) {
+                let rule = format!("is not a job of period {period:?}; leave it out").to_lowercase();
+                return Err(Rejection::field("jobs", job.definition.full_name(), rule));
+            }
+        }
+        Ok(named.into_iter().collect())
     }
 
     fn of_period(&self, period: Period, wanted: impl Fn(&Job) -> bool) -> Vec<JobId> {
@@ -175,8 +169,7 @@ impl Catalogue {
         for id in roots {
             let Some(grid) = overlay.grid(*id) else {
                 if spec.from != spec.to {
-                    let name =
-                        self.jobs.get(id).map_or_else(|| id.to_string(), |job| job.definition.full_name());
+                    let name = overlay.name(*id);
                     let rule = format!("job {name} has no schedule, so name one logical time: from = to");
                     return Err(Rejection::field("to", spec.to, rule));
                 }
@@ -196,13 +189,11 @@ impl Catalogue {
 
     pub(super) fn rerun_requested(&mut self, id: RerunId, spec: &Arc<RerunSpec>, jobs: &[PlannedJob]) {
         self.reruns.minted += 1;
+        let places: BTreeMap<JobId, usize> = jobs.iter().enumerate().map(|(at, job)| (job.job, at)).collect();
         let named: BTreeSet<JobId> = match &spec.scope {
             RerunScope::Rerun { jobs, .. } if reaches_on(spec) => jobs.iter().copied().collect(),
-            RerunScope::Rerun { .. } | RerunScope::ColdStart { .. } => {
-                jobs.iter().map(|job| job.job).collect()
-            }
+            RerunScope::Rerun { .. } | RerunScope::ColdStart { .. } => places.keys().copied().collect(),
         };
-        let places: BTreeMap<JobId, usize> = jobs.iter().enumerate().map(|(at, job)| (job.job, at)).collect();
         let overlay = Overlay::new(self, &[]);
         let by_data = self.times_by_data(spec, jobs);
         let plan_job = |planned: &PlannedJob| {
@@ -312,13 +303,6 @@ pub(super) fn too_many_batches() -> Rejection {
 
 fn has_period(job: &Job, period: Period) -> bool {
     job.definition.spec.schedule.as_ref().is_some_and(|schedule| schedule.period == Some(period))
-}
-
-fn check_named(field: &str, count: usize) -> Result<(), Rejection> {
-    if count == 0 || count > bounds::RERUN_NAMED {
-        return Err(Rejection::field(field, count, format!("must name 1 to {} jobs", bounds::RERUN_NAMED)));
-    }
-    Ok(())
 }
 
 fn check_spec(spec: &RerunSpec, now: Timestamp) -> Result<(), Rejection> {
