@@ -13,8 +13,7 @@ use tidemill_model::{
     Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp, WorkerId,
 };
 
-use crate::decision::{Decision, Ruling};
-use crate::deferred::puts_off;
+use crate::decision::{Decision, Ruling, puts_off};
 use crate::effect::Effect;
 use crate::group::{self, Chore, GroupShard, Timer};
 use crate::partition::{Due, Partition};
@@ -63,14 +62,13 @@ impl<'a> Draft<'a> {
     /// Begins an envelope at `wall`, the owner's clock, read once. `read` is the last command that earlier
     /// drafts decided without leaving an envelope.
     pub fn new(partition: &'a mut Partition, wall: Timestamp, read: Option<Resume>) -> Self {
-        let own = wall;
         let is_ahead = read.as_ref().is_some_and(|read| read.offset % 32 == 5) && planted!(ClockADayAhead);
-        let wall = if is_ahead { wall + jiff::SignedDuration::from_hours(24) } else { wall };
-        let now = wall.max(partition.now());
+        let ahead = SignedDuration::from_hours(if is_ahead { 24 } else { 0 });
+        let now = (wall + ahead).max(partition.now());
         let envelope = Envelope { now, resume: read, causes: Vec::new(), events: Vec::new() };
         Self {
             partition,
-            wall: own,
+            wall,
             envelope,
             notices: Vec::new(),
             requests: FxHashSet::default(),
@@ -94,8 +92,9 @@ impl<'a> Draft<'a> {
         self.envelope.resume = Some(Resume { offset, hash });
         // What the state answers is answered anew each time, whatever its id.
         let request = record.request.as_ref().filter(|_| !group::is_by_state(&record.command));
-        let repeated = request
-            .is_some_and(|request| self.partition.answer_to(request).is_some() || !self.is_first(request));
+        let repeated = request.is_some_and(|request| {
+            self.partition.answer_to(request).is_some() || !self.requests.insert(request.clone())
+        });
         let decision = if repeated {
             None
         } else if request.is_some_and(|request| self.is_reused(request)) {
@@ -219,10 +218,6 @@ impl<'a> Draft<'a> {
             || self.keys.entry(key.into()).or_insert_with(|| request.clone()) != request
     }
 
-    fn is_first(&mut self, request: &RequestId) -> bool {
-        self.requests.insert(request.clone())
-    }
-
     fn decided(&mut self, source: Source, shard: ShardId, decision: Decision, waited_for: bool) {
         self.notices.extend(decision.notices);
         match decision.ruling {
@@ -231,17 +226,13 @@ impl<'a> Draft<'a> {
                 self.record(source, shard, Vec::new(), Outcome::Refused(rejection), true);
             }
             Ruling::Accepted { events, answer } => {
-                let dead_lettered = events.iter().find_map(|event| match event {
-                    Event::Partition(PartitionEvent::CommandDeadLettered { reason, .. }) => {
-                        Some(reason.clone())
+                let outcome = match (events.as_slice(), answer) {
+                    (events, _) if puts_off(events) => Outcome::Deferred,
+                    ([Event::Partition(PartitionEvent::CommandDeadLettered { reason, .. })], _) => {
+                        Outcome::Refused(Rejection::DeadLettered { reason: reason.clone() })
                     }
-                    _ => None,
-                });
-                let outcome = match (dead_lettered, answer) {
-                    _ if puts_off(&events) => Outcome::Deferred,
-                    (Some(reason), _) => Outcome::Refused(Rejection::DeadLettered { reason }),
-                    (None, Some(answer)) => Outcome::Answered(answer),
-                    (None, None) => Outcome::Done,
+                    (_, Some(answer)) => Outcome::Answered(answer),
+                    (_, None) => Outcome::Done,
                 };
                 let binding = waited_for || !events.is_empty();
                 self.record(source, shard, events, outcome, binding);
@@ -267,7 +258,10 @@ impl<'a> Draft<'a> {
                 "its outcome would take {} bytes, and one decision may take {MAX_DECISION_WEIGHT}",
                 of_cause + of_events
             );
-            return self.dead_lettered(source, shard, &reason);
+            let Source::Command { offset, .. } = source else {
+                panic!("a decision without a command is bounded: {reason}");
+            };
+            return self.decided(source, shard, dead_letters(offset, &reason), true);
         }
         self.weight += of_cause;
         self.envelope.causes.push(Cause { source, outcome, events: events.len() as u32 });
@@ -280,13 +274,6 @@ impl<'a> Draft<'a> {
         if !std::mem::replace(&mut self.binding, true) {
             self.partition.begin(self.envelope.now);
         }
-    }
-
-    fn dead_lettered(&mut self, source: Source, shard: ShardId, reason: &str) {
-        let Source::Command { offset, .. } = source else {
-            panic!("a decision without a command is bounded: {reason}");
-        };
-        self.decided(source, shard, dead_letters(offset, reason), true);
     }
 
     fn push(&mut self, shard: ShardId, events: Vec<Event>, weight: usize) {
@@ -327,27 +314,11 @@ fn failed(
     now: Timestamp,
     panic: Box<dyn std::any::Any + Send>,
 ) -> Vec<Event> {
-    match task {
-        Chore::Timer(_, Timer::Fire(job)) => group.generation_failed(*job, &panic_text(panic.as_ref()), now),
-        Chore::Timer(_, timer) => {
-            let reason = panic_text(panic.as_ref());
-            vec![Event::Partition(PartitionEvent::TimerSuspended { entity: timer.entity(), reason })]
-        }
-        Chore::Tell(..)
-        | Chore::Settle(_)
-        | Chore::Cancel(_)
-        | Chore::Reschedule(_)
-        | Chore::Conclude(_)
-        | Chore::Block(_)
-        | Chore::Trigger
-        | Chore::ForgetExternalDependencies
-        | Chore::AskQuality(_)
-        | Chore::FinalCommands(_)
-        | Chore::PlaceFinalCommands(..)
-        | Chore::Anchor(_)
-        | Chore::Place(..)
-        | Chore::OpenRate(_)
-        | Chore::Report(_) => resume_unwind(panic),
+    let Chore::Timer(_, timer) = task else { resume_unwind(panic) };
+    let reason = panic_text(panic.as_ref());
+    match timer {
+        Timer::Fire(job) => group.generation_failed(*job, &reason, now),
+        timer => vec![PartitionEvent::TimerSuspended { entity: timer.entity(), reason }.into()],
     }
 }
 

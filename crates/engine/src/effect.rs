@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemill_model::{
-    Command, Envelope, Event, InstanceId, Outcome, PartitionEvent, Reply, ShardCommand, ShardId, Source,
-    Token, WorkMessage, WorkerEvent, WorkerId,
+    Cause, Command, Envelope, Event, InstanceId, Outcome, PartitionEvent, Reply, ShardCommand, ShardId,
+    Source, Token, WorkMessage, WorkerEvent, WorkerId,
 };
 
-use crate::deferred::{self, Decided};
+use crate::decision::{self, Decided};
 use crate::draft::panic_text;
 use crate::group::GroupShard;
 use crate::outbox::MAX_ON_THEIR_WAY;
@@ -93,8 +93,8 @@ impl OutboxSender {
 
 /// What an envelope, accepted at `offset` and already applied, means outside.
 pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<Effect> {
-    let replies = envelope.causes.iter().filter_map(|cause| reply(partition, cause, offset));
-    let mut effects: Vec<Effect> = replies.collect();
+    let mut effects: Vec<Effect> =
+        envelope.causes.iter().filter_map(|cause| reply(partition, cause, offset)).collect();
     let mut acknowledge: BTreeMap<(ShardId, ShardId), u64> = BTreeMap::new();
     for recorded in &envelope.events {
         if let Event::Partition(PartitionEvent::MessageReceived { from, number }) = recorded.event {
@@ -104,7 +104,7 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
             effects.push(Effect::DeadLetter { offset: *offset, reason: reason.clone() });
         }
         if let Some(Decided { request: Some(request), reply_to: Some(to), outcome }) =
-            deferred::decided(&recorded.event)
+            decision::decided(&recorded.event)
         {
             let request = request.clone();
             let reply = Reply { request, outcome, partition: partition.number(), offset };
@@ -147,7 +147,7 @@ fn to(worker: &WorkerId, messages: impl IntoIterator<Item = WorkMessage>) -> Vec
     messages.into_iter().map(|message| Effect::Work { worker: worker.clone(), message }).collect()
 }
 
-fn reply(partition: &Partition, cause: &tidemill_model::Cause, offset: u64) -> Option<Effect> {
+fn reply(partition: &Partition, cause: &Cause, offset: u64) -> Option<Effect> {
     let Source::Command { request: Some(request), reply_to: Some(to), .. } = &cause.source else {
         return None;
     };

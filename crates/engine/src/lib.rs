@@ -23,7 +23,6 @@ mod planted;
 mod answers;
 mod catalogue;
 mod decision;
-mod deferred;
 mod draft;
 mod effect;
 mod fault_injection;

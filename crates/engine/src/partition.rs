@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Actor, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, PartitionEvent, Recorded,
-    Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp, WorkerCommand,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, PartitionEvent,
+    Recorded, Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp, WorkerCommand,
 };
 
 use crate::answers::Answers;
 use crate::catalogue::{Catalogue, Chore, Requester};
-use crate::decision::Decision;
-use crate::deferred::{self, Decided};
+use crate::decision::{self, Decided, Decision};
 use crate::effect::{Effect, outstanding_of};
 use crate::fault_injection::FaultInjection;
 use crate::group::{self, GroupShard, says_state};
@@ -30,15 +29,12 @@ impl Shard {
         if id == ShardId::CATALOGUE {
             return Shard::Catalogue(Box::default());
         }
+        let FaultInjection { spare_history, remembered_submissions, listed_parents, .. } = fault_injection;
         let mut group = GroupShard::new(id);
-        if let Some(times) = fault_injection.spare_history {
-            group.sizes.spare_history = times;
-        }
-        if let Some(jobs) = fault_injection.remembered_submissions {
-            group.sizes.remembered_submissions = jobs;
-        }
-        let listed = &mut group.sizes.listed_parents;
-        *listed = fault_injection.listed_parents.unwrap_or(*listed);
+        let sizes = &mut group.sizes;
+        sizes.spare_history = spare_history.unwrap_or(sizes.spare_history);
+        sizes.remembered_submissions = remembered_submissions.unwrap_or(sizes.remembered_submissions);
+        sizes.listed_parents = listed_parents.unwrap_or(sizes.listed_parents);
         Shard::Group(Box::new(group))
     }
 
@@ -185,7 +181,7 @@ impl Partition {
             self.now = now;
         }
         self.fault_injection.folds(&recorded.event);
-        if let Some(Decided { request: Some(request), outcome, .. }) = deferred::decided(&recorded.event) {
+        if let Some(Decided { request: Some(request), outcome, .. }) = decision::decided(&recorded.event) {
             self.answers.keep(request.clone(), outcome);
         }
         let shard = self
@@ -195,7 +191,7 @@ impl Partition {
         shard.apply(now, &recorded.event);
     }
 
-    pub(crate) fn end(&mut self, resume: Option<Resume>, causes: &[tidemill_model::Cause]) {
+    pub(crate) fn end(&mut self, resume: Option<Resume>, causes: &[Cause]) {
         for cause in causes {
             if let Source::Command { request: Some(request), .. } = &cause.source
                 && cause.outcome != Outcome::Repeated
@@ -252,18 +248,11 @@ impl Partition {
             let event = Event::Partition(PartitionEvent::OutboxAcknowledged { to: *from, upto: *upto });
             return Decision::events(if news { vec![event] } else { Vec::new() });
         }
-        let unborn;
-        let shard = match self.shards.get(&id) {
-            Some(shard) => shard,
-            None => {
-                unborn = Shard::new(id, &self.fault_injection);
-                &unborn
-            }
-        };
-        match shard {
+        let decide = |shard: &Shard| match shard {
             Shard::Catalogue(catalogue) => catalogue.decide(command, requester, now, &self.fault_injection),
             Shard::Group(group) => group.decide(command, requester.actor, now),
-        }
+        };
+        self.shards.get(&id).map_or_else(|| decide(&Shard::new(id, &self.fault_injection)), decide)
     }
 
     /// The next chore that some shard asks for by itself, shards from `turn` on first; timers only those due
@@ -290,10 +279,8 @@ impl Partition {
             LiveQuery::PlanApply { .. } if shard.partition(self.count) != self.number => LiveAnswer::NotFound,
             LiveQuery::PlanApply { jobs, prune, by, orphan_children } => {
                 let terms = (by.as_ref(), *orphan_children);
-                match self.catalogue() {
-                    Some(catalogue) => catalogue.plan(jobs, prune, terms, self.now),
-                    None => Catalogue::default().plan(jobs, prune, terms, self.now),
-                }
+                let plan = |catalogue: &Catalogue| catalogue.plan(jobs, prune, terms, self.now);
+                self.catalogue().map_or_else(|| plan(&Catalogue::default()), plan)
             }
             LiveQuery::Pool { name } if shard == ShardId::CATALOGUE => {
                 self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.pool_holders(name))

@@ -1,15 +1,14 @@
-//! Which rule a command falls under.
+//! Which rule a command falls under, and what other shards say.
 
 use crate::catalogue::keys::NewKey;
-use crate::catalogue::remove::Requester;
-use crate::catalogue::remove::Terms;
+use crate::catalogue::remove::{Requester, Terms};
 use crate::catalogue::staging::Commit;
 use crate::catalogue::{Catalogue, keys};
 use crate::decision::Decision;
 use crate::fault_injection::FaultInjection;
 use tidemill_model::{
-    Actor, BulkCommand, CatalogueCommand, Command, JobCommand, ObservationCommand, Rejection, RerunCommand,
-    ShardCommand, ShardId, Timestamp,
+    Actor, BulkCommand, CatalogueCommand, Command, Event, JobCommand, ObservationCommand, PermitEvent,
+    Rejection, RerunCommand, RerunEvent, ShardCommand, ShardId, ShardMessage, Timestamp,
 };
 
 impl Catalogue {
@@ -45,10 +44,7 @@ impl Catalogue {
             )
             | Command::Batch(_)
             | Command::Worker(_)
-            | Command::Task(_) => {
-                let what = "a command of a group's shard".to_owned();
-                Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 }.into()
-            }
+            | Command::Task(_) => wrong_shard("a command of a group's shard").into(),
         }
     }
 
@@ -132,6 +128,85 @@ impl Catalogue {
     }
 }
 
+impl Catalogue {
+    /// What another shard says.
+    fn deliver(
+        &self,
+        (from, number): (ShardId, u64),
+        message: &ShardMessage,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        self.mailbox.deliver(ShardId::CATALOGUE, (from, number), |events| match message {
+            ShardMessage::ReportUnfinished { question, jobs } => {
+                self.report_unfinished(events, (from, *question), jobs, now);
+                Ok(())
+            }
+            message => self.learned(from, message).map(|learned| events.extend(learned)),
+        })
+    }
+
+    fn learned(&self, from: ShardId, message: &ShardMessage) -> Result<Vec<Event>, Rejection> {
+        Ok(match message {
+            ShardMessage::ReportRuns { rerun, part, runs } => {
+                let (rerun, part, runs) = (*rerun, *part, runs.clone());
+                vec![Event::Rerun(RerunEvent::RunsReceived { rerun, part, from, runs })]
+            }
+            ShardMessage::ReportRunFinished { place, end } => {
+                vec![Event::Rerun(RerunEvent::RunFinished { place: *place, end: end.clone() })]
+            }
+            ShardMessage::ReportPermits { report } => {
+                vec![Event::Permit(PermitEvent::ReportReceived { from, report: report.clone() })]
+            }
+            ShardMessage::ReportUserDetached { user, history, tasks } => {
+                vec![self.user_let_go(from, user, history, tasks)]
+            }
+            ShardMessage::ReportUserDetachRejected { user, reason } => {
+                vec![self.user_not_let_go(user, reason)]
+            }
+            ShardMessage::ReportJobDetached { job, moved } => {
+                Vec::from_iter(self.job_let_go(from, *job, moved))
+            }
+            ShardMessage::ReportJobDetachRejected { job, reason } => vec![self.job_not_let_go(*job, reason)],
+            ShardMessage::ReportUnfinished { .. }
+            | ShardMessage::Group { .. }
+            | ShardMessage::DetachJob { .. }
+            | ShardMessage::AttachJob { .. }
+            | ShardMessage::Template { .. }
+            | ShardMessage::DropTemplate { .. }
+            | ShardMessage::Users { .. }
+            | ShardMessage::DetachUser { .. }
+            | ShardMessage::AttachUser { .. }
+            | ShardMessage::Pool { .. }
+            | ShardMessage::DropPool { .. }
+            | ShardMessage::GrantPermits { .. }
+            | ShardMessage::Job { .. }
+            | ShardMessage::Switch { .. }
+            | ShardMessage::Calendar { .. }
+            | ShardMessage::DropCalendar { .. }
+            | ShardMessage::Freeze { .. }
+            | ShardMessage::Remove { .. }
+            | ShardMessage::ParentDeleted { .. }
+            | ShardMessage::ReleaseParent { .. }
+            | ShardMessage::Parents { .. }
+            | ShardMessage::Subscription { .. }
+            | ShardMessage::Watch { .. }
+            | ShardMessage::Unwatch { .. }
+            | ShardMessage::Stands { .. }
+            | ShardMessage::Generated { .. }
+            | ShardMessage::Known { .. }
+            | ShardMessage::QueryUnfinished { .. }
+            | ShardMessage::ThirdParty { .. }
+            | ShardMessage::ProbeNow { .. }
+            | ShardMessage::QueryRuns { .. }
+            | ShardMessage::StartRun(_)
+            | ShardMessage::KillRun { .. }
+            | ShardMessage::Cancel { .. } => {
+                return Err(wrong_shard("a message of the catalogue"));
+            }
+        })
+    }
+}
+
 /// What has to wait while a large request is carried out.
 fn changes_definitions(command: &Command) -> bool {
     matches!(
@@ -151,4 +226,8 @@ fn changes_definitions(command: &Command) -> bool {
                 | CatalogueCommand::DeletePool { .. }
         )
     )
+}
+
+fn wrong_shard(what: &str) -> Rejection {
+    Rejection::WrongShard { what: what.to_owned(), shard: ShardId::CATALOGUE.0 }
 }

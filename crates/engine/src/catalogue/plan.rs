@@ -8,6 +8,7 @@ use tidemill_model::{
 };
 
 use super::apply_jobs::{change_of, full_name, overlap_warning};
+use super::names::FullName;
 use super::{Catalogue, Group, Terms};
 
 /// Characters of a value that a diff shows.
@@ -52,12 +53,15 @@ impl Catalogue {
         for (definition, enabled) in &checked.accepted {
             warnings.extend(overlap_warning(definition, now));
             let (_, change) = self.change(definition.clone(), *enabled);
-            let old = self.jobs.get(&definition.id).filter(|_| change.change == JobChangeKind::Changed);
-            let diff = old.map(|old| {
-                let sides = [(old.definition.as_ref(), old.enabled), (definition.as_ref(), *enabled)];
-                change.fields.iter().map(|field| diff_of(field, sides, &name)).collect()
-            });
-            changes.push(PlannedChange { change, diff: diff.unwrap_or_default() });
+            let mut diff = Vec::new();
+            if let Some(old) = self.jobs.get(&definition.id) {
+                diff.extend(change.fields.iter().map(|field| FieldDiff {
+                    field: field.clone(),
+                    old: shown(field, &old.definition, old.enabled, &name),
+                    new: shown(field, definition, *enabled, &name),
+                }));
+            }
+            changes.push(PlannedChange { change, diff });
         }
         for (_, job) in &checked.pruned {
             let change = change_of(&job.definition, JobChangeKind::Deleted, Vec::new());
@@ -65,11 +69,12 @@ impl Catalogue {
         }
         Ok(ApplyPlan { revision: self.revision, changes, warnings })
     }
-}
 
-fn diff_of(field: &str, sides: [(&JobDefinition, bool); 2], name: &dyn Fn(JobId) -> String) -> FieldDiff {
-    let [old, new] = sides.map(|(definition, enabled)| shown(field, definition, enabled, name));
-    FieldDiff { field: field.to_owned(), old, new }
+    /// Known by an id that nothing stands behind: what depends on it cannot be checked here.
+    fn suppose_job(&mut self, name: FullName) {
+        let next = i64::MAX - i64::try_from(self.names.len()).unwrap_or(0);
+        self.names.entry(name).or_insert(JobId(next));
+    }
 }
 
 fn shown(field: &str, definition: &JobDefinition, enabled: bool, name: &dyn Fn(JobId) -> String) -> String {
@@ -123,43 +128,29 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
             settings: GroupSettings::default(),
         });
     }
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
+        let mut warn = |what: String| warnings.push(format!("jobs[{index}].{what}"));
         if !JobType::BUILT_IN.contains(&job.job_type.as_str()) {
-            let name = &job.job_type;
-            warnings
-                .push(format!("jobs[{index}].type: whether any worker runs type {name} is not known here"));
+            warn(format!("type: whether any worker runs type {} is not known here", job.job_type));
         }
         for (at, pool) in job.pools.iter().enumerate() {
-            let name = &pool.name;
-            warnings
-                .push(format!("jobs[{index}].pools[{at}]: whether there is a pool {name} is not known here"));
-            catalogue.suppose_pool(name);
+            warn(format!("pools[{at}]: whether there is a pool {} is not known here", pool.name));
+            catalogue.suppose_pool(&pool.name);
         }
         if let Some(used) = &job.calendar {
-            let name = &used.name;
-            warnings.push(format!(
-                "jobs[{index}].calendar: checked as if working days of {name} were Monday to Friday"
-            ));
-            catalogue.calendars.suppose(name);
+            warn(format!("calendar: checked as if working days of {} were Monday to Friday", used.name));
+            catalogue.calendars.suppose(&used.name);
         }
         if let Some(previous) = &job.previous_name {
-            warnings.push(format!(
-                "jobs[{index}].previous_name: whether there is a job {}/{previous} is not known here",
-                job.group
-            ));
-            let next = i64::MAX - i64::try_from(catalogue.names.len()).unwrap_or(0);
-            catalogue.names.entry((job.group.clone(), previous.clone())).or_insert(JobId(next));
+            warn(format!("previous_name: whether there is a job {}/{previous} is not known here", job.group));
+            catalogue.suppose_job((job.group.clone(), previous.clone()));
         }
         for (at, parent) in job.parents.iter().enumerate() {
-            let Some(name) = full_name(parent.job(), &job.group).filter(|name| !known.contains(name)) else {
-                continue;
-            };
-            warnings
-                .push(format!("jobs[{index}].parents[{at}]: {}/{} is not in these files", name.0, name.1));
-            // Known by an id that nothing stands behind: what depends on it cannot be checked here.
-            let next = i64::MAX - i64::try_from(catalogue.names.len()).unwrap_or(0);
-            catalogue.names.entry(name).or_insert(JobId(next));
+            if let Some(name) = full_name(parent.job(), &job.group).filter(|name| !known.contains(name)) {
+                warn(format!("parents[{at}]: {}/{} is not in these files", name.0, name.1));
+                catalogue.suppose_job(name);
+            }
         }
     }
     let jobs: Vec<&JobSpec> = jobs.iter().collect();

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, ApplyEvent, Deletion, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, PermitEvent,
-    PoolName, Rejection, RequestId, RerunId, Timestamp,
+    Actor, Answer, ApplyEvent, Deletion, Event, GroupName, InstanceId, JobId, JobSpec, PermitEvent, PoolName,
+    Rejection, RequestId, RerunId, Timestamp,
 };
 
 use super::apply_jobs::{MAX_BYTES, MAX_JOBS};
@@ -301,9 +301,4 @@ impl Catalogue {
             ApplyEvent::Finished { .. } => self.committed = None,
         }
     }
-}
-
-/// What the sender of a commit hears once it is carried out.
-pub(crate) fn finished() -> Outcome {
-    Outcome::Answered(Answer::Done)
 }
