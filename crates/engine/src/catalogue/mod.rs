@@ -50,7 +50,7 @@ use self::reruns::Reruns;
 pub(crate) use self::staging::Chore;
 use self::staging::{Committed, Staging};
 use self::users::Users;
-use crate::outbox::Mailbox;
+use crate::outbox::{MAX_ON_THEIR_WAY, Mailbox};
 
 /// The catalogue's state.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -179,7 +179,9 @@ impl Catalogue {
             CatalogueEvent::UsersAssigned { shard, users, .. } => self.users_assigned(*shard, users),
             CatalogueEvent::UserMoveRequested { .. } => self.user_move_requested(event),
             CatalogueEvent::UserMoved { .. } => self.user_moved(event),
-            CatalogueEvent::UserMoveRejected { user, .. } => self.user_move_rejected(user),
+            CatalogueEvent::UserMoveRejected { user, .. } => {
+                self.users.moving.remove(user);
+            }
             CatalogueEvent::PoolDefined { pool } => self.pool_defined(pool),
             CatalogueEvent::PoolDeleted { name } => self.pool_deleted(name),
         }
@@ -294,6 +296,19 @@ impl Catalogue {
         if let Some(shard) = self.shard_of_group(group) {
             self.mailbox.send(shard, message);
         }
+    }
+
+    fn known_group(&self, name: &GroupName) -> Result<&Group, Rejection> {
+        self.groups.get(name).ok_or_else(|| Rejection::unknown("group", name))
+    }
+
+    /// The messages that wait for a group's shard are bounded, with what is on its way to it.
+    fn check_mailbox(&self, group: &GroupName, shard: ShardId, coming: usize) -> Result<(), Rejection> {
+        if self.mailbox.room(shard) > coming {
+            return Ok(());
+        }
+        let what = format!("the number of messages that group {group} has not taken in; later there is room");
+        Err(Rejection::limit(what, MAX_ON_THEIR_WAY as u64))
     }
 
     fn known_job(&self, id: JobId) -> Result<&Job, Rejection> {

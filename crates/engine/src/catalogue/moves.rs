@@ -29,7 +29,7 @@ use tidemill_model::{
 use super::accept::value_read;
 use super::apply_jobs::{Checked, MAX_LISTED_PARENTS};
 use super::graph::Overlay;
-use super::{Catalogue, Job, Requester};
+use super::{Catalogue, Job, Requester, check_limit};
 use crate::decision::Decision;
 
 /// Jobs that are on their way at once.
@@ -59,16 +59,17 @@ impl Catalogue {
     ) -> Result<Decision, Rejection> {
         let job = self.known_job(id)?;
         self.check_stays(id)?;
-        let group = self.groups.get(to);
-        let group = group.ok_or_else(|| Rejection::field("group", to, "there is no such group"))?;
+        let unknown = || Rejection::field("group", to, "there is no such group");
+        let group = self.groups.get(to).ok_or_else(unknown)?;
         if job.definition.spec.group == *to {
             return Ok(Decision::unchanged(Answer::Done));
         }
         self.check_account(&job.definition, requester.actor)?;
         self.check_move(id, job, to, requester.actor)?;
-        self.check_room_for_move(to, group.shard)?;
-        let from =
-            self.shard_of(id).ok_or_else(|| Rejection::unknown("group", &job.definition.spec.group))?;
+        check_limit("the number of jobs that are being moved", self.moves.len() + 1, MAX_MOVING)?;
+        let coming = self.moves.values().filter(|of| of.to == *to).count();
+        self.check_mailbox(to, group.shard, coming)?;
+        let from = self.known_group(&job.definition.spec.group)?.shard;
         Ok(Decision::of(JobEvent::MoveRequested {
             job: id,
             from,
@@ -83,58 +84,55 @@ impl Catalogue {
     /// Whether the definition can be one of the other group, and nothing of the catalogue needs the job where it is.
     fn check_move(&self, id: JobId, job: &Job, to: &GroupName, by: &Actor) -> Result<(), Rejection> {
         let definition = &job.definition;
+        let refused = |rule: String| Err(Rejection::field("group", to, rule));
         if !job.unnamed && self.names.contains_key(&(to.clone(), definition.spec.name.clone())) {
-            let rule =
-                format!("group {to} has a job {} already; rename one of them first", definition.spec.name);
-            return Err(Rejection::field("group", to, rule));
+            let name = &definition.spec.name;
+            return refused(format!("group {to} has a job {name} already; rename one of them first"));
         }
         let pools = definition.spec.pools.iter().filter_map(|used| self.pool_spec(&used.name));
         if let Some((pool, of)) =
             pools.filter_map(|pool| Some((&pool.name, pool.group.as_ref()?))).find(|(_, of)| *of != to)
         {
-            let rule =
-                format!("the job uses pool {pool}, which is for jobs of group {of} only; take it out first");
-            return Err(Rejection::field("group", to, rule));
+            return refused(format!(
+                "the job uses pool {pool}, which is for jobs of group {of} only; take it out first"
+            ));
         }
         if let Some((field, value)) = value_read(definition, |name| !name.contains('/')) {
-            let rule = format!(
+            return refused(format!(
                 "field {field} of the job reads ${{{value}}}, which names a job of its group; write group/name there \
                  first"
-            );
-            return Err(Rejection::field("group", to, rule));
+            ));
         }
         let is_listed = |parent: &&Parent| {
             let of_group = |known: &Job| known.definition.spec.group == *to;
             parent.mapping != Mapping::Same || !self.jobs.get(&parent.job).is_some_and(of_group)
         };
         if definition.parents.iter().filter(is_listed).count() > MAX_LISTED_PARENTS {
-            let rule = format!(
+            return refused(format!(
                 "more than {MAX_LISTED_PARENTS} parents of the job would be in other groups, each of which every batch \
                  lists; put jobs between them first"
-            );
-            return Err(Rejection::field("group", to, rule));
+            ));
         }
         self.check_not_needed_here(id, job, by)
     }
 
     fn check_not_needed_here(&self, id: JobId, job: &Job, by: &Actor) -> Result<(), Rejection> {
-        let stays = |reason: String| Rejection::JobNotMoved { job: job.definition.full_name(), reason };
+        let stays = |reason: String| Err(Rejection::JobNotMoved { job: job.definition.full_name(), reason });
         let children = self.children.get(&id).into_iter().flatten();
         let children: Vec<JobId> = children.copied().filter(|child| self.jobs.contains_key(child)).collect();
         if !children.is_empty() {
             let named = self.named_for(&children, self.reach_of(Some(by)));
             let reason =
                 format!("it is a parent of {named}; point them elsewhere first, and back when it has moved");
-            return Err(stays(reason));
+            return stays(reason);
         }
         if let Some(rerun) = self.rerun_of(id) {
-            let reason = format!("rerun {rerun} lists it and has not ended; wait for that, or cancel it");
-            return Err(stays(reason));
+            return stays(format!("rerun {rerun} lists it and has not ended; wait for that, or cancel it"));
         }
         if job.enabled && self.depends_on_generations(&job.definition) {
             let reason = "which batches it gets, or waits for, follows from what its parents generate, and of that \
                           something could be lost on the way; disable it first, and enable it when it has moved";
-            return Err(stays(reason.to_owned()));
+            return stays(reason.to_owned());
         }
         Ok(())
     }
@@ -148,20 +146,6 @@ impl Catalogue {
             definition.spec.schedule.is_none()
                 || parent.mapping == Mapping::Latest && today.grid(parent.job).is_none()
         })
-    }
-
-    /// The messages that wait for a group's shard are bounded, with the jobs that are on their way to it.
-    fn check_room_for_move(&self, to: &GroupName, shard: ShardId) -> Result<(), Rejection> {
-        if self.moves.len() >= MAX_MOVING {
-            return Err(Rejection::limit("the number of jobs that are being moved", MAX_MOVING as u64));
-        }
-        let coming = self.moves.values().filter(|of| of.to == *to).count();
-        if self.mailbox.room(shard) <= coming {
-            let what =
-                format!("the number of messages that group {to} has not taken in; later there is room");
-            return Err(Rejection::limit(what, crate::outbox::MAX_ON_THEIR_WAY as u64));
-        }
-        Ok(())
     }
 
     /// Refuses what would change a job that is on its way, or count on where it is.
@@ -210,19 +194,13 @@ impl Catalogue {
     }
 
     pub(super) fn job_not_let_go(&self, id: JobId, reason: &Rejection) -> Event {
-        let request = self.moves.get(&id);
-        Event::Job(JobEvent::MoveRejected {
-            job: id,
-            reason: reason.clone(),
-            request: request.and_then(|request| request.request.clone()),
-            reply_to: request.and_then(|request| request.reply_to.clone()),
-        })
+        let of = self.moves.get(&id).cloned();
+        let (request, reply_to) = of.map_or((None, None), |of| (of.request, of.reply_to));
+        JobEvent::MoveRejected { job: id, reason: reason.clone(), request, reply_to }.into()
     }
 
     pub(super) fn job_move_requested(&mut self, event: &JobEvent) {
-        let JobEvent::MoveRequested { job, from, to, until, request, reply_to, by } = event else {
-            return;
-        };
+        let JobEvent::MoveRequested { job, from, to, until, request, reply_to, by } = event else { return };
         if let Some(known) = self.jobs.get(job).filter(|known| !known.unnamed) {
             self.names.insert((to.clone(), known.definition.spec.name.clone()), *job);
         }

@@ -22,11 +22,11 @@ use tidemill_model::{
     ShardMessage, UserHistory, UserName, bounds,
 };
 
-use super::{Catalogue, Requester};
+use super::{Catalogue, Requester, check_limit};
 use crate::decision::Decision;
 
 /// Members of one group.
-const MAX_MEMBERS: u64 = 1_000_000;
+const MAX_MEMBERS: usize = 1_000_000;
 /// Moves and removals that wait for an answer of a group's shard.
 const MAX_MOVING: usize = 256;
 
@@ -34,13 +34,13 @@ const MAX_MOVING: usize = 256;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Users {
     user_groups: FxHashMap<UserName, ShardId>,
-    members: BTreeMap<ShardId, u64>,
-    moving: BTreeMap<UserName, Move>,
+    members: BTreeMap<ShardId, usize>,
+    pub(super) moving: BTreeMap<UserName, Move>,
 }
 
 /// A request that waits for the answer of the user's home group's shard.
-#[derive(Debug, Clone, PartialEq)]
-struct Move {
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Move {
     /// Its home then; absent: none.
     to: Option<GroupName>,
     request: Option<RequestId>,
@@ -65,13 +65,10 @@ impl Users {
 impl Catalogue {
     /// Those who have that home already stay as they are; if one cannot get it, none does.
     pub(super) fn assign_users(&self, group: &GroupName, users: &[UserName]) -> Result<Decision, Rejection> {
-        let shard = self.groups.get(group).ok_or_else(|| Rejection::unknown("group", group))?.shard;
+        let shard = self.known_group(group)?.shard;
         if users.is_empty() || users.len() > bounds::USERS {
-            return Err(Rejection::field(
-                "users",
-                users.len(),
-                format!("must be 1 to {} users", bounds::USERS),
-            ));
+            let rule = format!("must be 1 to {} users", bounds::USERS);
+            return Err(Rejection::field("users", users.len(), rule));
         }
         let mut seen = BTreeSet::new();
         let mut new = Vec::with_capacity(users.len());
@@ -82,7 +79,8 @@ impl Catalogue {
             match self.users.user_groups.get(user) {
                 Some(home) if *home == shard => {}
                 Some(home) => {
-                    let group = self.name_of(*home);
+                    let name = self.group_of(*home);
+                    let group = name.map_or_else(|| format!("of shard {home}"), ToString::to_string);
                     return Err(Rejection::UserElsewhere { user: user.to_string(), group });
                 }
                 None if seen.insert(user) => new.push(user.clone()),
@@ -93,9 +91,7 @@ impl Catalogue {
             return Ok(Decision::unchanged(Answer::Done));
         }
         self.check_room(group, shard, new.len())?;
-        let event =
-            Event::Catalogue(CatalogueEvent::UsersAssigned { group: group.clone(), shard, users: new });
-        Ok(Decision::done(event))
+        Ok(Decision::done(CatalogueEvent::UsersAssigned { group: group.clone(), shard, users: new }))
     }
 
     pub(super) fn move_user(
@@ -104,7 +100,7 @@ impl Catalogue {
         to: &GroupName,
         requester: Requester<'_>,
     ) -> Result<Decision, Rejection> {
-        let shard = self.groups.get(to).ok_or_else(|| Rejection::unknown("group", to))?.shard;
+        let shard = self.known_group(to)?.shard;
         let from = self.home_of(user)?;
         if from == shard {
             return Ok(Decision::unchanged(Answer::Done));
@@ -134,17 +130,10 @@ impl Catalogue {
     /// for its shard.
     fn check_room(&self, group: &GroupName, shard: ShardId, more: usize) -> Result<(), Rejection> {
         let coming = self.users.moving.values().filter(|of| of.to.as_ref() == Some(group)).count();
-        let members = self.users.members.get(&shard).copied().unwrap_or(0);
-        if members + coming as u64 + more as u64 > MAX_MEMBERS {
-            let what = format!("the number of users of group {group}");
-            return Err(Rejection::limit(what, MAX_MEMBERS));
-        }
-        if self.mailbox.room(shard) <= coming {
-            let what =
-                format!("the number of messages that group {group} has not taken in; later there is room");
-            return Err(Rejection::limit(what, crate::outbox::MAX_ON_THEIR_WAY as u64));
-        }
-        Ok(())
+        let members = self.users.members.get(&shard).copied().unwrap_or_default();
+        let what = format!("the number of users of group {group}");
+        check_limit(what, members + coming + more, MAX_MEMBERS)?;
+        self.check_mailbox(group, shard, coming)
     }
 
     fn ask_release(
@@ -154,12 +143,8 @@ impl Catalogue {
         to: Option<&GroupName>,
         requester: Requester<'_>,
     ) -> Result<Decision, Rejection> {
-        if self.users.moving.len() >= MAX_MOVING {
-            return Err(Rejection::limit(
-                "the number of users that are being moved or removed",
-                MAX_MOVING as u64,
-            ));
-        }
+        let what = "the number of users that are being moved or removed";
+        check_limit(what, self.users.moving.len() + 1, MAX_MOVING)?;
         Ok(Decision::of(CatalogueEvent::UserMoveRequested {
             user: user.clone(),
             from,
@@ -169,9 +154,8 @@ impl Catalogue {
         }))
     }
 
-    fn name_of(&self, shard: ShardId) -> String {
-        let of = self.groups.iter().find(|(_, group)| group.shard == shard);
-        of.map_or_else(|| format!("of shard {shard}"), |(name, _)| name.to_string())
+    fn group_of(&self, shard: ShardId) -> Option<&GroupName> {
+        self.groups.iter().find(|(_, group)| group.shard == shard).map(|(name, _)| name)
     }
 
     /// The user has left its old home: this record is its new one. Whom nobody wanted to move goes back.
@@ -182,29 +166,17 @@ impl Catalogue {
         history: &UserHistory,
         tasks: &[MovedTask],
     ) -> Event {
-        let request = self.users.moving.get(user);
-        let back = || self.groups.iter().find(|(_, group)| group.shard == from).map(|(name, _)| name);
-        let to = request.map_or_else(back, |request| request.to.as_ref());
-        Event::Catalogue(CatalogueEvent::UserMoved {
-            user: user.clone(),
-            from,
-            to: to.cloned(),
-            shard: to.and_then(|to| self.groups.get(to)).map(|group| group.shard),
-            history: history.clone(),
-            tasks: tasks.to_vec(),
-            request: request.and_then(|request| request.request.clone()),
-            reply_to: request.and_then(|request| request.reply_to.clone()),
-        })
+        let back = || Move { to: self.group_of(from).cloned(), ..Move::default() };
+        let Move { to, request, reply_to } = self.users.moving.get(user).cloned().unwrap_or_else(back);
+        let shard = to.as_ref().and_then(|to| self.shard_of_group(to));
+        let (user, history, tasks) = (user.clone(), history.clone(), tasks.to_vec());
+        CatalogueEvent::UserMoved { user, from, to, shard, history, tasks, request, reply_to }.into()
     }
 
     pub(super) fn user_not_let_go(&self, user: &UserName, reason: &Rejection) -> Event {
-        let request = self.users.moving.get(user);
-        Event::Catalogue(CatalogueEvent::UserMoveRejected {
-            user: user.clone(),
-            reason: reason.clone(),
-            request: request.and_then(|request| request.request.clone()),
-            reply_to: request.and_then(|request| request.reply_to.clone()),
-        })
+        let Move { request, reply_to, .. } = self.users.moving.get(user).cloned().unwrap_or_default();
+        CatalogueEvent::UserMoveRejected { user: user.clone(), reason: reason.clone(), request, reply_to }
+            .into()
     }
 
     pub(super) fn users_assigned(&mut self, shard: ShardId, users: &[UserName]) {
@@ -215,30 +187,19 @@ impl Catalogue {
     }
 
     pub(super) fn user_move_requested(&mut self, event: &CatalogueEvent) {
-        let CatalogueEvent::UserMoveRequested { user, from, to, request, reply_to } = event else {
-            return;
-        };
+        let CatalogueEvent::UserMoveRequested { user, from, to, request, reply_to } = event else { return };
         let (to, request, reply_to) = (to.clone(), request.clone(), reply_to.clone());
         self.users.moving.insert(user.clone(), Move { to, request, reply_to });
         self.mailbox.send(*from, ShardMessage::DetachUser { user: user.clone() });
     }
 
     pub(super) fn user_moved(&mut self, event: &CatalogueEvent) {
-        let CatalogueEvent::UserMoved { user, shard, history, tasks, .. } = event else {
-            return;
-        };
+        let CatalogueEvent::UserMoved { user, shard, history, tasks, .. } = event else { return };
         self.users.moving.remove(user);
-        let Some(shard) = *shard else {
-            self.users.leave(user);
-            return;
-        };
+        let Some(shard) = *shard else { return self.users.leave(user) };
         self.users.settle(user, shard);
         let (user, history, tasks) = (user.clone(), history.clone(), tasks.clone());
         self.mailbox.send(shard, ShardMessage::AttachUser { user, history, tasks });
-    }
-
-    pub(super) fn user_move_rejected(&mut self, user: &UserName) {
-        self.users.moving.remove(user);
     }
 }
 
