@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tidemill_calendar::Timetable;
 use tidemill_model::{
     Actor, Answer, Deletion, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobEvent,
-    JobId, JobName, JobSpec, Mapping, Parent, Rejection, ShardId, Timestamp,
+    JobId, JobName, JobSpec, Mapping, Parent, ParentSpec, Rejection, ShardId, Timestamp,
 };
 
 use super::accept::{self, check_failure_rule, check_program, check_values, is_ambiguous_in_overlap};
@@ -159,8 +159,8 @@ impl Catalogue {
         names: &Names,
         vouch: Vouch<'_>,
     ) -> Result<(JobDefinition, bool), FieldError> {
-        let unknown_group = || FieldError::new("group", &spec.group, "there is no such group");
-        let group = self.groups.get(&spec.group).ok_or_else(unknown_group)?;
+        let unknown = || FieldError::new("group", &spec.group, "there is no such group");
+        let group = self.groups.get(&spec.group).ok_or_else(unknown)?;
         accept::check(spec)?;
         if let Some(used) = &spec.calendar
             && self.calendars.days(&used.name).is_none()
@@ -180,7 +180,7 @@ impl Catalogue {
         };
         check_failure_rule(&definition)?;
         check_program(&definition)?;
-        let parents: Vec<&str> = spec.parents.iter().map(tidemill_model::ParentSpec::job).collect();
+        let parents: Vec<&str> = spec.parents.iter().map(ParentSpec::job).collect();
         check_values(&definition, &parents)?;
         self.vouch(&mut definition, vouch)?;
         Ok((definition, spec.enabled))
@@ -223,8 +223,7 @@ impl Catalogue {
 
     /// Specs that were found good, ancestors first.
     pub(super) fn in_order(&self, specs: Vec<JobSpec>, names: &Names) -> Vec<JobSpec> {
-        let id = |spec: &JobSpec| names.id_of(spec);
-        let ids: Vec<JobId> = specs.iter().map(id).collect();
+        let ids: Vec<JobId> = specs.iter().map(|spec| names.id_of(spec)).collect();
         let mut specs: BTreeMap<JobId, JobSpec> = ids.iter().copied().zip(specs).collect();
         let order = ancestors_first(&ids, |id| {
             let Some(spec) = specs.get(&id) else {
@@ -246,12 +245,8 @@ impl Catalogue {
     ) -> Result<Vec<(JobId, &Job)>, Rejection> {
         let named: BTreeSet<JobId> = names.ids().collect();
         let in_scope = |job: &&Job| !job.unnamed && prune.contains(&job.definition.spec.group);
-        let pruned: Vec<(JobId, &Job)> = self
-            .jobs
-            .iter()
-            .filter(|(id, job)| in_scope(job) && !named.contains(id))
-            .map(|(id, job)| (*id, job))
-            .collect();
+        let jobs = self.jobs.iter().filter(|(id, job)| in_scope(job) && !named.contains(id));
+        let pruned: Vec<(JobId, &Job)> = jobs.map(|(id, job)| (*id, job)).collect();
         let gone: BTreeSet<JobId> = pruned.iter().map(|(id, _)| *id).collect();
         let rewritten: BTreeSet<JobId> = changed.iter().map(|definition| definition.id).collect();
         for (index, definition) in changed.iter().enumerate() {

@@ -10,11 +10,11 @@ use jiff::civil::Date;
 use tidemill_calendar::{Days, Zone};
 use tidemill_model::{
     Answer, Calendar, CalendarName, CalendarSpec, CalendarUse, CatalogueEvent, JobDefinition, Rejection,
-    ShardId, ShardMessage,
+    ShardId, ShardMessage, Weekday, bounds,
 };
 
-use super::Catalogue;
-use super::defined::{Defined, check_comment};
+use super::defined::Defined;
+use super::{Catalogue, check_bytes};
 use crate::decision::Decision;
 
 /// Dates of one calendar.
@@ -37,7 +37,6 @@ impl Calendars {
         self.0.get(name)?.more.days.clone()
     }
 
-    /// The shards that have it.
     pub(super) fn shards(&self, name: &CalendarName) -> BTreeSet<ShardId> {
         self.0.get(name).map(|known| known.more.shards.clone()).unwrap_or_default()
     }
@@ -48,7 +47,7 @@ impl Calendars {
             name: name.clone(),
             zone: None,
             comment: String::new(),
-            week: tidemill_model::Weekday::WORKING.to_vec(),
+            week: Weekday::WORKING.to_vec(),
             holidays: Vec::new(),
             working_days: Vec::new(),
         };
@@ -116,7 +115,7 @@ fn check(spec: &CalendarSpec) -> Result<(), Rejection> {
     if let Some(zone) = &spec.zone {
         Zone::try_from(zone.as_str()).map_err(|error| Rejection::field("zone", zone, error.to_string()))?;
     }
-    check_comment(&spec.comment)?;
+    check_bytes("comment", &spec.comment, bounds::COMMENT_BYTES)?;
     let dates = spec.holidays.len() + spec.working_days.len();
     if dates > MAX_DATES {
         let rule = format!("one calendar has at most {MAX_DATES} dates, holidays and working days together");

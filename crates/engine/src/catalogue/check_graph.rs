@@ -40,14 +40,12 @@ impl Catalogue {
             let child =
                 || overlay.get(id).map_or_else(String::new, |child| format!("child {}", child.full_name()));
             let prefix = index.map_or_else(child, &place);
-            errors
-                .extend(errors_of.map(|error| if prefix.is_empty() { error } else { error.within(&prefix) }));
+            let placed = |error: FieldError| if prefix.is_empty() { error } else { error.within(&prefix) };
+            errors.extend(errors_of.map(placed));
         }
-        errors.extend(
-            hidden
-                .into_iter()
-                .map(|(rule, children)| FieldError::new("children", self.named_for(&children, reach), rule)),
-        );
+        for (rule, children) in hidden {
+            errors.push(FieldError::new("children", self.named_for(&children, reach), rule));
+        }
         errors.truncate(MAX_ERRORS);
         if errors.is_empty() { Ok(order) } else { Err(Rejection::Invalid { fields: errors }) }
     }

@@ -14,7 +14,7 @@ pub(super) fn check_external_dependencies(spec: &JobSpec) -> Result<(), FieldErr
 }
 
 fn check_paths(list: &str, written: &[PathSpec]) -> Result<(), FieldError> {
-    check_length(list, written.len())?;
+    check_length(list, written.len(), MAX_NEEDS)?;
     let mut seen = BTreeSet::new();
     for (index, written) in written.iter().enumerate() {
         let field = format!("{list}[{index}]");
@@ -33,7 +33,7 @@ fn check_paths(list: &str, written: &[PathSpec]) -> Result<(), FieldError> {
 }
 
 fn check_codes(written: &[String]) -> Result<(), FieldError> {
-    check_length("third_party", written.len())?;
+    check_length("third_party", written.len(), MAX_NEEDS)?;
     let mut seen = BTreeSet::new();
     for (index, code) in written.iter().enumerate() {
         let field = format!("third_party[{index}]");
@@ -45,9 +45,10 @@ fn check_codes(written: &[String]) -> Result<(), FieldError> {
     Ok(())
 }
 
-fn check_length(field: &str, length: usize) -> Result<(), FieldError> {
-    if length > MAX_NEEDS {
-        return Err(FieldError::new(field, length, format!("must be at most {MAX_NEEDS}")));
+/// Refuses a list with more than `most` entries.
+pub(super) fn check_length(field: &str, length: usize, most: usize) -> Result<(), FieldError> {
+    if length > most {
+        return Err(FieldError::new(field, length, format!("must be at most {most}")));
     }
     Ok(())
 }
@@ -72,7 +73,7 @@ pub(super) fn check_path_of_attempt(path: &str) -> Result<(), &'static str> {
     if path.chars().any(char::is_control) {
         return Err("must not hold control characters");
     }
-    if outside_templates(path).any(|c| matches!(c, '*' | '?' | '[' | ']' | '{' | '}')) {
+    if outside_templates(path).any(is_of_pattern) {
         return Err("must not hold * ? [ ] { }: patterns are not looked up; name one path");
     }
     Ok(())
@@ -91,11 +92,14 @@ fn outside_templates(text: &str) -> impl Iterator<Item = char> {
 }
 
 fn is_file_name(name: &str) -> bool {
-    let forbidden = |c: char| c.is_control() || matches!(c, '/' | '*' | '?' | '[' | ']' | '{' | '}');
-    !name.is_empty()
-        && name.len() <= bounds::SHORT_BYTES
+    let forbidden = |c: char| c.is_control() || c == '/' || is_of_pattern(c);
+    (1..=bounds::SHORT_BYTES).contains(&name.len())
         && !matches!(name, "." | "..")
         && !name.contains(forbidden)
+}
+
+fn is_of_pattern(c: char) -> bool {
+    matches!(c, '*' | '?' | '[' | ']' | '{' | '}')
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tidemill_model::{
     TemplateName, TemplateSpec, Versioned, bounds,
 };
 
-use super::{Catalogue, NAMED_JOBS, check_count, check_limit};
+use super::{Catalogue, NAMED_JOBS, check_bytes, check_count, check_limit};
 use crate::decision::Decision;
 
 /// Definitions of one kind.
@@ -104,15 +104,6 @@ impl Catalogue {
     }
 }
 
-/// The free text that people write beside it.
-pub(super) fn check_comment(comment: &str) -> Result<(), Rejection> {
-    if comment.len() > bounds::COMMENT_BYTES {
-        let rule = format!("must be at most {} bytes", bounds::COMMENT_BYTES);
-        return Err(Rejection::field("comment", comment, rule));
-    }
-    Ok(())
-}
-
 /// Templates for the parameters of tasks (PUL-1).
 ///
 /// *Invariant:* every group's shard gets every template, and every later version of it, in the order in which they
@@ -160,5 +151,5 @@ fn check_template(spec: &TemplateSpec) -> Result<(), Rejection> {
             format!("names of fields are 1 to {} characters that can be seen", bounds::FIELD_NAME_CHARS);
         return Err(Rejection::field("fields", bad, rule));
     }
-    check_comment(&spec.comment)
+    Ok(check_bytes("comment", &spec.comment, bounds::COMMENT_BYTES)?)
 }

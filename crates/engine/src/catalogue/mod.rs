@@ -117,6 +117,13 @@ fn check_count(field: &str, count: usize, most: usize, of: &str) -> Result<(), F
     if count > most { Err(FieldError::new(field, count, format!("at most {most}{of}"))) } else { Ok(()) }
 }
 
+fn check_bytes(field: &str, text: &str, most: usize) -> Result<(), FieldError> {
+    if text.len() > most {
+        return Err(FieldError::new(field, text, format!("must be at most {most} bytes")));
+    }
+    Ok(())
+}
+
 impl Catalogue {
     pub(crate) fn apply(&mut self, now: Timestamp, event: &Event) {
         match event {

@@ -1,6 +1,7 @@
 //! Which job a written name means, and renames (JOB-9): a job keeps its id, and with it its history and run numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tidemill_model::{
     Actor, Answer, Event, FieldError, GroupName, JobDefinition, JobEvent, JobId, JobName, JobSpec, Rejection,
@@ -24,12 +25,10 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The id of a job that is among them.
     pub(super) fn id_of(&self, spec: &JobSpec) -> JobId {
         self.ids[&(spec.group.clone(), spec.name.clone())]
     }
 
-    /// The ids of all of them.
     pub(super) fn ids(&self) -> impl Iterator<Item = JobId> + '_ {
         self.ids.values().copied()
     }
@@ -181,10 +180,8 @@ impl Catalogue {
         }
         self.check_account(old, by)?;
         if self.names.contains_key(&(old.spec.group.clone(), name.clone())) {
-            let rule = format!(
-                "is the name of another job of group {}; names are unique in a group",
-                old.spec.group
-            );
+            let group = &old.spec.group;
+            let rule = format!("is the name of another job of group {group}; names are unique in a group");
             return Err(Rejection::field("name", name, rule));
         }
         let full_name = (old.spec.group.clone(), old.spec.name.clone());
@@ -200,7 +197,7 @@ impl Catalogue {
     }
 
     /// The event that adds or changes a job that has a name.
-    pub(super) fn defined(&self, definition: std::sync::Arc<JobDefinition>, enabled: bool) -> Event {
+    pub(super) fn defined(&self, definition: Arc<JobDefinition>, enabled: bool) -> Event {
         let old = self.jobs.get(&definition.id).map(|job| &job.definition.spec.name);
         let previous_name = old.filter(|old| **old != definition.spec.name).cloned();
         Event::Job(JobEvent::Defined { definition, enabled, unnamed: false, previous_name })

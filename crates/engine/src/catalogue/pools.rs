@@ -20,9 +20,10 @@ use tidemill_model::{
     Pool, PoolHolder, PoolName, PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage, Timestamp, bounds,
 };
 
-use super::Catalogue;
-use super::defined::{Defined, check_comment};
+use super::defined::Defined;
+use super::{Catalogue, check_bytes, check_count};
 use crate::decision::Decision;
+use crate::outbox::Mailbox;
 use crate::rate::Starts;
 
 /// Of one answer.
@@ -94,6 +95,13 @@ impl Pools {
         u64::from(rate.starts).saturating_sub(u64::from(known.more.count()) + fresh)
     }
 
+    /// What started of a shared pool with a rate.
+    fn rated(&mut self, name: &PoolName) -> Option<(&mut Starts, Rate)> {
+        let known = self.known.get_mut(name)?;
+        let rate = known.rate()?;
+        Some((&mut known.more, rate))
+    }
+
     /// How many permits more a set could get, and the pools that have not enough slots left for one.
     fn room(&self, pools: &[PoolUse]) -> (u64, Vec<PoolName>) {
         let mut room = u64::MAX;
@@ -111,14 +119,14 @@ impl Pools {
     }
 
     /// The next permits to give.
-    pub(super) fn next_grant(&self, has_room: impl Fn(ShardId) -> bool) -> Option<Event> {
+    pub(super) fn next_grant(&self, mailbox: &Mailbox) -> Option<Event> {
         let mut waiting: Vec<(&Key, &Share)> =
             self.shares.iter().filter(|(_, share)| share.waits()).collect();
         waiting.sort_by_key(|(key, share)| (share.turn, *key));
         let mut kept: Vec<PoolName> = Vec::new();
         for (key, share) in &waiting {
             let needs = |name: &PoolName| key.1.iter().any(|of| of.name == *name);
-            if !has_room(key.0) || kept.iter().any(needs) {
+            if mailbox.room(key.0) == 0 || kept.iter().any(needs) {
                 continue;
             }
             let (room, short) = self.room(&key.1);
@@ -152,8 +160,19 @@ impl Catalogue {
     pub(super) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
         match event {
             PermitEvent::ReportReceived { from, report } => self.permit_report_received(now, *from, report),
-            PermitEvent::Granted { to, pools, permits } => self.permits_granted(*to, pools, *permits),
-            PermitEvent::RateLimitReset { name } => self.rate_limit_reset(now, name),
+            PermitEvent::Granted { to, pools, permits } => {
+                self.pools.turns += 1;
+                let share = self.pools.shares.entry((*to, pools.clone())).or_default();
+                share.fresh = share.fresh.saturating_add(*permits);
+                share.turn = self.pools.turns;
+                let message = ShardMessage::GrantPermits { pools: pools.clone(), permits: *permits };
+                self.mailbox.send(*to, message);
+            }
+            PermitEvent::RateLimitReset { name } => {
+                if let Some((starts, rate)) = self.pools.rated(name) {
+                    starts.expire(now, rate);
+                }
+            }
             // Facts of group shards.
             PermitEvent::Received { .. } | PermitEvent::Reported { .. } => {}
         }
@@ -161,9 +180,7 @@ impl Catalogue {
 
     pub(super) fn define_pool(&self, spec: &PoolSpec) -> Result<Decision, Rejection> {
         check(spec)?;
-        if let Some(unknown) = spec.group.as_ref().filter(|group| !self.groups.contains_key(group)) {
-            return Err(Rejection::unknown("group", unknown));
-        }
+        self.check_groups(&spec.group)?;
         if let Some(known) = self.pool_spec(&spec.name).filter(|known| known.group != spec.group) {
             let is = known.group.as_ref().map_or("all groups".to_owned(), |of| format!("group {of}"));
             let rule = format!("is of {is}, which stays; remove it first, or take another name");
@@ -197,13 +214,7 @@ impl Catalogue {
 
     /// Whether a job may use the pools that it names.
     pub(super) fn check_pools(&self, spec: &JobSpec) -> Result<(), FieldError> {
-        if spec.pools.len() > bounds::POOL_USES {
-            return Err(FieldError::new(
-                "pools",
-                spec.pools.len(),
-                format!("at most {} pools", bounds::POOL_USES),
-            ));
-        }
+        check_count("pools", spec.pools.len(), bounds::POOL_USES, " pools")?;
         for (index, PoolUse { name, weight }) in spec.pools.iter().enumerate() {
             let field = format!("pools[{index}]");
             if spec.job_type.is_anchor() {
@@ -260,11 +271,7 @@ impl Catalogue {
         }
     }
 
-    pub(super) fn next_permits(&self) -> Option<Event> {
-        self.pools.next_grant(|shard| self.mailbox.room(shard) > 0)
-    }
-
-    pub(super) fn permit_report_received(&mut self, now: Timestamp, from: ShardId, report: &PermitReport) {
+    fn permit_report_received(&mut self, now: Timestamp, from: ShardId, report: &PermitReport) {
         let key = (from, report.pools.clone());
         let share = self.pools.shares.entry(key.clone()).or_default();
         let waited = share.waits();
@@ -279,27 +286,9 @@ impl Catalogue {
             self.pools.shares.remove(&key);
         }
         for of in &report.pools {
-            if let Some(known) = self.pools.known.get_mut(&of.name)
-                && let Some(rate) = known.rate()
-            {
-                known.more.note(now, report.started, rate);
+            if let Some((starts, rate)) = self.pools.rated(&of.name) {
+                starts.note(now, report.started, rate);
             }
-        }
-    }
-
-    pub(super) fn permits_granted(&mut self, to: ShardId, pools: &[PoolUse], permits: u32) {
-        self.pools.turns += 1;
-        let share = self.pools.shares.entry((to, pools.to_vec())).or_default();
-        share.fresh = share.fresh.saturating_add(permits);
-        share.turn = self.pools.turns;
-        self.mailbox.send(to, ShardMessage::GrantPermits { pools: pools.to_vec(), permits });
-    }
-
-    pub(super) fn rate_limit_reset(&mut self, now: Timestamp, name: &PoolName) {
-        if let Some(known) = self.pools.known.get_mut(name)
-            && let Some(rate) = known.rate()
-        {
-            known.more.expire(now, rate);
         }
     }
 
@@ -331,5 +320,5 @@ fn check(spec: &PoolSpec) -> Result<(), Rejection> {
             return Err(Rejection::field(field, given, format!("must be 1 to {most}")));
         }
     }
-    check_comment(&spec.comment)
+    Ok(check_bytes("comment", &spec.comment, bounds::COMMENT_BYTES)?)
 }

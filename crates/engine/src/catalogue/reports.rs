@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AlarmEvent, AlarmKind, Answer, Event, MAX_CODE_BYTES, ObservationEvent, ProbeReport, Rejection,
-    Severity, ShardId, ShardMessage, ThirdPartyReport, Timestamp,
+    Actor, AlarmEvent, AlarmKind, Answer, Event, FieldError, MAX_CODE_BYTES, ObservationEvent, ProbeReport,
+    Rejection, Severity, ShardId, ShardMessage, ThirdPartyReport, Timestamp,
 };
 
-use super::Catalogue;
+use super::{Catalogue, check_limit};
 use crate::decision::Decision;
 use crate::group::external::external_dependencies::KEPT_FOR;
 
@@ -59,15 +59,12 @@ impl Catalogue {
     ) -> Result<Decision, Rejection> {
         check_code("code", &report.code)?;
         let known = self.reports.ready.contains_key(&(Arc::clone(&report.code), report.logical_time));
-        let mut events = Vec::new();
-        if known != report.ready {
-            events.extend(self.reports.surplus(now));
-            events.push(Event::Observation(ObservationEvent::ThirdPartyReported {
-                report: report.clone(),
-                by: by.clone(),
-            }));
+        if known == report.ready {
+            return Ok(Decision::unchanged(Answer::Done));
         }
-        Ok(Decision::answered(events, Answer::Done))
+        let reported = ObservationEvent::ThirdPartyReported { report: report.clone(), by: by.clone() };
+        let events = self.reports.surplus(now).into_iter().chain([reported.into()]);
+        Ok(Decision::answered(events.collect(), Answer::Done))
     }
 
     /// DEP-5: people are told once per cause, and again when it gets worse.
@@ -76,48 +73,34 @@ impl Catalogue {
         let known = self.reports.checks.get(&report.authority);
         let own = known.and_then(|probers| probers.get(&report.prober));
         let Some(severity) = severity_of(report) else {
+            if own.is_none() {
+                return Ok(Decision::nothing());
+            }
             let (prober, authority) = (Arc::clone(&report.prober), Arc::clone(&report.authority));
-            let events =
-                own.map(|_| Event::Observation(ObservationEvent::ProbesRecovered { prober, authority }));
-            return Ok(Decision::events(events.into_iter().collect()));
+            return Ok(Decision::of(ObservationEvent::ProbesRecovered { prober, authority }));
         };
         let is_repeat =
             |own: &&Trouble| own.severity == severity && now.duration_since(own.heard) < SAID_EVERY;
         if own.filter(is_repeat).is_some() {
             return Ok(Decision::nothing());
         }
-        let all: usize = self.reports.checks.values().map(BTreeMap::len).sum();
-        if own.is_none() && all >= MAX_CHECKS {
-            return Err(Rejection::limit(
-                "the number of probers and authorities whose checks are late",
-                MAX_CHECKS as u64,
-            ));
+        if own.is_none() {
+            let all: usize = self.reports.checks.values().map(BTreeMap::len).sum();
+            let what = "the number of probers and authorities whose checks are late";
+            check_limit(what, all + 1, MAX_CHECKS)?;
         }
         let failure: String = report.failure.chars().take(500).collect();
-        let mut events = vec![Event::Observation(ObservationEvent::ProbesLate {
-            report: ProbeReport { failure: failure.clone(), ..report.clone() },
-        })];
+        let cut = ProbeReport { failure: failure.clone(), ..report.clone() };
+        let mut events = vec![Event::Observation(ObservationEvent::ProbesLate { report: cut })];
         let told = known.into_iter().flat_map(BTreeMap::values).filter(|trouble| !trouble.is_over(now));
         // The most severe stands first.
         if told.map(|trouble| trouble.severity).min().is_none_or(|told| severity < told) {
             let why = if failure.is_empty() { String::new() } else { format!(": {failure}") };
             let message =
                 format!("checks of {} are {} s late{why}", report.authority, report.late_ms / 1_000);
-            let kind = AlarmKind::ProbesLate;
-            events.push(Event::Alarm(AlarmEvent::Raised {
-                kind,
-                severity,
-                job: None,
-                batch: None,
-                worker: None,
-                message,
-            }));
+            events.push(alarm(AlarmKind::ProbesLate, severity, message));
         }
         Ok(Decision::events(events))
-    }
-
-    pub(super) fn check_everything(&self, by: &Actor) -> Decision {
-        Decision::done(ObservationEvent::ProbesRequested { batch: None, by: by.clone() })
     }
 
     /// Folds what concerns reports and checks.
@@ -137,9 +120,7 @@ impl Catalogue {
                 self.reports.recovered(prober, authority)
             }
             ObservationEvent::ProbesRequested { by, .. } => {
-                for group in self.groups.values() {
-                    self.mailbox.send(group.shard, ShardMessage::ProbeNow { by: by.clone() });
-                }
+                self.tell_groups(None, &ShardMessage::ProbeNow { by: by.clone() });
             }
             // Facts of group shards.
             ObservationEvent::ExternalDependencyRegistered { .. }
@@ -184,10 +165,8 @@ impl Reports {
         let leave = oldest.take_while(|(index, (at, ..))| *index < too_many || *at < cutoff);
         let upto = leave.map(|(_, (at, ..))| *at).last()?;
         let count = self.by_age.iter().take_while(|(at, ..)| *at <= upto).count();
-        Some(Event::Observation(ObservationEvent::ThirdPartyEvicted {
-            upto,
-            count: u32::try_from(count).unwrap_or(u32::MAX),
-        }))
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        Some(ObservationEvent::ThirdPartyEvicted { upto, count }.into())
     }
 
     fn forget(&mut self, upto: Timestamp) {
@@ -230,6 +209,11 @@ impl Trouble {
     }
 }
 
+/// About no job, batch or worker.
+pub(super) fn alarm(kind: AlarmKind, severity: Severity, message: String) -> Event {
+    AlarmEvent::Raised { kind, severity, job: None, batch: None, worker: None, message }.into()
+}
+
 fn severity_of(report: &ProbeReport) -> Option<Severity> {
     match report.late_ms {
         late if late > CRITICAL_AFTER_MS => Some(Severity::Critical),
@@ -240,10 +224,10 @@ fn severity_of(report: &ProbeReport) -> Option<Severity> {
 }
 
 /// What stands in the journal as a name.
-pub(super) fn check_code(field: &str, code: &str) -> Result<(), tidemill_model::FieldError> {
+pub(super) fn check_code(field: &str, code: &str) -> Result<(), FieldError> {
     if code.is_empty() || code.len() > MAX_CODE_BYTES || code.chars().any(char::is_control) {
         let rule = format!("must be 1 to {MAX_CODE_BYTES} bytes without control characters");
-        return Err(tidemill_model::FieldError::new(field, code, rule));
+        return Err(FieldError::new(field, code, rule));
     }
     Ok(())
 }

@@ -200,7 +200,7 @@ impl Catalogue {
         let drop = over.map(|(apply, _)| Chore::Drop(apply.clone()));
         let open =
             || self.pools.next_opening().filter(|(at, _)| *at <= horizon).map(|(_, name)| Chore::Open(name));
-        let grant = || self.next_permits().map(|grant| Chore::Grant(Box::new(grant)));
+        let grant = || self.pools.next_grant(&self.mailbox).map(|grant| Chore::Grant(Box::new(grant)));
         drop.or_else(|| self.next_rerun().map(Chore::Rerun)).or_else(open).or_else(grant)
     }
 

@@ -1,5 +1,6 @@
 //! Numbers and texts in the bounds of their fields.
 
+use crate::catalogue::data::check_length;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,11 +39,8 @@ pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
         return Err(FieldError::new("host", host, rule));
     }
     if let Some(path) = spec.program.as_ref().filter(|path| path.trim().is_empty()) {
-        return Err(FieldError::new(
-            "program",
-            path,
-            "must name a file; leave it out for a job that has a command",
-        ));
+        let rule = "must name a file; leave it out for a job that has a command";
+        return Err(FieldError::new("program", path, rule));
     }
     if let Some(class) = spec.class.as_ref().filter(|class| class.trim().is_empty()) {
         return Err(FieldError::new("class", class, "must not be empty; leave it out for none"));
@@ -102,10 +100,7 @@ fn without_zero_byte(field: &str, text: &str) -> Result<(), FieldError> {
 
 /// What an attempt has in its environment: bounds, and one variable for each.
 pub(crate) fn check_parameters(parameters: &BTreeMap<String, String>) -> Result<(), FieldError> {
-    if parameters.len() > bounds::PARAMETERS {
-        let rule = format!("must be at most {}", bounds::PARAMETERS);
-        return Err(FieldError::new("parameters", parameters.len(), rule));
-    }
+    check_length("parameters", parameters.len(), bounds::PARAMETERS)?;
     let mut variables = BTreeMap::new();
     for (name, text) in parameters {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');

@@ -11,6 +11,7 @@ pub(in crate::catalogue) use self::program::{full_parent_name, value_read};
 use tidemill_calendar::{Template, TimeFormat};
 use tidemill_model::{FieldError, JobDefinition, JobSpec, MissedRuns, Overlap, Shift, SuccessCheck, bounds};
 
+use crate::catalogue::check_count;
 use crate::catalogue::data::{check_external_dependencies, check_path_of_attempt};
 use crate::schedule::grid_from_spec;
 
@@ -30,26 +31,27 @@ pub(in crate::catalogue) fn check(spec: &JobSpec) -> Result<(), FieldError> {
 
 /// What the job runs.
 fn check_to_run(spec: &JobSpec) -> Result<(), FieldError> {
-    let runs_nothing = matches!(spec.job_type.as_str(), "noop" | "anchor");
-    match (&spec.command, &spec.program) {
-        (Some(_), Some(path)) => {
+    match (&spec.command, &spec.program, &spec.class) {
+        (Some(_), Some(path), _) => {
             Err(FieldError::new("program", path, "give either command or program, not both"))
         }
-        (None, None) if runs_nothing => check_runs_nothing(spec),
-        (Some(_), None) => match &spec.class {
-            Some(class) => {
-                let rule = "is the main class of a program, and a command has none; leave it out, or name \
-                            the file with program in place of command";
-                Err(FieldError::new("class", class, rule))
-            }
-            None => Ok(()),
-        },
-        (None, Some(_)) => Ok(()),
-        (None, None) => {
+        (Some(_), None, Some(class)) => {
+            let rule = "is the main class of a program, and a command has none; leave it out, or name \
+                        the file with program in place of command";
+            Err(FieldError::new("class", class, rule))
+        }
+        (Some(_), None, None) | (None, Some(_), _) => Ok(()),
+        (None, None, _) if runs_nothing(spec) => check_runs_nothing(spec),
+        (None, None, _) => {
             let rule = format!("is missing; a job of type {} needs a command or a program", spec.job_type);
             Err(FieldError::new("command", "", rule))
         }
     }
+}
+
+/// Whether it is of a type that runs no program.
+fn runs_nothing(spec: &JobSpec) -> bool {
+    matches!(spec.job_type.as_str(), "noop" | "anchor")
 }
 
 /// Types that run nothing have nothing to give a class or arguments to.
@@ -98,19 +100,14 @@ fn check_timeouts(spec: &JobSpec) -> Result<(), FieldError> {
 fn check_exit_codes(spec: &JobSpec) -> Result<(), FieldError> {
     let Some(codes) = &spec.exit_codes else { return Ok(()) };
     for (field, given) in [("exit_codes.no_retry", &codes.no_retry), ("exit_codes.skip", &codes.skip)] {
-        if given.len() > bounds::EXIT_CODES {
-            return Err(FieldError::new(field, given.len(), format!("at most {} codes", bounds::EXIT_CODES)));
-        }
+        check_count(field, given.len(), bounds::EXIT_CODES, " codes")?;
         if given.contains(&0) {
             return Err(FieldError::new(field, 0, "must be 1 to 255; 0 is success"));
         }
     }
     if let Some(both) = codes.skip.iter().find(|code| codes.no_retry.contains(code)) {
-        return Err(FieldError::new(
-            "exit_codes.skip",
-            both,
-            "stands in no_retry as well; it can only mean one",
-        ));
+        let rule = "stands in no_retry as well; it can only mean one";
+        return Err(FieldError::new("exit_codes.skip", both, rule));
     }
     Ok(())
 }
@@ -183,17 +180,18 @@ fn check_overlap(spec: &JobSpec) -> Result<(), FieldError> {
         }
         Overlap::Queue | Overlap::Skip | Overlap::Allow | Overlap::CancelOld => return Ok(()),
     };
-    let given = serde_json::to_value(spec.overlap).ok();
-    let given = given.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-    Err(FieldError::new("overlap", given, rule))
+    Err(FieldError::new("overlap", text_of(serde_json::to_value(spec.overlap)), rule))
+}
+
+/// A value that is written as a text.
+fn text_of(written: serde_json::Result<serde_json::Value>) -> String {
+    written.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// DSP-4: the memory that each batch has for itself.
 fn check_memory(spec: &JobSpec) -> Result<(), FieldError> {
     match spec.memory_mb.filter(|_| spec.job_type.is_anchor()) {
-        Some(memory_mb) => {
-            Err(FieldError::new("memory_mb", memory_mb, "an anchor runs on no worker; leave it out"))
-        }
+        Some(mb) => Err(FieldError::new("memory_mb", mb, "an anchor runs on no worker; leave it out")),
         None => Ok(()),
     }
 }
@@ -203,9 +201,8 @@ fn check_execution(spec: &JobSpec) -> Result<(), FieldError> {
     if let Some(format) = &spec.logical_time_format {
         TimeFormat::parse(format).map_err(|rule| FieldError::new("logical_time_format", format, rule))?;
     }
-    let empty = |text: &str| text.trim().is_empty();
     let mut texts = spec.templates().filter(|(field, _)| matches!(*field, "success_check" | "final_command"));
-    if let Some((field, _)) = texts.find(|(_, text)| empty(text)) {
+    if let Some((field, _)) = texts.find(|(_, text)| text.trim().is_empty()) {
         return Err(FieldError::new(field, "", "must not be empty; leave it out for none"));
     }
     if let SuccessCheck::OutputPath(path) = &spec.success_check {
@@ -230,7 +227,7 @@ fn check_on_a_worker(spec: &JobSpec) -> Result<(), FieldError> {
             return refused("final_command", text, "runs on no worker");
         }
     }
-    if !matches!(spec.job_type.as_str(), "noop" | "anchor") {
+    if !runs_nothing(spec) {
         return Ok(());
     }
     if let Some(account) = &spec.run_as {
@@ -248,18 +245,12 @@ pub(in crate::catalogue) fn check_failure_rule(definition: &JobDefinition) -> Re
     let (rule, run_if) = (definition.spec.on_parent_failure, definition.spec.run_if);
     let has_parents = definition.parents.iter().any(|parent| parent.job != definition.id);
     let said = [
-        ("on_parent_failure", !rule.is_default(), serde_json::to_value(rule).ok()),
-        ("run_if", !run_if.is_default(), serde_json::to_value(run_if).ok()),
+        ("on_parent_failure", !rule.is_default(), serde_json::to_value(rule)),
+        ("run_if", !run_if.is_default(), serde_json::to_value(run_if)),
     ];
-    for (field, is_said, value) in said {
-        if is_said && !has_parents {
-            let value = value.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-            return Err(FieldError::new(
-                field,
-                value,
-                "is for jobs with parents; name some, or leave it out",
-            ));
-        }
+    if let Some((field, _, value)) = said.into_iter().find(|(_, is_said, _)| *is_said && !has_parents) {
+        let rule = "is for jobs with parents; name some, or leave it out";
+        return Err(FieldError::new(field, text_of(value), rule));
     }
     if !rule.is_default() && !run_if.is_default() {
         let rule = "says what a failed parent does already; leave on_parent_failure out";

@@ -1,6 +1,7 @@
 //! What a definition runs: its size, and the templates in it with the values of parents that these name (BYD-20).
 
 use super::fields::check_parameters;
+use super::runs_nothing;
 use crate::schedule::utc;
 use crate::weight::{of_definition, of_spec};
 use tidemill_calendar::Template;
@@ -12,7 +13,7 @@ const MAX_DEFINITION_BYTES: usize = 164 * 1024;
 /// The program and parameters of a definition: bounds and templates.
 pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError> {
     let spec = &definition.spec;
-    let runs_nothing = matches!(spec.job_type.as_str(), "noop" | "anchor");
+    let runs_nothing = runs_nothing(spec);
     if runs_nothing != (spec.command.is_none() && spec.program.is_none()) {
         let field = if runs_nothing { "command" } else { "type" };
         let rule = "types noop and anchor run nothing, and every other type needs a command or a program";
@@ -64,11 +65,10 @@ fn check_template(field: &str, text: &str, definition: &JobDefinition) -> Result
         Some(name) if field.starts_with("parameters") => {
             Err(FieldError::new(field, name, "a parameter cannot refer to other parameters"))
         }
-        Some(name) => Err(FieldError::new(
-            field,
-            name,
-            "names a parameter that the job does not have; add it to parameters",
-        )),
+        Some(name) => {
+            let rule = "names a parameter that the job does not have; add it to parameters";
+            Err(FieldError::new(field, name, rule))
+        }
         None => Ok(()),
     }
 }

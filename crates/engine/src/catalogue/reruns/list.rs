@@ -1,12 +1,12 @@
 //! The plan is written down, part by part.
 
 use tidemill_model::{
-    AlarmEvent, AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunEvent, RerunId, RerunScope, Severity,
-    Timestamp,
+    AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunEvent, RerunId, RerunScope, Severity, Timestamp,
 };
 
 use super::{CHUNK, Listing, Planned, Rerun, Stage, refused};
 use crate::catalogue::Catalogue;
+use crate::catalogue::reports::alarm;
 use crate::schedule::required_times;
 
 /// Bytes of one part, about.
@@ -58,14 +58,7 @@ impl Catalogue {
             let named = named.join(", ");
             let message =
                 format!("cold start {id} leaves out {unfinished} jobs with unfinished batches: {named}");
-            events.push(Event::Alarm(AlarmEvent::Raised {
-                kind: AlarmKind::ColdStartSkipped,
-                severity: Severity::Notice,
-                job: None,
-                batch: None,
-                worker: None,
-                message,
-            }));
+            events.push(alarm(AlarmKind::ColdStartSkipped, Severity::Notice, message));
         }
         events
     }

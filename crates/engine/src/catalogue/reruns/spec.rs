@@ -12,7 +12,7 @@ use tidemill_model::{
 
 use super::super::graph::Overlay;
 use super::super::keys::Reach;
-use super::super::{Catalogue, Job, check_limit};
+use super::super::{Catalogue, Job, check_bytes, check_limit};
 use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, Stage};
 use crate::decision::Decision;
 
@@ -319,10 +319,7 @@ fn check_spec(spec: &RerunSpec, now: Timestamp) -> Result<(), Rejection> {
         let rule = format!("must be 1 to {}", bounds::RERUN_CONCURRENCY);
         return Err(Rejection::field("concurrency", spec.concurrency, rule));
     }
-    if spec.reason.len() > bounds::REQUEST_REASON_BYTES {
-        let rule = format!("must be at most {} bytes", bounds::REQUEST_REASON_BYTES);
-        return Err(Rejection::field("reason", &spec.reason, rule));
-    }
+    check_bytes("reason", &spec.reason, bounds::REQUEST_REASON_BYTES)?;
     let is_cold = matches!(spec.scope, RerunScope::ColdStart { .. });
     if is_cold && spec.definition == RerunDefinition::Recorded {
         return Err(Rejection::field("definition", "recorded", "a cold start runs today's definitions"));
