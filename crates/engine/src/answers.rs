@@ -21,7 +21,6 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(1);
 /// outcomes, about as they stand in the journal.
 const MOST: Size = Size { weight: 200_000, bytes: 64 << 20 };
 
-/// What an answer takes of the bounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Size {
     weight: usize,
@@ -30,15 +29,9 @@ struct Size {
 
 impl Size {
     fn of(request: &RequestId, outcome: &Outcome) -> Self {
-        let weight = match outcome {
-            Outcome::Answered(Answer::Applied { changes, .. }) => 1 + changes.len(),
-            Outcome::Answered(_)
-            | Outcome::Done
-            | Outcome::Refused(_)
-            | Outcome::Repeated
-            | Outcome::Deferred => 1,
-        };
-        Self { weight, bytes: of_text(request.as_str()) + of_outcome(outcome) }
+        let jobs =
+            if let Outcome::Answered(Answer::Applied { changes, .. }) = outcome { changes.len() } else { 0 };
+        Self { weight: 1 + jobs, bytes: of_text(request.as_str()) + of_outcome(outcome) }
     }
 }
 

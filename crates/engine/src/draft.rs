@@ -153,7 +153,7 @@ impl<'a> Draft<'a> {
             let decided = match &due {
                 Due::Group(task) => self.partition.group(shard).map(|group| {
                     let decide = || {
-                        self.partition.fault_injection().decides(group, task);
+                        self.partition.fault_injection.decides(group, task);
                         let decided = group.decide_task(task, now);
                         assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
                         decided
@@ -214,7 +214,7 @@ impl<'a> Draft<'a> {
     /// API-4: whether the key of a client's request stands for another request.
     fn is_reused(&mut self, request: &RequestId) -> bool {
         let Some(key) = request.key().filter(|_| !planted!(ReusedKeyDecided)) else { return false };
-        self.partition.is_reused(request)
+        self.partition.answers.is_reused(request)
             || self.keys.entry(key.into()).or_insert_with(|| request.clone()) != request
     }
 

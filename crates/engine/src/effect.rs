@@ -136,7 +136,7 @@ pub(crate) fn outstanding_of(partition: &Partition, group: &GroupShard, worker: 
     let of_token = |token: Token| {
         let of = || format!("what worker {worker} is to do by token {token}");
         derived(of, || {
-            partition.fault_injection().derives(group, token);
+            partition.fault_injection.derives(group, token);
             to(worker, group.outstanding_of_token(token))
         })
     };
@@ -188,8 +188,8 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
     };
     let Some((worker, message)) = message else { return Vec::new() };
     match &message {
-        WorkMessage::Assigned { token, .. } => partition.fault_injection().derives(group, *token),
-        WorkMessage::Granted { spec, .. } => partition.fault_injection().derives(group, spec.token),
+        WorkMessage::Assigned { token, .. } => partition.fault_injection.derives(group, *token),
+        WorkMessage::Granted { spec, .. } => partition.fault_injection.derives(group, spec.token),
         _ => {}
     }
     to(&worker, [message])

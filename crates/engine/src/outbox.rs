@@ -21,7 +21,6 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Outbox {
-    /// Number of the last message ever put in.
     last: u64,
     waiting: VecDeque<(u64, ShardMessage)>,
 }

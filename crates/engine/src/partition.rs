@@ -67,9 +67,9 @@ pub struct Partition {
     count: u32,
     now: Timestamp,
     resume: Option<Resume>,
-    answers: Answers,
+    pub(crate) answers: Answers,
     shards: BTreeMap<ShardId, Shard>,
-    fault_injection: FaultInjection,
+    pub(crate) fault_injection: FaultInjection,
 }
 
 impl Partition {
@@ -91,10 +91,6 @@ impl Partition {
     pub fn fault_injected(mut self, fault_injection: FaultInjection) -> Self {
         self.fault_injection = fault_injection;
         self
-    }
-
-    pub(crate) fn fault_injection(&self) -> &FaultInjection {
-        &self.fault_injection
     }
 
     /// Its number.
@@ -204,11 +200,6 @@ impl Partition {
         if resume.is_some() {
             self.resume = resume;
         }
-    }
-
-    /// Whether a client used the key of this request for another one.
-    pub(crate) fn is_reused(&self, request: &RequestId) -> bool {
-        self.answers.is_reused(request)
     }
 
     /// The stored answer to a request, if it was decided in the last 24 hours of work.

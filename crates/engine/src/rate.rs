@@ -13,10 +13,6 @@ pub(crate) struct Starts {
     count: u32,
 }
 
-fn interval(rate: Rate) -> SignedDuration {
-    SignedDuration::from_secs(i64::from(rate.interval_s))
-}
-
 impl Starts {
     pub(crate) fn count(&self) -> u32 {
         self.count
@@ -41,6 +37,7 @@ impl Starts {
     /// When the oldest of them does not count any more.
     pub(crate) fn next_expiry(&self, rate: Rate) -> Option<Timestamp> {
         let (oldest, _) = self.recent.front()?;
-        Some(oldest.saturating_add(interval(rate)).unwrap_or(Timestamp::MAX))
+        let interval = SignedDuration::from_secs(i64::from(rate.interval_s));
+        Some(oldest.saturating_add(interval).unwrap_or(Timestamp::MAX))
     }
 }

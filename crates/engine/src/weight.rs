@@ -6,8 +6,8 @@
 use std::io;
 
 use tidemill_model::{
-    Answer, AttemptEvent, BatchEvent, DataPath, Dependency, Event, JobDefinition, JobEvent, JobSpec,
-    ObservationEvent, Outcome, ReplicationEvent, Source,
+    Answer, AttemptEvent, BatchEvent, DataPath, Event, JobDefinition, JobEvent, JobSpec, ObservationEvent,
+    Outcome, ReplicationEvent, Source,
 };
 
 /// Bytes that an event, with its shard, takes in an envelope: never less than it really does.
@@ -29,7 +29,8 @@ pub fn of_event(event: &Event) -> usize {
             outputs,
             ..
         }) => {
-            let dependencies: usize = dependencies.iter().map(of_dependency).sum();
+            let dependencies: usize =
+                dependencies.iter().map(|on| 100 + 34 * (on.times.len() + on.met.len())).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
             let mark = |output: &DataPath| output.mark.as_deref().map_or(0, of_text);
@@ -80,7 +81,6 @@ pub(crate) fn of_cause(source: &Source, outcome: &Outcome) -> usize {
     200 + source + of_outcome(outcome)
 }
 
-/// Of what came of a command.
 pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Done | Outcome::Repeated | Outcome::Deferred => 0,
@@ -104,18 +104,12 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
     }
 }
 
-/// Of a definition.
 pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     counted(|to| serde_json::to_writer(to, definition))
 }
 
-/// Of a job as written.
 pub(crate) fn of_spec(spec: &JobSpec) -> usize {
     counted(|to| serde_json::to_writer(to, spec))
-}
-
-fn of_dependency(dependency: &Dependency) -> usize {
-    100 + 34 * (dependency.times.len() + dependency.met.len())
 }
 
 /// Of a text in quotes, escaped, with the sign that follows it.

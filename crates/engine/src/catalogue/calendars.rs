@@ -94,13 +94,7 @@ impl Catalogue {
         }
     }
 
-    /// Sends the calendar that a definition names, where its shard does not have it yet.
-    pub(super) fn send_calendar_of(&mut self, definition: &JobDefinition) {
-        let Some(shard) = self.shard_of_group(&definition.spec.group) else { return };
-        self.send_calendar(shard, definition.spec.calendar.as_ref());
-    }
-
-    /// The same of any use.
+    /// Sends the calendar that is used to a shard that does not have it yet.
     pub(super) fn send_calendar(&mut self, shard: ShardId, used: Option<&CalendarUse>) {
         let Some(used) = used else { return };
         let Some(known) = self.calendars.0.get_mut(&used.name) else { return };

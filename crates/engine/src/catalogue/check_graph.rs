@@ -2,7 +2,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::catalogue::apply_jobs::{MAX_DECLARED_TIMES, MAX_ERRORS};
-use crate::catalogue::graph::Overlay;
+use crate::catalogue::graph::{Overlay, ancestors_first};
 use crate::catalogue::keys::Reach;
 use crate::schedule::{check_mapping, required_times, same_grid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ impl Catalogue {
     ) -> Result<Vec<JobId>, Rejection> {
         let overlay = Overlay::new(self, changed);
         let jobs: Vec<JobId> = changed.iter().map(|definition| definition.id).collect();
-        let order = overlay.ancestors_first(&jobs).map_err(|path| {
+        let order = ancestors_first(&jobs, |id| overlay.parents(id).collect()).map_err(|path| {
             let parents = changed.iter().flat_map(|definition| definition.other_parents());
             let written: BTreeSet<JobId> = jobs.iter().copied().chain(parents).collect();
             Rejection::Cycle { path: self.cycle_for(&overlay, &path, &written, reach) }

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
-    Concerned, ForeignParent, JobDefinition, JobId, LiveAnswer, NotifiedShard, ShardId, ShardMessage,
+    Concerned, ForeignParent, JobDefinition, JobId, JobSpec, LiveAnswer, NotifiedShard, ShardId, ShardMessage,
 };
 
 use super::Catalogue;
@@ -25,8 +25,7 @@ type Follows = BTreeMap<ShardId, BTreeSet<ShardId>>;
 
 impl Catalogue {
     /// Before a definition goes to its shard: what it names of other groups.
-    pub(super) fn tell_foreign_parents(&mut self, definition: &JobDefinition) {
-        let Some(to) = self.shard_of_group(&definition.spec.group) else { return };
+    pub(super) fn tell_foreign_parents(&mut self, to: ShardId, definition: &JobDefinition) {
         let foreign = definition.other_parents().filter_map(|parent| self.as_foreign(parent, to)).collect();
         self.send_parents(to, foreign);
     }
@@ -92,16 +91,9 @@ impl Catalogue {
     fn as_foreign(&self, id: JobId, to: ShardId) -> Option<ForeignParent> {
         let shard = self.shard_of(id).filter(|shard| *shard != to)?;
         let name = self.jobs.get(&id)?.definition.full_name();
-        let grid = self.grid_of(id);
-        let schedule = grid.and_then(|definition| definition.spec.schedule_spec());
-        Some(ForeignParent {
-            job: id,
-            name,
-            shard,
-            schedule,
-            firing: grid.and_then(|definition| definition.spec.firing()),
-            moved: false,
-        })
+        let grid = self.grid_of(id).map(|definition| &definition.spec);
+        let (schedule, firing) = (grid.and_then(JobSpec::schedule_spec), grid.and_then(JobSpec::firing));
+        Some(ForeignParent { job: id, name, shard, schedule, firing, moved: false })
     }
 
     /// The job whose schedule gives it its logical times: itself, or its nearest ancestor that has one.

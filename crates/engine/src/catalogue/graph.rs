@@ -43,13 +43,8 @@ impl<'a> Overlay<'a> {
         self.changed.get(&id).map(Arc::as_ref).or_else(today)
     }
 
-    fn parents(&self, id: JobId) -> impl Iterator<Item = JobId> + '_ {
+    pub(super) fn parents(&self, id: JobId) -> impl Iterator<Item = JobId> + '_ {
         self.get(id).into_iter().flat_map(JobDefinition::other_parents)
-    }
-
-    /// These jobs, ancestors first; or a cycle, the first again at the end.
-    pub(super) fn ancestors_first(&self, jobs: &[JobId]) -> Result<Vec<JobId>, Vec<JobId>> {
-        ancestors_first(jobs, |id| self.parents(id).collect())
     }
 
     pub(super) fn name(&self, id: JobId) -> String {

@@ -52,20 +52,9 @@ pub(super) struct NewKey<'a> {
 }
 
 /// The groups that a key reaches; `None`: all.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reach<'a>(Option<&'a BTreeSet<GroupName>>);
+pub(super) type Reach<'a> = Option<&'a BTreeSet<GroupName>>;
 
 static NO_GROUPS: BTreeSet<GroupName> = BTreeSet::new();
-
-impl Reach<'_> {
-    pub(super) fn is_everything(self) -> bool {
-        self.0.is_none()
-    }
-
-    fn covers(self, group: &GroupName) -> bool {
-        self.0.is_none_or(|groups| groups.contains(group))
-    }
-}
 
 /// By whose key definitions get their accounts.
 #[derive(Clone, Copy)]
@@ -146,14 +135,15 @@ impl Catalogue {
     /// nobody is kept from anything.
     pub(super) fn reach_of(&self, actor: Option<&Actor>) -> Reach<'_> {
         if self.keys.is_empty() {
-            return Reach(None);
+            return None;
         }
         let key = actor.and_then(|actor| self.keys.get(&*actor.app));
-        Reach(key.map_or(Some(&NO_GROUPS), |key| Some(&key.groups).filter(|groups| !groups.is_empty())))
+        key.map_or(Some(&NO_GROUPS), |key| Some(&key.groups).filter(|groups| !groups.is_empty()))
     }
 
     pub(super) fn is_reached(&self, job: JobId, reach: Reach<'_>) -> bool {
-        self.jobs.get(&job).is_some_and(|job| reach.covers(&job.definition.spec.group))
+        let covers = |group: &GroupName| reach.is_none_or(|groups| groups.contains(group));
+        self.jobs.get(&job).is_some_and(|job| covers(&job.definition.spec.group))
     }
 
     /// Jobs by name, as far as a key may see them, and how many others there are.

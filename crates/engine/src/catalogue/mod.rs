@@ -60,11 +60,9 @@ pub struct Catalogue {
     pub(crate) freezes: Freezes,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) names: BTreeMap<(GroupName, JobName), JobId>,
-    /// Jobs on their way from one group to another.
     pub(crate) moves: Moves,
     /// Job → those that name it as parent.
     pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
-    /// Deleted jobs that others still name as parent.
     pub(crate) orphans: Orphans,
     pub(crate) calendars: Calendars,
     pub(crate) pools: Pools,
@@ -79,7 +77,6 @@ pub struct Catalogue {
     pub(crate) committed: Option<Committed>,
     /// Requests to delete jobs that wait for answers of shards, by question.
     pub(crate) pending: BTreeMap<u64, Pending>,
-    /// Questions asked so far.
     pub(crate) questions: u64,
     /// Of the external dependencies that batches wait for.
     pub(crate) reports: Reports,
@@ -180,7 +177,6 @@ impl Catalogue {
             CatalogueEvent::FreezeLifted { group, .. } => self.frozen(group.as_ref(), None),
             CatalogueEvent::CalendarDefined { calendar } => self.calendar_defined(calendar),
             CatalogueEvent::CalendarDeleted { name } => self.calendar_deleted(name),
-            // Templates and users of pull tasks.
             CatalogueEvent::TemplateDefined { template } => self.template_defined(template),
             CatalogueEvent::TemplateDeleted { name } => self.template_deleted(name),
             CatalogueEvent::UsersAssigned { shard, users, .. } => self.users_assigned(*shard, users),
@@ -243,11 +239,7 @@ impl Catalogue {
             None => self.jobs_minted += 1,
             Some(old) => {
                 let before = Arc::clone(&old.definition);
-                for parent in &old.definition.parents {
-                    if let Some(children) = self.children.get_mut(&parent.job) {
-                        children.remove(&id);
-                    }
-                }
+                self.leave_parents(&before);
                 self.adopted(&before, Some(&definition));
             }
         }
@@ -257,10 +249,10 @@ impl Catalogue {
         if !job.unnamed {
             self.names.insert((definition.spec.group.clone(), definition.spec.name.clone()), id);
         }
-        self.send_calendar_of(&definition);
-        self.tell_foreign_parents(&definition);
-        self.send(&definition.spec.group, message);
         if let Some(shard) = self.shard_of_group(&definition.spec.group) {
+            self.send_calendar(shard, definition.spec.calendar.as_ref());
+            self.tell_foreign_parents(shard, &definition);
+            self.mailbox.send(shard, message);
             self.listen(shard, &definition.spec.third_party);
         }
         let old = self.jobs.insert(id, job);
@@ -278,11 +270,7 @@ impl Catalogue {
     fn job_deleted(&mut self, id: JobId) {
         let Some(job) = self.jobs.remove(&id) else { return };
         self.revision += 1;
-        for parent in &job.definition.parents {
-            if let Some(children) = self.children.get_mut(&parent.job) {
-                children.remove(&id);
-            }
-        }
+        self.leave_parents(&job.definition);
         self.children.remove(&id);
         if !job.unnamed {
             self.names.remove(&(job.definition.spec.group.clone(), job.definition.spec.name.clone()));
@@ -290,6 +278,14 @@ impl Catalogue {
         self.adopted(&job.definition, None);
         let orphaned_in = self.orphaned_in(id);
         self.send(&job.definition.spec.group, ShardMessage::Remove { job: id, orphaned_in });
+    }
+
+    fn leave_parents(&mut self, child: &JobDefinition) {
+        for parent in &child.parents {
+            if let Some(children) = self.children.get_mut(&parent.job) {
+                children.remove(&child.id);
+            }
+        }
     }
 
     /// Tells one group's shard, or every one's.

@@ -168,11 +168,6 @@ impl Catalogue {
         concerned.try_for_each(|id| self.check_stays(id))
     }
 
-    /// A request that is carried out in many steps does not begin while a job is on its way.
-    pub(super) fn check_nothing_moves(&self) -> Result<(), Rejection> {
-        self.moves.keys().try_for_each(|id| self.check_stays(*id))
-    }
-
     /// The job has left its old group: this record says where it is now.
     pub(super) fn job_let_go(&self, from: ShardId, id: JobId, moved: &Arc<MovedJob>) -> Option<Event> {
         let (request, job) = self.moves.get(&id).zip(self.jobs.get(&id))?;

@@ -32,7 +32,7 @@ pub(crate) type Orphans = BTreeMap<JobId, DeletedParent>;
 /// A deleted job, and who names it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DeletedParent {
-    name: String,
+    pub(super) name: String,
     /// Where it ran: there its batches are kept until nobody names it.
     shard: Option<ShardId>,
     deleted_at: Timestamp,
@@ -96,11 +96,6 @@ impl Catalogue {
             self.mailbox.send(orphaned.shard, deleted.message(parent, None));
         }
         self.orphans.insert(parent, deleted);
-    }
-
-    /// What a deleted job that others still name was called.
-    pub(super) fn deleted_name(&self, job: JobId) -> Option<String> {
-        self.orphans.get(&job).map(|deleted| deleted.name.clone())
     }
 
     /// The shards with jobs that go on naming a job that is deleted now.

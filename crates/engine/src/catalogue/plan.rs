@@ -48,7 +48,7 @@ impl Catalogue {
         let name = |id: JobId| {
             let today = || self.jobs.get(&id).map(|job| job.definition.as_ref());
             let known = new.get(&id).copied().or_else(today).map(JobDefinition::full_name);
-            known.or_else(|| self.deleted_name(id)).unwrap_or_else(|| id.to_string())
+            known.or_else(|| Some(self.orphans.get(&id)?.name.clone())).unwrap_or_else(|| id.to_string())
         };
         for (definition, enabled) in &checked.accepted {
             warnings.extend(overlap_warning(definition, now));

@@ -168,7 +168,8 @@ impl Catalogue {
         if let Some(expected) = commit.if_revision.filter(|expected| *expected != self.revision) {
             return Err(Rejection::RevisionChanged { expected, revision: self.revision });
         }
-        self.check_nothing_moves()?;
+        // What is carried out in many steps does not begin while a job is on its way.
+        self.moves.keys().try_for_each(|id| self.check_stays(*id))?;
         let jobs: Vec<&JobSpec> = staging.parts.values().flat_map(|part| part.iter()).collect();
         let checked = self.check(&jobs, commit.prune, terms)?;
         let delete = checked.gone();

@@ -71,7 +71,7 @@ impl Catalogue {
         let is_open = |id: &JobId| roots.contains(id) || self.is_reached(*id, reach);
         let among = || self.jobs.keys().copied().filter(is_open).collect::<BTreeSet<JobId>>();
         let (all, reached): (BTreeSet<JobId>, BTreeSet<JobId>) = match cascade {
-            Cascade::Data if reach.is_everything() => {
+            Cascade::Data if reach.is_none() => {
                 return Ok((self.read_from(roots, spec, None)?.into_keys().collect(), 0));
             }
             Cascade::Data => {
