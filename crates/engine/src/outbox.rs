@@ -12,7 +12,6 @@ use crate::effect::Effect;
 /// say beyond them stays a difference between the state and what was said, until acknowledgements make room.
 pub(crate) const MAX_ON_THEIR_WAY: usize = 256;
 
-/// One shard's side of its conversations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Mailbox {
     outgoing: BTreeMap<ShardId, Outbox>,

@@ -120,7 +120,6 @@ pub(crate) fn time_format(definition: &JobDefinition) -> Result<Option<TimeForma
     format.map(TimeFormat::parse).transpose()
 }
 
-/// What templates can say about one attempt.
 pub(crate) struct Facts<'a> {
     pub(crate) definition: &'a JobDefinition,
     pub(crate) batch: BatchId,

@@ -21,7 +21,6 @@ use crate::weight::of_definition;
 /// Jobs that one command can name; the events of one decision stay within this, too.
 pub(super) const MAX_JOBS: usize = 400;
 pub(super) const MAX_BYTES: usize = 170 * 1024;
-/// Parents of a job in all.
 const MAX_PARENTS: usize = 20_000;
 /// Those of other groups, or at other logical times than the batch's own: every batch lists them.
 pub(super) const MAX_LISTED_PARENTS: usize = 1_000;
@@ -40,7 +39,6 @@ pub(super) struct Checked<'a> {
 }
 
 impl Checked<'_> {
-    /// The jobs that would be deleted.
     pub(super) fn gone(&self) -> Vec<JobId> {
         self.pruned.iter().map(|(id, _)| *id).collect()
     }
@@ -286,7 +284,6 @@ impl Catalogue {
     }
 }
 
-/// What switches a job on or off.
 pub(super) fn switched(job: JobId, enabled: bool) -> JobEvent {
     if enabled { JobEvent::Enabled { job } } else { JobEvent::Disabled { job } }
 }

@@ -21,12 +21,10 @@ use crate::decision::Decision;
 
 /// Operations that have not ended.
 const MAX_OPEN: usize = 64;
-/// Outcomes of one report.
 const MAX_OUTCOMES: usize = 200;
 /// Of why an item was refused.
 const MAX_REFUSED_CHARS: usize = 500;
 
-/// The operations that have not ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Bulks {
     minted: u64,

@@ -17,7 +17,6 @@ use super::defined::Defined;
 use super::{Catalogue, check_bytes};
 use crate::decision::Decision;
 
-/// Dates of one calendar.
 const MAX_DATES: usize = 4_000;
 
 /// All calendars, with their days and the shards that have them.
@@ -27,12 +26,10 @@ pub(crate) struct Calendars(Defined<CalendarSpec, Used>);
 #[derive(Debug, Clone, PartialEq)]
 struct Used {
     days: Option<Arc<Days>>,
-    /// Those that have it.
     shards: BTreeSet<ShardId>,
 }
 
 impl Calendars {
-    /// The days of a calendar.
     pub(super) fn days(&self, name: &CalendarName) -> Option<Arc<Days>> {
         self.0.get(name)?.more.days.clone()
     }

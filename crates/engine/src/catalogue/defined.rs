@@ -12,7 +12,6 @@ use tidemill_model::{
 use super::{Catalogue, NAMED_JOBS, check_bytes, check_count, check_limit};
 use crate::decision::Decision;
 
-/// Definitions of one kind.
 const MAX_DEFINED: usize = 1_000;
 
 /// All definitions of one kind, with what else is known of each.
@@ -133,7 +132,6 @@ impl Catalogue {
         self.tell_groups(None, &ShardMessage::DropTemplate { name: name.clone() });
     }
 
-    /// A new group's shard hears of all templates.
     pub(super) fn tell_of_templates(&mut self, shard: ShardId) {
         for known in self.templates.iter() {
             self.mailbox.send(shard, ShardMessage::Template { template: Arc::clone(&known.accepted) });

@@ -20,7 +20,6 @@ pub(super) const MAX_KEYS: usize = 10_000;
 /// As the record names who is no application: their names are nobody's key.
 const ROLE_NAMES: [&str; 5] = ["attempt", "first-start", "operator", "owner", "worker"];
 
-/// What the rules need of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Key {
     pub(crate) role: Role,
@@ -41,7 +40,6 @@ impl Key {
     }
 }
 
-/// A key that is to be.
 pub(super) struct NewKey<'a> {
     pub(super) app: &'a str,
     pub(super) hash: &'a str,

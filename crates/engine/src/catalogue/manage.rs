@@ -14,7 +14,6 @@ use super::{Catalogue, Terms};
 use crate::decision::Decision;
 use crate::group::is_public_key;
 
-/// What is frozen.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Freezes {
     everything: Option<Freeze>,

@@ -66,14 +66,12 @@ pub struct Catalogue {
     pub(crate) orphans: Orphans,
     pub(crate) calendars: Calendars,
     pub(crate) pools: Pools,
-    // Tasks that clients pull.
     pub(crate) templates: Templates,
     pub(crate) users: Users,
     pub(crate) jobs_minted: u64,
     /// Counts the changes of definitions.
     pub(crate) revision: u64,
     pub(crate) stagings: BTreeMap<RequestId, Staging>,
-    /// The large request that is being carried out.
     pub(crate) committed: Option<Committed>,
     /// Requests to delete jobs that wait for answers of shards, by question.
     pub(crate) pending: BTreeMap<u64, Pending>,

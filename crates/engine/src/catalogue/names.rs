@@ -16,7 +16,6 @@ use crate::decision::Decision;
 /// A name, unique among the jobs of the catalogue.
 pub(super) type FullName = (GroupName, JobName);
 
-/// The jobs that one apply names.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Names {
     ids: BTreeMap<FullName, JobId>,
@@ -33,7 +32,6 @@ impl Names {
         self.ids.values().copied()
     }
 
-    /// The name that the job of this old name gets by this apply.
     pub(super) fn new_name(&self, old: &FullName) -> Option<&JobName> {
         self.renamed.get(old)
     }
@@ -166,7 +164,6 @@ impl Catalogue {
         ))
     }
 
-    /// Gives a job another name in its group.
     pub(super) fn rename_job(&self, job: JobId, name: &JobName, by: &Actor) -> Result<Decision, Rejection> {
         let known = self.known_job(job)?;
         self.check_stays(job)?;

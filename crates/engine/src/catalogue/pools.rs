@@ -26,7 +26,6 @@ use crate::decision::Decision;
 use crate::outbox::Mailbox;
 use crate::rate::Starts;
 
-/// Of one answer.
 const MAX_HOLDERS: usize = 1_000;
 
 /// All pools, and who has what of those that groups share.
@@ -118,7 +117,6 @@ impl Pools {
         (room, short)
     }
 
-    /// The next permits to give.
     pub(super) fn next_grant(&self, mailbox: &Mailbox) -> Option<Event> {
         let mut waiting: Vec<(&Key, &Share)> =
             self.shares.iter().filter(|(_, share)| share.waits()).collect();
@@ -207,7 +205,6 @@ impl Catalogue {
         self.users_of(|job| job.spec.pools.iter().any(|of| of.name == *name && so(of)))
     }
 
-    /// A pool as it was defined.
     pub(super) fn pool_spec(&self, name: &PoolName) -> Option<&PoolSpec> {
         self.pools.known.get(name).map(|known| &known.accepted.spec)
     }
@@ -264,7 +261,6 @@ impl Catalogue {
         self.tell_groups(known.accepted.spec.group.as_ref(), &ShardMessage::DropPool { name: name.clone() });
     }
 
-    /// A new group's shard hears of the pools that it shares.
     pub(super) fn tell_of_shared_pools(&mut self, shard: ShardId) {
         for known in self.pools.known.iter().filter(|known| known.accepted.spec.group.is_none()) {
             self.mailbox.send(shard, ShardMessage::Pool { pool: Arc::clone(&known.accepted) });

@@ -27,7 +27,6 @@ use crate::decision::{Decision, Ruling};
 use crate::draft::MAX_DECISION_WEIGHT;
 use crate::weight::of_events;
 
-/// Requests that wait for answers of shards.
 const MAX_PENDING: usize = 64;
 /// After this nobody waits for the outcome any more, other requests may have followed, and answers are old.
 const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60);
@@ -48,9 +47,7 @@ pub(crate) struct Pending {
     deletion: Arc<Deletion>,
     request: Option<RequestId>,
     reply_to: Option<InstanceId>,
-    /// Who asked for it.
     by: Option<Actor>,
-    /// Jobs that others name as parent are deleted, too.
     orphan_children: bool,
     /// When it was first asked, and the definitions' revision then.
     asked: (Timestamp, u64),

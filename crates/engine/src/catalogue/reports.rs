@@ -17,11 +17,9 @@ use super::{Catalogue, check_limit};
 use crate::decision::Decision;
 use crate::group::external::external_dependencies::KEPT_FOR;
 
-/// Reports kept.
 const MAX_KEPT: usize = 100_000;
 /// Of which so many leave at once when there are too many.
 const LEAVE_AT_ONCE: usize = 500;
-/// Reports in one message to a group.
 const REPORTS_TOLD_AT_ONCE: usize = 200;
 /// Pairs of prober and authority.
 const MAX_CHECKS: usize = 1_000;
@@ -32,7 +30,6 @@ const SAID_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// A prober that has not said so for longer is gone, or has forgotten about it.
 const SILENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-/// The catalogue's side of the external dependencies that batches wait for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Reports {
     /// What is ready, and when that was reported.
@@ -103,7 +100,6 @@ impl Catalogue {
         Ok(Decision::events(events))
     }
 
-    /// Folds what concerns reports and checks.
     pub(super) fn apply_observation(&mut self, now: Timestamp, event: &ObservationEvent) {
         match event {
             ObservationEvent::ThirdPartyReported { report, .. } => {

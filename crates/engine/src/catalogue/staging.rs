@@ -32,7 +32,6 @@ const MAX_STAGINGS: usize = 4;
 const MAX_PARTS: u32 = 4_096;
 /// Bytes of a part that is one job.
 const MAX_JOB_BYTES: usize = 272 * 1024;
-/// Jobs of one staging.
 const MAX_STAGED_JOBS: usize = 40_000;
 /// Bytes of one staging, as JSON.
 const MAX_STAGED_BYTES: usize = 16 << 20;
@@ -45,7 +44,6 @@ const MAX_ID_BYTES: usize = 255;
 const CHUNK_JOBS: usize = 200;
 const CHUNK_BYTES: usize = 96 * 1024;
 
-/// Parts of a request that has not been committed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Staging {
     parts: BTreeMap<u32, Arc<Vec<JobSpec>>>,
@@ -72,11 +70,9 @@ pub(crate) struct Committed {
     names: Names,
     delete: Vec<JobId>,
     cancel: Option<Actor>,
-    /// Jobs that others name as parent are deleted, too.
     orphan_children: bool,
     request: Option<RequestId>,
     reply_to: Option<InstanceId>,
-    /// Who committed it.
     by: Option<Actor>,
     /// DSP-2: its key had the accounts then.
     accounts_found: bool,
@@ -106,7 +102,6 @@ pub(crate) enum Chore {
     Grant(Box<Event>),
 }
 
-/// What is to be committed.
 pub(super) struct Commit<'a> {
     pub(super) apply: &'a RequestId,
     pub(super) parts: u32,
@@ -192,7 +187,6 @@ impl Catalogue {
         }))
     }
 
-    /// What is to be done next without anybody's asking.
     pub(crate) fn next_chore(&self, horizon: Timestamp) -> Option<Chore> {
         if self.committed.is_some() {
             return Some(Chore::Advance);

@@ -25,12 +25,10 @@ use tidemill_model::{
 use super::{Catalogue, Requester, check_limit};
 use crate::decision::Decision;
 
-/// Members of one group.
 const MAX_MEMBERS: usize = 1_000_000;
 /// Moves and removals that wait for an answer of a group's shard.
 const MAX_MOVING: usize = 256;
 
-/// All users.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Users {
     user_groups: FxHashMap<UserName, ShardId>,

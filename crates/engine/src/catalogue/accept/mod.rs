@@ -29,7 +29,6 @@ pub(in crate::catalogue) fn check(spec: &JobSpec) -> Result<(), FieldError> {
     check_execution(spec)
 }
 
-/// What the job runs.
 fn check_to_run(spec: &JobSpec) -> Result<(), FieldError> {
     match (&spec.command, &spec.program, &spec.class) {
         (Some(_), Some(path), _) => {
@@ -67,7 +66,6 @@ fn check_runs_nothing(spec: &JobSpec) -> Result<(), FieldError> {
     }
 }
 
-/// When the job runs.
 fn check_schedule(spec: &JobSpec) -> Result<(), FieldError> {
     let Some(written) = &spec.schedule else { return Ok(()) };
     match (&written.period, &written.cron) {

@@ -12,7 +12,6 @@ use super::{CHUNK, MAX_BATCHES, PlanJob, Rerun, Stage, refused};
 use crate::catalogue::Catalogue;
 use crate::schedule::{required_times, same_grid};
 
-/// Questions that wait for an answer at once.
 pub(super) const MAX_OPEN: usize = 16;
 /// For each of its parents, a job is looked at for so many of its logical times.
 const MAX_LOOKED: usize = 200_000;
@@ -252,7 +251,6 @@ impl Rerun {
         by_logic || self.makers(at, time).next().is_some()
     }
 
-    /// Jobs that are left out.
     fn skips(&self) -> Vec<SkippedJob> {
         let is_cold = matches!(self.spec.scope, RerunScope::ColdStart { .. });
         let skip = |job: &PlanJob| {

@@ -9,7 +9,6 @@ use crate::catalogue::Catalogue;
 use crate::catalogue::reports::alarm;
 use crate::schedule::required_times;
 
-/// Bytes of one part, about.
 const CHUNK_BYTES: usize = 96 * 1024;
 
 impl Catalogue {

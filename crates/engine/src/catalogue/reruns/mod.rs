@@ -31,23 +31,18 @@ use tidemill_model::{
 use super::{Catalogue, NAMED_JOBS};
 use crate::decision::Decision;
 
-/// Those that have not ended.
 const MAX_LIVE: usize = 64;
-/// Batches of one plan.
 const MAX_BATCHES: usize = 100_000;
-/// Batches of all plans together.
 const MAX_LIVE_BATCHES: usize = 300_000;
 /// Entries of one event.
 const CHUNK: usize = 500;
 
-/// All that have not ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Reruns {
     minted: u64,
     live: BTreeMap<RerunId, Rerun>,
 }
 
-/// One of them.
 #[derive(Debug, Clone, PartialEq)]
 struct Rerun {
     spec: Arc<RerunSpec>,
@@ -108,7 +103,6 @@ struct PlanJob {
     by_data: Option<Vec<Timestamp>>,
     /// Logical times asked about, oldest first; gone once the plan is made.
     times: Vec<Timestamp>,
-    /// What there is for them.
     told: BTreeMap<Timestamp, ReportedRun>,
 }
 
@@ -130,7 +124,6 @@ struct Listing {
     fault: Option<String>,
 }
 
-/// A batch of the plan.
 #[derive(Debug, Clone, PartialEq)]
 struct Planned {
     job: usize,
@@ -151,7 +144,6 @@ impl Rerun {
         }
     }
 
-    /// Each job's place in the plan.
     fn places(&self) -> BTreeMap<JobId, usize> {
         self.jobs.iter().enumerate().map(|(at, job)| (job.definition.id, at)).collect()
     }
@@ -164,7 +156,6 @@ impl Rerun {
         self.batches.get_mut((number as usize).checked_sub(1)?)
     }
 
-    /// How many more may be started now.
     fn room(&self) -> usize {
         (self.spec.concurrency as usize).saturating_sub((self.ordered - self.ended) as usize)
     }
@@ -202,7 +193,6 @@ impl Catalogue {
         self.reruns.live.iter().find(|(_, rerun)| lists(rerun)).map(|(id, _)| *id)
     }
 
-    /// What it asks for.
     pub(super) fn carry_on(&self, id: RerunId) -> Vec<Event> {
         let Some(rerun) = self.reruns.live.get(&id) else { return Vec::new() };
         match rerun.stage {
@@ -321,7 +311,6 @@ impl Catalogue {
     }
 }
 
-/// There can be no such plan.
 fn refused(id: RerunId, message: String) -> Vec<Event> {
     vec![Event::Rerun(RerunEvent::Finished { rerun: id, result: RerunResult::Refused, message })]
 }

@@ -23,7 +23,6 @@ const MAX_WAITS: usize = 1_000_000;
 /// Batches that one batch of a plan comes after, by data: they stand in one record.
 const MAX_AFTER: usize = 20_000;
 
-/// Logical times by job.
 pub(super) type Times = BTreeMap<JobId, BTreeSet<Timestamp>>;
 
 impl Catalogue {
@@ -130,7 +129,6 @@ impl Catalogue {
     }
 }
 
-/// Which paths of a job.
 #[derive(Clone, Copy)]
 enum Side {
     Inputs,
@@ -189,7 +187,6 @@ fn span(definition: &JobDefinition, side: Side) -> SignedDuration {
     paths_of(definition, side).iter().map(of_path).max().unwrap_or_default()
 }
 
-/// One search for what reads what.
 struct Search<'a> {
     catalogue: &'a Catalogue,
     overlay: Overlay<'a>,

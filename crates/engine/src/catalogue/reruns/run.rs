@@ -9,7 +9,6 @@ use super::{CHUNK, Rerun, Stage};
 use crate::catalogue::Catalogue;
 
 impl Catalogue {
-    /// The next starts, or the end.
     pub(super) fn order_more(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
         if rerun.may_start() && !rerun.free.is_empty() && rerun.room() > 0 {
             let next = rerun.free.iter().take(rerun.room().min(CHUNK));
@@ -124,7 +123,6 @@ impl Rerun {
             && definition.parents.iter().any(|known| known.job == parent)
     }
 
-    /// These are never started.
     fn doom(&mut self, numbers: &[u32]) {
         for number in numbers {
             if self.batch(*number).is_some_and(|batch| !batch.settled) {

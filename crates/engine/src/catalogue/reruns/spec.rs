@@ -16,7 +16,6 @@ use super::super::{Catalogue, Job, check_bytes, check_limit};
 use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, Stage};
 use crate::decision::Decision;
 
-/// Jobs of one plan.
 pub(super) const MAX_JOBS: usize = 4_000;
 
 /// Job → those that come after it.
@@ -87,7 +86,6 @@ impl Catalogue {
         Ok((reached, u32::try_from(jobs_left_out).unwrap_or(u32::MAX)))
     }
 
-    /// Where it begins.
     fn roots(&self, spec: &RerunSpec) -> Result<Vec<JobId>, Rejection> {
         let (named, period): (BTreeSet<JobId>, _) = match &spec.scope {
             RerunScope::Rerun { jobs, cascade } => {
@@ -238,7 +236,6 @@ impl Catalogue {
     }
 }
 
-/// All that the plan concerns.
 fn reached(
     roots: &[JobId],
     links: &BTreeMap<JobId, BTreeSet<JobId>>,
