@@ -19,6 +19,9 @@ pub struct Decision {
     pub notices: Vec<Effect>,
 }
 
+/// What a rule comes to: a decision, or why there is none.
+pub(crate) type Ruled = Result<Decision, Rejection>;
+
 /// Accepted or refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ruling {
@@ -102,8 +105,8 @@ impl From<Rejection> for Decision {
     }
 }
 
-impl From<Result<Decision, Rejection>> for Decision {
-    fn from(result: Result<Decision, Rejection>) -> Self {
+impl From<Ruled> for Decision {
+    fn from(result: Ruled) -> Self {
         result.unwrap_or_else(Decision::from)
     }
 }

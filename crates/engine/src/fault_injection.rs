@@ -27,9 +27,8 @@ pub struct FaultInjection {
     pub panicking_fold: Option<String>,
 }
 
+/// Each panics where its field says so.
 impl FaultInjection {
-    /// # Panics
-    /// Where the rig says so.
     pub(crate) fn decides(&self, group: &GroupShard, task: &Chore) {
         let Chore::Timer(_, Timer::Fire(job)) = task else { return };
         let Some(of) = group.jobs.get(job).map(|job| &job.definition.spec.name) else { return };
@@ -38,16 +37,12 @@ impl FaultInjection {
         assert!(prefix.is_none_or(|prefix| !of.as_str().starts_with(prefix)), "planted in timers");
     }
 
-    /// # Panics
-    /// Where the rig says so.
     pub(crate) fn derives(&self, group: &GroupShard, token: Token) {
         let Some(name) = &self.panicking_effect else { return };
         let batch = group.batches.of_token(token).and_then(|batch| group.batches.get(&batch));
         assert!(batch.is_none_or(|batch| batch.definition.spec.name != *name), "planted in an effect");
     }
 
-    /// # Panics
-    /// Where the rig says so.
     pub(crate) fn folds(&self, event: &Event) {
         if let Some(name) = &self.panicking_fold
             && let Event::Catalogue(CatalogueEvent::KeyRevoked { app }) = event

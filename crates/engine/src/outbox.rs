@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tidemill_model::{Command, Event, PartitionEvent, Rejection, ShardCommand, ShardId, ShardMessage};
 
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 use crate::effect::Effect;
 
 /// Messages of one outbox that are on their way at once. Between groups no more than these wait: what there is to
@@ -67,7 +67,7 @@ impl Mailbox {
         own: ShardId,
         (from, number): (ShardId, u64),
         learn: impl FnOnce(&mut Vec<Event>) -> Result<(), Rejection>,
-    ) -> Result<Decision, Rejection> {
+    ) -> Ruled {
         let expected = self.received(from) + 1;
         if number < expected {
             // The acknowledgement may have been lost.

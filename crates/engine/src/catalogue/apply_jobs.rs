@@ -14,7 +14,7 @@ use super::graph::{Overlay, ancestors_first};
 use super::keys::Vouch;
 use super::names::Names;
 use super::{Catalogue, Job, Terms, check_count};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 use crate::schedule::{grid_from_spec, same_grid};
 use crate::weight::of_definition;
 
@@ -24,7 +24,7 @@ pub(super) const MAX_BYTES: usize = 170 * 1024;
 const MAX_PARENTS: usize = 20_000;
 /// Those of other groups, or at other logical times than the batch's own: every batch lists them.
 pub(super) const MAX_LISTED_PARENTS: usize = 1_000;
-pub(super) const MAX_ERRORS: usize = 20;
+const MAX_ERRORS: usize = 20;
 /// Logical times of all its parents together that a batch of a job may wait for.
 pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
 
@@ -71,7 +71,7 @@ impl Catalogue {
         prune: &[GroupName],
         now: Timestamp,
         terms: &Terms<'_>,
-    ) -> Result<Decision, Rejection> {
+    ) -> Ruled {
         let written: Vec<&JobSpec> = specs.iter().collect();
         let checked = self.check(&written, prune, terms)?;
         let gone = checked.gone();
@@ -107,12 +107,7 @@ impl Catalogue {
     }
 
     /// API-1 with cron or parents: a job that is known by its id only.
-    pub(super) fn define_job(
-        &self,
-        spec: &JobSpec,
-        parents: &[JobId],
-        by: &Actor,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn define_job(&self, spec: &JobSpec, parents: &[JobId], by: &Actor) -> Ruled {
         let id = JobId::mint(self.jobs_minted + 1, ShardId::CATALOGUE);
         parents.iter().try_for_each(|parent| self.known_job(*parent).map(drop))?;
         let (mut definition, enabled) = self.definition(spec, id, &Names::default(), Vouch::Key(by))?;
@@ -126,8 +121,9 @@ impl Catalogue {
         };
         definition.parents.extend(parents.iter().map(|job| Parent { job: *job, mapping: mapping(*job) }));
         let definition = Arc::new(definition);
-        self.check_all_stay([&definition])?;
-        self.check_graph(&[Arc::clone(&definition)], self.reach_of(Some(by)), |_| String::new())?;
+        let alone = std::slice::from_ref(&definition);
+        self.check_all_stay(alone)?;
+        self.check_graph(alone, self.reach_of(Some(by)), |_| String::new())?;
         let event = Event::Job(JobEvent::Defined { definition, enabled, unnamed: true, previous_name: None });
         Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))
     }
@@ -146,8 +142,7 @@ impl Catalogue {
                 Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
             }
         }
-        errors.truncate(MAX_ERRORS);
-        if errors.is_empty() { Ok(accepted) } else { Err(Rejection::Invalid { fields: errors }) }
+        check_none(errors).map(|()| accepted)
     }
 
     pub(super) fn definition(
@@ -311,6 +306,11 @@ fn differing(old: &JobDefinition, new: &JobDefinition) -> Vec<String> {
     fields.extend((others(old) != others(new)).then(|| "parents".to_owned()));
     fields.extend((old.run_as_by != new.run_as_by).then(|| "run_as".to_owned()));
     fields.into_iter().collect()
+}
+
+pub(super) fn check_none(mut errors: Vec<FieldError>) -> Result<(), Rejection> {
+    errors.truncate(MAX_ERRORS);
+    if errors.is_empty() { Ok(()) } else { Err(Rejection::Invalid { fields: errors }) }
 }
 
 /// JOB-3: what the writer of a template should know about clock changes.

@@ -17,7 +17,7 @@ use tidemill_model::{
 };
 
 use super::{Catalogue, check_count, check_limit};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 /// Operations that have not ended.
 const MAX_OPEN: usize = 64;
@@ -51,13 +51,7 @@ impl Catalogue {
         }
     }
 
-    pub(super) fn request_bulk(
-        &self,
-        action: BulkAction,
-        items: &[i64],
-        reason: &str,
-        by: &Actor,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn request_bulk(&self, action: BulkAction, items: &[i64], reason: &str, by: &Actor) -> Ruled {
         let reason = reason.trim();
         if reason.is_empty() || reason.len() > bounds::REQUEST_REASON_BYTES {
             let rule = format!("must be 1 to {} bytes: say why", bounds::REQUEST_REASON_BYTES);
@@ -80,7 +74,7 @@ impl Catalogue {
     }
 
     /// What came of items, from whoever sent their commands; an outcome that is on record already stays.
-    pub(super) fn report_bulk(&self, bulk: BulkId, outcomes: &[BulkOutcome]) -> Result<Decision, Rejection> {
+    pub(super) fn report_bulk(&self, bulk: BulkId, outcomes: &[BulkOutcome]) -> Ruled {
         check_count("outcomes", outcomes.len(), MAX_OUTCOMES, " in one report")?;
         let Some(open) = self.bulks.open.get(&bulk) else {
             return Ok(Decision::unchanged(Answer::Done));

@@ -15,7 +15,7 @@ use tidemill_model::{
 
 use super::defined::Defined;
 use super::{Catalogue, check_bytes};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 const MAX_DATES: usize = 4_000;
 
@@ -59,13 +59,13 @@ impl Calendars {
 }
 
 impl Catalogue {
-    pub(super) fn define_calendar(&self, written: &CalendarSpec) -> Result<Decision, Rejection> {
+    pub(super) fn define_calendar(&self, written: &CalendarSpec) -> Ruled {
         check(written)?;
         let event = |calendar| CatalogueEvent::CalendarDefined { calendar };
         self.calendars.0.define(written.clone().sorted(), event, |version| Answer::Calendar { version })
     }
 
-    pub(super) fn delete_calendar(&self, name: &CalendarName) -> Result<Decision, Rejection> {
+    pub(super) fn delete_calendar(&self, name: &CalendarName) -> Ruled {
         self.calendars.0.check_known(name)?;
         let uses = |job: &JobDefinition| job.spec.calendar.as_ref().is_some_and(|used| used.name == *name);
         if let Some(users) = self.users_of(uses) {

@@ -1,7 +1,7 @@
 //! Names, cycles and mappings of all jobs together, as an apply would leave them.
 
 use crate::catalogue::Catalogue;
-use crate::catalogue::apply_jobs::{MAX_DECLARED_TIMES, MAX_ERRORS};
+use crate::catalogue::apply_jobs::{MAX_DECLARED_TIMES, check_none};
 use crate::catalogue::graph::{Overlay, ancestors_first};
 use crate::catalogue::keys::Reach;
 use crate::schedule::{check_mapping, required_times, same_grid};
@@ -46,8 +46,7 @@ impl Catalogue {
         for (rule, children) in hidden {
             errors.push(FieldError::new("children", self.named_for(&children, reach), rule));
         }
-        errors.truncate(MAX_ERRORS);
-        if errors.is_empty() { Ok(order) } else { Err(Rejection::Invalid { fields: errors }) }
+        check_none(errors).map(|()| order)
     }
 
     /// A cycle as names. What a key may not see is counted in its place.

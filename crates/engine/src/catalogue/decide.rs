@@ -4,7 +4,7 @@ use crate::catalogue::keys::NewKey;
 use crate::catalogue::remove::{Requester, Terms};
 use crate::catalogue::staging::Commit;
 use crate::catalogue::{Catalogue, keys};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 use crate::fault_injection::FaultInjection;
 use tidemill_model::{
     Actor, BulkCommand, CatalogueCommand, Command, Event, JobCommand, ObservationCommand, ObservationEvent,
@@ -130,12 +130,7 @@ impl Catalogue {
 
 impl Catalogue {
     /// What another shard says.
-    fn deliver(
-        &self,
-        (from, number): (ShardId, u64),
-        message: &ShardMessage,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    fn deliver(&self, (from, number): (ShardId, u64), message: &ShardMessage, now: Timestamp) -> Ruled {
         self.mailbox.deliver(ShardId::CATALOGUE, (from, number), |events| match message {
             ShardMessage::ReportUnfinished { question, jobs } => {
                 self.report_unfinished(events, (from, *question), jobs, now);

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Answer, CatalogueEvent, Definable, JobDefinition, Rejection, ShardId, ShardMessage, Template,
-    TemplateName, TemplateSpec, Versioned, bounds,
+    Answer, CatalogueEvent, Definable, JobDefinition, Rejection, ShardMessage, Template, TemplateName,
+    TemplateSpec, Versioned, bounds,
 };
 
 use super::{Catalogue, NAMED_JOBS, check_bytes, check_count, check_limit};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 const MAX_DEFINED: usize = 1_000;
 
@@ -54,7 +54,7 @@ impl<Spec: Definable, More> Defined<Spec, More> {
         spec: Spec,
         event: impl FnOnce(Arc<Versioned<Spec>>) -> CatalogueEvent,
         answer: impl FnOnce(u32) -> Answer,
-    ) -> Result<Decision, Rejection> {
+    ) -> Ruled {
         match self.get(spec.name()) {
             Some(same) if same.accepted.spec == spec => {
                 return Ok(Decision::unchanged(answer(same.accepted.version)));
@@ -110,14 +110,14 @@ impl Catalogue {
 pub(crate) type Templates = Defined<TemplateSpec>;
 
 impl Catalogue {
-    pub(super) fn define_template(&self, spec: &TemplateSpec) -> Result<Decision, Rejection> {
+    pub(super) fn define_template(&self, spec: &TemplateSpec) -> Ruled {
         check_template(spec)?;
         let event = |template| CatalogueEvent::TemplateDefined { template };
         self.templates.define(spec.clone(), event, |version| Answer::Template { version })
     }
 
     /// Tasks that were checked against it stay as they are: it is needed only for new ones.
-    pub(super) fn delete_template(&self, name: &TemplateName) -> Result<Decision, Rejection> {
+    pub(super) fn delete_template(&self, name: &TemplateName) -> Ruled {
         self.templates.check_known(name)?;
         Ok(Decision::done(CatalogueEvent::TemplateDeleted { name: name.clone() }))
     }
@@ -130,12 +130,6 @@ impl Catalogue {
     pub(super) fn template_deleted(&mut self, name: &TemplateName) {
         self.templates.remove(name);
         self.tell_groups(None, &ShardMessage::DropTemplate { name: name.clone() });
-    }
-
-    pub(super) fn tell_of_templates(&mut self, shard: ShardId) {
-        for known in self.templates.iter() {
-            self.mailbox.send(shard, ShardMessage::Template { template: Arc::clone(&known.accepted) });
-        }
     }
 }
 

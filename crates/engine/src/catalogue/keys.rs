@@ -14,7 +14,7 @@ use tidemill_model::{
 };
 
 use super::{Catalogue, NAMED_JOBS, check_count, check_limit};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 pub(super) const MAX_KEYS: usize = 10_000;
 /// As the record names who is no application: their names are nobody's key.
@@ -72,7 +72,7 @@ impl<'a> Vouch<'a> {
 }
 
 impl Catalogue {
-    pub(super) fn define_key(&self, key: &NewKey<'_>, most: usize) -> Result<Decision, Rejection> {
+    pub(super) fn define_key(&self, key: &NewKey<'_>, most: usize) -> Ruled {
         let NewKey { app, hash, role, groups, run_as, first_only } = *key;
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if app.is_empty() || app.len() > bounds::APP_CHARS || !app.chars().all(fits) {
@@ -111,7 +111,7 @@ impl Catalogue {
         }))
     }
 
-    pub(super) fn revoke_key(&self, app: &str) -> Result<Decision, Rejection> {
+    pub(super) fn revoke_key(&self, app: &str) -> Ruled {
         if !self.keys.contains_key(app) {
             return Err(Rejection::unknown("key", app));
         }

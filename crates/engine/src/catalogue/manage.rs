@@ -11,12 +11,12 @@ use tidemill_model::{
 
 use super::apply_jobs::switched;
 use super::{Catalogue, Terms};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 use crate::group::is_public_key;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Freezes {
-    everything: Option<Freeze>,
+    pub(super) everything: Option<Freeze>,
     groups: BTreeMap<GroupName, Freeze>,
 }
 
@@ -27,12 +27,7 @@ impl Freezes {
 }
 
 impl Catalogue {
-    pub(super) fn define_group(
-        &self,
-        name: &GroupName,
-        worker_key: &str,
-        settings: &GroupSettings,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn define_group(&self, name: &GroupName, worker_key: &str, settings: &GroupSettings) -> Ruled {
         if !is_public_key(worker_key) {
             let rule = "must be an Ed25519 public key in 64 hexadecimal digits";
             return Err(Rejection::field("worker_key", worker_key, rule));
@@ -62,7 +57,7 @@ impl Catalogue {
         Ok(Decision::answered(vec![event.into()], answer))
     }
 
-    pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Result<Decision, Rejection> {
+    pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Ruled {
         let known = self.known_job(job)?;
         self.check_stays(job)?;
         if known.enabled == enabled {
@@ -72,7 +67,7 @@ impl Catalogue {
     }
 
     /// JOB-9: nothing is deleted that others name as parent, unless that is wanted, or of which something is unfinished.
-    pub(super) fn delete_job(&self, job: JobId, terms: &Terms<'_>) -> Result<Decision, Rejection> {
+    pub(super) fn delete_job(&self, job: JobId, terms: &Terms<'_>) -> Ruled {
         let known = self.known_job(job)?;
         self.check_unneeded(job, known, terms, &|_| false)?;
         if let Some(asked) = self.may_remove(&[job], terms, || Deletion::Delete { job })? {
@@ -87,7 +82,7 @@ impl Catalogue {
         latest: Timestamp,
         by: &Actor,
         reason: &str,
-    ) -> Result<Decision, Rejection> {
+    ) -> Ruled {
         self.check_groups(group)?;
         let reason = reason.trim();
         if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
@@ -98,12 +93,7 @@ impl Catalogue {
         Ok(Decision::done(CatalogueEvent::FreezeSet { group: group.cloned(), freeze }))
     }
 
-    pub(super) fn lift_freeze(
-        &self,
-        group: Option<&GroupName>,
-        by: &Actor,
-        reason: &str,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn lift_freeze(&self, group: Option<&GroupName>, by: &Actor, reason: &str) -> Ruled {
         self.check_groups(group)?;
         let reason = reason.trim();
         if reason.chars().count() > bounds::REASON_CHARS {
@@ -129,14 +119,6 @@ impl Catalogue {
             None => self.freezes.groups.remove(group),
         };
         self.send(group, ShardMessage::Freeze { scope: FreezeScope::Group, freeze });
-    }
-
-    /// A new group is frozen with everything.
-    pub(super) fn freeze_new_group(&mut self, shard: ShardId) {
-        if let Some(freeze) = self.freezes.everything.clone() {
-            let (scope, freeze) = (FreezeScope::Everything, Some(freeze));
-            self.mailbox.send(shard, ShardMessage::Freeze { scope, freeze });
-        }
     }
 }
 

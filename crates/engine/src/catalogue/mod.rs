@@ -28,8 +28,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_model::{
-    CatalogueEvent, Event, FieldError, GroupId, GroupName, GroupSettings, JobDefinition, JobEvent, JobId,
-    JobName, PartitionEvent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
+    CatalogueEvent, Event, FieldError, FreezeScope, GroupId, GroupName, GroupSettings, JobDefinition,
+    JobEvent, JobId, JobName, PartitionEvent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
 };
 
 pub(crate) use self::accept::{check_parameters, check_program, check_values};
@@ -147,21 +147,14 @@ impl Catalogue {
     fn apply_catalogue(&mut self, event: &CatalogueEvent) {
         match event {
             CatalogueEvent::GroupDefined { group, name, shard, worker_key, settings } => {
-                let message = ShardMessage::Group {
-                    id: *group,
-                    name: name.clone(),
-                    worker_key: worker_key.clone(),
-                    settings: settings.clone(),
-                };
-                self.mailbox.send(*shard, message);
-                if !self.groups.contains_key(name) {
-                    self.freeze_new_group(*shard);
-                    self.tell_of_shared_pools(*shard);
-                    self.tell_of_templates(*shard);
-                }
+                let (id, shard, name) = (*group, *shard, name.clone());
                 let (worker_key, settings) = (worker_key.clone(), settings.clone());
-                let group = Group { id: *group, shard: *shard, worker_key, settings };
-                self.groups.insert(name.clone(), group);
+                let group = Group { id, shard, worker_key: worker_key.clone(), settings: settings.clone() };
+                let is_new = self.groups.insert(name.clone(), group).is_none();
+                self.mailbox.send(shard, ShardMessage::Group { id, name, worker_key, settings });
+                if is_new {
+                    self.tell_new_group(shard);
+                }
             }
             CatalogueEvent::KeyDefined { app, role, groups, run_as, .. } => {
                 let groups = groups.iter().cloned().collect();
@@ -237,8 +230,7 @@ impl Catalogue {
             None => self.jobs_minted += 1,
             Some(old) => {
                 let before = Arc::clone(&old.definition);
-                self.leave_parents(&before);
-                self.adopted(&before, Some(&definition));
+                self.left_parents(&before, Some(&definition));
             }
         }
         for parent in definition.other_parents() {
@@ -268,21 +260,26 @@ impl Catalogue {
     fn job_deleted(&mut self, id: JobId) {
         let Some(job) = self.jobs.remove(&id) else { return };
         self.revision += 1;
-        self.leave_parents(&job.definition);
         self.children.remove(&id);
         if !job.unnamed {
             self.names.remove(&(job.definition.spec.group.clone(), job.definition.spec.name.clone()));
         }
-        self.adopted(&job.definition, None);
+        self.left_parents(&job.definition, None);
         let orphaned_in = self.orphaned_in(id);
         self.send(&job.definition.spec.group, ShardMessage::Remove { job: id, orphaned_in });
     }
 
-    fn leave_parents(&mut self, child: &JobDefinition) {
-        for parent in &child.parents {
-            if let Some(children) = self.children.get_mut(&parent.job) {
-                children.remove(&child.id);
-            }
+    /// What holds in all groups holds in a new one.
+    fn tell_new_group(&mut self, shard: ShardId) {
+        if let Some(freeze) = self.freezes.everything.clone() {
+            let (scope, freeze) = (FreezeScope::Everything, Some(freeze));
+            self.mailbox.send(shard, ShardMessage::Freeze { scope, freeze });
+        }
+        for pool in self.pools.shared() {
+            self.mailbox.send(shard, ShardMessage::Pool { pool: Arc::clone(pool) });
+        }
+        for template in self.templates.iter().map(|known| &known.accepted) {
+            self.mailbox.send(shard, ShardMessage::Template { template: Arc::clone(template) });
         }
     }
 

@@ -18,6 +18,7 @@
 //! and its name is taken in both groups. So what was found good when the move was asked still is when it is done.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -30,7 +31,7 @@ use super::accept::value_read;
 use super::apply_jobs::{Checked, MAX_LISTED_PARENTS};
 use super::graph::Overlay;
 use super::{Catalogue, Job, Requester, check_limit};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 /// Jobs that are on their way at once.
 const MAX_MOVING: usize = 64;
@@ -56,7 +57,7 @@ impl Catalogue {
         to: &GroupName,
         now: Timestamp,
         requester: Requester<'_>,
-    ) -> Result<Decision, Rejection> {
+    ) -> Ruled {
         let job = self.known_job(id)?;
         self.check_stays(id)?;
         let unknown = || Rejection::field("group", to, "there is no such group");
@@ -155,16 +156,13 @@ impl Catalogue {
     }
 
     /// The same of these jobs, and of those that the definitions name as parents.
-    pub(super) fn check_all_stay<'a>(
-        &self,
-        definitions: impl IntoIterator<Item = &'a Arc<JobDefinition>>,
-    ) -> Result<(), Rejection> {
+    pub(super) fn check_all_stay(&self, definitions: &[Arc<JobDefinition>]) -> Result<(), Rejection> {
         if self.moves.is_empty() {
             return Ok(());
         }
         let mut concerned = definitions
-            .into_iter()
-            .flat_map(|definition| [definition.id].into_iter().chain(definition.other_parents()));
+            .iter()
+            .flat_map(|definition| iter::once(definition.id).chain(definition.other_parents()));
         concerned.try_for_each(|id| self.check_stays(id))
     }
 

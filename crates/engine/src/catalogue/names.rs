@@ -11,7 +11,7 @@ use tidemill_model::{
 use super::Catalogue;
 use super::accept::{full_parent_name, value_read};
 use super::keys::Reach;
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 /// A name, unique among the jobs of the catalogue.
 pub(super) type FullName = (GroupName, JobName);
@@ -30,16 +30,6 @@ impl Names {
 
     pub(super) fn ids(&self) -> impl Iterator<Item = JobId> + '_ {
         self.ids.values().copied()
-    }
-
-    pub(super) fn new_name(&self, old: &FullName) -> Option<&JobName> {
-        self.renamed.get(old)
-    }
-
-    /// The old name of each job that is renamed, and its id.
-    fn renames(&self) -> impl Iterator<Item = (&FullName, &JobName, JobId)> {
-        let id = |old: &FullName, new: &JobName| self.ids[&(old.0.clone(), new.clone())];
-        self.renamed.iter().map(move |(old, new)| (old, new, id(old, new)))
     }
 }
 
@@ -126,7 +116,8 @@ impl Catalogue {
         reach: Reach<'_>,
         stays: impl Fn(JobId) -> bool,
     ) -> Result<(), Rejection> {
-        for (old, new, id) in names.renames() {
+        for (old, new) in &names.renamed {
+            let id = names.ids[&(old.0.clone(), new.clone())];
             if let Some(rule) = self.reader_of(id, old, new, reach, &stays) {
                 let is_it = |spec: &&JobSpec| spec.group == old.0 && spec.name == *new;
                 let index = specs.iter().position(is_it).unwrap_or_default();
@@ -164,7 +155,7 @@ impl Catalogue {
         ))
     }
 
-    pub(super) fn rename_job(&self, job: JobId, name: &JobName, by: &Actor) -> Result<Decision, Rejection> {
+    pub(super) fn rename_job(&self, job: JobId, name: &JobName, by: &Actor) -> Ruled {
         let known = self.known_job(job)?;
         self.check_stays(job)?;
         let old = &known.definition;
@@ -202,13 +193,13 @@ impl Catalogue {
 
     /// The job of that name, as it is or as it is to be.
     pub(super) fn named(&self, name: &FullName, names: &Names) -> Option<JobId> {
-        let today = || self.names.get(name).filter(|_| names.new_name(name).is_none());
+        let today = || self.names.get(name).filter(|_| !names.renamed.contains_key(name));
         names.ids.get(name).or_else(today).copied()
     }
 
     /// What is wrong with a parent's name that means no job.
     pub(super) fn unknown_parent(field: &str, written: &str, name: &FullName, names: &Names) -> FieldError {
-        let rule = match names.new_name(name) {
+        let rule = match names.renamed.get(name) {
             Some(new) => format!("is renamed to {new} by this same apply; write the new name"),
             None => "there is no job of that name".to_owned(),
         };

@@ -105,9 +105,14 @@ impl Catalogue {
         shards.into_iter().collect()
     }
 
-    /// A definition replaces an old one, or a job is deleted: the deleted parents that the old one named and the new one
-    /// does not are no longer its own.
-    pub(super) fn adopted(&mut self, old: &JobDefinition, new: Option<&JobDefinition>) {
+    /// A definition replaces an old one, or a job is deleted: it is no child of those that the old one named, and the
+    /// deleted parents among them that the new one does not name are no longer its own.
+    pub(super) fn left_parents(&mut self, old: &JobDefinition, new: Option<&JobDefinition>) {
+        for parent in &old.parents {
+            if let Some(children) = self.children.get_mut(&parent.job) {
+                children.remove(&old.id);
+            }
+        }
         if self.orphans.is_empty() {
             return;
         }

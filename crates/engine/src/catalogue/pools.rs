@@ -22,7 +22,7 @@ use tidemill_model::{
 
 use super::defined::Defined;
 use super::{Catalogue, check_bytes, check_count};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 use crate::outbox::Mailbox;
 use crate::rate::Starts;
 
@@ -78,6 +78,11 @@ impl Pools {
             let of = key.1.iter().find(|of| of.name == *pool)?;
             Some((key, share, of.weight))
         })
+    }
+
+    /// Those of all groups.
+    pub(super) fn shared(&self) -> impl Iterator<Item = &Arc<Pool>> {
+        self.known.iter().map(|known| &known.accepted).filter(|pool| pool.spec.group.is_none())
     }
 
     fn left(&self, known: &Known) -> u64 {
@@ -176,7 +181,7 @@ impl Catalogue {
         }
     }
 
-    pub(super) fn define_pool(&self, spec: &PoolSpec) -> Result<Decision, Rejection> {
+    pub(super) fn define_pool(&self, spec: &PoolSpec) -> Ruled {
         check(spec)?;
         self.check_groups(&spec.group)?;
         if let Some(known) = self.pool_spec(&spec.name).filter(|known| known.group != spec.group) {
@@ -192,7 +197,7 @@ impl Catalogue {
         self.pools.known.define(spec.clone(), event, |version| Answer::Pool { version })
     }
 
-    pub(super) fn delete_pool(&self, name: &PoolName) -> Result<Decision, Rejection> {
+    pub(super) fn delete_pool(&self, name: &PoolName) -> Ruled {
         self.pools.known.check_known(name)?;
         if let Some(users) = self.users_of_pool(name, |_| true) {
             let reason = format!("{users} use it; take it out of them first");
@@ -259,12 +264,6 @@ impl Catalogue {
         self.revision += 1;
         let Some(known) = self.pools.known.remove(name) else { return };
         self.tell_groups(known.accepted.spec.group.as_ref(), &ShardMessage::DropPool { name: name.clone() });
-    }
-
-    pub(super) fn tell_of_shared_pools(&mut self, shard: ShardId) {
-        for known in self.pools.known.iter().filter(|known| known.accepted.spec.group.is_none()) {
-            self.mailbox.send(shard, ShardMessage::Pool { pool: Arc::clone(&known.accepted) });
-        }
     }
 
     fn permit_report_received(&mut self, now: Timestamp, from: ShardId, report: &PermitReport) {

@@ -23,7 +23,7 @@ use tidemill_model::{
 
 use super::staging::Commit;
 use super::{Catalogue, NAMED_JOBS, check_limit};
-use crate::decision::{Decision, Ruling};
+use crate::decision::{Decision, Ruled, Ruling};
 use crate::draft::MAX_DECISION_WEIGHT;
 use crate::weight::of_events;
 
@@ -273,12 +273,7 @@ impl Catalogue {
         events
     }
 
-    fn decide_deletion(
-        &self,
-        pending: &Pending,
-        terms: &Terms<'_>,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    fn decide_deletion(&self, pending: &Pending, terms: &Terms<'_>, now: Timestamp) -> Ruled {
         let (asked, expected) = pending.asked;
         if now.duration_since(asked) > MAX_WAIT {
             let what = "the time in seconds for which a deletion waits for the shards' answers";

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_model::{
     Actor, AlarmEvent, AlarmKind, Answer, Event, FieldError, MAX_CODE_BYTES, ObservationEvent, ProbeReport,
-    Rejection, Severity, ShardId, ShardMessage, ThirdPartyReport, Timestamp,
+    Severity, ShardId, ShardMessage, ThirdPartyReport, Timestamp,
 };
 
 use super::{Catalogue, check_limit};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 use crate::group::external::external_dependencies::KEPT_FOR;
 
 const MAX_KEPT: usize = 100_000;
@@ -48,12 +48,7 @@ struct Trouble {
 }
 
 impl Catalogue {
-    pub(super) fn report_third_party(
-        &self,
-        report: &ThirdPartyReport,
-        by: &Actor,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn report_third_party(&self, report: &ThirdPartyReport, by: &Actor, now: Timestamp) -> Ruled {
         check_code("code", &report.code)?;
         let known = self.reports.ready.contains_key(&(Arc::clone(&report.code), report.logical_time));
         if known == report.ready {
@@ -65,7 +60,7 @@ impl Catalogue {
     }
 
     /// DEP-5: people are told once per cause, and again when it gets worse.
-    pub(super) fn report_probes(&self, report: &ProbeReport, now: Timestamp) -> Result<Decision, Rejection> {
+    pub(super) fn report_probes(&self, report: &ProbeReport, now: Timestamp) -> Ruled {
         check_code("prober", &report.prober).and_then(|()| check_code("authority", &report.authority))?;
         let known = self.reports.checks.get(&report.authority);
         let own = known.and_then(|probers| probers.get(&report.prober));
@@ -111,9 +106,17 @@ impl Catalogue {
                 }
             }
             ObservationEvent::ThirdPartyEvicted { upto, .. } => self.reports.forget(*upto),
-            ObservationEvent::ProbesLate { report } => self.reports.trouble(now, report),
+            ObservationEvent::ProbesLate { report } => {
+                let Some(severity) = severity_of(report) else { return };
+                let probers = self.reports.checks.entry(Arc::clone(&report.authority)).or_default();
+                probers.retain(|_, trouble| !trouble.is_over(now));
+                probers.insert(Arc::clone(&report.prober), Trouble { severity, heard: now });
+            }
             ObservationEvent::ProbesRecovered { prober, authority } => {
-                self.reports.recovered(prober, authority)
+                if let Some(probers) = self.reports.checks.get_mut(authority) {
+                    probers.remove(prober);
+                }
+                self.reports.checks.retain(|_, probers| !probers.is_empty());
             }
             ObservationEvent::ProbesRequested { by, .. } => {
                 self.tell_groups(None, &ShardMessage::ProbeNow { by: by.clone() });
@@ -133,7 +136,13 @@ impl Catalogue {
             if !self.reports.listeners.entry(Arc::clone(&code)).or_default().insert(shard) {
                 continue;
             }
-            let reports = self.reports.of_code(&code);
+            let all = (Arc::clone(&code), Timestamp::MIN)..=(code, Timestamp::MAX);
+            let report = |(code, time): &(Arc<str>, Timestamp)| ThirdPartyReport {
+                code: Arc::clone(code),
+                logical_time: *time,
+                ready: true,
+            };
+            let reports: Vec<_> = self.reports.ready.range(all).map(|(key, _)| report(key)).collect();
             for reports in reports.chunks(REPORTS_TOLD_AT_ONCE) {
                 self.mailbox.send(shard, ShardMessage::ThirdParty { reports: reports.to_vec() });
             }
@@ -170,31 +179,6 @@ impl Reports {
             if let Some((_, code, time)) = self.by_age.pop_first() {
                 self.ready.remove(&(code, time));
             }
-        }
-    }
-
-    fn of_code(&self, code: &Arc<str>) -> Vec<ThirdPartyReport> {
-        let all = (Arc::clone(code), Timestamp::MIN)..=(Arc::clone(code), Timestamp::MAX);
-        let report = |(code, time): &(Arc<str>, Timestamp)| ThirdPartyReport {
-            code: Arc::clone(code),
-            logical_time: *time,
-            ready: true,
-        };
-        self.ready.range(all).map(|(key, _)| report(key)).collect()
-    }
-
-    fn trouble(&mut self, now: Timestamp, report: &ProbeReport) {
-        let Some(severity) = severity_of(report) else { return };
-        let probers = self.checks.entry(Arc::clone(&report.authority)).or_default();
-        probers.retain(|_, trouble| !trouble.is_over(now));
-        probers.insert(Arc::clone(&report.prober), Trouble { severity, heard: now });
-    }
-
-    fn recovered(&mut self, prober: &Arc<str>, authority: &Arc<str>) {
-        let Some(probers) = self.checks.get_mut(authority) else { return };
-        probers.remove(prober);
-        if probers.is_empty() {
-            self.checks.remove(authority);
         }
     }
 }

@@ -24,7 +24,7 @@ use super::keys::Vouch;
 use super::names::Names;
 use super::remove::Terms;
 use super::{Catalogue, check_limit};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 use crate::weight::{of_event, of_events};
 
 /// Stagings at once; another one makes the oldest go.
@@ -110,13 +110,7 @@ pub(super) struct Commit<'a> {
 }
 
 impl Catalogue {
-    pub(super) fn stage_jobs(
-        &self,
-        apply: &RequestId,
-        part: u32,
-        jobs: &[JobSpec],
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn stage_jobs(&self, apply: &RequestId, part: u32, jobs: &[JobSpec], now: Timestamp) -> Ruled {
         if apply.as_str().is_empty() || apply.as_str().len() > MAX_ID_BYTES {
             let rule = format!("must be 1 to {MAX_ID_BYTES} bytes");
             return Err(Rejection::field("apply", apply.as_str(), rule));
@@ -153,7 +147,7 @@ impl Catalogue {
         Ok(Decision::answered(events, Answer::Done))
     }
 
-    pub(super) fn commit_apply(&self, commit: &Commit<'_>, terms: &Terms<'_>) -> Result<Decision, Rejection> {
+    pub(super) fn commit_apply(&self, commit: &Commit<'_>, terms: &Terms<'_>) -> Ruled {
         let staging =
             self.stagings.get(commit.apply).ok_or_else(|| Rejection::unknown("staging", commit.apply))?;
         if !staging.parts.keys().copied().eq(0..commit.parts) {

@@ -23,7 +23,7 @@ use tidemill_model::{
 };
 
 use super::{Catalogue, Requester, check_limit};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 const MAX_MEMBERS: usize = 1_000_000;
 /// Moves and removals that wait for an answer of a group's shard.
@@ -62,7 +62,7 @@ impl Users {
 
 impl Catalogue {
     /// Those who have that home already stay as they are; if one cannot get it, none does.
-    pub(super) fn assign_users(&self, group: &GroupName, users: &[UserName]) -> Result<Decision, Rejection> {
+    pub(super) fn assign_users(&self, group: &GroupName, users: &[UserName]) -> Ruled {
         let shard = self.known_group(group)?.shard;
         if users.is_empty() || users.len() > bounds::USERS {
             let rule = format!("must be 1 to {} users", bounds::USERS);
@@ -92,12 +92,7 @@ impl Catalogue {
         Ok(Decision::done(CatalogueEvent::UsersAssigned { group: group.clone(), shard, users: new }))
     }
 
-    pub(super) fn move_user(
-        &self,
-        user: &UserName,
-        to: &GroupName,
-        requester: Requester<'_>,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn move_user(&self, user: &UserName, to: &GroupName, requester: Requester<'_>) -> Ruled {
         let shard = self.known_group(to)?.shard;
         let from = self.home_of(user)?;
         if from == shard {
@@ -107,11 +102,7 @@ impl Catalogue {
         self.ask_release(user, from, Some(to), requester)
     }
 
-    pub(super) fn delete_user(
-        &self,
-        user: &UserName,
-        requester: Requester<'_>,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn delete_user(&self, user: &UserName, requester: Requester<'_>) -> Ruled {
         let from = self.home_of(user)?;
         self.ask_release(user, from, None, requester)
     }
@@ -140,7 +131,7 @@ impl Catalogue {
         from: ShardId,
         to: Option<&GroupName>,
         requester: Requester<'_>,
-    ) -> Result<Decision, Rejection> {
+    ) -> Ruled {
         let what = "the number of users that are being moved or removed";
         check_limit(what, self.users.moving.len() + 1, MAX_MOVING)?;
         Ok(Decision::of(CatalogueEvent::UserMoveRequested {

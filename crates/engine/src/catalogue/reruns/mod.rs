@@ -29,7 +29,7 @@ use tidemill_model::{
 };
 
 use super::{Catalogue, NAMED_JOBS};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 const MAX_LIVE: usize = 64;
 const MAX_BATCHES: usize = 100_000;
@@ -211,7 +211,7 @@ impl Catalogue {
         self.reruns.live.get(&id).ok_or_else(|| Rejection::unknown("live rerun", id))
     }
 
-    pub(super) fn approve_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
+    pub(super) fn approve_rerun(&self, id: RerunId, by: &Actor) -> Ruled {
         let rerun = self.live(id)?;
         match rerun.stage {
             Stage::Planned => {}
@@ -241,24 +241,18 @@ impl Catalogue {
         }
     }
 
-    pub(super) fn pause_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
+    pub(super) fn pause_rerun(&self, id: RerunId, by: &Actor) -> Ruled {
         let paused = RerunEvent::Paused { rerun: id, by: by.clone() };
         self.turn(id, [Stage::Running, Stage::Paused], paused, "only a running one can be paused")
     }
 
-    pub(super) fn resume_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
+    pub(super) fn resume_rerun(&self, id: RerunId, by: &Actor) -> Ruled {
         let resumed = RerunEvent::Resumed { rerun: id, by: by.clone() };
         self.turn(id, [Stage::Paused, Stage::Running], resumed, "only a paused one can be resumed")
     }
 
     /// From one stage to another, where it may be already.
-    fn turn(
-        &self,
-        id: RerunId,
-        [from, to]: [Stage; 2],
-        event: RerunEvent,
-        rule: &str,
-    ) -> Result<Decision, Rejection> {
+    fn turn(&self, id: RerunId, [from, to]: [Stage; 2], event: RerunEvent, rule: &str) -> Ruled {
         match self.live(id)? {
             rerun if rerun.stage == to => Ok(Decision::unchanged(Answer::Done)),
             rerun if rerun.stage == from => Ok(Decision::done(event)),
@@ -267,7 +261,7 @@ impl Catalogue {
     }
 
     /// A second time it may also end what runs.
-    pub(super) fn cancel_rerun(&self, id: RerunId, kill: bool, by: &Actor) -> Result<Decision, Rejection> {
+    pub(super) fn cancel_rerun(&self, id: RerunId, kill: bool, by: &Actor) -> Ruled {
         let rerun = self.live(id)?;
         if rerun.stage == Stage::Cancelled && !kill {
             return Ok(Decision::unchanged(Answer::Done));

@@ -14,7 +14,7 @@ use super::super::graph::Overlay;
 use super::super::keys::Reach;
 use super::super::{Catalogue, Job, check_bytes, check_limit};
 use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, Stage};
-use crate::decision::Decision;
+use crate::decision::{Decision, Ruled};
 
 pub(super) const MAX_JOBS: usize = 4_000;
 
@@ -22,12 +22,7 @@ pub(super) const MAX_JOBS: usize = 4_000;
 type Links<'a> = Cow<'a, BTreeMap<JobId, BTreeSet<JobId>>>;
 
 impl Catalogue {
-    pub(in super::super) fn plan_rerun(
-        &self,
-        spec: &RerunSpec,
-        by: &Actor,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    pub(in super::super) fn plan_rerun(&self, spec: &RerunSpec, by: &Actor, now: Timestamp) -> Ruled {
         check_spec(spec, now)?;
         // GEN-6: what depends on rerun batches follows up to now, unless the request says how far.
         let follows = reaches_on(spec).then_some(now);
