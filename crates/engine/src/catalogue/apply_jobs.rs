@@ -53,7 +53,7 @@ impl Catalogue {
         terms: &Terms<'_>,
     ) -> Result<Checked<'_>, Rejection> {
         let names = self.check_names(specs)?;
-        let accepted = self.accept(specs, &names, Vouch::of(terms.by))?;
+        let accepted = self.accept(specs, &names, terms.by.map_or(Vouch::Nobody, Vouch::Key))?;
         let definitions: Vec<Arc<JobDefinition>> =
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         self.check_all_stay(&definitions)?;
@@ -241,7 +241,6 @@ impl Catalogue {
         let jobs = self.jobs.iter().filter(|(id, job)| in_scope(job) && !named.contains(id));
         let pruned: Vec<(JobId, &Job)> = jobs.map(|(id, job)| (*id, job)).collect();
         let gone: BTreeSet<JobId> = pruned.iter().map(|(id, _)| *id).collect();
-        let rewritten: BTreeSet<JobId> = changed.iter().map(|definition| definition.id).collect();
         for (index, definition) in changed.iter().enumerate() {
             if let Some(at) = definition.parents.iter().position(|parent| gone.contains(&parent.job)) {
                 let parent = self.jobs.get(&definition.parents[at].job);
@@ -251,7 +250,7 @@ impl Catalogue {
             }
         }
         for (id, job) in &pruned {
-            let goes_too = |child| gone.contains(&child) || rewritten.contains(&child);
+            let goes_too = |child| gone.contains(&child) || named.contains(&child);
             self.check_unneeded(*id, job, terms, &goes_too)?;
         }
         Ok(pruned)

@@ -65,12 +65,6 @@ pub(super) enum Vouch<'a> {
     Nobody,
 }
 
-impl<'a> Vouch<'a> {
-    pub(super) fn of(actor: Option<&'a Actor>) -> Self {
-        actor.map_or(Vouch::Nobody, Vouch::Key)
-    }
-}
-
 impl Catalogue {
     pub(super) fn define_key(&self, key: &NewKey<'_>, most: usize) -> Ruled {
         let NewKey { app, hash, role, groups, run_as, first_only } = *key;

@@ -14,17 +14,8 @@ use super::{Catalogue, Terms};
 use crate::decision::{Decision, Ruled};
 use crate::group::is_public_key;
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Freezes {
-    pub(super) everything: Option<Freeze>,
-    groups: BTreeMap<GroupName, Freeze>,
-}
-
-impl Freezes {
-    fn get(&self, group: Option<&GroupName>) -> Option<&Freeze> {
-        group.map_or(self.everything.as_ref(), |group| self.groups.get(group))
-    }
-}
+/// By group; `None`: everything.
+pub(crate) type Freezes = BTreeMap<Option<GroupName>, Freeze>;
 
 impl Catalogue {
     pub(super) fn define_group(&self, name: &GroupName, worker_key: &str, settings: &GroupSettings) -> Ruled {
@@ -100,7 +91,7 @@ impl Catalogue {
             let rule = format!("must be at most {} characters", bounds::REASON_CHARS);
             return Err(Rejection::field("reason", reason, rule));
         }
-        if self.freezes.get(group).is_none() {
+        if !self.freezes.contains_key(&group.cloned()) {
             return Ok(Decision::unchanged(Answer::Done));
         }
         let (group, by, reason) = (group.cloned(), by.clone(), reason.to_owned());
@@ -109,16 +100,12 @@ impl Catalogue {
 
     /// A freeze is set, or ended; the shards that it concerns hear of it.
     pub(super) fn frozen(&mut self, group: Option<&GroupName>, freeze: Option<&Freeze>) {
-        let freeze = freeze.cloned();
-        let Some(group) = group else {
-            self.freezes.everything.clone_from(&freeze);
-            return self.tell_groups(None, &ShardMessage::Freeze { scope: FreezeScope::Everything, freeze });
+        match freeze {
+            Some(freeze) => self.freezes.insert(group.cloned(), freeze.clone()),
+            None => self.freezes.remove(&group.cloned()),
         };
-        match &freeze {
-            Some(freeze) => self.freezes.groups.insert(group.clone(), freeze.clone()),
-            None => self.freezes.groups.remove(group),
-        };
-        self.send(group, ShardMessage::Freeze { scope: FreezeScope::Group, freeze });
+        let scope = group.map_or(FreezeScope::Everything, |_| FreezeScope::Group);
+        self.tell_groups(group, &ShardMessage::Freeze { scope, freeze: freeze.cloned() });
     }
 }
 

@@ -271,7 +271,7 @@ impl Catalogue {
 
     /// What holds in all groups holds in a new one.
     fn tell_new_group(&mut self, shard: ShardId) {
-        if let Some(freeze) = self.freezes.everything.clone() {
+        if let Some(freeze) = self.freezes.get(&None).cloned() {
             let (scope, freeze) = (FreezeScope::Everything, Some(freeze));
             self.mailbox.send(shard, ShardMessage::Freeze { scope, freeze });
         }
