@@ -52,6 +52,9 @@ use self::staging::{Committed, Staging};
 use self::users::Users;
 use crate::outbox::{MAX_ON_THEIR_WAY, Mailbox};
 
+/// Job → those that name it as parent.
+type Children = BTreeMap<JobId, BTreeSet<JobId>>;
+
 /// The catalogue's state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
@@ -61,8 +64,7 @@ pub struct Catalogue {
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) names: BTreeMap<(GroupName, JobName), JobId>,
     pub(crate) moves: Moves,
-    /// Job → those that name it as parent.
-    pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
+    pub(crate) children: Children,
     pub(crate) orphans: Orphans,
     pub(crate) calendars: Calendars,
     pub(crate) pools: Pools,

@@ -13,7 +13,7 @@ use tidemill_model::{
 use super::super::graph::Overlay;
 use super::spec::{MAX_JOBS, times_within, too_many_batches};
 use super::{MAX_BATCHES, Rerun};
-use crate::catalogue::{Catalogue, check_limit};
+use crate::catalogue::{Catalogue, Children, check_limit};
 use crate::schedule::{Facts, time_format, utc};
 
 /// Paths that one plan resolves to see what reads what.
@@ -25,6 +25,9 @@ const MAX_AFTER: usize = 20_000;
 
 pub(super) type Times = BTreeMap<JobId, BTreeSet<Timestamp>>;
 
+/// Readers, by the shapes of what they read.
+type ByShape = BTreeMap<String, BTreeSet<JobId>>;
+
 impl Catalogue {
     /// The batches of a cascade by data: those of the roots in the span of the request, and all up to its reach that read
     /// what one of them makes. `among`: only these jobs.
@@ -32,11 +35,18 @@ impl Catalogue {
         &self,
         roots: &[JobId],
         spec: &RerunSpec,
-        among: Option<&BTreeSet<JobId>>,
+        among: impl Fn(&JobId) -> bool,
     ) -> Result<Times, Rejection> {
-        let jobs = self.may_be_reached(roots, spec.from, among)?;
-        let mut search = Search::new(self, spec);
-        search.index(&jobs)?;
+        let readers = self.by_shape(self.jobs.keys().filter(|id| among(id)), spec.from);
+        let mut search = Search {
+            catalogue: self,
+            overlay: Overlay::new(self, &[]),
+            spec,
+            readers: BTreeMap::new(),
+            without_grid: Vec::new(),
+            resolved: 0,
+        };
+        search.index(&self.may_be_reached(roots, spec.from, &readers)?)?;
         let mut open: Vec<(JobId, Timestamp)> = Vec::new();
         for id in roots {
             match search.overlay.grid(*id) {
@@ -63,16 +73,12 @@ impl Catalogue {
     pub(super) fn times_by_data(&self, spec: &RerunSpec, jobs: &[PlannedJob]) -> Option<Times> {
         let RerunScope::Rerun { jobs: roots, cascade: Cascade::Data } = &spec.scope else { return None };
         let among: BTreeSet<JobId> = jobs.iter().map(|job| job.job).collect();
-        Some(self.read_from(roots, spec, Some(&among)).unwrap_or_default())
+        Some(self.read_from(roots, spec, |id| among.contains(id)).unwrap_or_default())
     }
 
     /// Job → those whose inputs may be paths that it makes: they differ in numbers at most.
-    pub(super) fn may_be_read(
-        &self,
-        among: &BTreeSet<JobId>,
-        sample: Timestamp,
-    ) -> BTreeMap<JobId, BTreeSet<JobId>> {
-        let readers = self.by_shape(among.iter().copied(), sample);
+    pub(super) fn may_be_read(&self, among: &BTreeSet<JobId>, sample: Timestamp) -> Children {
+        let readers = self.by_shape(among.iter(), sample);
         let of_job = |id: &JobId| {
             let shapes = self.shapes(*id, Side::Outputs, sample);
             let after = shapes.iter().filter_map(|shape| readers.get(shape)).flatten();
@@ -86,12 +92,8 @@ impl Catalogue {
         &self,
         roots: &[JobId],
         sample: Timestamp,
-        among: Option<&BTreeSet<JobId>>,
+        readers: &ByShape,
     ) -> Result<BTreeSet<JobId>, Rejection> {
-        let readers = match among {
-            Some(among) => self.by_shape(among.iter().copied(), sample),
-            None => self.by_shape(self.jobs.keys().copied(), sample),
-        };
         let mut reached: BTreeSet<JobId> = roots.iter().copied().collect();
         let mut open = roots.to_vec();
         while let Some(id) = open.pop() {
@@ -107,16 +109,11 @@ impl Catalogue {
         Ok(reached)
     }
 
-    /// Readers, by the shapes of what they read.
-    fn by_shape(
-        &self,
-        jobs: impl Iterator<Item = JobId>,
-        sample: Timestamp,
-    ) -> BTreeMap<String, BTreeSet<JobId>> {
-        let mut readers: BTreeMap<String, BTreeSet<JobId>> = BTreeMap::new();
+    fn by_shape<'a>(&self, jobs: impl Iterator<Item = &'a JobId>, sample: Timestamp) -> ByShape {
+        let mut readers = ByShape::new();
         for id in jobs {
-            for shape in self.shapes(id, Side::Inputs, sample) {
-                readers.entry(shape).or_default().insert(id);
+            for shape in self.shapes(*id, Side::Inputs, sample) {
+                readers.entry(shape).or_default().insert(*id);
             }
         }
         readers
@@ -198,12 +195,7 @@ struct Search<'a> {
     resolved: usize,
 }
 
-impl<'a> Search<'a> {
-    fn new(catalogue: &'a Catalogue, spec: &'a RerunSpec) -> Self {
-        let (overlay, readers) = (Overlay::new(catalogue, &[]), BTreeMap::new());
-        Self { catalogue, overlay, spec, readers, without_grid: Vec::new(), resolved: 0 }
-    }
-
+impl Search<'_> {
     /// What these jobs read, from as far before the first rerun time as their paths can name, up to the reach.
     fn index(&mut self, jobs: &BTreeSet<JobId>) -> Result<(), Rejection> {
         let definition = |id: &JobId| self.catalogue.jobs.get(id).map(|job| &*job.definition);

@@ -12,14 +12,14 @@ use tidemill_model::{
 
 use super::super::graph::Overlay;
 use super::super::keys::Reach;
-use super::super::{Catalogue, Job, check_bytes, check_limit};
+use super::super::{Catalogue, Children, Job, check_bytes, check_limit};
 use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, Stage};
 use crate::decision::{Decision, Ruled};
 
 pub(super) const MAX_JOBS: usize = 4_000;
 
 /// Job → those that come after it.
-type Links<'a> = Cow<'a, BTreeMap<JobId, BTreeSet<JobId>>>;
+type Links<'a> = Cow<'a, Children>;
 
 impl Catalogue {
     pub(in super::super) fn plan_rerun(&self, spec: &RerunSpec, by: &Actor, now: Timestamp) -> Ruled {
@@ -63,14 +63,13 @@ impl Catalogue {
             return Ok((roots.iter().copied().collect(), 0));
         };
         let is_open = |id: &JobId| roots.contains(id) || self.is_reached(*id, reach);
-        let among = || self.jobs.keys().copied().filter(is_open).collect::<BTreeSet<JobId>>();
         let (all, reached): (BTreeSet<JobId>, BTreeSet<JobId>) = match cascade {
-            Cascade::Data if reach.is_none() => {
-                return Ok((self.read_from(roots, spec, None)?.into_keys().collect(), 0));
-            }
             Cascade::Data => {
-                let of = |among: Option<&BTreeSet<JobId>>| self.read_from(roots, spec, among);
-                (of(None)?.into_keys().collect(), of(Some(&among()))?.into_keys().collect())
+                let all = self.read_from(roots, spec, |_| true)?.into_keys().collect();
+                if reach.is_none() {
+                    return Ok((all, 0));
+                }
+                (all, self.read_from(roots, spec, is_open)?.into_keys().collect())
             }
             Cascade::Logic => {
                 (reached(roots, &self.children, |_| true), reached(roots, &self.children, is_open))
@@ -231,11 +230,7 @@ impl Catalogue {
     }
 }
 
-fn reached(
-    roots: &[JobId],
-    links: &BTreeMap<JobId, BTreeSet<JobId>>,
-    is_open: impl Fn(&JobId) -> bool,
-) -> BTreeSet<JobId> {
+fn reached(roots: &[JobId], links: &Children, is_open: impl Fn(&JobId) -> bool) -> BTreeSet<JobId> {
     let mut reached: BTreeSet<JobId> = roots.iter().copied().collect();
     let mut open = roots.to_vec();
     while let Some(id) = open.pop() {
