@@ -1,19 +1,19 @@
-//! What the types of the vocabulary need beside their fields and variants: `#[derive(Aggregate)]`, `#[derive(Word)]` and
-//! `#[skip_none]`.
+//! What the types of the vocabulary need beside their fields and variants: `#[derive(Aggregate)]`, `#[derive(AsStr)]`,
+//! `#[derive(Word)]` and `#[skip_none]`.
 //!
 //! An aggregate has the kinds and subjects of its events from what stands at each variant:
 //!
 //! ```text
-//! /// A batch exists.
-//! #[event(kind = "batch.generated", subject = "batch/{batch}", public = "The scheduler creates a batch.")]
+//! /// The scheduler creates a batch.
+//! #[event(kind = "batch.generated", subject = "batch/{batch}", public)]
 //! Generated { batch: BatchId },
 //! ```
 //!
 //! `kind` is its published name. `subject` is text with expressions in braces, which may use the variant's fields; where it
 //! stands at the enum, it is that of every event that has none of its own. `each(batch: BatchId)` at the enum makes a method of
 //! a field that every event has.
-//! `public` is the sentence that says when such an event happens; a kind that only the journal has says `internal`
-//! instead, with the name of the reason. A variant without one of them does not compile.
+//! Of a `public` event the first paragraph of its comment is the sentence that says when it happens; a kind that only the
+//! journal has says `internal` instead, with the name of the reason. A variant without one of them does not compile.
 
 mod skip_none;
 mod word;
@@ -22,8 +22,8 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 use syn::spanned::Spanned;
 use syn::{
-    Data, DeriveInput, Error, Expr, Fields, LitStr, Result, Token, Type, Variant, parenthesized,
-    parse_macro_input,
+    Data, DeriveInput, Error, Expr, Fields, Lit, LitStr, Meta, MetaNameValue, Result, Token, Type, Variant,
+    parenthesized, parse_macro_input,
 };
 
 /// Derives `KINDS`, `of_kind` and `subject`.
@@ -31,6 +31,13 @@ use syn::{
 pub fn aggregate(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     derived(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Derives `as_str` for an enum that serde writes in snake case: the same words.
+#[proc_macro_derive(AsStr)]
+pub fn as_str(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    word::as_str(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
 /// Derives `as_str` and `Display` for an enum that serde writes in snake case: the same words.
@@ -136,12 +143,15 @@ fn about(variant: &Variant, common: Option<&LitStr>) -> Result<About> {
     let (mut kind, mut subject, mut audience) = (None, common.cloned(), None);
     for attribute in variant.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
         attribute.parse_nested_meta(|meta| {
-            let value: LitStr = meta.value()?.parse()?;
             match meta.path.require_ident()?.to_string().as_str() {
-                "kind" => kind = Some(value),
-                "subject" => subject = Some(value),
-                "public" => audience = Some(quote!(crate::Audience::Public(#value))),
+                "kind" => kind = Some(meta.value()?.parse()?),
+                "subject" => subject = Some(meta.value()?.parse()?),
+                "public" => {
+                    let sentence = sentence(variant);
+                    audience = Some(quote!(crate::Audience::Public(#sentence)));
+                }
                 "internal" => {
+                    let value: LitStr = meta.value()?.parse()?;
                     let reason = Ident::new(&value.value(), value.span());
                     audience = Some(quote!(crate::Audience::Internal(crate::Internal::#reason)));
                 }
@@ -156,6 +166,20 @@ fn about(variant: &Variant, common: Option<&LitStr>) -> Result<About> {
         subject: subject.ok_or_else(|| missing("subject"))?,
         audience: audience.ok_or_else(|| missing("public, or internal with a reason"))?,
     })
+}
+
+/// The first paragraph of a variant's comment, as one line.
+fn sentence(variant: &Variant) -> String {
+    let lines = variant.attrs.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(MetaNameValue { path, value: Expr::Lit(literal), .. }) if path.is_ident("doc") => {
+            match &literal.lit {
+                Lit::Str(line) => Some(line.value().trim().to_owned()),
+                _ => None,
+            }
+        }
+        _ => None,
+    });
+    lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// The fields that a subject uses, and the expression that makes its text.

@@ -1,11 +1,12 @@
-//! `#[derive(Word)]`: the word of each variant, as JSON has it.
+//! `#[derive(AsStr)]` and `#[derive(Word)]`: the word of each variant, as JSON has it.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Result};
 
-pub(crate) fn derived(input: &DeriveInput) -> Result<TokenStream> {
+/// With `as_str`.
+pub(crate) fn as_str(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Enum(data) = &input.data else {
         return Err(Error::new(input.span(), "only the variants of an enum have words"));
     };
@@ -16,10 +17,18 @@ pub(crate) fn derived(input: &DeriveInput) -> Result<TokenStream> {
         impl #name {
             /// The word that tables, JSON and people use.
             #[must_use]
-            pub const fn as_str(self) -> &'static str {
+            pub const fn as_str(&self) -> &'static str {
                 match self { #(Self::#variants { .. } => #words),* }
             }
         }
+    })
+}
+
+/// With `as_str` and `Display`.
+pub(crate) fn derived(input: &DeriveInput) -> Result<TokenStream> {
+    let (as_str, name) = (as_str(input)?, &input.ident);
+    Ok(quote! {
+        #as_str
 
         impl ::std::fmt::Display for #name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {

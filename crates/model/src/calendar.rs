@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 
-use crate::{CalendarName, FieldError, Versioned};
+use crate::{CalendarName, Versioned};
 
 /// A day of the week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -66,14 +66,6 @@ pub struct CalendarSpec {
 }
 
 impl CalendarSpec {
-    /// Reads a calendar from its JSON or YAML value.
-    ///
-    /// # Errors
-    /// The first field that is unknown, missing or of the wrong form.
-    pub fn from_value(value: serde_json::Value) -> Result<Self, FieldError> {
-        crate::unreadable::read(value, "calendar")
-    }
-
     /// The same days in one way of writing: sorted, each once.
     #[must_use]
     pub fn sorted(mut self) -> Self {

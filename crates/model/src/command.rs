@@ -1,38 +1,27 @@
 //! Requests. Anyone with the right may append one; only the owner of the shard decides it.
 //!
-//! A command belongs to one aggregate, which has a file here; the aggregate says whose shard decides it.
+//! A command belongs to one aggregate, which has a file here unless it is short; the aggregate says whose shard decides it.
 
 mod batch;
-mod bulk;
 mod catalogue;
 mod job;
-mod observation;
-mod rerun;
-mod shard;
 mod shard_message;
-mod task;
 mod worker;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::{Word, skip_none};
 
-pub use self::batch::BatchCommand;
-pub use self::bulk::BulkCommand;
+pub use self::batch::{BatchCommand, Submission};
 pub use self::catalogue::CatalogueCommand;
-pub use self::job::JobCommand;
-pub use self::observation::ObservationCommand;
-pub use self::rerun::RerunCommand;
-pub use self::shard::ShardCommand;
+pub use self::job::{Deletion, JobCommand};
 pub use self::shard_message::{ShardMessage, UnfinishedJob};
-pub use self::task::TaskCommand;
-pub use self::worker::WorkerCommand;
+pub use self::worker::{Heartbeat, Registration, StartRequest, WorkerCommand};
 use crate::{
-    GroupId, GroupName, Incarnation, InstanceId, JobId, JobName, JobSpec, JobType, Measure, Nonce, Priority,
-    Program, RequestId, Reserved, ShardId, Token, WorkerId, WorkerLabel,
+    BatchId, BulkAction, BulkId, BulkOutcome, ExternalDependencyId, GrantId, InstanceId, PathAnswer,
+    RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp, Token, UserName, WorkerId,
 };
 
 /// Who requests it.
@@ -82,134 +71,6 @@ pub struct CommandRecord {
     pub command: Command,
 }
 
-/// An ad-hoc job, decided in its group's shard: no schedule, and no parents but other such jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Submission {
-    /// Its name; need not be unique.
-    pub name: JobName,
-    /// The group that runs it.
-    pub group: GroupName,
-    /// That group's number.
-    pub group_id: GroupId,
-    /// Application that submits it.
-    pub app_name: String,
-    /// Who answers for it.
-    pub owner: String,
-    /// What kind of program it is.
-    #[serde(rename = "type")]
-    pub job_type: JobType,
-    /// What to run.
-    pub program: Program,
-    /// Parameters.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub parameters: BTreeMap<String, String>,
-    /// Who goes first.
-    pub priority: Priority,
-    /// Jobs of this shard whose newest batch must succeed first. For one that has never had a batch it waits for
-    /// the first: only without dependencies it runs at once (API-1).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parents: Vec<JobId>,
-    /// Further attempts after a failed one.
-    #[serde(default)]
-    pub retries: u32,
-    /// Seconds from the end of an attempt to the next.
-    #[serde(default)]
-    pub retry_interval_s: u32,
-}
-
-/// A worker presents itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Registration {
-    /// Which worker.
-    pub worker: WorkerId,
-    /// Which life of it.
-    pub incarnation: Incarnation,
-    /// The group it works for.
-    pub group: GroupName,
-    /// Its host's name, which jobs can be pinned to.
-    pub host: String,
-    /// Where its logs are served, `ip:port`.
-    pub address: String,
-    /// Attempts at once, by job type.
-    pub slots: BTreeMap<JobType, u32>,
-    /// Slots that are kept for some jobs, by job type.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub reserved: BTreeMap<JobType, Reserved>,
-    /// What jobs can ask for it by.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub labels: BTreeSet<WorkerLabel>,
-    /// Attempts that still live on it.
-    #[serde(default)]
-    pub live: Vec<Token>,
-    /// Ed25519 signature, in hex, over [`Registration::signed_text`] by the group's key.
-    pub signature: String,
-}
-
-impl Registration {
-    /// The text that the group's key signs.
-    pub fn signed_text(group: &GroupName, worker: &WorkerId, incarnation: &Incarnation) -> String {
-        format!("tidemill-registration\n{group}\n{worker}\n{incarnation}")
-    }
-}
-
-/// A worker is alive. Makes no event unless something changed.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Heartbeat {
-    /// Which worker.
-    pub worker: WorkerId,
-    /// Which life of it.
-    pub incarnation: Incarnation,
-    /// Which sign of life of the worker's process. No two records of a worker are alike then, so that a resume
-    /// point names one of them only.
-    #[serde(default, skip_serializing_if = "crate::is_default")]
-    pub number: u64,
-    /// How its machine stands; absent: it does not say.
-    pub measure: Option<Measure>,
-    /// Why it can take no work at present; absent: it can.
-    pub unready: Option<String>,
-}
-
-/// A worker asks whether it may start what it was assigned.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StartRequest {
-    /// The assignment.
-    pub token: Token,
-    /// Who asks.
-    pub worker: WorkerId,
-    /// Which life of it.
-    pub incarnation: Incarnation,
-    /// Drawn for this request.
-    pub nonce: Nonce,
-}
-
-/// A request to delete jobs, kept until it is known whether they have unfinished batches (JOB-9).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Deletion {
-    /// Of [`Command::ApplyJobs`].
-    Apply {
-        /// As written.
-        jobs: Vec<JobSpec>,
-        /// Groups whose other jobs are deleted.
-        prune: Vec<GroupName>,
-    },
-    /// Of [`Command::DeleteJob`].
-    Delete {
-        /// Which job.
-        job: JobId,
-    },
-    /// Of [`Command::CommitApply`].
-    Staged {
-        /// Which staging.
-        apply: RequestId,
-        /// How many parts it has.
-        parts: u32,
-        /// Groups whose other jobs are deleted.
-        prune: Vec<GroupName>,
-    },
-}
-
 macro_rules! commands {
     ($($(#[doc = $doc:literal])+ $aggregate:ident($command:ident),)+) => {
         /// A request.
@@ -246,4 +107,162 @@ commands! {
     Worker(WorkerCommand),
     /// From owner to owner.
     Shard(ShardCommand),
+}
+
+/// Reruns and backfills (cold starts). To the catalogue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunCommand {
+    /// Plans a rerun or a cold start.
+    Plan(Box<RerunSpec>),
+    /// Lets a planned one run.
+    Approve {
+        /// Which.
+        rerun: RerunId,
+    },
+    /// Starts no more of it for now.
+    Pause {
+        /// Which.
+        rerun: RerunId,
+    },
+    /// Goes on with it.
+    Resume {
+        /// Which.
+        rerun: RerunId,
+    },
+    /// Starts no more of it.
+    Cancel {
+        /// Which.
+        rerun: RerunId,
+        /// Also end what runs of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        kill: bool,
+    },
+}
+
+/// One action for many batches or jobs. To the catalogue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BulkCommand {
+    /// One action for many batches or jobs, as one operation (BYD-3).
+    Request {
+        /// What to do.
+        action: BulkAction,
+        /// The ids of the batches or jobs, at most 5,000.
+        items: Vec<i64>,
+        /// Why, 1 to 500 characters.
+        reason: String,
+    },
+    /// What came of items of an operation.
+    Report {
+        /// Which operation.
+        bulk: BulkId,
+        /// Of each item, at most 200.
+        outcomes: Vec<BulkOutcome>,
+    },
+}
+
+/// Tasks that clients pull. To the shard of the group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskCommand {
+    /// A new task (PUL-2, PUL-3).
+    Create {
+        /// As written.
+        spec: TaskSpec,
+    },
+    /// Changes a task. Live grants keep what they were given.
+    Change {
+        /// Which.
+        task: TaskId,
+        /// As written; the executor stays.
+        spec: TaskSpec,
+    },
+    /// Deletes a task. Its live grants can still be completed.
+    Delete {
+        /// Which.
+        task: TaskId,
+    },
+    /// A client asks for work (PUL-5): the live grant again, or the earliest task that is due for the user.
+    Pull {
+        /// Who.
+        user: UserName,
+    },
+    /// A client has done it (PUL-7).
+    Complete {
+        /// Who.
+        user: UserName,
+        /// The live grant.
+        grant: GrantId,
+        /// 1 to 4,096 bytes.
+        result: String,
+    },
+    /// A client, or somebody for it, gives a grant back.
+    ReturnGrant {
+        /// Who has it.
+        user: UserName,
+        /// The live grant.
+        grant: GrantId,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+}
+
+/// What is found out outside. To the shard that waits for it.
+#[skip_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ObservationCommand {
+    /// What probers found, to the shard that waits for it; at most 500 answers.
+    ReportPaths {
+        /// Those that change nothing are ignored.
+        answers: Vec<PathAnswer>,
+    },
+    /// A worker did not find, before start, what the batch needs: it is gone for all that wait for it, and the
+    /// batch waits again (DEP-6).
+    RecheckFailed {
+        /// The assignment.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// What is not there.
+        external_dependencies: Vec<ExternalDependencyId>,
+    },
+    /// Probe at once (DEP-9): what one batch waits for, to its shard; everything, to the catalogue.
+    ProbeNow {
+        /// Which; absent: everything.
+        batch: Option<BatchId>,
+    },
+}
+
+/// From owner to owner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShardCommand {
+    /// A numbered message from another shard.
+    Deliver {
+        /// Which shard sends.
+        from: ShardId,
+        /// Its number in the outbox for this shard, from 1.
+        number: u64,
+        /// What it says.
+        message: ShardMessage,
+    },
+    /// Another shard has applied this shard's messages up to a number.
+    Acknowledge {
+        /// The shard that received.
+        from: ShardId,
+        /// The last number applied.
+        upto: u64,
+    },
+    /// Repairs a `now` that got ahead.
+    SetTime {
+        /// The time from which on the shard's clock counts again.
+        now: Timestamp,
+    },
+    /// Panics while it is decided. Exists so that dead letters can be shown.
+    #[doc(hidden)]
+    #[schemars(skip)]
+    PlantedPanic {},
 }

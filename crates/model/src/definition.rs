@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::{Word, skip_none};
+use tidemill_derive::{AsStr, Word, skip_none};
 
 use crate::bounds::settings;
 use crate::{AllowedAccounts, GroupId, JobId, JobSpec};
@@ -80,7 +80,7 @@ pub struct ScheduleSpec {
 }
 
 /// How a batch's logical time maps onto those of one of its parents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Default, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum Mapping {
     /// The same logical time; both must be on the same grid.
@@ -158,6 +158,34 @@ pub enum MissedRuns {
     /// None: a base time that passed more than 60 seconds before it could be generated is skipped, on record. One
     /// that is less late is no missed one, so that a takeover, which takes up to 10 seconds, skips nothing.
     None,
+}
+
+/// What becomes of a batch when the newest run of a parent's time that it waits for ended without success, and so
+/// what it waits for cannot come any more unless somebody runs that parent again or marks it. The own previous batch
+/// is waited for in any case (BYD-18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnParentFailure {
+    /// It waits on.
+    #[default]
+    Wait,
+    /// It has failed.
+    Fail,
+    /// It is skipped.
+    Skip,
+    /// It runs: parents must have ended, however.
+    Run,
+}
+
+/// When a batch runs, once its parents have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunIf {
+    /// When they succeeded, or as `on_parent_failure` says.
+    #[default]
+    Success,
+    /// When one of them ended without success; when all succeeded, it is skipped.
+    Failure,
 }
 
 /// A job as the catalogue accepted it: what was written, and what it came to.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::{Word, skip_none};
+use tidemill_derive::{AsStr, Word, skip_none};
 
 use crate::{JobId, Mapping, Timestamp};
 
@@ -18,7 +18,7 @@ pub struct Fire {
 }
 
 /// Where a batch came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Its job's schedule.
@@ -85,7 +85,7 @@ pub struct CountedParents {
 }
 
 /// Why fires made no batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
     /// The job's policy for missed runs.
@@ -105,7 +105,7 @@ pub enum SkipReason {
 }
 
 /// Why an assignment ended without an attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum ReturnReason {
     /// The worker gave it back.
@@ -119,7 +119,7 @@ pub enum ReturnReason {
 }
 
 /// How an attempt ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptResult {
     /// By its success check.
@@ -207,6 +207,28 @@ impl BatchResult {
         match self {
             BatchResult::Success | BatchResult::Skipped => true,
             BatchResult::Failed | BatchResult::Killed => false,
+        }
+    }
+}
+
+/// How a person says that a batch ended (BYD-16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OverriddenResult {
+    /// What it was to do is done.
+    Success,
+    /// It is not.
+    Failed,
+    /// It need not be.
+    Skipped,
+}
+
+impl From<OverriddenResult> for BatchResult {
+    fn from(marked: OverriddenResult) -> Self {
+        match marked {
+            OverriddenResult::Success => BatchResult::Success,
+            OverriddenResult::Failed => BatchResult::Failed,
+            OverriddenResult::Skipped => BatchResult::Skipped,
         }
     }
 }

@@ -22,13 +22,6 @@ pub enum Overlap {
     CancelOld,
 }
 
-impl Overlap {
-    /// Whether it is what a job has that says nothing.
-    pub fn is_default(&self) -> bool {
-        *self == Overlap::default()
-    }
-}
-
 /// The days of a calendar that a job keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -109,14 +102,6 @@ impl Default for MissedRunsInput {
 }
 
 impl MissedRunsInput {
-    /// The short form where it says all.
-    pub fn new(policy: MissedRuns, max_lateness_s: Option<u32>) -> Self {
-        match max_lateness_s {
-            None => Self::Policy(policy),
-            Some(_) => Self::Bounded(BoundedMissedRuns { policy, max_lateness_s }),
-        }
-    }
-
     /// The policy.
     pub fn policy(self) -> MissedRuns {
         match self {
@@ -141,9 +126,10 @@ mod tests {
     #[test]
     fn missed_runs_are_written_short_or_with_a_bound() {
         let read = |value| serde_json::from_value::<MissedRunsInput>(value).unwrap();
-        assert_eq!(read(json!("latest")), MissedRunsInput::new(MissedRuns::Latest, None));
+        assert_eq!(read(json!("latest")), MissedRunsInput::Policy(MissedRuns::Latest));
         let bounded = read(json!({"policy": "latest", "max_lateness_s": 60}));
-        assert_eq!(bounded, MissedRunsInput::new(MissedRuns::Latest, Some(60)));
+        let latest = BoundedMissedRuns { policy: MissedRuns::Latest, max_lateness_s: Some(60) };
+        assert_eq!(bounded, MissedRunsInput::Bounded(latest));
         assert_eq!(serde_json::to_value(MissedRunsInput::default()).unwrap(), json!("all"));
         assert!(serde_json::from_value::<MissedRunsInput>(json!({"policy": "all", "max": 1})).is_err());
     }

@@ -8,6 +8,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::name::shown_as_wrapped;
+
 /// Bits of a minted id that hold the shard's number.
 const SHARD_BITS: u32 = 12;
 
@@ -34,11 +36,7 @@ impl ShardId {
     }
 }
 
-impl fmt::Display for ShardId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+shown_as_wrapped!(ShardId);
 
 macro_rules! minted_ids {
     ($($(#[$doc:meta])* $name:ident;)+) => {$(
@@ -55,30 +53,13 @@ macro_rules! minted_ids {
                 Self(((counter << SHARD_BITS) | u64::from(shard.0)) as i64)
             }
 
-            /// The id with this counter, if there can be one.
-            #[allow(dead_code, reason = "not every kind of id is written by its counter")]
-            pub(crate) fn of_counter(counter: i64, shard: ShardId) -> Option<Self> {
-                let counter = u64::try_from(counter).ok().filter(|counter| *counter < 1 << 51)?;
-                (shard <= ShardId::MAX).then(|| Self::mint(counter, shard))
-            }
-
-            /// How many its shard had minted with it.
-            #[allow(dead_code, reason = "not every kind of id is written by its counter")]
-            pub(crate) fn counter(self) -> i64 {
-                self.0 >> SHARD_BITS
-            }
-
             /// The shard that minted it, and so the one that decides about it.
             pub fn shard(self) -> ShardId {
                 ShardId((self.0 & ((1 << SHARD_BITS) - 1)) as u16)
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
+        shown_as_wrapped!($name);
 
         impl FromStr for $name {
             type Err = std::num::ParseIntError;
@@ -111,6 +92,19 @@ minted_ids! {
     Token;
 }
 
+impl JobId {
+    /// The id with this counter, if there can be one.
+    pub(crate) fn of_counter(counter: i64, shard: ShardId) -> Option<Self> {
+        let counter = u64::try_from(counter).ok().filter(|counter| *counter < 1 << 51)?;
+        (shard <= ShardId::MAX).then(|| Self::mint(counter, shard))
+    }
+
+    /// How many its shard had minted with it.
+    pub(crate) fn counter(self) -> i64 {
+        self.0 >> SHARD_BITS
+    }
+}
+
 impl Token {
     /// The text that a group's key signs for the program of an attempt, which shows that as its right to report.
     pub fn attempt_key_text(self) -> String {
@@ -123,11 +117,7 @@ impl Token {
 #[serde(transparent)]
 pub struct GroupId(pub i32);
 
-impl fmt::Display for GroupId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+shown_as_wrapped!(GroupId);
 
 macro_rules! drawn_ids {
     ($($(#[$doc:meta])* $name:ident;)+) => {$(
@@ -148,11 +138,7 @@ macro_rules! drawn_ids {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
+        shown_as_wrapped!($name);
     )+};
 }
 

@@ -18,7 +18,6 @@ mod event_kind;
 mod execution;
 mod external_dependency;
 mod facts;
-mod failure;
 mod fields;
 mod firing;
 mod foreign;
@@ -26,7 +25,6 @@ mod freeze;
 mod hex;
 mod id;
 mod live;
-mod mark;
 mod moved;
 mod name;
 mod parent_list;
@@ -35,7 +33,6 @@ mod pull;
 mod rejection;
 mod rerun;
 mod resources;
-mod retry;
 mod slips;
 mod spec;
 mod status;
@@ -54,8 +51,8 @@ pub use command::{
     StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand,
 };
 pub use definition::{
-    GroupSettings, JobDefinition, Mapping, MissedRuns, OnSilence, Parent, Period, Priority, Program,
-    ScheduleRule, ScheduleSpec,
+    GroupSettings, JobDefinition, Mapping, MissedRuns, OnParentFailure, OnSilence, Parent, Period, Priority,
+    Program, RunIf, ScheduleRule, ScheduleSpec,
 };
 pub use envelope::{Answer, Cause, Envelope, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source};
 pub use event::{
@@ -64,7 +61,7 @@ pub use event::{
     ScheduleEvent, SubscriptionEvent, TaskEvent, TransferEvent, WorkerEvent,
 };
 pub use event_kind::{Audience, EventKind, Internal};
-pub use execution::{AllowedAccounts, Ending, FinalResult, SuccessCheck};
+pub use execution::{AllowedAccounts, Backoff, Ending, ExitCodes, Factor, FinalResult, SuccessCheck};
 pub use external_dependency::{
     DataPath, ExternalDependency, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES, PathAnswer,
     PathCheck, PathSpec, ProbeReport, QualityQuestion, ThirdPartyReport, WaivedParent, Waiver,
@@ -72,9 +69,8 @@ pub use external_dependency::{
 };
 pub use facts::{
     AttemptOutcome, AttemptResult, BatchResult, CountedParents, Dependency, Fire, MAX_VALUES_BYTES, Origin,
-    ReturnReason, SkipReason, Usage,
+    OverriddenResult, ReturnReason, SkipReason, Usage,
 };
-pub use failure::{OnParentFailure, RunIf};
 pub use fields::SpecField;
 pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
 pub use foreign::{ForeignParent, OrphanedChildren, Standing, Subscription};
@@ -88,17 +84,16 @@ pub use live::{
     ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, MailboxState,
     NotifiedShard, PlannedChange, Why,
 };
-pub use mark::OverriddenResult;
 pub use moved::{MovedJob, MovedRuns};
 pub use name::{
-    Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, WorkerLabel,
+    Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, UserName,
+    WorkerLabel,
 };
 pub use parent_list::{LISTED_PARENTS, parents_bytes};
 pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, Rate};
 pub use pull::{
-    Executor, Field, FieldType, HourMinute, LastCompleted, Ledger, MovedOccurrence, MovedTask, NextDue,
-    OccurrenceLedger, Parameters, PulledGrant, TaskLedger, TaskSpec, Template, TemplateSpec, UserHistory,
-    UserName, UserNameError, UserStanding, When,
+    Executor, Field, FieldType, LastCompleted, Ledger, MovedOccurrence, MovedTask, NextDue, OccurrenceLedger,
+    Parameters, PulledGrant, TaskLedger, TaskSpec, Template, TemplateSpec, UserHistory, UserStanding, When,
 };
 pub use rejection::{FieldError, Rejection, check_range};
 pub use rerun::{
@@ -107,12 +102,11 @@ pub use rerun::{
     RunSkip, RunsQuery, SkippedJob, SkippedTimes, StartRun, TimesSkip,
 };
 pub use resources::{Measure, Reserved};
-pub use retry::{Backoff, ExitCodes, Factor};
 pub use slips::{closest, is_close, slips};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use status::{AuthorityStatus, ProberStatus, SinkPartitionStatus, SinkStatus};
 pub use time::Timestamp;
-pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind};
+pub use timeouts::{AlarmKind, HourMinute, Severity, TimeOfDay, TimeoutKind};
 pub use versioned::{Definable, Versioned};
 pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};
 

@@ -32,12 +32,7 @@ impl BatchState {
 
     /// The number that tables and the job calls use.
     pub fn number(self) -> i32 {
-        match self {
-            BatchState::Waiting => 0,
-            BatchState::Assigned => 1,
-            BatchState::Running => 2,
-            BatchState::Finished => 3,
-        }
+        self as i32
     }
 }
 
@@ -124,15 +119,7 @@ impl LiveQuery {
     pub fn at_least(&self) -> Option<u64> {
         match self {
             LiveQuery::Notified { at_least, .. } => Some(*at_least),
-            LiveQuery::Why { .. }
-            | LiveQuery::NewestBatch { .. }
-            | LiveQuery::WantedExternalDependencies { .. }
-            | LiveQuery::WantedQuality { .. }
-            | LiveQuery::Pool { .. }
-            | LiveQuery::TaskLedger { .. }
-            | LiveQuery::User { .. }
-            | LiveQuery::PlanApply { .. }
-            | LiveQuery::Mailboxes { .. } => None,
+            _ => None,
         }
     }
 

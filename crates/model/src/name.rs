@@ -1,29 +1,46 @@
 //! Names that people choose: validated once, here.
 
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
+
 /// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} {value:?} must be 1 to {max} characters: letters, digits, and . _ - after the first")]
+#[error("{kind} {value:?} must be 1 to {max} characters: {rule}")]
 pub struct NameError {
     kind: &'static str,
     value: String,
     max: usize,
+    rule: &'static str,
 }
 
-fn check(kind: &'static str, value: &str, max: usize) -> Result<(), NameError> {
-    let bad = || NameError { kind, value: value.chars().take(80).collect(), max };
-    let mut chars = value.chars();
-    let first = chars.next().ok_or_else(bad)?;
-    let fits = value.chars().count() <= max
-        && first.is_alphanumeric()
-        && chars.all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'));
-    if fits { Ok(()) } else { Err(bad()) }
+const LETTERS: &str = "letters, digits, and . _ - after the first";
+
+fn is_letters(text: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    text.starts_with(char::is_alphanumeric) && text.chars().all(fits)
 }
+
+const PLAIN_SIGNS: &str = "A to Z, a to z, 0 to 9, and . _ @ -";
+
+fn is_plain_signs(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '@' | '-'))
+}
+
+/// Shows a value as what it wraps.
+macro_rules! shown_as_wrapped {
+    ($name:ident) => {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+pub(crate) use shown_as_wrapped;
 
 /// What is checked once, as a text, and written as one: from a `String`, and into one by the method that gives its text.
 macro_rules! from_and_into_string {
@@ -45,11 +62,11 @@ macro_rules! from_and_into_string {
 pub(crate) use from_and_into_string;
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident, $kind:literal, $max:literal;)+) => {$(
+    ($fits:ident, $rule:ident, $pattern:path: $($(#[$doc:meta])* $name:ident, $kind:literal, $max:expr;)+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
-        #[schemars(with = "String", extend("minLength" = 1, "maxLength" = $max, "pattern" = crate::bounds::NAME_PATTERN))]
+        #[schemars(with = "String", extend("minLength" = 1, "maxLength" = $max, "pattern" = $pattern))]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -62,22 +79,22 @@ macro_rules! names {
         impl TryFrom<&str> for $name {
             type Error = NameError;
             fn try_from(value: &str) -> Result<Self, NameError> {
-                check($kind, value, $max)?;
-                Ok(Self(value.into()))
+                if (1..=$max).contains(&value.chars().count()) && $fits(value) {
+                    return Ok(Self(value.into()));
+                }
+                let value = value.chars().take(80).collect();
+                Err(NameError { kind: $kind, value, max: $max, rule: $rule })
             }
         }
 
         from_and_into_string!($name, NameError, as_str);
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
+        shown_as_wrapped!($name);
     )+};
 }
 
 names! {
+    is_letters, LETTERS, bounds::NAME_PATTERN:
     /// A job's name, unique in its group unless the job was submitted by the call that names it by id.
     JobName, "job name", 200;
     /// The name of a worker group.
@@ -94,6 +111,12 @@ names! {
     WorkerLabel, "worker label", 64;
     /// An account of a worker's host.
     Account, "account", 32;
+}
+
+names! {
+    is_plain_signs, PLAIN_SIGNS, bounds::USER_PATTERN:
+    /// Who pulls tasks.
+    UserName, "user name", bounds::USER_CHARS;
 }
 
 impl JobType {
@@ -118,6 +141,16 @@ mod tests {
         }
         for good in ["demo", "a.b_c-d", "报表", "7"] {
             assert!(GroupName::try_from(good).is_ok(), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn user_names_are_plain_signs() {
+        for bad in ["", "a b", "a/b", "ü", &"x".repeat(129)] {
+            assert!(UserName::try_from(bad).is_err(), "{bad:?}");
+        }
+        for good in ["7", "uid_10023", "-", "ann.o@example.org", &"x".repeat(128)] {
+            assert!(UserName::try_from(good).is_ok(), "{good:?}");
         }
     }
 }

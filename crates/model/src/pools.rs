@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 
-use crate::{BatchId, FieldError, GroupName, JobId, PoolName, Versioned, bounds};
+use crate::{BatchId, GroupName, JobId, PoolName, Versioned, bounds};
 
 /// What one batch takes of a pool while it is assigned or runs. One slot of it is written as its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -89,16 +89,6 @@ pub struct PoolSpec {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = bounds::COMMENT_BYTES))]
     pub comment: String,
-}
-
-impl PoolSpec {
-    /// Reads a pool from its JSON or YAML value.
-    ///
-    /// # Errors
-    /// The first field that is unknown, missing or of the wrong form.
-    pub fn from_value(value: serde_json::Value) -> Result<Self, FieldError> {
-        crate::unreadable::read(value, "pool")
-    }
 }
 
 /// A pool as the catalogue accepted it.

@@ -2,16 +2,12 @@
 //! an *occurrence* is one start of it, which is given out `dispatch_times` times; a *grant* is one such giving, to one
 //! user.
 
-mod grant;
 mod ledger;
 mod task;
 mod template;
 mod user;
 
-pub use grant::PulledGrant;
-pub use ledger::{Ledger, OccurrenceLedger, TaskLedger};
-pub use task::{Executor, HourMinute, Parameters, TaskSpec, When};
+pub use ledger::{Ledger, OccurrenceLedger, PulledGrant, TaskLedger};
+pub use task::{Executor, Parameters, TaskSpec, When};
 pub use template::{Field, FieldType, Template, TemplateSpec};
-pub use user::{
-    LastCompleted, MovedOccurrence, MovedTask, NextDue, UserHistory, UserName, UserNameError, UserStanding,
-};
+pub use user::{LastCompleted, MovedOccurrence, MovedTask, NextDue, UserHistory, UserStanding};

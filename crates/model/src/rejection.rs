@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::AsStr;
 
 use crate::Token;
 
@@ -43,7 +44,7 @@ pub fn check_range(field: &str, value: u64, low: u64, high: u64) -> Result<(), F
 }
 
 /// Why a command changed nothing. An answer, not an error of the program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejection {
     /// Fields that cannot be accepted; nothing of the command was.
@@ -345,39 +346,8 @@ impl Rejection {
     /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
-            Rejection::Invalid { .. } => "invalid",
-            Rejection::Cycle { .. } => "cycle",
-            Rejection::Unknown { .. } => "unknown",
-            Rejection::BatchAlreadyFinished { .. } => "batch_already_finished",
-            Rejection::NotWaitedFor { .. } => "not_waited_for",
-            Rejection::BatchUnfinished { .. } => "batch_unfinished",
-            Rejection::JobUnfinished { .. } => "job_unfinished",
-            Rejection::JobInUse { .. } => "job_in_use",
-            Rejection::JobNotMoved { .. } => "job_not_moved",
-            Rejection::JobMoving { .. } => "job_moving",
-            Rejection::CalendarInUse { .. } => "calendar_in_use",
-            Rejection::PoolInUse { .. } => "pool_in_use",
-            Rejection::UserUnknown { .. } => "user_unknown",
-            Rejection::UserElsewhere { .. } => "user_elsewhere",
-            Rejection::UserMoving { .. } => "user_moving",
-            Rejection::GrantLive { .. } => "grant_live",
-            Rejection::GrantOver { .. } => "grant_over",
-            Rejection::NotReturned { .. } => "not_returned",
-            Rejection::AlreadyCompleted { .. } => "already_completed",
-            Rejection::TaskDeleted { .. } => "task_deleted",
-            Rejection::JobDisabled { .. } => "job_disabled",
-            Rejection::StaleToken { .. } => "stale_token",
-            Rejection::BadRegistration { .. } => "bad_registration",
-            Rejection::OutOfOrder { .. } => "out_of_order",
-            Rejection::WrongShard { .. } => "wrong_shard",
-            Rejection::LimitReached { .. } => "limit_reached",
-            Rejection::AlreadyThere { .. } => "already_there",
             Rejection::RequestKeyReused {} => "idempotency_key_reused",
-            Rejection::ApplyRunning { .. } => "apply_running",
-            Rejection::RevisionChanged { .. } => "revision_changed",
-            Rejection::PlanOutdated { .. } => "plan_outdated",
-            Rejection::RerunNotReady { .. } => "rerun_not_ready",
-            Rejection::DeadLettered { .. } => "dead_lettered",
+            other => other.as_str(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::{Word, skip_none};
+use tidemill_derive::{AsStr, Word, skip_none};
 
 use crate::{BatchId, BatchResult, GroupName, JobId, Period, RerunId, Timestamp};
 
@@ -41,7 +41,7 @@ pub struct RerunSpec {
 }
 
 /// Which jobs are run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum RerunScope {
     /// GEN-6: these, and those that come after them.
@@ -171,7 +171,7 @@ pub struct SkippedJob {
 }
 
 /// Why a plan leaves a job out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum JobSkip {
     /// It is switched off.
@@ -197,7 +197,7 @@ pub struct SkippedTimes {
 }
 
 /// Why a cascade does not follow logical times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum TimesSkip {
     /// They are later than it reaches: than now, or than the request allows.
@@ -264,7 +264,7 @@ impl RunOutcome {
 }
 
 /// Why a planned batch was not started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
 #[serde(rename_all = "snake_case")]
 pub enum RunSkip {
     /// The logical time has an unfinished batch.

@@ -330,7 +330,7 @@ impl JobSpec {
 
     /// Whether it says what its batches do when a parent failed for good (BYD-18).
     pub fn has_failure_rule(&self) -> bool {
-        !self.on_parent_failure.is_default() || !self.run_if.is_default()
+        self.on_parent_failure != OnParentFailure::Wait || self.run_if != RunIf::Success
     }
 
     /// Whether its batches wait for the end of their parents, and not for success.

@@ -1,4 +1,4 @@
-//! Times by which a batch should have got somewhere, and what is said once they have passed.
+//! Times of day, those by which a batch should have got somewhere, and what is said once they have passed.
 
 use std::fmt;
 
@@ -6,40 +6,52 @@ use jiff::civil::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
 use crate::name::from_and_into_string;
 
-/// A time of day, to the second, as `HH:MM:SS`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String", extend("pattern" = crate::bounds::TIME_OF_DAY_PATTERN))]
-pub struct TimeOfDay(Time);
+macro_rules! times_of_day {
+    ($($(#[$doc:meta])* $name:ident, $form:literal, $pattern:path, [$($part:ident),+];)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(try_from = "String", into = "String")]
+        #[schemars(with = "String", extend("pattern" = $pattern))]
+        pub struct $name(Time);
 
-impl TimeOfDay {
-    /// As a calendar takes it.
-    pub fn civil(self) -> Time {
-        self.0
-    }
+        impl $name {
+            /// As a calendar takes it.
+            pub fn civil(self) -> Time {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&[$(self.0.$part()),+].map(|part| format!("{part:02}")).join(":"))
+            }
+        }
+
+        impl TryFrom<&str> for $name {
+            type Error = String;
+            fn try_from(text: &str) -> Result<Self, String> {
+                let fault = || format!(concat!("time of day {:?} must be ", $form), text);
+                let [$($part),+] = two_digits(text).ok_or_else(fault)?;
+                Time::midnight().with()$(.$part($part))+.build().map(Self).map_err(|_| fault())
+            }
+        }
+
+        from_and_into_string!($name, String, to_string);
+    )+};
 }
 
-impl fmt::Display for TimeOfDay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:02}:{:02}:{:02}", self.0.hour(), self.0.minute(), self.0.second())
-    }
+times_of_day! {
+    /// A time of day, to the second, as `HH:MM:SS`.
+    TimeOfDay, "HH:MM:SS, 00:00:00 to 23:59:59", bounds::TIME_OF_DAY_PATTERN, [hour, minute, second];
+    /// A time of day, to the minute, as `HH:MM`.
+    HourMinute, "HH:MM, 00:00 to 23:59", bounds::HOUR_MINUTE_PATTERN, [hour, minute];
 }
-
-impl TryFrom<&str> for TimeOfDay {
-    type Error = String;
-    fn try_from(text: &str) -> Result<Self, String> {
-        let fault = || format!("time of day {text:?} must be HH:MM:SS, 00:00:00 to 23:59:59");
-        let [hour, minute, second] = two_digits(text).ok_or_else(fault)?;
-        Time::new(hour, minute, second, 0).map(Self).map_err(|_| fault())
-    }
-}
-
-from_and_into_string!(TimeOfDay, String, to_string);
 
 /// The numbers of a time of day: two digits each, with colons between them.
-pub(crate) fn two_digits<const N: usize>(text: &str) -> Option<[i8; N]> {
+fn two_digits<const N: usize>(text: &str) -> Option<[i8; N]> {
     let number = |part: &str| {
         let fits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
         part.parse().ok().filter(|_| fits)

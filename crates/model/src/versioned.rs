@@ -5,8 +5,10 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{CalendarName, CalendarSpec, PoolName, PoolSpec, TemplateName, TemplateSpec};
+use crate::unreadable::read;
+use crate::{CalendarName, CalendarSpec, FieldError, PoolName, PoolSpec, TemplateName, TemplateSpec};
 
 /// What is defined by a name of its own, as written.
 pub trait Definable: Clone + PartialEq {
@@ -30,6 +32,16 @@ macro_rules! definable {
 
             fn name(&self) -> &$name {
                 &self.name
+            }
+        }
+
+        impl $spec {
+            /// Reads one from its JSON or YAML value.
+            ///
+            /// # Errors
+            /// The first field that is unknown, missing or of the wrong form.
+            pub fn from_value(value: Value) -> Result<Self, FieldError> {
+                read(value, $noun)
             }
         }
     )+};

@@ -1,14 +1,13 @@
-//! Batches. To the shard of the group.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 
-use super::Submission;
-use crate::rerun::RecordedBatch;
-use crate::{BatchId, Incarnation, JobId, OverriddenResult, Timestamp, Waiver};
+use crate::{
+    BatchId, GroupId, GroupName, Incarnation, JobId, JobName, JobType, OverriddenResult, Priority, Program,
+    RecordedBatch, Timestamp, Waiver,
+};
 
 /// Batches. To the shard of the group.
 #[skip_none]
@@ -97,4 +96,39 @@ pub enum BatchCommand {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
+}
+
+/// An ad-hoc job, decided in its group's shard: no schedule, and no parents but other such jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Submission {
+    /// Its name; need not be unique.
+    pub name: JobName,
+    /// The group that runs it.
+    pub group: GroupName,
+    /// That group's number.
+    pub group_id: GroupId,
+    /// Application that submits it.
+    pub app_name: String,
+    /// Who answers for it.
+    pub owner: String,
+    /// What kind of program it is.
+    #[serde(rename = "type")]
+    pub job_type: JobType,
+    /// What to run.
+    pub program: Program,
+    /// Parameters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+    /// Who goes first.
+    pub priority: Priority,
+    /// Jobs of this shard whose newest batch must succeed first. For one that has never had a batch it waits for
+    /// the first: only without dependencies it runs at once (API-1).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<JobId>,
+    /// Further attempts after a failed one.
+    #[serde(default)]
+    pub retries: u32,
+    /// Seconds from the end of an attempt to the next.
+    #[serde(default)]
+    pub retry_interval_s: u32,
 }

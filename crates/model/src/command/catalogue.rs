@@ -1,5 +1,3 @@
-//! What the catalogue keeps besides jobs. To the catalogue.
-
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
@@ -7,10 +5,9 @@ use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 
 use super::Role;
-use crate::pull::{TemplateSpec, UserName};
 use crate::{
     Account, CalendarName, CalendarSpec, GroupName, GroupSettings, PoolName, PoolSpec, ProbeReport,
-    TemplateName, ThirdPartyReport, Timestamp,
+    TemplateName, TemplateSpec, ThirdPartyReport, Timestamp, UserName,
 };
 
 /// What the catalogue keeps besides jobs. To the catalogue.

@@ -1,5 +1,3 @@
-//! Definitions of jobs. To the catalogue.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
@@ -92,5 +90,32 @@ pub enum JobCommand {
         /// Delete it though other jobs name it as parent: these keep their definitions, and their batches go on waiting.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         orphan_children: bool,
+    },
+}
+
+/// A request to delete jobs, kept until it is known whether they have unfinished batches (JOB-9).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Deletion {
+    /// Of [`JobCommand::Apply`].
+    Apply {
+        /// As written.
+        jobs: Vec<JobSpec>,
+        /// Groups whose other jobs are deleted.
+        prune: Vec<GroupName>,
+    },
+    /// Of [`JobCommand::Delete`].
+    Delete {
+        /// Which job.
+        job: JobId,
+    },
+    /// Of [`JobCommand::Commit`].
+    Staged {
+        /// Which staging.
+        apply: RequestId,
+        /// How many parts it has.
+        parts: u32,
+        /// Groups whose other jobs are deleted.
+        prune: Vec<GroupName>,
     },
 }

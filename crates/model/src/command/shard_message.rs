@@ -7,12 +7,11 @@ use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 
 use super::Actor;
-use crate::pull::{MovedTask, Template, UserHistory, UserName};
-use crate::rerun::{ReportedRun, RerunPlace, RunOutcome, RunsQuery, StartRun};
 use crate::{
     BatchId, Calendar, CalendarName, ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings,
-    JobDefinition, JobId, MovedJob, PermitReport, Pool, PoolName, PoolUse, Rejection, RerunId, ShardId,
-    Standing, Subscription, TemplateName, ThirdPartyReport, Timestamp,
+    JobDefinition, JobId, MovedJob, MovedTask, PermitReport, Pool, PoolName, PoolUse, Rejection, ReportedRun,
+    RerunId, RerunPlace, RunOutcome, RunsQuery, ShardId, Standing, StartRun, Subscription, Template,
+    TemplateName, ThirdPartyReport, Timestamp, UserHistory, UserName,
 };
 
 /// What one shard tells another, over its numbered outbox.

@@ -1,11 +1,13 @@
-//! Workers, and what they say of attempts. To the shard of the group.
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 
-use super::{Heartbeat, Registration, StartRequest};
-use crate::{AttemptOutcome, Incarnation, Nonce, Token, Usage, WorkerId};
+use crate::{
+    AttemptOutcome, GroupName, Incarnation, JobType, Measure, Nonce, Reserved, Token, Usage, WorkerId,
+    WorkerLabel,
+};
 
 /// Workers, and what they say of attempts. To the shard of the group.
 #[skip_none]
@@ -79,4 +81,70 @@ pub enum WorkerCommand {
         /// Which life of it.
         incarnation: Incarnation,
     },
+}
+
+/// A worker presents itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Registration {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+    /// The group it works for.
+    pub group: GroupName,
+    /// Its host's name, which jobs can be pinned to.
+    pub host: String,
+    /// Where its logs are served, `ip:port`.
+    pub address: String,
+    /// Attempts at once, by job type.
+    pub slots: BTreeMap<JobType, u32>,
+    /// Slots that are kept for some jobs, by job type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reserved: BTreeMap<JobType, Reserved>,
+    /// What jobs can ask for it by.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub labels: BTreeSet<WorkerLabel>,
+    /// Attempts that still live on it.
+    #[serde(default)]
+    pub live: Vec<Token>,
+    /// Ed25519 signature, in hex, over [`Registration::signed_text`] by the group's key.
+    pub signature: String,
+}
+
+impl Registration {
+    /// The text that the group's key signs.
+    pub fn signed_text(group: &GroupName, worker: &WorkerId, incarnation: &Incarnation) -> String {
+        format!("tidemill-registration\n{group}\n{worker}\n{incarnation}")
+    }
+}
+
+/// A worker is alive. Makes no event unless something changed.
+#[skip_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Heartbeat {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+    /// Which sign of life of the worker's process. No two records of a worker are alike then, so that a resume
+    /// point names one of them only.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub number: u64,
+    /// How its machine stands; absent: it does not say.
+    pub measure: Option<Measure>,
+    /// Why it can take no work at present; absent: it can.
+    pub unready: Option<String>,
+}
+
+/// A worker asks whether it may start what it was assigned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartRequest {
+    /// The assignment.
+    pub token: Token,
+    /// Who asks.
+    pub worker: WorkerId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+    /// Drawn for this request.
+    pub nonce: Nonce,
 }

@@ -1,5 +1,3 @@
-//! Applies that are too large for one record: staged, committed, carried out.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -30,11 +28,10 @@ pub enum ApplyEvent {
         /// Which request.
         apply: RequestId,
     },
-    /// What was staged will be carried out, to its end; until then no other change of definitions is accepted.
-    #[event(
-        kind = "apply.committed",
-        public = "A client commits a staged apply, which is then carried out to its end."
-    )]
+    /// A client commits a staged apply, which is then carried out to its end.
+    ///
+    /// Until then no other change of definitions is accepted.
+    #[event(kind = "apply.committed", public)]
     Committed {
         /// Which request.
         apply: RequestId,
@@ -69,11 +66,8 @@ pub enum ApplyEvent {
         /// Who asked for it; absent in records of versions that did not note it.
         by: Option<Actor>,
     },
-    /// A committed request is carried out.
-    #[event(
-        kind = "apply.finished",
-        public = "The catalogue has carried out every change of a committed apply."
-    )]
+    /// The catalogue has carried out every change of a committed apply.
+    #[event(kind = "apply.finished", public)]
     Finished {
         /// Which request.
         apply: RequestId,

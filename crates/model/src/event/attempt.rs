@@ -1,5 +1,3 @@
-//! An attempt, from the permission to start to the end of its processes.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::{Aggregate, skip_none};
@@ -12,11 +10,10 @@ use crate::{Actor, AttemptOutcome, BatchId, Incarnation, Nonce, Token, Usage, Wo
 #[serde(rename_all = "snake_case")]
 #[event(subject = "batch/{batch}", each(batch: BatchId))]
 pub enum AttemptEvent {
+    /// The scheduler permits the assigned worker to start the process of an attempt.
+    ///
     /// The worker that asked may start, and no other.
-    #[event(
-        kind = "start.granted",
-        public = "The scheduler permits the assigned worker to start the process of an attempt."
-    )]
+    #[event(kind = "start.granted", public)]
     StartGranted {
         /// Which batch.
         batch: BatchId,
@@ -29,19 +26,18 @@ pub enum AttemptEvent {
         /// Which question of it.
         nonce: Nonce,
     },
-    /// The process runs.
-    #[event(
-        kind = "attempt.started",
-        public = "A worker reports that the process of an attempt has started."
-    )]
+    /// A worker reports that the process of an attempt has started.
+    #[event(kind = "attempt.started", public)]
     Started {
         /// Which batch.
         batch: BatchId,
         /// The attempt.
         token: Token,
     },
-    /// EXE-4: the program of an attempt has reported a code.
-    #[event(kind = "user_code.reported", public = "The program of an attempt reports a result code.")]
+    /// The program of an attempt reports a result code.
+    ///
+    /// See EXE-4.
+    #[event(kind = "user_code.reported", public)]
     UserCodeReported {
         /// Which batch.
         batch: BatchId,
@@ -50,8 +46,8 @@ pub enum AttemptEvent {
         /// 0: success.
         code: i32,
     },
-    /// Someone wants a running batch ended.
-    #[event(kind = "kill.requested", public = "Somebody or a timeout requests the end of a running attempt.")]
+    /// Somebody or a timeout requests the end of a running attempt.
+    #[event(kind = "kill.requested", public)]
     KillRequested {
         /// Which batch.
         batch: BatchId,
@@ -63,11 +59,8 @@ pub enum AttemptEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
-    /// The attempt's whole process tree is gone, or its lease is over.
-    #[event(
-        kind = "attempt.finished",
-        public = "The whole process tree of an attempt has ended, or the lease of its worker has expired."
-    )]
+    /// The whole process tree of an attempt has ended, or the lease of its worker has expired.
+    #[event(kind = "attempt.finished", public)]
     Finished {
         /// Which batch.
         batch: BatchId,

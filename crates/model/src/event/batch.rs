@@ -1,16 +1,13 @@
-//! A batch, from its generation to its result.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::{Aggregate, skip_none};
 
-use crate::rerun::RerunPlace;
 use crate::{
     Actor, BatchId, BatchResult, CountedParents, DataPath, Dependency, ExternalDependencyId, Fire,
-    Incarnation, JobId, Origin, OverriddenResult, ReturnReason, TimeoutKind, Timestamp, Token, WaivedParent,
-    WorkerId,
+    Incarnation, JobId, Origin, OverriddenResult, RerunPlace, ReturnReason, TimeoutKind, Timestamp, Token,
+    WaivedParent, WorkerId,
 };
 
 /// A batch, from its generation to its result.
@@ -19,8 +16,8 @@ use crate::{
 #[serde(rename_all = "snake_case")]
 #[event(subject = "batch/{batch}", each(batch: BatchId))]
 pub enum BatchEvent {
-    /// A batch exists, in state waiting.
-    #[event(kind = "batch.generated", public = "The scheduler creates a batch, which is in state waiting.")]
+    /// The scheduler creates a batch, which is in state waiting.
+    #[event(kind = "batch.generated", public)]
     Generated {
         /// Its id.
         batch: BatchId,
@@ -68,15 +65,17 @@ pub enum BatchEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         outputs: Vec<DataPath>,
     },
-    /// The earliest start of a batch is reached.
-    #[event(kind = "start.due", public = "A batch reaches the earliest time at which it may start.")]
+    /// A batch reaches the earliest time at which it may start.
+    #[event(kind = "start.due", public)]
     StartDue {
         /// Which.
         batch: BatchId,
     },
-    /// One of the times that a batch waits for has succeeded, or was skipped; or ended otherwise, where its job waits
-    /// for ends; or is left out, because the parent makes no batch for it.
-    #[event(kind = "dependency.satisfied", public = "A parent's logical time stops holding a batch back.")]
+    /// A parent's logical time stops holding a batch back.
+    ///
+    /// It has succeeded, or was skipped; or ended otherwise, where its job waits for ends; or is left out, because the
+    /// parent makes no batch for it.
+    #[event(kind = "dependency.satisfied", public)]
     DependencySatisfied {
         /// The waiting batch.
         batch: BatchId,
@@ -90,11 +89,8 @@ pub enum BatchEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         left_out: bool,
     },
-    /// One of the times that a batch waits for holds no longer: its newest run has not succeeded.
-    #[event(
-        kind = "dependency.revoked",
-        public = "A parent's logical time holds a batch back again, because its newest run has not succeeded."
-    )]
+    /// A parent's logical time holds a batch back again, because its newest run has not succeeded.
+    #[event(kind = "dependency.revoked", public)]
     DependencyRevoked {
         /// The waiting batch.
         batch: BatchId,
@@ -105,11 +101,8 @@ pub enum BatchEvent {
         /// Parents' dependencies now unmet.
         unmet: u32,
     },
-    /// A person lets a batch run without these.
-    #[event(
-        kind = "dependency.overridden",
-        public = "A client lets a batch run without some of its dependencies."
-    )]
+    /// A client lets a batch run without some of its dependencies.
+    #[event(kind = "dependency.overridden", public)]
     DependencyOverridden {
         /// Which.
         batch: BatchId,
@@ -133,11 +126,8 @@ pub enum BatchEvent {
         /// Why.
         reason: String,
     },
-    /// All else is met: the quality service is to be asked.
-    #[event(
-        kind = "quality.requested",
-        public = "Every other dependency of a batch is met, and the quality service is to be asked about it."
-    )]
+    /// Every other dependency of a batch is met, and the quality service is to be asked about it.
+    #[event(kind = "quality.requested", public)]
     QualityRequested {
         /// About which batch.
         batch: BatchId,
@@ -156,8 +146,8 @@ pub enum BatchEvent {
         /// Who.
         by: Incarnation,
     },
-    /// The quality service has answered.
-    #[event(kind = "quality.answered", public = "The quality service answers whether a batch may run.")]
+    /// The quality service answers whether a batch may run.
+    #[event(kind = "quality.answered", public)]
     QualityAnswered {
         /// About which batch.
         batch: BatchId,
@@ -169,10 +159,12 @@ pub enum BatchEvent {
         /// Who called.
         by: Actor,
     },
-    /// The batch waits for a parent's time that nobody brings unless somebody acts: its newest run ended without success, or
-    /// is blocked itself. It is recorded once, and again only when another time blocks it instead. Its end, or
+    /// A failed or blocked parent starts to block a waiting batch.
+    ///
+    /// The batch waits for a time that nobody brings unless somebody acts: its newest run ended without success, or is
+    /// blocked itself. It is recorded once, and again only when another time blocks it instead. Its end, or
     /// `batch.unblocked`, ends it.
-    #[event(kind = "batch.blocked", public = "A failed or blocked parent starts to block a waiting batch.")]
+    #[event(kind = "batch.blocked", public)]
     Blocked {
         /// Which.
         batch: BatchId,
@@ -183,14 +175,16 @@ pub enum BatchEvent {
         /// Since when the batch is blocked.
         since: Timestamp,
     },
-    /// No failed parent blocks the batch any more: one was rerun or marked, or somebody lets it run without.
-    #[event(kind = "batch.unblocked", public = "No failed parent blocks a batch any more.")]
+    /// No failed parent blocks a batch any more.
+    ///
+    /// One was rerun or marked, or somebody lets it run without.
+    #[event(kind = "batch.unblocked", public)]
     Unblocked {
         /// Which.
         batch: BatchId,
     },
-    /// The batch has not got somewhere in time. It stays as it is, and may still succeed.
-    #[event(kind = "timeout.reached", public = "A batch exceeds one of its timeouts; it may still succeed.")]
+    /// A batch exceeds one of its timeouts; it may still succeed.
+    #[event(kind = "timeout.reached", public)]
     TimeoutReached {
         /// Which.
         batch: BatchId,
@@ -199,8 +193,8 @@ pub enum BatchEvent {
         /// That time.
         deadline: Timestamp,
     },
-    /// A worker is to run the batch.
-    #[event(kind = "batch.assigned", public = "The scheduler assigns a batch to a worker.")]
+    /// The scheduler assigns a batch to a worker.
+    #[event(kind = "batch.assigned", public)]
     Assigned {
         /// Which.
         batch: BatchId,
@@ -213,11 +207,8 @@ pub enum BatchEvent {
         /// When the worker must have asked to start.
         start_by: Timestamp,
     },
-    /// An assignment ended without an attempt; the batch waits for another worker.
-    #[event(
-        kind = "assignment.returned",
-        public = "An assignment ends without an attempt, and the batch waits for another worker."
-    )]
+    /// An assignment ends without an attempt, and the batch waits for another worker.
+    #[event(kind = "assignment.returned", public)]
     AssignmentReturned {
         /// Which batch.
         batch: BatchId,
@@ -228,8 +219,8 @@ pub enum BatchEvent {
         /// Why.
         reason: ReturnReason,
     },
-    /// A failed attempt will be followed by another.
-    #[event(kind = "retry.scheduled", public = "The scheduler plans another attempt after one that failed.")]
+    /// The scheduler plans another attempt after one that failed.
+    #[event(kind = "retry.scheduled", public)]
     RetryScheduled {
         /// Which batch.
         batch: BatchId,
@@ -238,14 +229,14 @@ pub enum BatchEvent {
         /// Not before.
         at: Timestamp,
     },
-    /// The pause before the next attempt is over.
-    #[event(kind = "retry.due", public = "The pause before the next attempt of a batch ends.")]
+    /// The pause before the next attempt of a batch ends.
+    #[event(kind = "retry.due", public)]
     RetryDue {
         /// Which batch.
         batch: BatchId,
     },
-    /// The batch ended; nothing changes it any more.
-    #[event(kind = "batch.finished", public = "A batch ends with its result.")]
+    /// A batch ends with its result.
+    #[event(kind = "batch.finished", public)]
     Finished {
         /// Which.
         batch: BatchId,
@@ -261,9 +252,11 @@ pub enum BatchEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         final_command: bool,
     },
-    /// A person says how a batch ended. Of a finished one this is the result from now on; one that is unfinished
-    /// ends with it at once, or as soon as what runs of it has ended.
-    #[event(kind = "batch.result_overridden", public = "A client overrides the result of a batch.")]
+    /// A client overrides the result of a batch.
+    ///
+    /// Of a finished one this is the result from now on; one that is unfinished ends with it at once, or as soon as what
+    /// runs of it has ended.
+    #[event(kind = "batch.result_overridden", public)]
     ResultOverridden {
         /// Which.
         batch: BatchId,

@@ -1,5 +1,3 @@
-//! What the catalogue keeps besides jobs: groups, keys, calendars, pools, freezes, and templates and users of pull tasks.
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -7,10 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::{Aggregate, skip_none};
 
-use crate::pull::{MovedTask, Template, UserHistory, UserName};
 use crate::{
-    Account, Actor, Calendar, CalendarName, Freeze, GroupId, GroupName, GroupSettings, InstanceId, Pool,
-    PoolName, Rejection, RequestId, Role, ShardId, TemplateName,
+    Account, Actor, Calendar, CalendarName, Freeze, GroupId, GroupName, GroupSettings, InstanceId, MovedTask,
+    Pool, PoolName, Rejection, RequestId, Role, ShardId, Template, TemplateName, UserHistory, UserName,
 };
 
 /// What the catalogue keeps besides jobs: groups, keys, calendars, pools, freezes, and templates and users of pull tasks.
@@ -18,12 +15,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum CatalogueEvent {
-    /// A group exists, or its key or bounds changed.
-    #[event(
-        kind = "group.defined",
-        subject = "group/{group}",
-        public = "A client creates a worker group, or changes its key or settings."
-    )]
+    /// A client creates a worker group, or changes its key or settings.
+    #[event(kind = "group.defined", subject = "group/{group}", public)]
     GroupDefined {
         /// Its number.
         group: GroupId,
@@ -36,12 +29,8 @@ pub enum CatalogueEvent {
         /// Its bounds.
         settings: GroupSettings,
     },
-    /// An application key exists, or changed.
-    #[event(
-        kind = "key.defined",
-        subject = "key/{app}",
-        public = "A client creates an application key, or replaces its secret or rights."
-    )]
+    /// A client creates an application key, or replaces its secret or rights.
+    #[event(kind = "key.defined", subject = "key/{app}", public)]
     KeyDefined {
         /// Its name.
         app: String,
@@ -55,90 +44,60 @@ pub enum CatalogueEvent {
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         run_as: BTreeSet<Account>,
     },
-    /// An application key ended.
-    #[event(kind = "key.revoked", subject = "key/{app}", public = "A client revokes an application key.")]
+    /// A client revokes an application key.
+    #[event(kind = "key.revoked", subject = "key/{app}", public)]
     KeyRevoked {
         /// Its name.
         app: String,
     },
-    /// A calendar was added or changed.
-    #[event(
-        kind = "calendar.defined",
-        subject = "calendar/{calendar.spec.name}",
-        public = "A client creates or changes a calendar."
-    )]
+    /// A client creates or changes a calendar.
+    #[event(kind = "calendar.defined", subject = "calendar/{calendar.spec.name}", public)]
     CalendarDefined {
         /// As accepted; version 1 is new.
         calendar: Arc<Calendar>,
     },
-    /// A calendar that no job uses is gone.
-    #[event(
-        kind = "calendar.deleted",
-        subject = "calendar/{name}",
-        public = "A client deletes a calendar that no job uses."
-    )]
+    /// A client deletes a calendar that no job uses.
+    #[event(kind = "calendar.deleted", subject = "calendar/{name}", public)]
     CalendarDeleted {
         /// Its name.
         name: CalendarName,
     },
-    /// A pool was added or changed.
-    #[event(
-        kind = "pool.defined",
-        subject = "pool/{pool.spec.name}",
-        public = "A client creates or changes a pool."
-    )]
+    /// A client creates or changes a pool.
+    #[event(kind = "pool.defined", subject = "pool/{pool.spec.name}", public)]
     PoolDefined {
         /// As accepted.
         pool: Arc<Pool>,
     },
-    /// A pool that no job uses is gone.
-    #[event(
-        kind = "pool.deleted",
-        subject = "pool/{name}",
-        public = "A client deletes a pool that no job uses."
-    )]
+    /// A client deletes a pool that no job uses.
+    #[event(kind = "pool.deleted", subject = "pool/{name}", public)]
     PoolDeleted {
         /// Its name.
         name: PoolName,
     },
-    /// A template was added or changed.
-    #[event(
-        kind = "template.defined",
-        subject = "template/{template.spec.name}",
-        public = "A client creates or changes a template of pull tasks."
-    )]
+    /// A client creates or changes a template of pull tasks.
+    #[event(kind = "template.defined", subject = "template/{template.spec.name}", public)]
     TemplateDefined {
         /// As accepted.
         template: Arc<Template>,
     },
-    /// A template is gone.
-    #[event(
-        kind = "template.deleted",
-        subject = "template/{name}",
-        public = "A client deletes a template of pull tasks."
-    )]
+    /// A client deletes a template of pull tasks.
+    #[event(kind = "template.deleted", subject = "template/{name}", public)]
     TemplateDeleted {
         /// Its name.
         name: TemplateName,
     },
-    /// No batch beyond a logical time is assigned, until it is lifted.
-    #[event(
-        kind = "freeze.set",
-        subject = "freeze/{scope(group)}",
-        public = "A client freezes a group or every group beyond a logical time."
-    )]
+    /// A client freezes a group or every group beyond a logical time.
+    ///
+    /// No batch beyond it is assigned, until it is lifted.
+    #[event(kind = "freeze.set", subject = "freeze/{scope(group)}", public)]
     FreezeSet {
         /// Of this group; absent: of every group.
         group: Option<GroupName>,
         /// The latest logical time that may be assigned, who wants it and why.
         freeze: Freeze,
     },
-    /// A freeze ended.
-    #[event(
-        kind = "freeze.lifted",
-        subject = "freeze/{scope(group)}",
-        public = "A client lifts the freeze of a group or of every group."
-    )]
+    /// A client lifts the freeze of a group or of every group.
+    #[event(kind = "freeze.lifted", subject = "freeze/{scope(group)}", public)]
     FreezeLifted {
         /// Of this group; absent: of every group.
         group: Option<GroupName>,
@@ -148,12 +107,8 @@ pub enum CatalogueEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
-    /// Users have a home group now; they had none.
-    #[event(
-        kind = "users.assigned",
-        subject = "users/{group}",
-        public = "The catalogue assigns users who had no home group to one."
-    )]
+    /// The catalogue assigns users who had no home group to one.
+    #[event(kind = "users.assigned", subject = "users/{group}", public)]
     UsersAssigned {
         /// Which group.
         group: GroupName,
@@ -176,12 +131,8 @@ pub enum CatalogueEvent {
         /// Who waits for the outcome.
         reply_to: Option<InstanceId>,
     },
-    /// The shard of a user's old home group has let it go, and this is its home group now.
-    #[event(
-        kind = "user.moved",
-        subject = "user/{user}",
-        public = "The catalogue changes the home group of a user, after the old group's shard released the user."
-    )]
+    /// The catalogue changes the home group of a user, after the old group's shard released the user.
+    #[event(kind = "user.moved", subject = "user/{user}", public)]
     UserMoved {
         /// Who.
         user: UserName,
@@ -202,12 +153,8 @@ pub enum CatalogueEvent {
         /// Who waits for the outcome.
         reply_to: Option<InstanceId>,
     },
-    /// The shard of a user's home group did not let it go.
-    #[event(
-        kind = "user.move_rejected",
-        subject = "user/{user}",
-        public = "A group's shard refuses to release a user, who keeps the home group."
-    )]
+    /// A group's shard refuses to release a user, who keeps the home group.
+    #[event(kind = "user.move_rejected", subject = "user/{user}", public)]
     UserMoveRejected {
         /// Who.
         user: UserName,

@@ -1,5 +1,3 @@
-//! Deletions that wait for what the groups' shards say of unfinished batches.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -53,11 +51,8 @@ pub enum DeletionEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         jobs: Vec<UnfinishedJob>,
     },
-    /// What was put off until shards had answered is decided.
-    #[event(
-        kind = "deletion.decided",
-        public = "The catalogue decides a deletion that waited for answers of the groups' shards."
-    )]
+    /// The catalogue decides a deletion that waited for answers of the groups' shards.
+    #[event(kind = "deletion.decided", public)]
     Decided {
         /// The question that is settled.
         question: u64,

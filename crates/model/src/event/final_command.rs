@@ -1,5 +1,3 @@
-//! Final commands (JOB-8): each is run at most once.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::{Aggregate, skip_none};
@@ -12,12 +10,10 @@ use crate::{BatchId, FinalResult, Incarnation, JobId, Nonce, Timestamp, Token, W
 #[serde(rename_all = "snake_case")]
 #[event(subject = "batch/{batch}")]
 pub enum FinalCommandEvent {
-    /// The worker of a finished batch's last attempt is to run its final command; of a batch that had none, a worker
-    /// that has room.
-    #[event(
-        kind = "final_command.assigned",
-        public = "The scheduler assigns the final command of a finished batch to a worker."
-    )]
+    /// The scheduler assigns the final command of a finished batch to a worker.
+    ///
+    /// It is the worker of the batch's last attempt; of a batch that had none, a worker that has room.
+    #[event(kind = "final_command.assigned", public)]
     Assigned {
         /// Of which batch.
         batch: BatchId,
@@ -30,11 +26,10 @@ pub enum FinalCommandEvent {
         /// When the worker must have asked to start.
         start_by: Timestamp,
     },
+    /// The scheduler permits the assigned worker to start a final command.
+    ///
     /// The worker that asked may start it, and no other.
-    #[event(
-        kind = "final_command.granted",
-        public = "The scheduler permits the assigned worker to start a final command."
-    )]
+    #[event(kind = "final_command.granted", public)]
     Granted {
         /// Of which batch.
         batch: BatchId,
@@ -47,11 +42,10 @@ pub enum FinalCommandEvent {
         /// Which question of it.
         nonce: Nonce,
     },
-    /// Nothing of it runs, and nothing of it ever will. The batch's result is what it was.
-    #[event(
-        kind = "final_command.finished",
-        public = "A final command ends, or it is certain that it will never start."
-    )]
+    /// A final command ends, or it is certain that it will never start.
+    ///
+    /// The batch's result is what it was.
+    #[event(kind = "final_command.finished", public)]
     Finished {
         /// Of which batch.
         batch: BatchId,
@@ -69,11 +63,8 @@ pub enum FinalCommandEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
-    /// That of a batch without an attempt was never given to a worker, and never will be.
-    #[event(
-        kind = "final_command.not_run",
-        public = "The final command of a batch without an attempt found no worker and will not run."
-    )]
+    /// The final command of a batch without an attempt found no worker and will not run.
+    #[event(kind = "final_command.not_run", public)]
     NotRun {
         /// Of which batch.
         batch: BatchId,

@@ -1,5 +1,3 @@
-//! Definitions of jobs.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -17,12 +15,8 @@ use crate::{
 #[serde(rename_all = "snake_case")]
 #[event(subject = "job/{job}")]
 pub enum JobEvent {
-    /// A job was added or changed.
-    #[event(
-        kind = "job.defined",
-        subject = "job/{definition.id}",
-        public = "The catalogue accepts a new job, or a new version of a job."
-    )]
+    /// The catalogue accepts a new job, or a new version of a job.
+    #[event(kind = "job.defined", subject = "job/{definition.id}", public)]
     Defined {
         /// As accepted; version 1 is new.
         definition: Arc<JobDefinition>,
@@ -34,31 +28,29 @@ pub enum JobEvent {
         /// The name that it had until now; absent: it keeps its name, or is new.
         previous_name: Option<JobName>,
     },
-    /// A job generates batches from now on.
-    #[event(kind = "job.enabled", public = "A client enables a job, so that it generates batches again.")]
+    /// A client enables a job, so that it generates batches again.
+    #[event(kind = "job.enabled", public)]
     Enabled {
         /// Which.
         job: JobId,
     },
-    /// A job generates no more batches.
-    #[event(kind = "job.disabled", public = "A client disables a job, so that it generates no more batches.")]
+    /// A client disables a job, so that it generates no more batches.
+    #[event(kind = "job.disabled", public)]
     Disabled {
         /// Which.
         job: JobId,
     },
-    /// A definition was removed.
-    #[event(kind = "job.deleted", public = "The catalogue deletes a job.")]
+    /// The catalogue deletes a job.
+    #[event(kind = "job.deleted", public)]
     Deleted {
         /// Which.
         job: JobId,
     },
-    /// A job is deleted though others name it as parent (`orphan_children`). These keep their definitions, and their
-    /// batches go on waiting for it until a new definition does not name it any more, or somebody overrides that.
-    #[event(
-        kind = "job.parent_deleted",
-        subject = "job/{parent}",
-        public = "A client deletes a job although other jobs name it as their parent."
-    )]
+    /// A client deletes a job although other jobs name it as their parent.
+    ///
+    /// With `orphan_children`: these keep their definitions, and their batches go on waiting for it until a new definition
+    /// does not name it any more, or somebody overrides that.
+    #[event(kind = "job.parent_deleted", subject = "job/{parent}", public)]
     ParentDeleted {
         /// The job that is deleted.
         parent: JobId,
@@ -85,12 +77,8 @@ pub enum JobEvent {
         /// Who wants it.
         by: Option<Actor>,
     },
-    /// The shard of a job's old group has let it go, and this is its definition now: the same in another group.
-    #[event(
-        kind = "job.moved",
-        subject = "job/{definition.id}",
-        public = "The catalogue assigns a job to another group, after the old group's shard released it."
-    )]
+    /// The catalogue assigns a job to another group, after the old group's shard released it.
+    #[event(kind = "job.moved", subject = "job/{definition.id}", public)]
     Moved {
         /// As it is in its new group.
         definition: Arc<JobDefinition>,
@@ -112,11 +100,8 @@ pub enum JobEvent {
         /// Who wanted it.
         by: Option<Actor>,
     },
-    /// The shard of a job's group did not let it go; it is as it was.
-    #[event(
-        kind = "job.move_rejected",
-        public = "A group's shard refuses to release a job to another group; the job stays as it was."
-    )]
+    /// A group's shard refuses to release a job to another group; the job stays as it was.
+    #[event(kind = "job.move_rejected", public)]
     MoveRejected {
         /// Which.
         job: JobId,
@@ -127,11 +112,8 @@ pub enum JobEvent {
         /// Who waits for the outcome.
         reply_to: Option<InstanceId>,
     },
-    /// What is unfinished of a deleted job is to be ended.
-    #[event(
-        kind = "job.cancelled",
-        public = "A client deletes a job together with its unfinished batches, which are then ended."
-    )]
+    /// A client deletes a job together with its unfinished batches, which are then ended.
+    #[event(kind = "job.cancelled", public)]
     Cancelled {
         /// Which job.
         job: JobId,
@@ -140,12 +122,8 @@ pub enum JobEvent {
         /// Who wants it.
         by: Actor,
     },
-    /// An ad-hoc job.
-    #[event(
-        kind = "job.submitted",
-        subject = "job/{definition.id}",
-        public = "A client submits an ad-hoc job, which runs once."
-    )]
+    /// A client submits an ad-hoc job, which runs once.
+    #[event(kind = "job.submitted", subject = "job/{definition.id}", public)]
     Submitted {
         /// As accepted.
         definition: Arc<JobDefinition>,

@@ -1,5 +1,3 @@
-//! What is found out outside: paths, third parties, and whether probers look in time.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -16,12 +14,13 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationEvent {
-    /// Something outside is waited for, or was reported, for the first time. It is not satisfied; its generation
-    /// is 1.
+    /// A batch or a report names an external dependency for the first time.
+    ///
+    /// It is not satisfied; its generation is 1.
     #[event(
         kind = "external_dependency.registered",
         subject = "external_dependency/{external_dependency}",
-        public = "A batch or a report names an external dependency for the first time."
+        public
     )]
     ExternalDependencyRegistered {
         /// Its number.
@@ -29,12 +28,13 @@ pub enum ObservationEvent {
         /// What it is.
         what: ExternalDependency,
     },
-    /// The external dependency is there. A batch that waits for it runs when nothing else keeps it back: no event says so for
-    /// each of them.
+    /// An external dependency is satisfied, for every batch that waits for it.
+    ///
+    /// One of these runs when nothing else keeps it back: no event says so for each of them.
     #[event(
         kind = "external_dependency.satisfied",
         subject = "external_dependency/{external_dependency}",
-        public = "An external dependency is satisfied, for every batch that waits for it."
+        public
     )]
     ExternalDependencySatisfied {
         /// Which.
@@ -42,11 +42,11 @@ pub enum ObservationEvent {
         /// Its generation.
         generation: u64,
     },
-    /// The external dependency is not there any more, for every batch that has not started.
+    /// An external dependency is no longer satisfied, for every batch that has not started.
     #[event(
         kind = "external_dependency.revoked",
         subject = "external_dependency/{external_dependency}",
-        public = "An external dependency is no longer satisfied, for every batch that has not started."
+        public
     )]
     ExternalDependencyRevoked {
         /// Which.
@@ -62,24 +62,18 @@ pub enum ObservationEvent {
         /// At most 500.
         external_dependencies: Vec<ExternalDependencyId>,
     },
-    /// Somebody wants paths probed at once.
-    #[event(
-        kind = "probes.requested",
-        subject = "{probed(*batch)}",
-        public = "A client requests that missing paths are probed at once."
-    )]
+    /// A client requests that missing paths are probed at once.
+    #[event(kind = "probes.requested", subject = "{probed(*batch)}", public)]
     ProbesRequested {
         /// Those that this batch waits for; absent: all.
         batch: Option<BatchId>,
         /// Who.
         by: Actor,
     },
-    /// A third party reported something. The catalogue keeps it for batches to come.
-    #[event(
-        kind = "third_party.reported",
-        subject = "third_party/{report.code}",
-        public = "A third party reports whether its data for a logical time is ready."
-    )]
+    /// A third party reports whether its data for a logical time is ready.
+    ///
+    /// The catalogue keeps it for batches to come.
+    #[event(kind = "third_party.reported", subject = "third_party/{report.code}", public)]
     ThirdPartyReported {
         /// What it says.
         report: ThirdPartyReport,
@@ -94,22 +88,14 @@ pub enum ObservationEvent {
         /// How many.
         count: u32,
     },
-    /// Checks of paths fail, or are late.
-    #[event(
-        kind = "probes.late",
-        subject = "probes/{report.authority}",
-        public = "A prober reports that checks of paths fail or are late."
-    )]
+    /// A prober reports that checks of paths fail or are late.
+    #[event(kind = "probes.late", subject = "probes/{report.authority}", public)]
     ProbesLate {
         /// What a prober says.
         report: ProbeReport,
     },
-    /// Checks of paths are in time again.
-    #[event(
-        kind = "probes.recovered",
-        subject = "probes/{authority}",
-        public = "A prober reports that checks of paths are on time again."
-    )]
+    /// A prober reports that checks of paths are on time again.
+    #[event(kind = "probes.recovered", subject = "probes/{authority}", public)]
     ProbesRecovered {
         /// Who says so.
         prober: Arc<str>,

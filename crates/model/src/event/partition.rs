@@ -1,5 +1,3 @@
-//! The partition itself: its messages, its memory, its clock, what it set aside.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::Aggregate;
@@ -50,19 +48,17 @@ pub enum PartitionEvent {
         /// Why.
         reason: String,
     },
-    /// An operator set the shard's clock.
-    #[event(kind = "clock.set", subject = "partition", public = "An operator sets the clock of a shard.")]
+    /// An operator sets the clock of a shard.
+    #[event(kind = "clock.set", subject = "partition", public)]
     ClockSet {
         /// To this.
         now: Timestamp,
     },
-    /// An operator let the partition go on though commands of it are lost. The envelope's resume point is the
-    /// record that was written for it; the commands before that one are not decided any more.
-    #[event(
-        kind = "command_loss.accepted",
-        subject = "partition",
-        public = "An operator lets a partition continue although some of its commands are lost."
-    )]
+    /// An operator lets a partition continue although some of its commands are lost.
+    ///
+    /// The envelope's resume point is the record that was written for it; the commands before that one are not decided any
+    /// more.
+    #[event(kind = "command_loss.accepted", subject = "partition", public)]
     CommandLossAccepted {
         /// Who, as they name themselves.
         by: String,

@@ -1,15 +1,13 @@
-//! Copies that a group's shard has of facts of the catalogue and of other shards.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::{Aggregate, skip_none};
 
-use crate::pull::{Template, UserName};
 use crate::{
     Actor, Calendar, CalendarName, Fire, ForeignParent, Freeze, FreezeScope, GroupId, GroupName,
-    GroupSettings, JobDefinition, JobId, Pool, PoolName, ShardId, Standing, TemplateName, Timestamp,
+    GroupSettings, JobDefinition, JobId, Pool, PoolName, ShardId, Standing, Template, TemplateName,
+    Timestamp, UserName,
 };
 
 /// Copies that a group's shard has of facts of the catalogue and of other shards.

@@ -1,27 +1,21 @@
-//! Reruns and backfills (cold starts), from the request to the end.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::Aggregate;
 
-use crate::rerun::{
-    OrderedRun, PlannedBatch, PlannedJob, ReportedRun, RerunPlace, RerunResult, RerunSpec, RunOutcome,
-    RunSkip, RunsQuery, SkippedJob, SkippedTimes,
+use crate::{
+    Actor, GroupName, JobId, OrderedRun, PlannedBatch, PlannedJob, ReportedRun, RerunId, RerunPlace,
+    RerunResult, RerunSpec, RunOutcome, RunSkip, RunsQuery, ShardId, SkippedJob, SkippedTimes, Timestamp,
 };
-use crate::{Actor, GroupName, JobId, RerunId, ShardId, Timestamp};
 
 /// Reruns and backfills (cold starts), from the request to the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 #[event(subject = "rerun/{rerun}")]
 pub enum RerunEvent {
-    /// A rerun or cold start is requested; its plan is being made.
-    #[event(
-        kind = "rerun.requested",
-        public = "A client requests a rerun or a backfill (cold start), and its planning begins."
-    )]
+    /// A client requests a rerun or a backfill (cold start), and its planning begins.
+    #[event(kind = "rerun.requested", public)]
     Requested {
         /// Its id.
         rerun: RerunId,
@@ -77,8 +71,8 @@ pub enum RerunEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         runs: Vec<ReportedRun>,
     },
-    /// Jobs that the plan leaves out.
-    #[event(kind = "jobs.skipped", public = "The plan of a rerun leaves out jobs or logical times.")]
+    /// The plan of a rerun leaves out jobs or logical times.
+    #[event(kind = "jobs.skipped", public)]
     JobsSkipped {
         /// Of which rerun.
         rerun: RerunId,
@@ -88,8 +82,8 @@ pub enum RerunEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         times: Vec<SkippedTimes>,
     },
-    /// Part of the plan.
-    #[event(kind = "batches.planned", public = "The catalogue adds batches to the plan of a rerun.")]
+    /// The catalogue adds batches to the plan of a rerun.
+    #[event(kind = "batches.planned", public)]
     BatchesPlanned {
         /// Of which rerun.
         rerun: RerunId,
@@ -98,19 +92,16 @@ pub enum RerunEvent {
         /// In the order in which they start, where nothing keeps them.
         batches: Vec<PlannedBatch>,
     },
-    /// The plan is whole, and waits to be approved.
-    #[event(kind = "rerun.planned", public = "The plan of a rerun is complete and waits for approval.")]
+    /// The plan of a rerun is complete and waits for approval.
+    #[event(kind = "rerun.planned", public)]
     Planned {
         /// Which rerun.
         rerun: RerunId,
         /// How many batches it has.
         batches: u32,
     },
-    /// It may run.
-    #[event(
-        kind = "rerun.approved",
-        public = "A client approves the plan of a rerun, or the request approved it in advance."
-    )]
+    /// A client approves the plan of a rerun, or the request approved it in advance.
+    #[event(kind = "rerun.approved", public)]
     Approved {
         /// Which.
         rerun: RerunId,
@@ -125,12 +116,8 @@ pub enum RerunEvent {
         /// Which.
         runs: Vec<OrderedRun>,
     },
-    /// A batch of a plan is not started.
-    #[event(
-        kind = "run.skipped",
-        subject = "rerun/{place.rerun}",
-        public = "A group's shard does not start a planned batch of a rerun."
-    )]
+    /// A group's shard does not start a planned batch of a rerun.
+    #[event(kind = "run.skipped", subject = "rerun/{place.rerun}", public)]
     RunSkipped {
         /// Which.
         #[serde(flatten)]
@@ -142,12 +129,8 @@ pub enum RerunEvent {
         /// Why.
         reason: RunSkip,
     },
-    /// A batch of the plan has ended, or was not started.
-    #[event(
-        kind = "run.finished",
-        subject = "rerun/{place.rerun}",
-        public = "A planned batch of a rerun ends, or it turns out that it is not started."
-    )]
+    /// A planned batch of a rerun ends, or it turns out that it is not started.
+    #[event(kind = "run.finished", subject = "rerun/{place.rerun}", public)]
     RunFinished {
         /// Which.
         #[serde(flatten)]
@@ -155,35 +138,32 @@ pub enum RerunEvent {
         /// How.
         end: RunOutcome,
     },
-    /// Batches of the plan that are not started, for one that they wait for has not ended well.
-    #[event(
-        kind = "runs.blocked",
-        public = "Planned batches of a rerun will not start, because a batch that they wait for did not succeed."
-    )]
+    /// Planned batches of a rerun will not start, because a batch that they wait for did not succeed.
+    #[event(kind = "runs.blocked", public)]
     RunsBlocked {
         /// Of which rerun.
         rerun: RerunId,
         /// Their numbers.
         numbers: Vec<u32>,
     },
-    /// Nothing more of it is started for now.
-    #[event(kind = "rerun.paused", public = "A client pauses a rerun, which starts no more batches for now.")]
+    /// A client pauses a rerun, which starts no more batches for now.
+    #[event(kind = "rerun.paused", public)]
     Paused {
         /// Which.
         rerun: RerunId,
         /// Who wants it.
         by: Actor,
     },
-    /// It goes on.
-    #[event(kind = "rerun.resumed", public = "A client resumes a paused rerun.")]
+    /// A client resumes a paused rerun.
+    #[event(kind = "rerun.resumed", public)]
     Resumed {
         /// Which.
         rerun: RerunId,
         /// Who wants it.
         by: Actor,
     },
-    /// Nothing more of it is started.
-    #[event(kind = "rerun.cancelled", public = "A client cancels a rerun, which starts no more batches.")]
+    /// A client cancels a rerun, which starts no more batches.
+    #[event(kind = "rerun.cancelled", public)]
     Cancelled {
         /// Which.
         rerun: RerunId,
@@ -193,11 +173,8 @@ pub enum RerunEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         kill: bool,
     },
-    /// It is over, and nothing of it is on its way any more.
-    #[event(
-        kind = "rerun.finished",
-        public = "A rerun ends: none of its batches is running or will be started."
-    )]
+    /// A rerun ends: none of its batches is running or will be started.
+    #[event(kind = "rerun.finished", public)]
     Finished {
         /// Which.
         rerun: RerunId,

@@ -1,33 +1,28 @@
-//! Tasks that clients pull, in the shard of the home group.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::{Aggregate, skip_none};
 
-use crate::pull::{TaskSpec, UserName};
-use crate::{Actor, GrantId, TaskId, Timestamp};
+use crate::{Actor, GrantId, TaskId, TaskSpec, Timestamp, UserName};
 
 /// Tasks that clients pull, in the shard of the home group.
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEvent {
-    /// There is a new task, in its version 1.
-    #[event(kind = "task.created", subject = "task/{task}", public = "A client creates a pull task.")]
+    /// A client creates a pull task.
+    ///
+    /// It has version 1.
+    #[event(kind = "task.created", subject = "task/{task}", public)]
     Created {
         /// Which.
         task: TaskId,
         /// As accepted.
         spec: Arc<TaskSpec>,
     },
-    /// A task is another one from now on.
-    #[event(
-        kind = "task.changed",
-        subject = "task/{task}",
-        public = "A client changes a pull task, which gets a new version."
-    )]
+    /// A client changes a pull task, which gets a new version.
+    #[event(kind = "task.changed", subject = "task/{task}", public)]
     Changed {
         /// Which.
         task: TaskId,
@@ -36,22 +31,16 @@ pub enum TaskEvent {
         /// As accepted.
         spec: Arc<TaskSpec>,
     },
-    /// A task is not given out any more.
-    #[event(
-        kind = "task.deleted",
-        subject = "task/{task}",
-        public = "A client deletes a pull task, which is granted to nobody any more."
-    )]
+    /// A client deletes a pull task, which is granted to nobody any more.
+    #[event(kind = "task.deleted", subject = "task/{task}", public)]
     Deleted {
         /// Which.
         task: TaskId,
     },
-    /// A user got an occurrence of a task (PUL-5). It has one less in stock.
-    #[event(
-        kind = "task.granted",
-        subject = "grant/{grant}",
-        public = "A user pulls, and the group's shard grants an occurrence of a task."
-    )]
+    /// A user pulls, and the group's shard grants an occurrence of a task.
+    ///
+    /// PUL-5: the occurrence has one less in stock.
+    #[event(kind = "task.granted", subject = "grant/{grant}", public)]
     Granted {
         /// Grows with every grant of the shard.
         grant: GrantId,
@@ -68,12 +57,10 @@ pub enum TaskEvent {
         /// The start of the task's occurrence behind this one; absent: there is none.
         next: Option<Timestamp>,
     },
-    /// A user has done what it was given (PUL-7).
-    #[event(
-        kind = "task.completed",
-        subject = "grant/{grant}",
-        public = "A client reports that a user completed a granted task."
-    )]
+    /// A client reports that a user completed a granted task.
+    ///
+    /// See PUL-7.
+    #[event(kind = "task.completed", subject = "grant/{grant}", public)]
     Completed {
         /// Which grant.
         grant: GrantId,
@@ -86,12 +73,8 @@ pub enum TaskEvent {
         /// As the client says.
         result: String,
     },
-    /// A grant was given back; the occurrence has one more in stock.
-    #[event(
-        kind = "grant.returned",
-        subject = "grant/{grant}",
-        public = "A client returns a grant, and its occurrence goes back to stock."
-    )]
+    /// A client returns a grant, and its occurrence goes back to stock.
+    #[event(kind = "grant.returned", subject = "grant/{grant}", public)]
     GrantReturned {
         /// Which grant.
         grant: GrantId,
@@ -107,12 +90,10 @@ pub enum TaskEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
-    /// PUL-13: a grant's lease ran out; the occurrence has one more in stock.
-    #[event(
-        kind = "grant.expired",
-        subject = "grant/{grant}",
-        public = "The lease of a grant expires, and its occurrence goes back to stock."
-    )]
+    /// The lease of a grant expires, and its occurrence goes back to stock.
+    ///
+    /// See PUL-13.
+    #[event(kind = "grant.expired", subject = "grant/{grant}", public)]
     GrantExpired {
         /// Which grant.
         grant: GrantId,
@@ -123,13 +104,11 @@ pub enum TaskEvent {
         /// Who had it.
         user: UserName,
     },
-    /// PUL-14: the shard has forgotten what is old of some tasks: their occurrences with an earlier start and without
-    /// a live grant, and those tasks of which nothing is left to be given. No user's window begins earlier any more.
-    #[event(
-        kind = "tasks.purged",
-        subject = "tasks",
-        public = "The group's shard removes old occurrences of pull tasks, which can no longer be pulled."
-    )]
+    /// The group's shard removes old occurrences of pull tasks, which can no longer be pulled.
+    ///
+    /// PUL-14: those with an earlier start and without a live grant, and those tasks of which nothing is left to be given.
+    /// No user's window begins earlier any more.
+    #[event(kind = "tasks.purged", subject = "tasks", public)]
     Purged {
         /// Starts before.
         before: Timestamp,

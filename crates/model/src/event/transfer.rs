@@ -1,13 +1,10 @@
-//! Jobs and users of pull tasks that leave a group's shard, or arrive there.
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_derive::{Aggregate, skip_none};
 
-use crate::pull::{MovedTask, UserHistory, UserName};
-use crate::{Fire, JobDefinition, JobId, MovedJob, Rejection};
+use crate::{Fire, JobDefinition, JobId, MovedJob, MovedTask, Rejection, UserHistory, UserName};
 
 /// Jobs and users of pull tasks that leave a group's shard, or arrive there.
 #[skip_none]

@@ -1,5 +1,3 @@
-//! Workers.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
@@ -14,8 +12,8 @@ use crate::{GroupSettings, Incarnation, JobType, Measure, Reserved, WorkerId, Wo
 #[serde(rename_all = "snake_case")]
 #[event(subject = "worker/{worker}")]
 pub enum WorkerEvent {
-    /// A worker works for the shard.
-    #[event(kind = "worker.registered", public = "A worker registers with the shard of its group.")]
+    /// A worker registers with the shard of its group.
+    #[event(kind = "worker.registered", public)]
     Registered {
         /// Which.
         worker: WorkerId,
@@ -37,11 +35,8 @@ pub enum WorkerEvent {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         reserved: BTreeMap<JobType, Reserved>,
     },
-    /// A worker's machine stands otherwise than before, by a step worth knowing.
-    #[event(
-        kind = "worker.measured",
-        public = "A worker reports that the load or memory of its machine changed notably."
-    )]
+    /// A worker reports that the load or memory of its machine changed notably.
+    #[event(kind = "worker.measured", public)]
     Measured {
         /// Which.
         worker: WorkerId,
@@ -52,50 +47,44 @@ pub enum WorkerEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         overloaded: bool,
     },
-    /// A worker was not heard of for its limit.
-    #[event(kind = "worker.lost", public = "A worker sends no heartbeat for longer than its limit.")]
+    /// A worker sends no heartbeat for longer than its limit.
+    #[event(kind = "worker.lost", public)]
     Lost {
         /// Which.
         worker: WorkerId,
         /// Which life of it.
         incarnation: Incarnation,
     },
-    /// A lost worker was heard of again, in the same life.
-    #[event(
-        kind = "worker.recovered",
-        public = "A lost worker sends a heartbeat again, without having restarted."
-    )]
+    /// A lost worker sends a heartbeat again, without having restarted.
+    #[event(kind = "worker.recovered", public)]
     Recovered {
         /// Which.
         worker: WorkerId,
         /// Which life of it.
         incarnation: Incarnation,
     },
-    /// The lease of a lost worker is over: nothing runs there any more.
-    #[event(
-        kind = "lease.expired",
-        public = "The lease of a lost worker expires: none of its processes is running any more."
-    )]
+    /// The lease of a lost worker expires: none of its processes is running any more.
+    #[event(kind = "lease.expired", public)]
     LeaseExpired {
         /// Which.
         worker: WorkerId,
         /// Which life of it.
         incarnation: Incarnation,
     },
-    /// The worker takes no new work.
-    #[event(kind = "worker.drained", public = "A client drains a worker, which gets no new work.")]
+    /// A client drains a worker, which gets no new work.
+    #[event(kind = "worker.drained", public)]
     Drained {
         /// Which.
         worker: WorkerId,
     },
-    /// The worker takes work again.
-    #[event(kind = "worker.resumed", public = "A client resumes a drained worker, which gets work again.")]
+    /// A client resumes a drained worker, which gets work again.
+    #[event(kind = "worker.resumed", public)]
     Resumed {
         /// Which.
         worker: WorkerId,
     },
-    /// The worker says that it can take no new work.
-    #[event(kind = "worker.unready", public = "A worker reports that it cannot take new work.")]
+    /// A worker reports that it cannot take new work.
+    #[event(kind = "worker.unready", public)]
     Unready {
         /// Which.
         worker: WorkerId,
@@ -104,8 +93,8 @@ pub enum WorkerEvent {
         /// Why, for people.
         reason: String,
     },
-    /// The worker can take work again.
-    #[event(kind = "worker.ready", public = "A worker reports that it can take work again.")]
+    /// A worker reports that it can take work again.
+    #[event(kind = "worker.ready", public)]
     Ready {
         /// Which.
         worker: WorkerId,

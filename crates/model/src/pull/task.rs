@@ -3,17 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::civil::Time;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use tidemill_derive::skip_none;
 
-use super::UserName;
-use crate::name::from_and_into_string;
-use crate::timeouts::two_digits;
-use crate::{FieldError, GroupName, TemplateName, Timestamp, bounds};
+use crate::{FieldError, GroupName, HourMinute, TemplateName, Timestamp, UserName, bounds};
 
 /// The parameters of a task: a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -62,36 +58,6 @@ impl fmt::Display for Executor {
             Executor::Group(group) => write!(f, "group {group}"),
             Executor::User(user) => write!(f, "user {user}"),
         }
-    }
-}
-
-/// A time of day, to the minute, as `HH:MM`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String", extend("pattern" = bounds::HOUR_MINUTE_PATTERN))]
-pub struct HourMinute(Time);
-
-impl HourMinute {
-    /// As a calendar takes it.
-    pub fn civil(self) -> Time {
-        self.0
-    }
-}
-
-impl TryFrom<&str> for HourMinute {
-    type Error = String;
-    fn try_from(text: &str) -> Result<Self, String> {
-        let fault = || format!("time of day {text:?} must be HH:MM, 00:00 to 23:59");
-        let [hour, minute] = two_digits(text).ok_or_else(fault)?;
-        Time::new(hour, minute, 0, 0).map(Self).map_err(|_| fault())
-    }
-}
-
-from_and_into_string!(HourMinute, String, to_string);
-
-impl fmt::Display for HourMinute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:02}:{:02}", self.0.hour(), self.0.minute())
     }
 }
 

@@ -87,14 +87,6 @@ pub struct TemplateSpec {
 }
 
 impl TemplateSpec {
-    /// Reads a template from its JSON or YAML value.
-    ///
-    /// # Errors
-    /// The first field that is unknown, missing or of the wrong form.
-    pub fn from_value(value: Value) -> Result<Self, FieldError> {
-        crate::unreadable::read(value, "template")
-    }
-
     /// Everything that is wrong with a task's parameters: missing, extra and wrongly typed ones, by name.
     pub fn faults(&self, parameters: &Parameters) -> Vec<FieldError> {
         let mut faults = Vec::new();

@@ -1,6 +1,5 @@
 //! Users: who pulls.
 
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -8,45 +7,7 @@ use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 
 use super::{Ledger, PulledGrant, TaskSpec};
-use crate::name::from_and_into_string;
-use crate::{GrantId, TaskId, Timestamp, bounds};
-
-/// Why a text is not a user's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("user name {0:?} must be 1 to 128 characters: A to Z, a to z, 0 to 9, and . _ @ -")]
-pub struct UserNameError(String);
-
-/// Who pulls tasks.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String", extend("minLength" = 1, "maxLength" = bounds::USER_CHARS, "pattern" = bounds::USER_PATTERN))]
-pub struct UserName(Arc<str>);
-
-impl UserName {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<&str> for UserName {
-    type Error = UserNameError;
-    fn try_from(value: &str) -> Result<Self, UserNameError> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '@' | '-');
-        if (1..=bounds::USER_CHARS).contains(&value.len()) && value.chars().all(fits) {
-            return Ok(Self(value.into()));
-        }
-        Err(UserNameError(value.chars().take(80).collect()))
-    }
-}
-
-from_and_into_string!(UserName, UserNameError, as_str);
-
-impl fmt::Display for UserName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use crate::{GrantId, TaskId, Timestamp, UserName};
 
 /// The grant that a user completed last. Its start is where the user's window begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -135,19 +96,4 @@ pub struct UserStanding {
     pub window_from: Timestamp,
     /// What a pull gives, once its start has come; absent: nothing until the window's end.
     pub next: Option<NextDue>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn user_names_are_plain_signs() {
-        for bad in ["", "a b", "a/b", "ü", &"x".repeat(129)] {
-            assert!(UserName::try_from(bad).is_err(), "{bad:?}");
-        }
-        for good in ["7", "uid_10023", "-", "ann.o@example.org", &"x".repeat(128)] {
-            assert!(UserName::try_from(good).is_ok(), "{good:?}");
-        }
-    }
 }

@@ -9,7 +9,10 @@ use self::program::texts;
 pub(crate) use self::program::{check_program, check_values};
 pub(in crate::catalogue) use self::program::{full_parent_name, value_read};
 use tidemill_calendar::{Template, TimeFormat};
-use tidemill_model::{FieldError, JobDefinition, JobSpec, MissedRuns, Overlap, Shift, SuccessCheck, bounds};
+use tidemill_model::{
+    FieldError, JobDefinition, JobSpec, MissedRuns, OnParentFailure, Overlap, RunIf, Shift, SuccessCheck,
+    bounds,
+};
 
 use crate::catalogue::check_count;
 use crate::catalogue::data::{check_external_dependencies, check_path_of_attempt};
@@ -126,7 +129,7 @@ fn check_firing(spec: &JobSpec) -> Result<(), FieldError> {
     let max_lateness_s = spec.missed_runs.max_lateness_s();
     let Some(schedule) = spec.schedule_spec() else {
         let fields = [
-            ("overlap", spec.overlap.is_default()),
+            ("overlap", spec.overlap == Overlap::default()),
             ("valid_from", spec.valid_from.is_none()),
             ("valid_until", spec.valid_until.is_none()),
             ("missed_runs.max_lateness_s", max_lateness_s.is_none()),
@@ -243,14 +246,14 @@ pub(in crate::catalogue) fn check_failure_rule(definition: &JobDefinition) -> Re
     let (rule, run_if) = (definition.spec.on_parent_failure, definition.spec.run_if);
     let has_parents = definition.parents.iter().any(|parent| parent.job != definition.id);
     let said = [
-        ("on_parent_failure", !rule.is_default(), serde_json::to_value(rule)),
-        ("run_if", !run_if.is_default(), serde_json::to_value(run_if)),
+        ("on_parent_failure", rule != OnParentFailure::default(), serde_json::to_value(rule)),
+        ("run_if", run_if != RunIf::default(), serde_json::to_value(run_if)),
     ];
     if let Some((field, _, value)) = said.into_iter().find(|(_, is_said, _)| *is_said && !has_parents) {
         let rule = "is for jobs with parents; name some, or leave it out";
         return Err(FieldError::new(field, text_of(value), rule));
     }
-    if !rule.is_default() && !run_if.is_default() {
+    if rule != OnParentFailure::default() && run_if != RunIf::default() {
         let rule = "says what a failed parent does already; leave on_parent_failure out";
         return Err(FieldError::new("run_if", "failure", rule));
     }
