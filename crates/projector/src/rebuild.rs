@@ -69,7 +69,7 @@ fn unfinished(tables: &dyn Tables) -> Result<Option<u32>, Error> {
     let active = generations.iter().find(|it| it.active).map_or(0, |it| it.number);
     for begun in generations.iter().filter(|it| it.number > active) {
         let whole = rows::TABLES.iter().all(|table| {
-            let key = vec![tidemill_store::Value::from(""); table.key];
+            let key = vec![tidemill_store::Value::from(""); table.key.len()];
             tables.load(begun.number, table, &[key]).is_ok()
         });
         if whole && begun.format == *FORMAT {

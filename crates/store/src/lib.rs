@@ -29,35 +29,34 @@ mod planted;
 
 mod cursor;
 mod error;
+mod generations;
 pub mod hints;
+mod link;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod port;
 mod read;
 mod reference;
 pub mod rows;
-mod sink_note;
 mod sql;
 mod sqlite;
 mod table;
 mod value;
 mod views;
-mod waiting;
 
 pub use cursor::{Cursor, Page, PageRequest};
 pub use error::{Error, Source};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlConnection, MysqlError, MysqlServer, MysqlTables};
 pub use port::{
-    FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
+    FORMAT, Filter, Generation, Position, RowBatch, Select, SinkNote, Snapshot, TableChanges, Tables,
+    Written, wait_in_tables,
 };
 pub use read::{
     AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter, ReadPullTables,
     ReadTables, RerunFilter, WorkerFilter,
 };
 pub use reference::reference;
-pub use sink_note::SinkNote;
 pub use sqlite::SqliteTables;
 pub use table::{Column, Kind, Row, Shown, Table};
 pub use value::{Field, Value};
-pub use waiting::wait_in_tables;

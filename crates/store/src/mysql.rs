@@ -8,24 +8,23 @@
 //! The library is asynchronous and its callers are not: `waiting` is where they meet.
 
 mod connection;
-mod generations;
 mod server;
-mod sinks;
 mod statements;
 mod waiting;
 
 use std::collections::BTreeMap;
 
-use crate::sql::{self, Dialect};
+use crate::link::{self, LinkedSnapshot, alike};
 use crate::{
     Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
+    generations,
 };
 use connection::TOO_MANY_STATEMENTS;
 pub use connection::{MysqlConnection, MysqlError};
 pub use server::MysqlServer;
 use server::Pool;
 
-const DIALECT: Dialect = Dialect::Mysql;
+const NO_SUCH_TABLE: u16 = 1146;
 /// How often a transaction is tried that others were in the way of.
 const TRIES: u32 = 8;
 
@@ -107,8 +106,14 @@ impl MysqlTables {
 }
 
 impl Tables for MysqlTables {
+    alike!();
+
     fn generations(&self) -> Result<Vec<Generation>, Error> {
-        self.read(generations::list)
+        // None where somebody dropped everything by hand: then the first set is to be made again.
+        match self.read(generations::list) {
+            Err(error) if refusal(&error) == Some(NO_SUCH_TABLE) => Ok(Vec::new()),
+            listed => listed,
+        }
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
@@ -125,34 +130,14 @@ impl Tables for MysqlTables {
         self.pool.with(|connection| generations::drop_tables(connection, generation))
     }
 
-    fn positions(&self, generation: u32) -> Result<BTreeMap<u32, Position>, Error> {
-        self.read(|connection| generations::positions(connection, generation))
-    }
-
     fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, Error> {
         self.change(|connection| {
             if generations::advance(connection, generation, batch)? {
                 for changes in &batch.changes {
-                    statements::write(connection, generation, changes)?;
+                    link::write(connection, generation, changes)?;
                 }
             }
             Ok(Written { active: generations::active_locked(connection)? })
-        })
-    }
-
-    fn load(
-        &self,
-        generation: u32,
-        table: &'static Table,
-        keys: &[Vec<Value>],
-    ) -> Result<Vec<Vec<Value>>, Error> {
-        self.read(|connection| {
-            let mut rows = Vec::with_capacity(keys.len());
-            for piece in sql::pieces(keys, sql::MAX_ROWS) {
-                let sql = sql::load(generation, table, piece.len());
-                rows.extend(statements::query(connection, table, &sql, piece.iter().flatten())?);
-            }
-            Ok(rows)
         })
     }
 
@@ -160,52 +145,14 @@ impl Tables for MysqlTables {
         let read = || {
             self.read(|connection| {
                 let generation = generations::active(connection)?.ok_or(Error::NoGeneration)?;
-                let (sql, values) = sql::select(generation, select);
-                statements::query(connection, select.table, &sql, values.iter())
+                link::select(connection, generation, select)
             })
         };
         match read() {
             // Swapped and dropped between the two questions.
-            Err(error) if refusal(&error) == Some(1146) => read(),
+            Err(error) if refusal(&error) == Some(NO_SUCH_TABLE) => read(),
             outcome => outcome,
         }
-    }
-
-    fn horizon(&self) -> Result<Option<i64>, Error> {
-        self.read(generations::horizon)
-    }
-
-    fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error> {
-        self.change(|connection| generations::raise_horizon(connection, before_ms))
-    }
-
-    fn left_grants(&self) -> Result<BTreeMap<i64, i64>, Error> {
-        self.read(generations::left_grants)
-    }
-
-    fn raise_left_grant(&self, shard: i64, grant: i64) -> Result<(), Error> {
-        self.change(|connection| generations::raise_left_grant(connection, shard, grant))
-    }
-
-    fn purge(&self, select: &Select) -> Result<usize, Error> {
-        self.change(|connection| {
-            let generation = generations::active_locked(connection)?.ok_or(Error::NoGeneration)?;
-            let (sql, values) = sql::select(generation, select);
-            let rows = statements::query(connection, select.table, &sql, values.iter())?;
-            let mut keys: Vec<_> = rows.iter().map(|row| select.table.key_of(row).to_vec()).collect();
-            // As everybody locks them.
-            keys.sort();
-            statements::delete_where(connection, generation, select.table, &keys, &select.filters)?;
-            Ok(keys.len())
-        })
-    }
-
-    fn note_sinks(&self, notes: &[SinkNote], forget_before_ms: i64) -> Result<(), Error> {
-        self.change(|connection| sinks::note(connection, notes, forget_before_ms))
-    }
-
-    fn sinks(&self) -> Result<Vec<SinkNote>, Error> {
-        self.read(sinks::read)
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
@@ -217,37 +164,6 @@ impl Tables for MysqlTables {
         for statement in begin {
             connection.run(statement).map_err(failed("begin to read"))?;
         }
-        let generation = generations::active(&mut connection)?.ok_or(Error::NoGeneration)?;
-        Ok(Box::new(MysqlSnapshot { connection, generation }))
-    }
-}
-
-/// A read transaction; its connection is closed with it.
-struct MysqlSnapshot {
-    connection: MysqlConnection,
-    generation: u32,
-}
-
-impl Snapshot for MysqlSnapshot {
-    fn generation(&self) -> u32 {
-        self.generation
-    }
-
-    fn positions(&mut self) -> Result<BTreeMap<u32, Position>, Error> {
-        generations::positions(&mut self.connection, self.generation)
-    }
-
-    fn horizon(&mut self) -> Result<Option<i64>, Error> {
-        generations::horizon(&mut self.connection)
-    }
-
-    fn rows(
-        &mut self,
-        table: &'static Table,
-        after: Option<&[Value]>,
-        limit: usize,
-    ) -> Result<Vec<Vec<Value>>, Error> {
-        let (sql, values) = sql::rows(self.generation, table, after, limit);
-        statements::query(&mut self.connection, table, &sql, values.iter())
+        LinkedSnapshot::take(connection)
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use crate::sql::Dialect;
-use crate::{Error, SinkNote, Table, Value, rows, views};
+use crate::{Error, Table, Value, rows, views};
 
 /// What the rows mean. It rises where a fold fills columns that stay as they are with something else.
 const MEANING: i64 = 18;
@@ -116,8 +117,21 @@ impl Select {
 
     /// Only rows whose column has this value.
     #[must_use]
-    pub fn equal(mut self, column: &'static str, value: impl Into<Value>) -> Self {
-        self.filters.push(Filter::Equal(column, value.into()));
+    pub fn equal(self, column: &'static str, value: impl Into<Value>) -> Self {
+        self.with(Filter::Equal(column, value.into()))
+    }
+
+    /// Only rows that this holds for.
+    #[must_use]
+    pub fn with(mut self, filter: Filter) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    /// From the largest down.
+    #[must_use]
+    pub fn descending(mut self) -> Self {
+        self.descending = true;
         self
     }
 
@@ -127,6 +141,25 @@ impl Select {
         self.limit = limit;
         self
     }
+}
+
+/// How far a sink is with one partition, as its role notes it beside the tables, so that whoever serves the tables can tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkNote {
+    /// What people call the sink.
+    pub sink: String,
+    /// Which partition of the journal.
+    pub partition: u32,
+    /// Offset of the last journal record that its data hold; absent: none yet.
+    pub stored: Option<u64>,
+    /// Changes stored since its role started.
+    pub changes: u64,
+    /// Why it is held up, or does not go on any more.
+    pub error: Option<String>,
+    /// It does not go on by itself.
+    pub stopped: bool,
+    /// When this was noted, in milliseconds since 1970.
+    pub noted_at: i64,
 }
 
 /// A set of read tables in a database.
@@ -248,6 +281,37 @@ impl dyn Tables + '_ {
     /// The database.
     pub fn active(&self) -> Result<Option<Generation>, Error> {
         Ok(self.generations()?.into_iter().find(|generation| generation.active))
+    }
+}
+
+/// Waits until the tables show this journal record, by asking the database: for a process that reads tables
+/// which another process fills. `false` where they do not within `timeout`.
+///
+/// # Errors
+/// The database.
+pub fn wait_in_tables(
+    tables: &dyn Tables,
+    partition: u32,
+    offset: u64,
+    timeout: Duration,
+) -> Result<bool, Error> {
+    const SHORTEST: Duration = Duration::from_millis(2);
+    const LONGEST: Duration = Duration::from_millis(50);
+    let deadline = Instant::now() + timeout;
+    let mut pause = SHORTEST;
+    loop {
+        if let Some(active) = tables.active()? {
+            let positions = tables.positions(active.number)?;
+            if positions.get(&partition).is_some_and(|position| position.offset >= offset) {
+                return Ok(true);
+            }
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        std::thread::sleep(pause.min(left));
+        pause = (pause * 2).min(LONGEST);
     }
 }
 

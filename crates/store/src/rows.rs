@@ -3,27 +3,23 @@
 
 mod batch;
 mod bulk;
-mod calendar;
+mod catalogue;
 mod external_dependency;
-mod freeze;
 mod job;
 mod journal;
-mod pool;
 mod pull;
 mod rerun;
 mod worker;
 
 pub use batch::{AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, UserCodeRow};
 pub use bulk::{BulkItemRow, BulkRow};
-pub use calendar::{CalendarRow, CalendarVersionRow};
+pub use catalogue::{AppKeyRow, CalendarRow, CalendarVersionRow, FreezeRow, PoolRow};
 pub use external_dependency::{
     BatchExternalDependencyRow, BatchQualityRow, ExternalDependencyRow, LateProbeRow, OverrideRow,
     ThirdPartyReportRow,
 };
-pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedRunsRow};
-pub use journal::{AppKeyRow, DeadLetterRow, ShardRow};
-pub use pool::PoolRow;
+pub use journal::{DeadLetterRow, ShardRow};
 pub use pull::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, TaskTemplateRow};
 pub use rerun::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 pub use worker::{GroupRow, ResourceRow, WorkerRow};

@@ -34,17 +34,15 @@ pub(crate) fn table_name(generation: u32, table: &Table) -> String {
     format!("g{generation}_{}", table.name)
 }
 
-fn list(columns: &[Column]) -> String {
+pub(crate) fn list(columns: &[Column]) -> String {
     columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
 }
 
 impl Dialect {
     fn column_type(self, kind: Kind) -> String {
         match (self, kind) {
-            (Dialect::Sqlite, Kind::Int | Kind::Bool | Kind::Time) => "INTEGER".to_owned(),
-            (Dialect::Sqlite, Kind::Name(_) | Kind::Text | Kind::Json | Kind::Texts | Kind::Numbers) => {
-                "TEXT".to_owned()
-            }
+            (Dialect::Sqlite, kind) if kind.is_number() => "INTEGER".to_owned(),
+            (Dialect::Sqlite, _) => "TEXT".to_owned(),
             (Dialect::Mysql, Kind::Int | Kind::Time) => "BIGINT".to_owned(),
             (Dialect::Mysql, Kind::Bool) => "TINYINT".to_owned(),
             (Dialect::Mysql, Kind::Name(length)) => format!("VARCHAR({length})"),
@@ -54,44 +52,67 @@ impl Dialect {
         }
     }
 
-    /// The statements that make a generation's table; `collation` is how MySQL compares text.
-    pub(crate) fn create(self, generation: u32, table: &Table, collation: &str) -> Vec<String> {
-        let name = table_name(generation, table);
+    /// What is added to a question so that others change nothing of its rows before the transaction ends. Who writes to
+    /// SQLite is alone.
+    pub(crate) fn lock(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "",
+            Dialect::Mysql => " FOR UPDATE",
+        }
+    }
+
+    /// The same, where others may read them under such a lock, too.
+    pub(crate) fn shared_lock(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "",
+            Dialect::Mysql => " LOCK IN SHARE MODE",
+        }
+    }
+
+    /// What follows the name of a table where it is made; `collation` is how MySQL compares text.
+    pub(crate) fn form(self, table: &Table, collation: &str) -> String {
         let mut parts: Vec<String> = Vec::new();
         for column in table.columns {
             let null = if column.nullable { "" } else { " NOT NULL" };
             parts.push(format!("{} {}{null}", column.name, self.column_type(column.kind)));
         }
-        parts.push(format!("PRIMARY KEY ({})", list(table.key_columns())));
-        let index = |columns: &&[&str]| columns.join(", ");
-        match self {
-            Dialect::Sqlite => {
-                let single = table.key == 1 && table.columns[0].kind == Kind::Int;
-                let form = if single { "STRICT" } else { "STRICT, WITHOUT ROWID" };
-                let mut all = vec![format!("CREATE TABLE {name} ({}) {form}", parts.join(", "))];
-                for (number, columns) in table.indexes.iter().enumerate() {
-                    all.push(format!("CREATE INDEX {name}_{number} ON {name} ({})", index(columns)));
-                }
-                all
+        parts.push(format!("PRIMARY KEY ({})", table.key.join(", ")));
+        let options = match self {
+            Dialect::Sqlite if table.key.len() == 1 && table.columns[0].kind == Kind::Int => {
+                "STRICT".to_owned()
             }
+            Dialect::Sqlite => "STRICT, WITHOUT ROWID".to_owned(),
             Dialect::Mysql => {
-                parts.extend(table.indexes.iter().map(|columns| format!("INDEX ({})", index(columns))));
-                let options = format!("ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {collation}");
-                vec![format!("CREATE TABLE {name} ({}) {options}", parts.join(", "))]
+                parts.extend(table.indexes.iter().map(|columns| format!("INDEX ({})", columns.join(", "))));
+                format!("ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {collation}")
             }
+        };
+        format!("({}) {options}", parts.join(", "))
+    }
+
+    /// The statements that make a generation's table.
+    pub(crate) fn create(self, generation: u32, table: &Table, collation: &str) -> Vec<String> {
+        let name = table_name(generation, table);
+        let mut all = vec![format!("CREATE TABLE {name} {}", self.form(table, collation))];
+        if self == Dialect::Sqlite {
+            let indexes = table.indexes.iter().enumerate();
+            all.extend(indexes.map(|(number, columns)| {
+                format!("CREATE INDEX {name}_{number} ON {name} ({})", columns.join(", "))
+            }));
         }
+        all
     }
 
     /// Inserts `rows` rows, or replaces what is not fixed in those that are there.
-    pub(crate) fn upsert(self, generation: u32, table: &Table, rows: usize) -> String {
+    pub(crate) fn upsert(self, name: &str, table: &Table, rows: usize) -> String {
         let row = format!("({})", vec!["?"; table.columns.len()].join(","));
         let values = vec![row.as_str(); rows].join(",");
-        let into = table_name(generation, table);
-        let changing = table.columns[table.key..].iter().filter(|column| !table.fixed.contains(&column.name));
+        let changing =
+            table.columns[table.key.len()..].iter().filter(|column| !table.fixed.contains(&column.name));
         let set = |new: fn(&str) -> String| {
             changing.map(|column| format!("{}={}", column.name, new(column.name))).collect::<Vec<_>>()
         };
-        let key = list(table.key_columns());
+        let key = table.key.join(", ");
         let end = match self {
             Dialect::Sqlite => {
                 let set = set(|name| format!("excluded.{name}"));
@@ -111,15 +132,15 @@ impl Dialect {
                 format!("ON DUPLICATE KEY UPDATE {}", set.join(","))
             }
         };
-        format!("INSERT INTO {into} ({}) VALUES {values} {end}", list(table.columns))
+        format!("INSERT INTO {name} ({}) VALUES {values} {end}", list(table.columns))
     }
 }
 
 fn any_key(table: &Table, keys: usize) -> String {
-    match table.key_columns() {
-        [only] => format!("{} IN ({})", only.name, vec!["?"; keys].join(",")),
+    match table.key {
+        [only] => format!("{only} IN ({})", vec!["?"; keys].join(",")),
         columns => {
-            let one: Vec<_> = columns.iter().map(|column| format!("{}=?", column.name)).collect();
+            let one: Vec<_> = columns.iter().map(|column| format!("{column}=?")).collect();
             vec![format!("({})", one.join(" AND ")); keys].join(" OR ")
         }
     }
@@ -131,14 +152,8 @@ pub(crate) fn load(generation: u32, table: &Table, keys: usize) -> String {
     format!("SELECT {} FROM {from} WHERE {}", list(table.columns), any_key(table, keys))
 }
 
-/// Deletes the rows of `keys` keys.
-pub(crate) fn delete(generation: u32, table: &Table, keys: usize) -> String {
-    format!("DELETE FROM {} WHERE {}", table_name(generation, table), any_key(table, keys))
-}
-
-/// The same, of those that these still hold for; their values come after the keys.
-#[cfg(feature = "mysql")]
-pub(crate) fn delete_where(
+/// Deletes those of the rows of `keys` keys that these hold for; their values come after the keys.
+pub(crate) fn delete(
     generation: u32,
     table: &Table,
     keys: usize,
@@ -207,26 +222,6 @@ fn beyond(columns: &[&str], after: &[Value], descending: bool, values: &mut Vec<
     values.push(value);
     let deeper = beyond(rest, &after[1.min(after.len())..], descending, values);
     format!("{column} {than}= ? AND ({column} {than} ? OR ({deeper}))")
-}
-
-/// The rows of a table after a key, in the order of the key.
-pub(crate) fn rows(
-    generation: u32,
-    table: &'static Table,
-    after: Option<&[Value]>,
-    limit: usize,
-) -> (String, Vec<Value>) {
-    let columns: Vec<&str> = table.key_columns().iter().map(|column| column.name).collect();
-    let mut values = Vec::new();
-    let condition = after.map(|after| beyond(&columns, after, false, &mut values));
-    let condition = condition.map_or(String::new(), |condition| format!(" WHERE {condition}"));
-    let from = table_name(generation, table);
-    let sql = format!(
-        "SELECT {} FROM {from}{condition} ORDER BY {} LIMIT {limit}",
-        list(table.columns),
-        columns.join(", ")
-    );
-    (sql, values)
 }
 
 /// Cuts rows or keys into statements: each a power of two of rows, none over the bounds.

@@ -4,20 +4,20 @@
 //! transaction. After a loss of power the last commits may be missing, rows and position together, and are
 //! folded again. Losing the position alone, or half a transaction, cannot happen in WAL mode.
 
-mod generations;
-mod sinks;
-mod statements;
-
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql, Transaction, TransactionBehavior};
 
-use crate::sql::{self, Dialect};
+use crate::link::{self, Link, LinkedSnapshot, alike};
+use crate::sql::Dialect;
 use crate::{
     Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
+    generations,
 };
 
 /// How long a writer of another process is waited for.
@@ -67,7 +67,8 @@ impl SqliteTables {
                  PRAGMA wal_autocheckpoint = 4000; PRAGMA temp_store = MEMORY;",
             )
             .map_err(failed)?;
-        writer.execute_batch(generations::META).map_err(failed)?;
+        generations::make_meta(&mut &writer, "")
+            .map_err(|source| Error::Open { place: place(), source: source.into() })?;
         Ok(Self { path, writer: Mutex::new(writer), readers: Mutex::default() })
     }
 
@@ -92,165 +93,170 @@ impl SqliteTables {
     }
 
     /// Runs `read` inside one read transaction.
-    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+    fn read<T>(&self, read: impl FnOnce(&mut Transaction<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let mut connection = self.reader()?;
         let answer = {
-            let transaction = connection.transaction().map_err(failed("begin to read"))?;
-            read(&transaction)
+            let mut transaction = connection.transaction().map_err(failed("begin to read"))?;
+            read(&mut transaction)
         };
         self.give_back(connection);
         answer
     }
 
     /// Runs `write` inside one write transaction, and commits where it succeeds.
-    fn change<T>(&self, what: &str, write: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+    fn change<T>(&self, write: impl FnOnce(&mut Transaction<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let mut connection = lock(&self.writer);
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(what))?;
-        let answer = write(&transaction)?;
-        transaction.commit().map_err(failed(what))?;
+        let mut transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed("begin to write"))?;
+        let answer = write(&mut transaction)?;
+        transaction.commit().map_err(failed("commit"))?;
         Ok(answer)
     }
 }
 
 impl Tables for SqliteTables {
+    alike!();
+
     fn generations(&self) -> Result<Vec<Generation>, Error> {
         // Where somebody dropped the list itself by hand, there are no tables: an empty list says so.
-        self.read(generations::list).or_else(|_| {
-            self.change("list the tables", |transaction| {
-                transaction.execute_batch(generations::META).map_err(failed("list the tables"))?;
-                generations::list(transaction)
+        self.read(|link| generations::list(link)).or_else(|_| {
+            self.change(|link| {
+                generations::make_meta(link, "")?;
+                generations::list(link)
             })
         })
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.change("make tables", generations::create)
+        self.change(|link| generations::create(link, ""))
     }
 
     fn activate(&self, generation: u32) -> Result<(), Error> {
-        self.change("activate tables", |transaction| generations::activate(transaction, generation))
-    }
-
-    fn drop_generation(&self, generation: u32) -> Result<(), Error> {
-        self.change("drop tables", |transaction| generations::drop(transaction, generation))
-    }
-
-    fn positions(&self, generation: u32) -> Result<BTreeMap<u32, Position>, Error> {
-        self.read(|connection| generations::positions(connection, generation))
-    }
-
-    fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, Error> {
-        self.change("write rows", |transaction| {
-            if generations::advance(transaction, generation, batch)? {
-                planted!(PositionOutsideTransaction => transaction.execute_batch("COMMIT; BEGIN IMMEDIATE").map_err(failed("write rows"))?);
-                for changes in &batch.changes {
-                    statements::write(transaction, generation, changes)?;
-                }
-            }
-            Ok(Written { active: generations::active(transaction)? })
+        self.change(|link| {
+            generations::switch(link, generation)?;
+            generations::point_views(link, generation)
         })
     }
 
-    fn load(
-        &self,
-        generation: u32,
-        table: &'static Table,
-        keys: &[Vec<Value>],
-    ) -> Result<Vec<Vec<Value>>, Error> {
-        self.read(|connection| {
-            let mut rows = Vec::with_capacity(keys.len());
-            for piece in sql::pieces(keys, sql::MAX_ROWS) {
-                let sql = sql::load(generation, table, piece.len());
-                rows.extend(statements::query(connection, table, &sql, piece.iter().flatten())?);
+    fn drop_generation(&self, generation: u32) -> Result<(), Error> {
+        self.change(|link| {
+            generations::forget(link, generation)?;
+            generations::drop_tables(link, generation)
+        })
+    }
+
+    fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, Error> {
+        self.change(|link| {
+            if generations::advance(link, generation, batch)? {
+                planted!(PositionOutsideTransaction => link.run("write rows", "COMMIT; BEGIN IMMEDIATE")?);
+                for changes in &batch.changes {
+                    link::write(link, generation, changes)?;
+                }
             }
-            Ok(rows)
+            Ok(Written { active: generations::active(link)? })
         })
     }
 
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error> {
-        self.read(|connection| {
-            let generation = generations::active(connection)?.ok_or(Error::NoGeneration)?;
-            let (sql, values) = sql::select(generation, select);
-            statements::query(connection, select.table, &sql, values.iter())
+        self.read(|link| {
+            let generation = generations::active(link)?.ok_or(Error::NoGeneration)?;
+            link::select(link, generation, select)
         })
-    }
-
-    fn horizon(&self) -> Result<Option<i64>, Error> {
-        self.read(generations::horizon)
-    }
-
-    fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error> {
-        self.change("raise the horizon", |transaction| generations::raise_horizon(transaction, before_ms))
-    }
-
-    fn left_grants(&self) -> Result<BTreeMap<i64, i64>, Error> {
-        self.read(generations::left_grants)
-    }
-
-    fn raise_left_grant(&self, shard: i64, grant: i64) -> Result<(), Error> {
-        const WHAT: &str = "note which grants may have left the tables";
-        self.change(WHAT, |transaction| generations::raise_left_grant(transaction, shard, grant))
-    }
-
-    fn purge(&self, select: &Select) -> Result<usize, Error> {
-        self.change("delete old rows", |transaction| {
-            let generation = generations::active(transaction)?.ok_or(Error::NoGeneration)?;
-            let (sql, values) = sql::select(generation, select);
-            let rows = statements::query(transaction, select.table, &sql, values.iter())?;
-            let keys: Vec<_> = rows.iter().map(|row| select.table.key_of(row).to_vec()).collect();
-            statements::delete(transaction, generation, select.table, &keys)?;
-            Ok(keys.len())
-        })
-    }
-
-    fn note_sinks(&self, notes: &[SinkNote], forget_before_ms: i64) -> Result<(), Error> {
-        self.change("note how far sinks are", |transaction| sinks::note(transaction, notes, forget_before_ms))
-    }
-
-    fn sinks(&self) -> Result<Vec<SinkNote>, Error> {
-        self.read(sinks::read)
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
         let connection = self.reader()?;
         connection.execute_batch("BEGIN").map_err(failed("begin to read"))?;
         // The first read is what fixes the moment.
-        match generations::active(&connection).and_then(|active| active.ok_or(Error::NoGeneration)) {
-            Ok(generation) => Ok(Box::new(SqliteSnapshot { connection, generation })),
-            Err(error) => Err(error),
+        LinkedSnapshot::take(Box::new(connection))
+    }
+}
+
+impl<C: Deref<Target = Connection>> Link for C {
+    const DIALECT: Dialect = Dialect::Sqlite;
+    // More bring nothing here: a statement is a function call away.
+    const ROWS: usize = 8;
+
+    fn run(&mut self, what: &str, sql: &str) -> Result<(), Error> {
+        self.execute_batch(sql).map_err(failed(what))
+    }
+
+    fn execute<'a>(
+        &mut self,
+        what: &str,
+        sql: &str,
+        values: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<(), Error> {
+        let execute = || {
+            let mut statement = self.prepare_cached(sql)?;
+            bind(&mut statement, values)?;
+            statement.raw_execute().map(drop)
+        };
+        execute().map_err(failed(what))
+    }
+
+    fn rows<'a>(
+        &mut self,
+        what: &str,
+        table: &'static Table,
+        sql: &str,
+        values: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        let read = || -> rusqlite::Result<Vec<Vec<Value>>> {
+            let mut statement = self.prepare_cached(sql)?;
+            bind(&mut statement, values)?;
+            let mut found = Vec::new();
+            let mut rows = statement.raw_query();
+            while let Some(row) = rows.next()? {
+                let value = |index| row.get_ref(index).and_then(|value| owned(value, index));
+                found.push((0..table.columns.len()).map(value).collect::<rusqlite::Result<Vec<_>>>()?);
+            }
+            Ok(found)
+        };
+        read().map_err(failed(what))
+    }
+
+    /// Who writes is alone.
+    fn is_duplicate(_: &Error) -> bool {
+        false
+    }
+}
+
+struct Bound<'a>(&'a Value);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Int(number) => ValueRef::Integer(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+fn bind<'a>(
+    statement: &mut CachedStatement<'_>,
+    values: impl IntoIterator<Item = &'a Value>,
+) -> rusqlite::Result<()> {
+    values
+        .into_iter()
+        .zip(1..)
+        .try_for_each(|(value, index)| statement.raw_bind_parameter(index, Bound(value)))
+}
+
+fn owned(value: ValueRef<'_>, index: usize) -> rusqlite::Result<Value> {
+    match value {
+        ValueRef::Null => Ok(Value::Null),
+        ValueRef::Integer(number) => Ok(Value::Int(number)),
+        ValueRef::Text(bytes) => {
+            let text = std::str::from_utf8(bytes).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(index, value.data_type(), error.into())
+            })?;
+            Ok(Value::Text(Arc::from(text)))
+        }
+        ValueRef::Real(_) | ValueRef::Blob(_) => {
+            Err(rusqlite::Error::InvalidColumnType(index, "a column".to_owned(), value.data_type()))
         }
     }
 }
-
-/// A read transaction; its connection is closed with it.
-struct SqliteSnapshot {
-    connection: Connection,
-    generation: u32,
-}
-
-impl Snapshot for SqliteSnapshot {
-    fn generation(&self) -> u32 {
-        self.generation
-    }
-
-    fn positions(&mut self) -> Result<BTreeMap<u32, Position>, Error> {
-        generations::positions(&self.connection, self.generation)
-    }
-
-    fn horizon(&mut self) -> Result<Option<i64>, Error> {
-        generations::horizon(&self.connection)
-    }
-
-    fn rows(
-        &mut self,
-        table: &'static Table,
-        after: Option<&[Value]>,
-        limit: usize,
-    ) -> Result<Vec<Vec<Value>>, Error> {
-        let (sql, values) = sql::rows(self.generation, table, after, limit);
-        statements::query(&self.connection, table, &sql, values.iter())
-    }
-}
-
-const DIALECT: Dialect = Dialect::Sqlite;

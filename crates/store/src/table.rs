@@ -26,6 +26,13 @@ pub enum Kind {
     Numbers,
 }
 
+impl Kind {
+    /// Whether databases hold it as a number, and not as text.
+    pub(crate) fn is_number(self) -> bool {
+        matches!(self, Kind::Int | Kind::Bool | Kind::Time)
+    }
+}
+
 /// How clients of the interface see a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
@@ -75,8 +82,8 @@ pub struct Table {
     pub doc: &'static str,
     /// The columns; those of the key come first.
     pub columns: &'static [Column],
-    /// How many columns make the key.
-    pub key: usize,
+    /// The names of those that make the key.
+    pub key: &'static [&'static str],
     /// Columns that never change once the row is there, so that an update leaves their indexes alone.
     pub fixed: &'static [&'static str],
     /// Indexes beside the key.
@@ -101,13 +108,13 @@ impl Table {
     /// The columns of the key.
     #[must_use]
     pub fn key_columns(&self) -> &'static [Column] {
-        &self.columns[..self.key]
+        &self.columns[..self.key.len()]
     }
 
     /// The key of a row of this table.
     #[must_use]
     pub fn key_of<'a>(&self, row: &'a [Value]) -> &'a [Value] {
-        &row[..self.key]
+        &row[..self.key.len()]
     }
 }
 
@@ -146,7 +153,7 @@ macro_rules! row {
         }
     ) => {
         $(#[doc = $doc])+
-        #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub struct $row {
             $($(#[doc = $field_doc])+ pub $field: $ty,)+
         }
@@ -162,7 +169,7 @@ macro_rules! row {
                     doc: concat!($($field_doc,)+),
                     shown: $crate::table::row!(@shown $($shown)?),
                 },)+],
-                key: [$(stringify!($key)),+].len(),
+                key: &[$(stringify!($key)),+],
                 fixed: &[$(stringify!($fixed)),*],
                 indexes: &[$(&[$(stringify!($index)),+]),*],
             };

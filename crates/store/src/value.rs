@@ -30,6 +30,12 @@ impl From<i64> for Value {
     }
 }
 
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Value::Int(i64::from(truth))
+    }
+}
+
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Value::Text(text.into())

@@ -103,18 +103,11 @@ fn plain(dialect: Dialect, generation: u32, table: &Table) -> String {
     let mut columns = Vec::new();
     for column in table.columns {
         let name = column.name;
-        match column.kind {
-            Kind::Time => {
-                columns.push(format!("{} AS {name}", readable(dialect, name)));
-                columns.push(format!("{name} AS {name}_ms"));
-            }
-            Kind::Int
-            | Kind::Bool
-            | Kind::Name(_)
-            | Kind::Text
-            | Kind::Json
-            | Kind::Texts
-            | Kind::Numbers => columns.push(name.to_owned()),
+        if column.kind == Kind::Time {
+            columns.push(format!("{} AS {name}", readable(dialect, name)));
+            columns.push(format!("{name} AS {name}_ms"));
+        } else {
+            columns.push(name.to_owned());
         }
     }
     columns

@@ -1,8 +1,7 @@
 //! Typed reads of what clients pull.
 
-use super::select::{all, one, optional, page, text};
 use crate::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, TaskTemplateRow};
-use crate::{Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
+use crate::{Error, Filter, Page, PageRequest, Row, Select, Tables};
 
 /// Which pull tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,58 +40,54 @@ pub struct PullGrantFilter {
 pub trait ReadPullTables: Tables {
     /// The templates, by name.
     fn task_templates(&self, request: &PageRequest) -> Result<Page<TaskTemplateRow>, Error> {
-        page(self, Select::new(TaskTemplateRow::TABLE, &["name"]), request)
+        Select::new(TaskTemplateRow::TABLE, &["name"]).page(self, request)
     }
 
     /// A template by name.
     fn task_template(&self, name: &str) -> Result<Option<TaskTemplateRow>, Error> {
-        one(self, Select::new(TaskTemplateRow::TABLE, &["name"]).equal("name", name))
+        Select::new(TaskTemplateRow::TABLE, &["name"]).equal("name", name).one(self)
     }
 
     /// Users, by name.
     fn pull_users(&self, group: Option<&str>, request: &PageRequest) -> Result<Page<PullUserRow>, Error> {
-        let mut select = Select::new(PullUserRow::TABLE, &["user_name"]);
-        optional(&mut select, "group_name", group.map(text));
-        page(self, select, request)
+        Select::new(PullUserRow::TABLE, &["user_name"]).maybe("group_name", group).page(self, request)
     }
 
     /// A user by name.
     fn pull_user(&self, name: &str) -> Result<Option<PullUserRow>, Error> {
-        one(self, Select::new(PullUserRow::TABLE, &["user_name"]).equal("user_name", name))
+        Select::new(PullUserRow::TABLE, &["user_name"]).equal("user_name", name).one(self)
     }
 
     /// Pull tasks, those with the latest start first.
     fn pull_tasks(&self, filter: &PullTaskFilter, request: &PageRequest) -> Result<Page<PullTaskRow>, Error> {
+        let (kind, executor) = filter.executor.as_ref().map(|(kind, name)| (*kind, name.as_str())).unzip();
         let mut select = Select::new(PullTaskRow::TABLE, &["start_at", "id", "shard"])
-            .equal("rotating", i64::from(filter.rotating));
-        select.descending = true;
-        if let Some((kind, name)) = &filter.executor {
-            select = select.equal("executor", name.as_str()).equal("executor_kind", *kind);
-        }
-        optional(&mut select, "group_name", filter.group.as_deref().map(text));
+            .descending()
+            .equal("rotating", filter.rotating)
+            .maybe("executor", executor)
+            .maybe("executor_kind", kind)
+            .maybe("group_name", filter.group.as_deref());
         match &filter.state {
             Some(state) => select = select.equal("state", state.as_str()),
-            None => select.filters.push(Filter::Unequal("state", text("released"))),
+            None => select.filters.push(Filter::Unequal("state", "released".into())),
         }
-        select.filters.extend(filter.from.map(|from| Filter::AtLeast("start_at", Value::Int(from))));
-        select.filters.extend(filter.to.map(|to| Filter::Below("start_at", Value::Int(to))));
-        page(self, select, request)
+        select.between("start_at", filter.from, filter.to).page(self, request)
     }
 
     /// A pull task in every shard that gave it out; the one that has it now first.
     fn pull_task(&self, id: i64) -> Result<Vec<PullTaskRow>, Error> {
-        let mut select = Select::new(PullTaskRow::TABLE, &["received_at", "shard"]).equal("id", id);
-        select.descending = true;
-        let mut rows: Vec<PullTaskRow> = all(self, &select)?;
+        let select = Select::new(PullTaskRow::TABLE, &["received_at", "shard"]).equal("id", id).descending();
+        let mut rows: Vec<PullTaskRow> = select.all(self)?;
         rows.sort_by_key(|row| &*row.state == "released");
         Ok(rows)
     }
 
     /// The ledgers of a task's occurrences, the newest first.
     fn pull_ledger(&self, task: i64, request: &PageRequest) -> Result<Page<PullLedgerRow>, Error> {
-        let mut select = Select::new(PullLedgerRow::TABLE, &["start_at", "shard"]).equal("task_id", task);
-        select.descending = true;
-        page(self, select, request)
+        Select::new(PullLedgerRow::TABLE, &["start_at", "shard"])
+            .equal("task_id", task)
+            .descending()
+            .page(self, request)
     }
 
     /// Grants, the newest of each shard first.
@@ -101,13 +96,13 @@ pub trait ReadPullTables: Tables {
         filter: &PullGrantFilter,
         request: &PageRequest,
     ) -> Result<Page<PullGrantRow>, Error> {
-        let mut select = Select::new(PullGrantRow::TABLE, &["id"]);
-        select.descending = true;
-        optional(&mut select, "group_name", filter.group.as_deref().map(text));
-        optional(&mut select, "user_name", filter.user.as_deref().map(text));
-        optional(&mut select, "task_id", filter.task.map(Value::Int));
-        optional(&mut select, "state", filter.state.as_deref().map(text));
-        page(self, select, request)
+        Select::new(PullGrantRow::TABLE, &["id"])
+            .descending()
+            .maybe("group_name", filter.group.as_deref())
+            .maybe("user_name", filter.user.as_deref())
+            .maybe("task_id", filter.task)
+            .maybe("state", filter.state.as_deref())
+            .page(self, request)
     }
 }
 

@@ -1,8 +1,8 @@
-//! What concerns the log and the access to it, rather than jobs.
+//! What concerns the log rather than jobs.
 
 use std::sync::Arc;
 
-use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::Kind::{Bool, Int, Name, Text, Time};
 use crate::Shown::{As, Hidden};
 use crate::table::row;
 
@@ -20,25 +20,6 @@ row! {
         received_at: i64 = Time,
         /// What of its pull tasks started before is given to nobody any more.
         pull_horizon: Option<i64> = Time,
-    }
-}
-
-row! {
-    /// An application key; its secret is known to nobody but its holder. Gone when it is revoked.
-    AppKeyRow in "app_keys", key (app: Arc<str>),
-    fixed (), indexes [] {
-        /// Its name.
-        app: Arc<str> = Name(512),
-        /// SHA-256 of the secret, hexadecimal.
-        hash: Arc<str> = Text => Hidden,
-        /// `viewer`, `user`, `administrator` or `super_administrator`.
-        role: Arc<str> = Name(32),
-        /// The groups that it is bound to; an empty list: all.
-        groups: Arc<str> = Json,
-        /// The accounts that jobs may run as which it applies.
-        accounts: Arc<str> = Json => As("run_as"),
-        /// When it was defined, the last time.
-        defined_at: i64 = Time,
     }
 }
 
