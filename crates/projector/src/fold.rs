@@ -16,14 +16,12 @@ mod bulk;
 mod cache;
 mod catalogue;
 mod external_dependencies;
-mod final_command;
 mod generated;
 mod group;
 mod job;
 mod pull;
 mod replication;
 mod rerun;
-mod sources;
 
 use std::sync::Arc;
 
@@ -114,7 +112,7 @@ impl Fold {
     pub(crate) fn need(&mut self, envelope: &Envelope) {
         let partition = i64::from(self.partition);
         for Recorded { shard, event } in &envelope.events {
-            sources::need(&mut self.rows, i64::from(shard.0), event);
+            self.rows.need(i64::from(shard.0), event);
             if let Some(job) = resumed(event) {
                 self.rows.dead_letters.need(timer_key(partition, job));
             }
@@ -138,11 +136,11 @@ impl Fold {
     pub(crate) fn apply(&mut self, offset: u64, envelope: &Envelope) {
         let now = envelope.now.as_millisecond();
         let mut requesters = Requesters::of(envelope);
-        for (index, Recorded { shard, event }) in envelope.events.iter().enumerate() {
+        for (index, Recorded { shard, event }) in (0..).zip(&envelope.events) {
             let place = Place {
                 partition: i64::from(self.partition),
                 offset: offset.cast_signed(),
-                index: i64::try_from(index).expect("an envelope holds few events"),
+                index,
                 shard: i64::from(shard.0),
                 now,
             };
@@ -233,14 +231,10 @@ fn requester<'a>(source: &'a Source, made: &'a [Recorded]) -> Option<&'a Actor> 
         | Event::Deletion(DeletionEvent::Decided { by, .. }) => by.as_ref(),
         _ => None,
     });
-    let is_message = || {
-        matches!(
-            made.first(),
-            Some(Recorded { event: Event::Partition(PartitionEvent::MessageReceived { .. }), .. })
-        )
-    };
+    let first = made.first().map(|recorded| &recorded.event);
+    let is_message = matches!(first, Some(Event::Partition(PartitionEvent::MessageReceived { .. })));
     match source {
-        Source::Command { actor, .. } => named.or((!is_message()).then_some(actor)),
+        Source::Command { actor, .. } => named.or((!is_message).then_some(actor)),
         Source::Timer | Source::Observed => named,
     }
 }
@@ -271,6 +265,31 @@ impl Caches {
         caches.pull_ledger.stays = |occurrence| occurrence.live > 0;
         caches.pull_grants.stays = |grant| &*grant.state == "live";
         caches
+    }
+
+    /// The rows that an event changes or reads have to be known before it is applied.
+    fn need(&mut self, shard: i64, event: &Event) {
+        match event {
+            Event::Catalogue(event) => self.need_catalogue(event),
+            Event::Job(event) => self.need_job(event),
+            Event::Replication(event) => self.need_replication(shard, event),
+            Event::Schedule(event) => self.need_schedule(shard, event),
+            Event::Transfer(event) => self.need_transfer(shard, event),
+            Event::Batch(event) => self.need_batch(shard, event),
+            Event::Attempt(event) => self.need_attempt(event),
+            Event::FinalCommand(event) => self.need_final_command(event),
+            Event::Observation(event) => self.need_observation(event),
+            Event::Worker(event) => self.need_worker(shard, event),
+            Event::Bulk(event) => self.need_bulk(event),
+            Event::Task(event) => pull::need(self, shard, event),
+            Event::Rerun(event) => rerun::need(self, event),
+            Event::Partition(_)
+            | Event::Subscription(_)
+            | Event::Alarm(_)
+            | Event::Deletion(_)
+            | Event::Apply(_)
+            | Event::Permit(_) => {}
+        }
     }
 
     fn apply(&mut self, at: Place, event: &Event) {
@@ -320,9 +339,7 @@ impl Caches {
             reason: reason.into(),
             recorded_at: at.now,
             is_open: true,
-            closed_at: None,
-            redriven_by: None,
-            redrive_outcome: None,
+            ..DeadLetterRow::default()
         });
     }
 

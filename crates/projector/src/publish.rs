@@ -81,29 +81,8 @@ struct Publisher {
 impl Session for Publisher {
     type Error = Error;
 
-    fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
-        self.session(worked)
-    }
-
-    fn failed(&mut self, error: &Error, reason: &str) -> bool {
-        self.progress.change(self.partition, |it| it.error = Some(reason.to_owned()));
-        error.is_outage()
-    }
-
-    fn tell_held_up(&self, reason: &str) {
-        let partition = self.partition;
-        tracing::warn!(partition, reason, "publishing partition {partition} is held up: {reason}");
-    }
-
-    fn tell_stopped(&self, reason: &str) {
-        let partition = self.partition;
-        tracing::error!(partition, reason, "partition {partition} is not published any more: {reason}");
-    }
-}
-
-impl Publisher {
     /// Publishes until shutdown (`Ok`) or an error; after that, what the topic lacks is found out again.
-    fn session(&self, worked: &mut bool) -> Result<(), Error> {
+    fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
         let (mut known, is_whole) = self.read_back()?;
         // Before the first of them nothing is missing; but where they are all, the very first may be.
         let first = known.first_key_value().map(|(id, _)| *id).filter(|_| !is_whole);
@@ -150,11 +129,27 @@ impl Publisher {
         Ok(())
     }
 
+    fn failed(&mut self, error: &Error, reason: &str) -> bool {
+        self.progress.change(self.partition, |it| it.error = Some(reason.to_owned()));
+        error.is_outage()
+    }
+
+    fn tell_held_up(&self, reason: &str) {
+        let partition = self.partition;
+        tracing::warn!(partition, reason, "publishing partition {partition} is held up: {reason}");
+    }
+
+    fn tell_stopped(&self, reason: &str) {
+        let partition = self.partition;
+        tracing::error!(partition, reason, "partition {partition} is not published any more: {reason}");
+    }
+}
+
+impl Publisher {
     /// Appends and waits for every outcome. The first failure ends the session: the records after it may be
     /// there or not, and the next session looks.
     fn append(&self, producer: &dyn Producer, window: &[CloudEvent]) -> Result<(), Error> {
         let (outcomes, told) = mpsc::sync_channel(window.len().max(1));
-        let failed = |source| Error::Publish { partition: self.partition, source };
         for event in window {
             let outcomes = outcomes.clone();
             let done = move |outcome: Result<u64, AppendError>| {
@@ -172,7 +167,7 @@ impl Publisher {
             let outcome =
                 outcome.unwrap_or_else(|_| Some(AppendError::Unknown("no outcome in time".to_owned())));
             if let Some(source) = outcome {
-                return Err(failed(source));
+                return Err(Error::Publish { partition: self.partition, source });
             }
         }
         Ok(())

@@ -76,10 +76,11 @@ pub fn purge(tables: &dyn Tables, before: Timestamp, shutdown: &Shutdown) -> Res
 /// The ids of a shard's grants grow with time, so the newest that is old enough to go tells of all that may be gone: a
 /// sink that misses one knows whether it has left by age.
 fn note_left_grants(tables: &dyn Tables, before_ms: i64, shard: i64) -> Result<(), tidemill_store::Error> {
-    let mut newest = Select::new(PullGrantRow::TABLE, &["granted_at", "id"]).equal("shard", shard).limit(1);
-    newest.descending = true;
-    newest.filters.push(Filter::Below("granted_at", Value::Int(before_ms)));
-    match tables.select(&newest)?.pop() {
+    let newest = Select::new(PullGrantRow::TABLE, &["granted_at", "id"])
+        .equal("shard", shard)
+        .with(Filter::Below("granted_at", Value::Int(before_ms)))
+        .descending();
+    match tables.select(&newest.limit(1))?.pop() {
         Some(row) => tables.raise_left_grant(shard, PullGrantRow::from_values(row)?.id),
         None => Ok(()),
     }
@@ -135,53 +136,53 @@ impl Old {
 
     /// Whether such a row may be missing. No later fact changes one of which this holds.
     pub(crate) fn has(&self, table: &Table, row: &[Value]) -> bool {
-        if *table == *PullGrantRow::TABLE {
-            return PullGrantRow::from_values(row.to_vec())
-                .is_ok_and(|row| &*row.state != "live" && row.granted_at < self.before_ms);
+        if let Some(row) = typed::<PullGrantRow>(table, row) {
+            return &*row.state != "live" && row.granted_at < self.before_ms;
         }
-        if *table == *PullLedgerRow::TABLE {
-            return PullLedgerRow::from_values(row.to_vec()).is_ok_and(|row| {
-                row.live == 0 && self.given_before.get(&row.shard).is_some_and(|it| row.start_at < *it)
-            });
+        if let Some(row) = typed::<PullLedgerRow>(table, row) {
+            return row.live == 0 && self.given_before.get(&row.shard).is_some_and(|it| row.start_at < *it);
         }
-        if *table == *PullTaskVersionRow::TABLE {
-            return PullTaskVersionRow::from_values(row.to_vec()).is_ok_and(|row| {
-                row.recorded_at < self.before_ms && !self.named.contains(&(row.id, row.version, row.shard))
-            });
+        if let Some(row) = typed::<PullTaskVersionRow>(table, row) {
+            let is_named = self.named.contains(&(row.id, row.version, row.shard));
+            return row.recorded_at < self.before_ms && !is_named;
         }
-        *table == *PullTaskRow::TABLE
-            && PullTaskRow::from_values(row.to_vec()).is_ok_and(|row| {
-                let is_forgotten = &*row.state == "released" || row.purged_before.is_some();
-                !row.rotating && row.live == 0 && row.start_at < self.before_ms && is_forgotten
-            })
+        typed::<PullTaskRow>(table, row).is_some_and(|row| {
+            let is_forgotten = &*row.state == "released" || row.purged_before.is_some();
+            !row.rotating && row.live == 0 && row.start_at < self.before_ms && is_forgotten
+        })
     }
 
     /// The same as questions, a chunk each.
     fn selects(&self) -> Vec<Select> {
         let below = |column, ms| Filter::Below(column, Value::Int(ms));
-        let mut grants = Select::new(PullGrantRow::TABLE, &["granted_at"]).limit(CHUNK);
-        grants.filters.push(below("granted_at", self.before_ms));
-        grants.filters.push(Filter::Unequal("state", "live".into()));
+        let grants = Select::new(PullGrantRow::TABLE, &["granted_at"])
+            .with(below("granted_at", self.before_ms))
+            .with(Filter::Unequal("state", "live".into()));
         let ledgers = self.given_before.iter().map(|(shard, before_ms)| {
-            let mut ledgers = Select::new(PullLedgerRow::TABLE, &["start_at"]).limit(CHUNK);
-            ledgers.filters.push(below("start_at", *before_ms));
+            let ledgers =
+                Select::new(PullLedgerRow::TABLE, &["start_at"]).with(below("start_at", *before_ms));
             ledgers.equal("shard", *shard).equal("live", 0_i64)
         });
         let tasks = || {
-            let mut tasks = Select::new(PullTaskRow::TABLE, &["start_at"]).limit(CHUNK);
-            tasks.filters.push(below("start_at", self.before_ms));
-            tasks.equal("rotating", 0_i64).equal("live", 0_i64)
+            let tasks =
+                Select::new(PullTaskRow::TABLE, &["start_at"]).with(below("start_at", self.before_ms));
+            tasks.equal("rotating", false).equal("live", 0_i64)
         };
-        let mut forgotten = tasks();
-        forgotten.filters.push(Filter::AtLeast("purged_before", Value::Int(i64::MIN)));
+        let forgotten = tasks().with(Filter::AtLeast("purged_before", Value::Int(i64::MIN)));
         let released = tasks().equal("state", "released");
-        let mut versions = Select::new(PullTaskVersionRow::TABLE, &["recorded_at"]).limit(CHUNK);
-        versions.filters.push(below("recorded_at", self.before_ms));
         let by_grant = &[("task_id", "id"), ("task_version", "version"), ("shard", "shard")];
-        versions.filters.push(Filter::Unnamed(PullGrantRow::TABLE, by_grant));
         let by_task = &[("id", "id"), ("version", "version"), ("shard", "shard")];
-        versions.filters.push(Filter::Unnamed(PullTaskRow::TABLE, by_task));
+        let versions = Select::new(PullTaskVersionRow::TABLE, &["recorded_at"])
+            .with(below("recorded_at", self.before_ms))
+            .with(Filter::Unnamed(PullGrantRow::TABLE, by_grant))
+            .with(Filter::Unnamed(PullTaskRow::TABLE, by_task));
         // Last: what names them goes before.
-        std::iter::once(grants).chain(ledgers).chain([forgotten, released, versions]).collect()
+        let all = std::iter::once(grants).chain(ledgers).chain([forgotten, released, versions]);
+        all.map(|select| select.limit(CHUNK)).collect()
     }
+}
+
+/// A row of this table as its type.
+fn typed<R: Row>(table: &Table, row: &[Value]) -> Option<R> {
+    (*table == *R::TABLE).then(|| R::from_values(row.to_vec()).ok()).flatten()
 }

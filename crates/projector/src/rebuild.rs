@@ -8,6 +8,7 @@ use tidemill_model::Timestamp;
 use tidemill_store::{FORMAT, Tables, rows};
 
 use crate::projection::Projection;
+use crate::verify::ends;
 use crate::{Config, Error, purge};
 
 /// How far a rebuild is.
@@ -34,8 +35,7 @@ pub fn rebuild(
     shutdown: &Shutdown,
     on_progress: &mut dyn FnMut(RebuildProgress),
 ) -> Result<u32, Error> {
-    let generation = unfinished(tables)?;
-    let generation = match generation {
+    let generation = match unfinished(tables)? {
         Some(generation) => generation,
         None => tables.create_generation().map_err(Error::tables("make tables"))?,
     };
@@ -89,11 +89,7 @@ fn catch_up(
     projections: &mut [Projection],
     on_progress: &mut dyn FnMut(RebuildProgress),
 ) -> Result<(), Error> {
-    let end = |partition| log.range(Topic::Journal, partition).map(|range| range.end);
-    let mut ends = Vec::new();
-    for partition in 0..log.partitions(Topic::Journal) {
-        ends.push(end(partition).map_err(Error::journal(partition))?);
-    }
+    let ends = ends(log)?;
     let total = ends.iter().sum();
     for index in 0..projections.len() {
         while next(&projections[index]) < ends[index] {

@@ -1,6 +1,6 @@
 //! The role: one thread per partition keeps the tables in use close to the journal.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -60,9 +60,10 @@ pub fn run(
             tables: Arc::clone(tables),
             progress: progress.clone(),
             shutdown: shutdown.clone(),
+            projection: None,
         };
         keepers
-            .start(format!("projector-{partition}"), Kept { keeper, projection: None })
+            .start(format!("projector-{partition}"), keeper)
             .map_err(|source| Error::Thread { partition, source })?;
     }
     // It ends with the partitions, also where they end by themselves.
@@ -102,37 +103,35 @@ struct Keeper {
     tables: Arc<dyn Tables>,
     progress: Progress,
     shutdown: Shutdown,
-}
-
-/// A keeper's sessions, one after the other.
-struct Kept {
-    keeper: Keeper,
     /// Kept over an outage of the database: what was read and folded need not be done again.
     projection: Option<Projection>,
 }
 
-impl Session for Kept {
+impl Session for Keeper {
     type Error = Error;
 
     fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
-        self.keeper.session(&mut self.projection, worked)
+        let mut kept = self.projection.take();
+        let outcome = self.session(&mut kept, worked);
+        self.projection = kept;
+        outcome
     }
 
     fn failed(&mut self, error: &Error, reason: &str) -> bool {
         if !matches!(error, Error::Tables { .. }) || is_overtaken(error) {
             self.projection = None;
         }
-        self.keeper.progress.change(self.keeper.partition, |it| it.error = Some(reason.to_owned()));
+        self.progress.change(self.partition, |it| it.error = Some(reason.to_owned()));
         error.is_outage() || is_overtaken(error)
     }
 
     fn tell_held_up(&self, reason: &str) {
-        let partition = self.keeper.partition;
+        let partition = self.partition;
         tracing::warn!(partition, reason, "the projection of partition {partition} is held up: {reason}");
     }
 
     fn tell_stopped(&self, reason: &str) {
-        let partition = self.keeper.partition;
+        let partition = self.partition;
         tracing::error!(partition, reason, "partition {partition} is not projected any more: {reason}");
     }
 }
@@ -197,14 +196,13 @@ impl Keeper {
             return Ok(active.number);
         }
         // All threads come here at the first start: one of them makes the tables.
-        FIRST_TABLES.with(|| {
-            if let Some(active) = self.tables.active().map_err(Error::tables(WHAT))? {
-                return Ok(active.number);
-            }
-            let generation = self.tables.create_generation().map_err(Error::tables("make tables"))?;
-            self.tables.activate(generation).map_err(Error::tables("activate tables"))?;
-            Ok(generation)
-        })
+        let _turn = FIRST_TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(active) = self.tables.active().map_err(Error::tables(WHAT))? {
+            return Ok(active.number);
+        }
+        let generation = self.tables.create_generation().map_err(Error::tables("make tables"))?;
+        self.tables.activate(generation).map_err(Error::tables("activate tables"))?;
+        Ok(generation)
     }
 }
 
@@ -221,13 +219,4 @@ fn is_overtaken(error: &Error) -> bool {
 }
 
 /// One thread of this process at a time makes first tables.
-static FIRST_TABLES: Turn = Turn(std::sync::Mutex::new(()));
-
-struct Turn(std::sync::Mutex<()>);
-
-impl Turn {
-    fn with<T>(&self, act: impl FnOnce() -> T) -> T {
-        let _turn = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        act()
-    }
-}
+static FIRST_TABLES: Mutex<()> = Mutex::new(());

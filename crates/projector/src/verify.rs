@@ -33,6 +33,7 @@ use crate::fold::Fold;
 use comparison::Comparison;
 pub use hints::verify_hints;
 use scratch::Scratch;
+pub(crate) use stand::ends;
 pub use stand::{Stand, Unreadable};
 
 /// Records folded in one transaction.
@@ -151,7 +152,7 @@ pub fn verify_within(
     shutdown: &Shutdown,
     on_progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
-    let ends = stand::ends(log)?;
+    let ends: Vec<_> = (0..).zip(ends(log)?).collect();
     let mut snapshot = tables.snapshot().map_err(Error::tables("read the tables"))?;
     let positions = snapshot.positions().map_err(Error::tables("read the positions"))?;
     let mut report = Report { generation: snapshot.generation(), ..Report::default() };

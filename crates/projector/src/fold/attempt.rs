@@ -1,9 +1,9 @@
-//! Attempts: granted, begun, ended, and what their programs say.
+//! Attempts: granted, begun, ended, and what their programs say; and the final commands of batches.
 
 use std::sync::Arc;
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchState, Token, Usage, WorkerId,
+    AttemptEvent, AttemptOutcome, BatchId, BatchState, FinalCommandEvent, FinalResult, Token, Usage, WorkerId,
 };
 use tidemill_store::rows::{AttemptRow, BatchRow, UserCodeRow};
 
@@ -12,7 +12,6 @@ use super::job::{json, number};
 use super::{Caches, Place};
 
 impl Caches {
-    /// The rows that such an event changes or reads.
     pub(super) fn need_attempt(&mut self, event: &AttemptEvent) {
         match event {
             AttemptEvent::StartGranted { batch, token, .. } => {
@@ -56,6 +55,30 @@ impl Caches {
         }
     }
 
+    pub(super) fn need_final_command(&mut self, event: &FinalCommandEvent) {
+        match event {
+            FinalCommandEvent::Assigned { batch, .. }
+            | FinalCommandEvent::Finished { batch, .. }
+            | FinalCommandEvent::NotRun { batch, .. } => self.batches.need((batch.0,)),
+            FinalCommandEvent::Granted { .. } => {}
+        }
+    }
+
+    pub(super) fn apply_final_command(&mut self, at: Place, event: &FinalCommandEvent) {
+        match event {
+            FinalCommandEvent::Assigned { batch, token, .. } => {
+                self.batches.change((batch.0,), |row| row.final_token = Some(token.0));
+            }
+            FinalCommandEvent::Granted { .. } => {}
+            FinalCommandEvent::Finished { batch, result, message, .. } => {
+                self.batches.change((batch.0,), |row| end_final(row, at, *result, message));
+            }
+            FinalCommandEvent::NotRun { batch, message, .. } => {
+                self.batches.change((batch.0,), |row| end_final(row, at, FinalResult::NotRun, message));
+            }
+        }
+    }
+
     fn grant(&mut self, at: Place, batch: BatchId, token: Token, worker: &WorkerId, incarnation: &Arc<str>) {
         let Some(row) = self.batches.get(&(batch.0,)) else { return };
         self.attempts.put(AttemptRow {
@@ -66,17 +89,8 @@ impl Caches {
             worker_id: Arc::clone(&worker.0),
             incarnation: Arc::clone(incarnation),
             granted_at: at.now,
-            started_at: None,
-            finished_at: None,
-            result: None,
-            exit_code: None,
-            signal_number: None,
-            user_code: None,
-            message: "".into(),
             passed_values: "{}".into(),
-            duration_ms: None,
-            cpu_ms: None,
-            peak_memory_kib: None,
+            ..AttemptRow::default()
         });
         self.batches.change((batch.0,), |row| {
             row.state = state(BatchState::Running);
@@ -106,15 +120,8 @@ impl Caches {
 }
 
 fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Option<&Usage>) {
-    let result = match outcome.result {
-        AttemptResult::Success => "success",
-        AttemptResult::Failed => "failed",
-        AttemptResult::Killed => "killed",
-        AttemptResult::Lost => "lost",
-        AttemptResult::TimedOut => "timed_out",
-    };
     row.finished_at = Some(at.now);
-    row.result = Some(result.into());
+    row.result = Some(outcome.result.as_str().into());
     row.exit_code = outcome.exit_code.map(i64::from);
     row.signal_number = outcome.signal.map(i64::from);
     row.message = outcome.message.as_str().into();
@@ -122,4 +129,10 @@ fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Opti
     row.duration_ms = usage.map(|usage| number(usage.duration_ms));
     row.cpu_ms = usage.map(|usage| number(usage.cpu_ms));
     row.peak_memory_kib = usage.map(|usage| number(usage.peak_memory_kib));
+}
+
+fn end_final(row: &mut BatchRow, at: Place, result: FinalResult, message: &str) {
+    row.final_result = Some(result.as_str().into());
+    row.final_message = (!message.is_empty()).then(|| message.into());
+    row.final_ended_at = Some(at.now);
 }

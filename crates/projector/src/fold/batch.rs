@@ -27,7 +27,6 @@ fn unblock(row: &mut BatchRow) {
 }
 
 impl Caches {
-    /// The rows that such an event changes or reads.
     pub(super) fn need_batch(&mut self, shard: i64, event: &BatchEvent) {
         match event {
             BatchEvent::Generated { batch, job, .. } => {
@@ -69,13 +68,10 @@ impl Caches {
     pub(super) fn apply_batch(&mut self, at: Place, event: &BatchEvent) {
         match event {
             BatchEvent::Generated { .. } => self.generate(at, event),
-            BatchEvent::DependencySatisfied { batch, parent, logical_time, unmet, .. } => {
-                let key = (batch.0, parent.0, logical_time.as_millisecond());
-                self.depends(at, key, true, *unmet);
-            }
-            BatchEvent::DependencyRevoked { batch, parent, logical_time, unmet } => {
-                let key = (batch.0, parent.0, logical_time.as_millisecond());
-                self.depends(at, key, false, *unmet);
+            BatchEvent::DependencySatisfied { batch, parent, logical_time, unmet, .. }
+            | BatchEvent::DependencyRevoked { batch, parent, logical_time, unmet } => {
+                let met = matches!(event, BatchEvent::DependencySatisfied { .. });
+                self.depends(at, (batch.0, parent.0, logical_time.as_millisecond()), met, *unmet);
             }
             BatchEvent::Assigned { batch, attempt, token, worker, start_by } => {
                 self.batches.change((batch.0,), |row| {
@@ -151,11 +147,10 @@ impl Caches {
     }
 
     fn give_back(&mut self, at: Place, batch: BatchId, token: Token, worker: &WorkerId, why: &ReturnReason) {
-        let (reason, message) = match why {
-            ReturnReason::Rejected(message) => ("rejected", message.as_str()),
-            ReturnReason::NotStarted => ("not_started", ""),
-            ReturnReason::WorkerLost => ("worker_lost", ""),
-            ReturnReason::WorkerRestarted => ("worker_restarted", ""),
+        let reason = why.as_str();
+        let message = match why {
+            ReturnReason::Rejected(message) => message,
+            ReturnReason::NotStarted | ReturnReason::WorkerLost | ReturnReason::WorkerRestarted => "",
         };
         let Some(row) = self.batches.get(&(batch.0,)) else { return };
         self.assignment_returns.put(AssignmentReturnRow {

@@ -4,11 +4,10 @@ use tidemill_model::{BatchResult, BulkEvent};
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 
 use super::batch::person;
-use super::job::number;
+use super::job::count;
 use super::{Caches, Place};
 
 impl Caches {
-    /// The rows that such an event changes or reads.
     pub(super) fn need_bulk(&mut self, event: &BulkEvent) {
         match event {
             BulkEvent::Requested { bulk, items, .. } => {
@@ -30,21 +29,17 @@ impl Caches {
                     action: action.as_str().into(),
                     result: action.result().map(|result| BatchResult::from(result).as_str().into()),
                     reason: reason.as_str().into(),
-                    items: number(items.len() as u64),
-                    done: 0,
-                    refused: 0,
+                    items: count(items.len()),
                     requested_by: person(by),
                     requested_at: at.now,
-                    ended_at: None,
+                    ..BulkRow::default()
                 });
                 for item in items {
                     self.bulk_items.put(BulkItemRow {
                         bulk_id: bulk.0,
                         item_id: *item,
                         outcome: "left".into(),
-                        reason: "".into(),
-                        rerun_id: None,
-                        recorded_at: None,
+                        ..BulkItemRow::default()
                     });
                 }
             }
@@ -59,8 +54,8 @@ impl Caches {
                 }
                 let refused = outcomes.iter().filter(|outcome| outcome.refused.is_some()).count();
                 self.bulk_operations.change((bulk.0,), |row| {
-                    row.done += number((outcomes.len() - refused) as u64);
-                    row.refused += number(refused as u64);
+                    row.done += count(outcomes.len() - refused);
+                    row.refused += count(refused);
                     row.ended_at = ended.then_some(at.now);
                 });
             }

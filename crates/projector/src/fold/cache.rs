@@ -30,9 +30,8 @@ impl<R: Row> Cache<R> {
     /// Notes that this row will be changed or read.
     pub(super) fn need(&mut self, key: R::Key) {
         if !self.slots.contains_key(&key) {
-            self.slots.insert(key.clone(), Slot { row: None, changed: false });
-            self.recent.push(key.clone());
-            self.missing.push(key);
+            self.missing.push(key.clone());
+            self.expect_new(key);
         }
     }
 

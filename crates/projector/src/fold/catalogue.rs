@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use super::batch::person;
-use super::job::json;
+use super::job::{count, json};
 use super::pull::user_key;
 use super::{Caches, Place};
-use tidemill_model::{Calendar, CatalogueEvent, GroupName, Pool, Role, ShardId, UserName};
+use tidemill_model::{Calendar, CatalogueEvent, GroupName, Pool, ShardId, UserName};
 use tidemill_store::rows::{
     AppKeyRow, CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, PoolRow, PullUserRow, TaskTemplateRow,
 };
 
 impl Caches {
-    /// The rows that such an event changes or reads.
     pub(super) fn need_catalogue(&mut self, event: &CatalogueEvent) {
         match event {
             CatalogueEvent::FreezeSet { group, .. } | CatalogueEvent::FreezeLifted { group, .. } => {
@@ -52,7 +51,7 @@ impl Caches {
             CatalogueEvent::KeyDefined { app, hash, role, groups, run_as } => self.app_keys.put(AppKeyRow {
                 app: app.as_str().into(),
                 hash: hash.as_str().into(),
-                role: role_word(*role).into(),
+                role: role.as_str().into(),
                 groups: json(groups),
                 accounts: json(run_as),
                 defined_at: at.now,
@@ -123,7 +122,7 @@ impl Caches {
             version: i64::from(calendar.version),
             time_zone: spec.zone.as_deref().map(Into::into),
             comment: spec.comment.as_str().into(),
-            dates: i64::try_from(dates).expect("a calendar is bounded in size"),
+            dates: count(dates),
             definition: json(spec),
             defined_at: at.now,
             defined_by: self.requester(),
@@ -160,24 +159,13 @@ fn user_row(at: Place, user: &UserName, group: &GroupName, shard: ShardId) -> Pu
         user_name: user.as_str().into(),
         group_name: group.as_str().into(),
         shard: i64::from(shard.0),
-        moving: false,
-        moving_to: None,
-        refusal: "".into(),
         assigned_at: at.now,
         changed_at: at.now,
+        ..PullUserRow::default()
     }
 }
 
 /// Under which a freeze stands.
-pub(super) fn scope(group: Option<&GroupName>) -> Arc<str> {
+fn scope(group: Option<&GroupName>) -> Arc<str> {
     group.map_or("*", GroupName::as_str).into()
-}
-
-fn role_word(role: Role) -> &'static str {
-    match role {
-        Role::Viewer => "viewer",
-        Role::User => "user",
-        Role::Administrator => "administrator",
-        Role::SuperAdministrator => "super_administrator",
-    }
 }

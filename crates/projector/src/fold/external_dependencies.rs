@@ -11,7 +11,6 @@ use super::job::{json, number};
 use super::{Caches, Place};
 
 impl Caches {
-    /// The rows that such an event changes or reads.
     pub(super) fn need_observation(&mut self, event: &ObservationEvent) {
         match event {
             ObservationEvent::ExternalDependencyRegistered { external_dependency, .. } => {
@@ -107,13 +106,7 @@ impl Caches {
             self.batch_quality.put(BatchQualityRow {
                 batch_id: batch.0,
                 state: "waiting".into(),
-                asked: 0,
-                requested_at: None,
-                sent_at: None,
-                again_at: None,
-                answered_at: None,
-                answered_by: None,
-                reason: "".into(),
+                ..BatchQualityRow::default()
             });
         }
     }
@@ -171,17 +164,9 @@ fn waited(at: Place, id: ExternalDependencyId, what: &ExternalDependency) -> Ext
     let row = ExternalDependencyRow {
         id: id.0,
         kind: "path".into(),
-        path: None,
-        mark: None,
-        code: None,
-        logical_time: None,
-        satisfied: false,
         generation: 1,
         registered_at: at.now,
-        satisfied_at: None,
-        revoked_at: None,
-        revoked_by: None,
-        evicted_at: None,
+        ..ExternalDependencyRow::default()
     };
     match what {
         ExternalDependency::Path { path, mark } => {

@@ -7,8 +7,7 @@ use tidemill_model::{BatchEvent, BatchId, BatchState, Dependency, JobId, Origin}
 use tidemill_store::rows::{BatchDependencyRow, BatchOutputRow, BatchRow};
 
 use super::batch::state;
-use super::job::is_copy;
-use super::job::{json, mapping_word};
+use super::job::{count, is_copy, json};
 use super::{Caches, Place};
 
 impl Caches {
@@ -51,16 +50,17 @@ impl Caches {
             job_type,
             logical_time: logical_time.as_millisecond(),
             run: i64::from(*run),
-            origin: origin_word(*origin).into(),
+            origin: origin.as_str().into(),
             rerun_id: rerun.map(|place| place.rerun.0),
             rerun_number: rerun.map(|place| i64::from(place.number)),
             parameters: json(parameters),
-            unmet: i64::try_from(unmet).expect("an event is bounded in size"),
+            unmet: count(unmet),
             counted_parents: counted_parents.map_or(0, |counted| i64::from(counted.parents)),
             generated_at: at.now,
             ready_at: (unmet == 0).then_some(at.now),
             earliest_start_at: earliest_start.map(|time| time.as_millisecond()),
-            ..untouched()
+            state: state(BatchState::Waiting),
+            ..BatchRow::default()
         });
         self.await_times(at, *batch, dependencies);
         self.await_external_dependencies(*batch, external_dependencies, *quality_gate);
@@ -79,13 +79,11 @@ impl Caches {
 
     /// Name, group and type, as the shard knows them.
     fn names(&self, at: Place, job: JobId) -> (Arc<str>, Arc<str>, Arc<str>) {
-        let copy = self.shard_jobs.get(&(job.0, at.shard));
-        let copy = copy.map(|row| (row.name.clone(), row.group_name.clone(), row.job_type.clone()));
-        let submitted = || {
-            let row = self.jobs.get(&(job.0,))?;
-            Some((row.name.clone(), row.group_name.clone(), row.job_type.clone()))
-        };
-        copy.or_else(submitted).unwrap_or_else(|| ("".into(), "".into(), "".into()))
+        if let Some(row) = self.shard_jobs.get(&(job.0, at.shard)) {
+            return (row.name.clone(), row.group_name.clone(), row.job_type.clone());
+        }
+        let row = self.jobs.get(&(job.0,));
+        row.map(|row| (row.name.clone(), row.group_name.clone(), row.job_type.clone())).unwrap_or_default()
     }
 
     /// One row per parent and logical time, even where two mappings gave it.
@@ -94,7 +92,7 @@ impl Caches {
         for dependency in dependencies {
             for time in &dependency.times {
                 let entry = times.entry((dependency.parent.0, time.as_millisecond())).or_default();
-                entry.0.push(mapping_word(dependency.mapping));
+                entry.0.push(dependency.mapping.as_str());
                 entry.1 |= dependency.met.contains(time);
             }
         }
@@ -108,70 +106,5 @@ impl Caches {
                 met_at: met.then_some(at.now),
             });
         }
-    }
-}
-
-/// Waiting, and nothing has become of it; what the event says of it is to be put in.
-fn untouched() -> BatchRow {
-    let none: Arc<str> = "".into();
-    BatchRow {
-        id: 0,
-        job_id: 0,
-        job_version: 0,
-        calendar_version: None,
-        job_name: Arc::clone(&none),
-        group_name: Arc::clone(&none),
-        job_type: Arc::clone(&none),
-        logical_time: 0,
-        run: 0,
-        origin: Arc::clone(&none),
-        rerun_id: None,
-        rerun_number: None,
-        parameters: Arc::clone(&none),
-        state: state(BatchState::Waiting),
-        result: None,
-        unmet: 0,
-        counted_parents: 0,
-        attempt: 0,
-        attempts: 0,
-        returned: 0,
-        worker_id: None,
-        token: None,
-        message: none,
-        killed_by: None,
-        generated_at: 0,
-        ready_at: None,
-        assigned_at: None,
-        start_by: None,
-        started_at: None,
-        retry_at: None,
-        kill_requested_at: None,
-        finished_at: None,
-        earliest_start_at: None,
-        dependency_timeout_at: None,
-        output_timeout_at: None,
-        not_successful_by_at: None,
-        blocked_since: None,
-        blocked_by: None,
-        blocked_by_time: None,
-        overridden_result: None,
-        result_overridden_at: None,
-        result_overridden_by: None,
-        result_override_reason: None,
-        final_token: None,
-        final_result: None,
-        final_message: None,
-        final_ended_at: None,
-    }
-}
-
-fn origin_word(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Schedule => "schedule",
-        Origin::Parent => "parent",
-        Origin::Manual => "manual",
-        Origin::Rerun => "rerun",
-        Origin::ColdStart => "cold_start",
-        Origin::Submission => "submission",
     }
 }

@@ -10,7 +10,6 @@ use super::job::json;
 use super::{Caches, Place};
 
 impl Caches {
-    /// The rows that such an event changes or reads.
     pub(super) fn need_worker(&mut self, shard: i64, event: &WorkerEvent) {
         match event {
             WorkerEvent::Registered { worker, .. } => {
@@ -86,24 +85,13 @@ impl Caches {
             return;
         };
         let id = &worker.0;
-        let old = self.workers.get(&(Arc::clone(id), at.shard));
-        let (drained, drained_at) = old.map_or((false, None), |old| (old.drained, old.drained_at));
-        let drained_by = old.and_then(|old| old.drained_by.clone());
-        let same_life = old.filter(|old| old.incarnation == incarnation.0);
-        let (unready_reason, unready_since) =
-            same_life.map_or((None, None), |old| (old.unready_reason.clone(), old.unready_since));
-        let old_slots = old.map(|old| Arc::clone(&old.slots));
-        let machine = old.map(|old| {
-            (old.memory_total_mb, old.memory_free_mb, old.load_percent, old.measured_at, old.overloaded)
-        });
-        let (memory_total_mb, memory_free_mb, load_percent, measured_at, overloaded) =
-            machine.unwrap_or_default();
-        let group_name =
-            self.shards.get(&(at.shard,)).map_or_else(|| "".into(), |row| row.group_name.clone());
+        let old = self.workers.get(&(Arc::clone(id), at.shard)).cloned().unwrap_or_default();
+        let is_same_life = old.incarnation == incarnation.0;
+        let old_slots = Arc::clone(&old.slots);
         self.workers.put(WorkerRow {
             id: Arc::clone(id),
             shard: at.shard,
-            group_name,
+            group_name: self.group_of(at),
             incarnation: Arc::clone(&incarnation.0),
             host: host.as_str().into(),
             address: address.as_str().into(),
@@ -111,24 +99,16 @@ impl Caches {
             reserved: json(reserved),
             labels: json(labels),
             state: "live".into(),
-            drained,
             registered_at: at.now,
             lost_at: None,
             lease_expired_at: None,
-            drained_at,
-            drained_by,
-            memory_total_mb,
-            memory_free_mb,
-            load_percent,
-            measured_at,
-            overloaded,
-            unready_reason,
-            unready_since,
+            unready_reason: old.unready_reason.filter(|_| is_same_life),
+            unready_since: old.unready_since.filter(|_| is_same_life),
+            ..old
         });
         let key = |job_type: &JobType| (Arc::clone(id), at.shard, Arc::from(job_type.as_str()));
         // What is no list of slots was changed by hand: the rows left over by it are for `verify` to name.
-        let old_slots: BTreeMap<JobType, u32> =
-            old_slots.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let old_slots: BTreeMap<JobType, u32> = serde_json::from_str(&old_slots).unwrap_or_default();
         for job_type in old_slots.keys().filter(|job_type| !slots.contains_key(*job_type)) {
             self.resources.remove(key(job_type));
         }

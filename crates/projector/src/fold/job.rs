@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidemill_model::{Fire, JobDefinition, JobEvent, JobId, Mapping, ScheduleEvent, ShardId, SkipReason};
+use tidemill_model::{Fire, JobDefinition, JobEvent, JobId, Mapping, ScheduleEvent, ShardId};
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, SkippedRunsRow};
 
 use super::{Caches, Place};
@@ -18,14 +18,9 @@ pub(super) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-pub(super) fn mapping_word(mapping: Mapping) -> &'static str {
-    match mapping {
-        Mapping::Same => "same",
-        Mapping::Offset(_) => "offset",
-        Mapping::All => "all",
-        Mapping::Latest => "latest",
-        Mapping::Any => "any",
-    }
+/// Of a list in an event, or in what it defines.
+pub(super) fn count(items: usize) -> i64 {
+    i64::try_from(items).expect("an event is bounded in size")
 }
 
 /// Whether a job is defined in the catalogue, so that its shard holds a copy, or submitted to that shard.
@@ -34,7 +29,6 @@ pub(super) fn is_copy(job: JobId) -> bool {
 }
 
 impl Caches {
-    /// The rows that such an event changes or reads.
     pub(super) fn need_job(&mut self, event: &JobEvent) {
         match event {
             JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. } => {
@@ -53,7 +47,8 @@ impl Caches {
 
     pub(super) fn apply_job(&mut self, at: Place, event: &JobEvent) {
         match event {
-            JobEvent::Defined { definition, enabled, unnamed, .. } => {
+            JobEvent::Defined { definition, enabled, unnamed, .. }
+            | JobEvent::Moved { definition, enabled, unnamed, .. } => {
                 self.define(at, definition, *enabled, *unnamed);
             }
             JobEvent::Enabled { job } => self.switch(at, job.0, true),
@@ -65,9 +60,6 @@ impl Caches {
                     row.changed_at = at.now;
                     row.changed_by = by;
                 });
-            }
-            JobEvent::Moved { definition, enabled, unnamed, .. } => {
-                self.define(at, definition, *enabled, *unnamed);
             }
             JobEvent::Submitted { definition } => {
                 let row = JobRow {
@@ -87,7 +79,6 @@ impl Caches {
         }
     }
 
-    /// The rows that such an event changes or reads.
     pub(super) fn need_schedule(&mut self, shard: i64, event: &ScheduleEvent) {
         match event {
             ScheduleEvent::Rescheduled { job, .. } | ScheduleEvent::Skipped { job, .. } => {
@@ -111,7 +102,7 @@ impl Caches {
                     from_time: from.as_millisecond(),
                     to_time: to.as_millisecond(),
                     fires: number(*count),
-                    reason: skip_word(*reason).into(),
+                    reason: reason.as_str().into(),
                     skipped_at: at.now,
                 });
                 if is_copy(*job) {
@@ -164,14 +155,14 @@ impl Caches {
                 job_id,
                 position,
                 parent_id: parent.job.0,
-                mapping: mapping_word(parent.mapping).into(),
+                mapping: parent.mapping.as_str().into(),
                 mapping_offset: match parent.mapping {
                     Mapping::Offset(back) => Some(i64::from(back)),
                     Mapping::Same | Mapping::All | Mapping::Latest | Mapping::Any => None,
                 },
             });
         }
-        for position in parent_count(definition)..old {
+        for position in count(definition.parents.len())..old {
             self.job_parents.remove((job_id, position));
         }
     }
@@ -188,22 +179,6 @@ impl Caches {
     }
 }
 
-fn parent_count(definition: &JobDefinition) -> i64 {
-    i64::try_from(definition.parents.len()).expect("a definition is bounded in size")
-}
-
-fn skip_word(reason: SkipReason) -> &'static str {
-    match reason {
-        SkipReason::Policy => "policy",
-        SkipReason::TooOld => "too_old",
-        SkipReason::TooMany => "too_many",
-        SkipReason::RunByHand => "run_by_hand",
-        SkipReason::TooLate => "too_late",
-        SkipReason::Overlap => "overlap",
-        SkipReason::Calendar => "calendar",
-    }
-}
-
 fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
     let spec = &definition.spec;
     JobRow {
@@ -212,18 +187,13 @@ fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
         group_name: spec.group.as_str().into(),
         group_id: i64::from(definition.group_id.0),
         name: spec.name.as_str().into(),
-        unnamed: false,
-        submitted: false,
         owner: spec.owner.as_str().into(),
         job_type: spec.job_type.as_str().into(),
-        parent_count: parent_count(definition),
+        parent_count: count(definition.parents.len()),
         definition: json(definition),
         enabled,
         defined_at: at.now,
         changed_at: at.now,
-        changed_by: None,
-        disabled_at: None,
-        disabled_by: None,
-        deleted_at: None,
+        ..JobRow::default()
     }
 }

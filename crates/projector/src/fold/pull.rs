@@ -20,7 +20,6 @@ pub(super) fn user_key(user: &UserName) -> (Arc<str>,) {
     (user.as_str().into(),)
 }
 
-/// Which rows such an event changes or reads.
 pub(super) fn need(rows: &mut Caches, shard: i64, event: &TaskEvent) {
     match event {
         TaskEvent::Created { task, .. } => {
@@ -59,6 +58,28 @@ enum End<'a> {
     Expired,
 }
 
+/// Grants that were taken, and those of them that are live, completed, returned and expired.
+type Counts<T> = [T; 5];
+
+fn of_task(row: &mut PullTaskRow) -> Counts<&mut i64> {
+    [&mut row.taken, &mut row.live, &mut row.completed, &mut row.returned, &mut row.expired]
+}
+
+fn of_occurrence(row: &mut PullLedgerRow) -> Counts<&mut i64> {
+    [&mut row.taken, &mut row.live, &mut row.completed, &mut row.returned, &mut row.expired]
+}
+
+fn of_ledger(ledger: Ledger) -> Counts<i64> {
+    let Ledger { taken, live, completed, returned, expired } = ledger;
+    [taken, live, completed, returned, expired].map(number)
+}
+
+fn add(counts: Counts<&mut i64>, more: Counts<i64>) {
+    for (count, more) in counts.into_iter().zip(more) {
+        *count = (*count + more).max(0);
+    }
+}
+
 impl Caches {
     pub(super) fn apply_task(&mut self, at: Place, event: &TaskEvent) {
         match event {
@@ -71,14 +92,17 @@ impl Caches {
                 self.keep_version(at, *task, *version, spec);
                 let changed = self.task_row(at, *task, *version, spec);
                 self.pull_tasks.change((task.0, at.shard), |row| {
-                    let old = row.clone();
                     *row = PullTaskRow {
+                        taken: row.taken,
+                        live: row.live,
+                        completed: row.completed,
+                        returned: row.returned,
+                        expired: row.expired,
                         changed_at: Some(at.now),
-                        received_at: old.received_at,
-                        purged_before: old.purged_before,
+                        received_at: row.received_at,
+                        purged_before: row.purged_before,
                         ..changed
                     };
-                    count_task(row, of_task(&old));
                 });
             }
             TaskEvent::Deleted { task } => self.pull_tasks.change((task.0, at.shard), |row| {
@@ -108,8 +132,8 @@ impl Caches {
         }
     }
 
-    fn group_of(&self, at: Place) -> Arc<str> {
-        self.shards.get(&(at.shard,)).map_or_else(|| "".into(), |shard| Arc::clone(&shard.group_name))
+    pub(super) fn group_of(&self, at: Place) -> Arc<str> {
+        self.shards.get(&(at.shard,)).map(|shard| Arc::clone(&shard.group_name)).unwrap_or_default()
     }
 
     fn task_row(&self, at: Place, task: TaskId, version: u32, spec: &TaskSpec) -> PullTaskRow {
@@ -131,15 +155,8 @@ impl Caches {
             version: i64::from(version),
             state: "valid".into(),
             definition: json(spec),
-            taken: 0,
-            live: 0,
-            completed: 0,
-            returned: 0,
-            expired: 0,
             received_at: at.now,
-            changed_at: None,
-            ended_at: None,
-            purged_before: None,
+            ..PullTaskRow::default()
         }
     }
 
@@ -168,11 +185,11 @@ impl Caches {
     pub(super) fn receive(&mut self, at: Place, moved: &MovedTask) {
         self.keep_version(at, moved.task, moved.version, &moved.spec);
         let mut row = self.task_row(at, moved.task, moved.version, &moved.spec);
-        count_task(&mut row, moved.totals);
+        add(of_task(&mut row), of_ledger(moved.totals));
         self.pull_tasks.put(row);
         for occurrence in &moved.occurrences {
             let mut row = ledger_row(keys(moved.task, at.shard, occurrence.start).1, at);
-            count_occurrence(&mut row, occurrence.ledger);
+            add(of_occurrence(&mut row), of_ledger(occurrence.ledger));
             self.pull_ledger.put(row);
         }
     }
@@ -182,11 +199,10 @@ impl Caches {
             return;
         };
         let (task_key, occurrence) = keys(*task, at.shard, *start);
-        let add = |ledger: Ledger| Ledger { taken: ledger.taken + 1, live: ledger.live + 1, ..ledger };
         if self.pull_ledger.get(&occurrence).is_none() {
             self.pull_ledger.put(ledger_row(occurrence, at));
         }
-        self.count(at, task_key, occurrence, add);
+        self.count(at, task_key, occurrence, [1, 1, 0, 0, 0]);
         self.pull_grants.put(PullGrantRow {
             id: grant.0,
             shard: at.shard,
@@ -199,24 +215,18 @@ impl Caches {
             state: "live".into(),
             granted_at: at.now,
             expires_at: expires_at.map(Timestamp::as_millisecond),
-            ended_at: None,
-            result: None,
-            returned_by: None,
-            reason: None,
+            ..PullGrantRow::default()
         });
     }
 
     fn end_grant(&mut self, at: Place, grant: GrantId, (task, start): (TaskId, Timestamp), end: &End<'_>) {
         let (task, occurrence) = keys(task, at.shard, start);
-        self.count(at, task, occurrence, |mut ledger| {
-            ledger.live = ledger.live.saturating_sub(1);
-            match end {
-                End::Completed { .. } => ledger.completed += 1,
-                End::Returned { .. } => ledger.returned += 1,
-                End::Expired => ledger.expired += 1,
-            }
-            ledger
-        });
+        let more = match end {
+            End::Completed { .. } => [0, -1, 1, 0, 0],
+            End::Returned { .. } => [0, -1, 0, 1, 0],
+            End::Expired => [0, -1, 0, 0, 1],
+        };
+        self.count(at, task, occurrence, more);
         self.pull_grants.change((grant.0,), |row| {
             row.ended_at = Some(at.now);
             match end {
@@ -235,71 +245,15 @@ impl Caches {
     }
 
     /// Counts in the task and in its occurrence alike.
-    fn count(
-        &mut self,
-        at: Place,
-        task: (i64, i64),
-        occurrence: (i64, i64, i64),
-        add: impl Fn(Ledger) -> Ledger,
-    ) {
-        self.pull_tasks.change(task, |row| count_task(row, add(of_task(row))));
+    fn count(&mut self, at: Place, task: (i64, i64), occurrence: (i64, i64, i64), more: Counts<i64>) {
+        self.pull_tasks.change(task, |row| add(of_task(row), more));
         self.pull_ledger.change(occurrence, |row| {
-            count_occurrence(row, add(of_occurrence(row)));
+            add(of_occurrence(row), more);
             row.changed_at = at.now;
         });
     }
 }
 
 fn ledger_row((task_id, start_at, shard): (i64, i64, i64), at: Place) -> PullLedgerRow {
-    PullLedgerRow {
-        task_id,
-        start_at,
-        shard,
-        taken: 0,
-        live: 0,
-        completed: 0,
-        returned: 0,
-        expired: 0,
-        changed_at: at.now,
-    }
-}
-
-fn count_of(column: i64) -> u64 {
-    u64::try_from(column).unwrap_or(0)
-}
-
-fn of_task(row: &PullTaskRow) -> Ledger {
-    Ledger {
-        taken: count_of(row.taken),
-        live: count_of(row.live),
-        completed: count_of(row.completed),
-        returned: count_of(row.returned),
-        expired: count_of(row.expired),
-    }
-}
-
-fn of_occurrence(row: &PullLedgerRow) -> Ledger {
-    Ledger {
-        taken: count_of(row.taken),
-        live: count_of(row.live),
-        completed: count_of(row.completed),
-        returned: count_of(row.returned),
-        expired: count_of(row.expired),
-    }
-}
-
-fn count_task(row: &mut PullTaskRow, ledger: Ledger) {
-    row.taken = number(ledger.taken);
-    row.live = number(ledger.live);
-    row.completed = number(ledger.completed);
-    row.returned = number(ledger.returned);
-    row.expired = number(ledger.expired);
-}
-
-fn count_occurrence(row: &mut PullLedgerRow, ledger: Ledger) {
-    row.taken = number(ledger.taken);
-    row.live = number(ledger.live);
-    row.completed = number(ledger.completed);
-    row.returned = number(ledger.returned);
-    row.expired = number(ledger.expired);
+    PullLedgerRow { task_id, start_at, shard, changed_at: at.now, ..PullLedgerRow::default() }
 }

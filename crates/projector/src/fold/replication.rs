@@ -2,11 +2,10 @@
 
 use super::job::is_copy;
 use super::{Caches, Place};
-use tidemill_model::{ReplicationEvent, TransferEvent};
+use tidemill_model::{Fire, JobDefinition, ReplicationEvent, TransferEvent};
 use tidemill_store::rows::{ShardJobRow, ShardRow};
 
 impl Caches {
-    /// The rows that such an event changes or reads.
     pub(super) fn need_replication(&mut self, shard: i64, event: &ReplicationEvent) {
         match event {
             ReplicationEvent::JobSwitchReplicated { job, .. } => {
@@ -42,17 +41,7 @@ impl Caches {
     pub(super) fn apply_replication(&mut self, at: Place, event: &ReplicationEvent) {
         match event {
             ReplicationEvent::JobReplicated { definition, enabled, next } => {
-                self.shard_jobs.put(ShardJobRow {
-                    job_id: definition.id.0,
-                    shard_no: at.shard,
-                    version: i64::from(definition.version),
-                    group_name: definition.spec.group.as_str().into(),
-                    name: definition.spec.name.as_str().into(),
-                    job_type: definition.spec.job_type.as_str().into(),
-                    enabled: *enabled,
-                    next_fire_at: next.map(|next| next.at.as_millisecond()),
-                    next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
-                })
+                self.hold(at, definition, *enabled, *next);
             }
             ReplicationEvent::JobSwitchReplicated { job, enabled, next } => {
                 self.shard_jobs.change((job.0, at.shard), |row| row.enabled = *enabled);
@@ -90,7 +79,20 @@ impl Caches {
         }
     }
 
-    /// The rows that such an event changes or reads.
+    fn hold(&mut self, at: Place, definition: &JobDefinition, enabled: bool, next: Option<Fire>) {
+        self.shard_jobs.put(ShardJobRow {
+            job_id: definition.id.0,
+            shard_no: at.shard,
+            version: i64::from(definition.version),
+            group_name: definition.spec.group.as_str().into(),
+            name: definition.spec.name.as_str().into(),
+            job_type: definition.spec.job_type.as_str().into(),
+            enabled,
+            next_fire_at: next.map(|next| next.at.as_millisecond()),
+            next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
+        });
+    }
+
     pub(super) fn need_transfer(&mut self, shard: i64, event: &TransferEvent) {
         match event {
             TransferEvent::JobAttached { definition, .. } => {
@@ -112,17 +114,7 @@ impl Caches {
     pub(super) fn apply_transfer(&mut self, at: Place, event: &TransferEvent) {
         match event {
             TransferEvent::JobAttached { definition, enabled, next, .. } => {
-                self.shard_jobs.put(ShardJobRow {
-                    job_id: definition.id.0,
-                    shard_no: at.shard,
-                    version: i64::from(definition.version),
-                    group_name: definition.spec.group.as_str().into(),
-                    name: definition.spec.name.as_str().into(),
-                    job_type: definition.spec.job_type.as_str().into(),
-                    enabled: *enabled,
-                    next_fire_at: next.map(|next| next.at.as_millisecond()),
-                    next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
-                })
+                self.hold(at, definition, *enabled, *next);
             }
             TransferEvent::JobDetached { job, .. } => {
                 self.shard_jobs.remove((job.0, at.shard));

@@ -2,25 +2,17 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{
-    Actor, JobSkip, PlannedBatch, RerunEvent, RerunId, RerunScope, RerunSpec, RunOutcome, RunSkip,
-    SkippedTimes, TimesSkip,
-};
+use tidemill_model::{Actor, JobId, JobSkip, PlannedBatch, RerunEvent, RerunId, RunOutcome, Timestamp};
 use tidemill_store::rows::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 
 use super::batch::person;
-use super::job::json;
+use super::job::{count, json};
 use super::{Caches, Place};
 
 fn key(rerun: RerunId, number: u32) -> (i64, i64) {
     (rerun.0, i64::from(number))
 }
 
-fn count(items: usize) -> i64 {
-    i64::try_from(items).expect("an event is bounded in size")
-}
-
-/// Which rows such an event changes or reads.
 pub(super) fn need(rows: &mut Caches, event: &RerunEvent) {
     match event {
         RerunEvent::Requested { rerun, jobs, .. } => {
@@ -77,10 +69,14 @@ impl Caches {
             RerunEvent::JobsSkipped { rerun, jobs, times } => {
                 self.reruns.change((rerun.0,), |row| row.jobs_skipped += count(jobs.len()));
                 for skip in jobs {
-                    self.leave_out(at, *rerun, skip.job.0, skip.reason);
+                    let (batch, time) = match skip.reason {
+                        JobSkip::Disabled => (None, None),
+                        JobSkip::Unfinished { batch, logical_time } => (Some(batch.0), Some(logical_time)),
+                    };
+                    self.leave_out(at, (*rerun, skip.job), skip.reason.as_str(), batch, time);
                 }
                 for skip in times {
-                    self.leave_out_times(at, *rerun, *skip);
+                    self.leave_out(at, (*rerun, skip.job), skip.reason.as_str(), None, Some(skip.from));
                 }
             }
             RerunEvent::BatchesPlanned { rerun, first, batches } => {
@@ -135,36 +131,19 @@ impl Caches {
 
     fn request(&mut self, at: Place, event: &RerunEvent) {
         let RerunEvent::Requested { rerun, spec, by, jobs, groups, jobs_left_out } = event else { return };
-        let spec: &RerunSpec = spec;
         self.reruns.put(RerunRow {
             id: rerun.0,
-            kind: match spec.scope {
-                RerunScope::Rerun { .. } => "rerun".into(),
-                RerunScope::ColdStart { .. } => "cold_start".into(),
-            },
+            kind: spec.scope.as_str().into(),
             state: "planning".into(),
-            spec: json(spec),
+            spec: json(&**spec),
             groups: json(groups),
             reason: spec.reason.as_str().into(),
             concurrency: i64::from(spec.concurrency),
             jobs: count(jobs.len()),
-            jobs_skipped: 0,
             jobs_left_out: i64::from(*jobs_left_out),
-            planned: 0,
-            started: 0,
-            succeeded: 0,
-            failed: 0,
-            skipped: 0,
-            blocked: 0,
-            message: "".into(),
             requested_by: person(by),
             requested_at: at.now,
-            planned_at: None,
-            approved_by: None,
-            approved_at: None,
-            changed_by: None,
-            changed_at: None,
-            ended_at: None,
+            ..RerunRow::default()
         });
         for (job, position) in jobs.iter().zip(1..) {
             self.rerun_jobs.put(RerunJobRow {
@@ -177,28 +156,20 @@ impl Caches {
         }
     }
 
-    fn leave_out(&mut self, at: Place, rerun: RerunId, job_id: i64, reason: JobSkip) {
-        let (reason, batch_id, logical_time) = match reason {
-            JobSkip::Disabled => ("disabled", None, None),
-            JobSkip::Unfinished { batch, logical_time } => {
-                ("unfinished", Some(batch.0), Some(logical_time.as_millisecond()))
-            }
-        };
-        let (rerun_id, reason, skipped_at) = (rerun.0, reason.into(), at.now);
-        self.rerun_skips.put(RerunSkipRow { rerun_id, job_id, reason, batch_id, logical_time, skipped_at });
-    }
-
-    fn leave_out_times(&mut self, at: Place, rerun: RerunId, skip: SkippedTimes) {
-        let reason = match skip.reason {
-            TimesSkip::BeyondReach => "beyond_reach",
-            TimesSkip::OwnPast => "own_past",
-        };
+    fn leave_out(
+        &mut self,
+        at: Place,
+        (rerun, job): (RerunId, JobId),
+        reason: &str,
+        batch_id: Option<i64>,
+        logical_time: Option<Timestamp>,
+    ) {
         self.rerun_skips.put(RerunSkipRow {
             rerun_id: rerun.0,
-            job_id: skip.job.0,
+            job_id: job.0,
             reason: reason.into(),
-            batch_id: None,
-            logical_time: Some(skip.from.as_millisecond()),
+            batch_id,
+            logical_time: logical_time.map(Timestamp::as_millisecond),
             skipped_at: at.now,
         });
     }
@@ -206,7 +177,7 @@ impl Caches {
     fn plan(&mut self, rerun: RerunId, number: u32, batch: &PlannedBatch) {
         let job = self.jobs.get(&(batch.job.0,));
         let names = job.map(|row| (Arc::clone(&row.name), Arc::clone(&row.group_name)));
-        let (job_name, group_name) = names.unwrap_or_else(|| ("".into(), "".into()));
+        let (job_name, group_name) = names.unwrap_or_default();
         self.rerun_batches.put(RerunBatchRow {
             rerun_id: rerun.0,
             number: i64::from(number),
@@ -217,17 +188,14 @@ impl Caches {
             run: batch.run.map(i64::from),
             after_numbers: json(&batch.after),
             state: "planned".into(),
-            batch_id: None,
-            reason: None,
-            started_at: None,
-            settled_at: None,
+            ..RerunBatchRow::default()
         });
     }
 
     fn end_run(&mut self, at: Place, key: (i64, i64), end: &RunOutcome) {
         let (state, batch, reason) = match end {
             RunOutcome::Finished { batch, result } => (result.as_str(), Some(batch.0), None),
-            RunOutcome::Skipped(reason) => ("skipped", None, Some(skip_word(*reason))),
+            RunOutcome::Skipped(reason) => ("skipped", None, Some(reason.as_str())),
         };
         self.reruns.change((key.0,), |row| match end {
             RunOutcome::Finished { result, .. } if result.satisfies() => row.succeeded += 1,
@@ -248,17 +216,5 @@ impl Caches {
             row.changed_by = Some(person(by));
             row.changed_at = Some(at.now);
         });
-    }
-}
-
-fn skip_word(reason: RunSkip) -> &'static str {
-    match reason {
-        RunSkip::Unfinished { .. } => "unfinished",
-        RunSkip::NotWanted => "not_wanted",
-        RunSkip::Disabled => "disabled",
-        RunSkip::UnknownJob => "unknown_job",
-        RunSkip::UnknownDefinition => "unknown_definition",
-        RunSkip::UnknownParameters => "unknown_parameters",
-        RunSkip::OtherAccount => "other_account",
     }
 }

@@ -76,8 +76,28 @@ impl Living {
 impl Session for Keeper {
     type Error = Error;
 
+    /// Follows the journal from its end, in lives of its own, until shutdown (`Ok`) or an error of the journal.
     fn run(&mut self, _: &mut bool) -> Result<(), Error> {
-        self.follow()
+        let mut next = self.end()?;
+        let reader = self.log.reader(Topic::Journal, self.partition, From::Offset(next));
+        let mut reader = reader.map_err(Error::journal(self.partition))?;
+        self.shutdown.wakes(reader.waker());
+        let mut living = Living::new();
+        let mut pace = Pace::new(Instant::now());
+        let mut trouble = None;
+        while !self.shutdown.is_requested() {
+            let outcome = match pace.due(Instant::now(), next) {
+                Due::Read(timeout) => {
+                    next = self.read(&mut *reader, timeout, next, &mut living, &mut pace)?;
+                    continue;
+                }
+                Due::Sample => self.sample(&mut living, &mut pace)?,
+                Due::Beat(sample) => self.step(&mut living, &mut pace, Some(sample)),
+                Due::Marks => self.step(&mut living, &mut pace, None),
+            };
+            self.tell(&mut trouble, outcome);
+        }
+        Ok(())
     }
 
     /// Hints are missing meanwhile, and nothing else.
@@ -101,30 +121,6 @@ impl Session for Keeper {
 impl Keeper {
     pub(super) fn new(partition: u32, log: Arc<dyn Log>, hints: Arc<dyn Hints>, shutdown: Shutdown) -> Self {
         Self { partition, log, hints, shutdown }
-    }
-
-    /// Follows the journal from its end, in lives of its own, until shutdown (`Ok`) or an error of the journal.
-    fn follow(&self) -> Result<(), Error> {
-        let mut next = self.end()?;
-        let reader = self.log.reader(Topic::Journal, self.partition, From::Offset(next));
-        let mut reader = reader.map_err(Error::journal(self.partition))?;
-        self.shutdown.wakes(reader.waker());
-        let mut living = Living::new();
-        let mut pace = Pace::new(Instant::now());
-        let mut trouble = None;
-        while !self.shutdown.is_requested() {
-            let outcome = match pace.due(Instant::now(), next) {
-                Due::Read(timeout) => {
-                    next = self.read(&mut *reader, timeout, next, &mut living, &mut pace)?;
-                    continue;
-                }
-                Due::Sample => self.sample(&mut living, &mut pace)?,
-                Due::Beat(sample) => self.step(&mut living, &mut pace, Some(sample)),
-                Due::Marks => self.step(&mut living, &mut pace, None),
-            };
-            self.tell(&mut trouble, outcome);
-        }
-        Ok(())
     }
 
     fn end(&self) -> Result<u64, Error> {

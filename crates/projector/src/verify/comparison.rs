@@ -68,7 +68,9 @@ pub(super) struct Comparison<'a> {
 impl Comparison<'_> {
     /// Compares every table, and gives what was found.
     pub(super) fn finish(mut self, horizon: Option<i64>) -> Result<Report, Error> {
-        let old = self.old(horizon)?;
+        let mut shards = Vec::new();
+        self.scan(ShardRow::TABLE, &mut |row| shards.push(row))?;
+        let old = Old::new(horizon, shards);
         for table in TABLES {
             if **table == *PullTaskVersionRow::TABLE && horizon.is_some() {
                 self.versions(&old)?;
@@ -77,13 +79,6 @@ impl Comparison<'_> {
             }
         }
         Ok(self.report)
-    }
-
-    /// What may be missing, but for versions.
-    fn old(&mut self, horizon: Option<i64>) -> Result<Old, Error> {
-        let mut shards = Vec::new();
-        self.scan(ShardRow::TABLE, &mut |row| shards.push(row))?;
-        Ok(Old::new(horizon, shards))
     }
 
     /// Every row that the journal makes of a table.
@@ -171,51 +166,22 @@ impl Comparison<'_> {
 
     fn row(&mut self, table: &'static Table, expected: Option<&Vec<Value>>, found: Option<&Vec<Value>>) {
         self.report.rows += u64::from(found.is_some());
-        match (expected, found) {
-            (None, None) => {}
-            (Some(expected), Some(found)) => {
-                compare_row(table, table.key_of(found), expected, found, &mut self.report);
-            }
-            (Some(row), None) | (None, Some(row)) => {
-                self.report.add(whole(table, table.key_of(row), expected, found));
+        let Some(row) = expected.or(found) else { return };
+        let difference = |column, expected, found| {
+            let key = list(table.key_of(row));
+            Difference { table: table.name, key, column, expected, found }
+        };
+        let (Some(expected), Some(found)) = (expected, found) else {
+            let whole = |row: &Vec<Value>| list(row);
+            self.report.add(difference(None, expected.map(whole), found.map(whole)));
+            return;
+        };
+        for ((column, expected), found) in table.columns.iter().zip(expected).zip(found) {
+            if expected != found {
+                let (expected, found) = (expected.to_string(), found.to_string());
+                self.report.add(difference(Some(column.name), Some(expected), Some(found)));
             }
         }
-    }
-}
-
-fn compare_row(
-    table: &'static Table,
-    key: &[Value],
-    expected: &[Value],
-    found: &[Value],
-    report: &mut Report,
-) {
-    for ((column, expected), found) in table.columns.iter().zip(expected).zip(found) {
-        if expected != found {
-            report.add(Difference {
-                table: table.name,
-                key: list(key),
-                column: Some(column.name),
-                expected: Some(expected.to_string()),
-                found: Some(found.to_string()),
-            });
-        }
-    }
-}
-
-fn whole(
-    table: &'static Table,
-    key: &[Value],
-    expected: Option<&Vec<Value>>,
-    found: Option<&Vec<Value>>,
-) -> Difference {
-    let list = |row: &Vec<Value>| list(row);
-    Difference {
-        table: table.name,
-        key: self::list(key),
-        column: None,
-        expected: expected.map(list),
-        found: found.map(list),
     }
 }
 

@@ -21,8 +21,7 @@ impl Scratch {
     /// Empty tables below this directory.
     pub(super) fn new(below: &Path) -> Result<Self, Error> {
         let directory = Directory::new(below)?;
-        let failed = Error::tables(WHAT);
-        let tables = SqliteTables::open(directory.0.join("rows.sqlite")).map_err(failed)?;
+        let tables = SqliteTables::open(directory.0.join("rows.sqlite")).map_err(Error::tables(WHAT))?;
         let generation = tables.create_generation().map_err(Error::tables(WHAT))?;
         tables.activate(generation).map_err(Error::tables(WHAT))?;
         Ok(Self { tables, generation, _directory: directory })

@@ -91,10 +91,10 @@ impl Stand {
 }
 
 /// The end that each journal has at this moment, by partition.
-pub(super) fn ends(log: &dyn Log) -> Result<Vec<(u32, u64)>, Error> {
+pub(crate) fn ends(log: &dyn Log) -> Result<Vec<u64>, Error> {
     let end = |partition| {
         let range = log.range(Topic::Journal, partition).map_err(Error::journal(partition))?;
-        Ok((partition, range.end))
+        Ok(range.end)
     };
     (0..log.partitions(Topic::Journal)).map(end).collect()
 }
