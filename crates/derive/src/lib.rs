@@ -1,5 +1,5 @@
 //! What the types of the vocabulary need beside their fields and variants: `#[derive(Aggregate)]`, `#[derive(AsStr)]`,
-//! `#[derive(Word)]` and `#[skip_none]`.
+//! `#[derive(Word)]`, `#[skip_none]` and `#[vocabulary]`.
 //!
 //! An aggregate has the kinds and subjects of its events from what stands at each variant:
 //!
@@ -16,6 +16,7 @@
 //! journal has says `internal` instead, with the name of the reason. A variant without one of them does not compile.
 
 mod skip_none;
+mod vocabulary;
 mod word;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
@@ -52,6 +53,13 @@ pub fn word(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 #[proc_macro_attribute]
 pub fn skip_none(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     skip_none::attributed(parse_macro_input!(item as DeriveInput)).into()
+}
+
+/// What every type of the vocabulary has: `Debug`, `Clone`, `PartialEq`, serde's derives and a schema, as what [`macro@skip_none`]
+/// makes of it, an enum in snake case. Further derives stand in parentheses.
+#[proc_macro_attribute]
+pub fn vocabulary(more: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    vocabulary::attributed(&more.into(), parse_macro_input!(item as DeriveInput)).into()
 }
 
 /// What a variant says of itself.

@@ -1,8 +1,6 @@
 //! Many actions of one sort as one operation (BYD-3).
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Word, skip_none};
+use tidemill_derive::{Word, vocabulary};
 
 use crate::{OverriddenResult, RerunId};
 
@@ -12,8 +10,7 @@ pub const MAX_BULK_ITEMS: usize = 5_000;
 const MAX_CLEARED: usize = 50;
 
 /// What an operation does to each of its items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Word)]
 pub enum BulkAction {
     /// Ends a batch.
     Kill,
@@ -51,8 +48,7 @@ impl BulkAction {
 }
 
 /// What came of one item of an operation.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct BulkOutcome {
     /// The id of the batch or the job.
     pub item: i64,

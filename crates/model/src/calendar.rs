@@ -1,15 +1,12 @@
 //! Calendars: which days are working days. Defined in the catalogue, used by jobs by name.
 
 use jiff::civil::Date;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{CalendarName, Versioned};
 
 /// A day of the week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Hash)]
 pub enum Weekday {
     /// The first one of a week.
     Monday,
@@ -42,8 +39,7 @@ fn is_working_week(days: &[Weekday]) -> bool {
 }
 
 /// A calendar as written: a weekly pattern, and the days that depart from it.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct CalendarSpec {
     /// Its name.

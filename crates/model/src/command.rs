@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::{Word, skip_none};
+use tidemill_derive::{Word, vocabulary};
 
 pub use self::batch::{BatchCommand, Submission};
 pub use self::catalogue::CatalogueCommand;
@@ -25,8 +25,7 @@ use crate::{
 };
 
 /// Who requests it.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[vocabulary(Eq, Default)]
 pub struct Actor {
     /// The application key's name, or the role of the program (`worker`, `owner`).
     pub app: Arc<str>,
@@ -42,8 +41,7 @@ impl Actor {
 }
 
 /// What an application key allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Word)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Word)]
 pub enum Role {
     /// Reads.
     Viewer,
@@ -56,8 +54,7 @@ pub enum Role {
 }
 
 /// One record of the commands topic.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct CommandRecord {
     /// Which shard decides it.
     pub shard: ShardId,
@@ -110,8 +107,7 @@ commands! {
 }
 
 /// Reruns and backfills (cold starts). To the catalogue.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum RerunCommand {
     /// Plans a rerun or a cold start.
     Plan(Box<RerunSpec>),
@@ -141,8 +137,7 @@ pub enum RerunCommand {
 }
 
 /// One action for many batches or jobs. To the catalogue.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum BulkCommand {
     /// One action for many batches or jobs, as one operation (BYD-3).
     Request {
@@ -163,8 +158,7 @@ pub enum BulkCommand {
 }
 
 /// Tasks that clients pull. To the shard of the group.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum TaskCommand {
     /// A new task (PUL-2, PUL-3).
     Create {
@@ -210,9 +204,7 @@ pub enum TaskCommand {
 }
 
 /// What is found out outside. To the shard that waits for it.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum ObservationCommand {
     /// What probers found, to the shard that waits for it; at most 500 answers.
     ReportPaths {
@@ -237,8 +229,7 @@ pub enum ObservationCommand {
 }
 
 /// From owner to owner.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum ShardCommand {
     /// A numbered message from another shard.
     Deliver {

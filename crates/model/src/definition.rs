@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::{AsStr, Word, skip_none};
+use tidemill_derive::{AsStr, Word, vocabulary};
 
 use crate::bounds::settings;
 use crate::{AllowedAccounts, GroupId, JobId, JobSpec};
 
 /// 0 (highest) to 9.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "i64", into = "u8")]
 #[schemars(with = "u8", extend("maximum" = Priority::LOWEST))]
 pub struct Priority(u8);
@@ -44,10 +44,7 @@ impl From<Priority> for u8 {
 }
 
 /// How often a job of fixed period runs.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, Word,
-)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Hash, Word)]
 pub enum Period {
     /// At xx:01, for the hour that began at xx:00.
     Hour,
@@ -60,8 +57,7 @@ pub enum Period {
 }
 
 /// What fires a scheduled job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq)]
 pub enum ScheduleRule {
     /// A fixed period with its base time.
     Period(Period),
@@ -70,7 +66,7 @@ pub enum ScheduleRule {
 }
 
 /// When a job runs: kept as text, so that an old event stays readable whatever a later parser accepts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct ScheduleSpec {
     /// What fires.
     #[serde(flatten)]
@@ -80,8 +76,7 @@ pub struct ScheduleSpec {
 }
 
 /// How a batch's logical time maps onto those of one of its parents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Default, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Hash, Default, AsStr)]
 pub enum Mapping {
     /// The same logical time; both must be on the same grid.
     #[default]
@@ -109,7 +104,7 @@ impl fmt::Display for Mapping {
 }
 
 /// A job that must have succeeded first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct Parent {
     /// Which.
     pub job: JobId,
@@ -119,9 +114,7 @@ pub struct Parent {
 }
 
 /// What a job runs.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq)]
 pub enum Program {
     /// Script text without arguments, handed to the type's interpreter.
     Command(String),
@@ -147,8 +140,7 @@ pub enum Program {
 }
 
 /// What happens to base times that passed while nothing could generate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum MissedRuns {
     /// Every one, at most 7 days back and 1,000 batches.
     #[default]
@@ -163,8 +155,7 @@ pub enum MissedRuns {
 /// What becomes of a batch when the newest run of a parent's time that it waits for ended without success, and so
 /// what it waits for cannot come any more unless somebody runs that parent again or marks it. The own previous batch
 /// is waited for in any case (BYD-18).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum OnParentFailure {
     /// It waits on.
     #[default]
@@ -178,8 +169,7 @@ pub enum OnParentFailure {
 }
 
 /// When a batch runs, once its parents have ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum RunIf {
     /// When they succeeded, or as `on_parent_failure` says.
     #[default]
@@ -189,8 +179,7 @@ pub enum RunIf {
 }
 
 /// A job as the catalogue accepted it: what was written, and what it came to.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct JobDefinition {
     /// Its id, for ever.
     pub id: JobId,
@@ -221,8 +210,7 @@ impl JobDefinition {
 }
 
 /// What happens to a running attempt whose worker falls silent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum OnSilence {
     /// The worker kills it before its lease ends; the owner replaces it after.
     #[default]

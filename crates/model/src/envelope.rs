@@ -1,8 +1,6 @@
 //! One journal record: what was decided in one go, and why.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::BulkId;
 use crate::{
@@ -16,8 +14,7 @@ use crate::{
 /// causes   [ command 41 → 2 events ] [ command 42 refused ] [ timer → 1 event ]
 /// events   [ e0 e1 ]                                         [ e2 ]
 /// ```
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Envelope {
     /// The owner's clock, read once, never before the last envelope's.
     pub now: Timestamp,
@@ -32,7 +29,7 @@ pub struct Envelope {
 }
 
 /// How far the commands of the partition are done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct Resume {
     /// The last command's offset.
     pub offset: u64,
@@ -41,7 +38,7 @@ pub struct Resume {
 }
 
 /// A fact and the shard that it belongs to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Recorded {
     /// Whose.
     pub shard: ShardId,
@@ -50,7 +47,7 @@ pub struct Recorded {
 }
 
 /// Why events are in an envelope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Cause {
     /// What asked for a decision.
     pub source: Source,
@@ -63,9 +60,7 @@ pub struct Cause {
 }
 
 /// What asked for a decision.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum Source {
     /// A record of the commands topic.
     Command {
@@ -85,8 +80,7 @@ pub enum Source {
 }
 
 /// What came of a command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Default)]
 pub enum Outcome {
     /// Done, and nothing to say about it.
     #[default]
@@ -102,9 +96,7 @@ pub enum Outcome {
 }
 
 /// What a sender learns from an accepted command.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum Answer {
     /// Nothing beyond that it is done.
     Done,
@@ -192,7 +184,7 @@ pub enum Answer {
 }
 
 /// What `apply` did to one job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct JobChange {
     /// Which.
     pub job: JobId,
@@ -208,8 +200,7 @@ pub struct JobChange {
 }
 
 /// What `apply` did to a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq)]
 pub enum JobChangeKind {
     /// New.
     Added,

@@ -21,7 +21,7 @@ mod worker;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 pub use self::apply::ApplyEvent;
 pub use self::attempt::AttemptEvent;
@@ -134,8 +134,7 @@ impl Event {
 }
 
 /// One action for many batches or jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "bulk/{bulk}")]
 pub enum BulkEvent {
     /// A client requests one action for many batches or jobs.
@@ -168,9 +167,7 @@ pub enum BulkEvent {
 }
 
 /// Runs of schedules for which there is no batch.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "job/{job}")]
 pub enum ScheduleEvent {
     /// The scheduler skips runs of a job's schedule, for which no batch is generated.
@@ -216,8 +213,7 @@ pub enum ScheduleEvent {
 }
 
 /// Permits of pools that groups share, and of rates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 pub enum PermitEvent {
     /// Starts that a pool's rate counted are so long ago that more batches may start.
     #[event(kind = "rate_limit.reset", subject = "pool/{name}", internal = "Chore")]
@@ -268,8 +264,7 @@ fn first_name(pools: &[PoolUse]) -> &str {
 }
 
 /// Jobs of other groups that a shard wants to hear of, and no more.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "job/{job}")]
 pub enum SubscriptionEvent {
     /// Another shard wants to hear of a job of this one.
@@ -305,9 +300,7 @@ pub enum SubscriptionEvent {
 }
 
 /// Alarms.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 pub enum AlarmEvent {
     /// The scheduler raises an alarm, once for each cause.
     #[event(kind = "alarm.raised", subject = "{concerned(*batch, *job, worker.as_ref())}", public)]

@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Word, skip_none};
+use tidemill_derive::{Word, vocabulary};
 
 use crate::{Account, BatchResult, bounds};
 
 /// What decides whether an attempt that ended by itself has succeeded (EXE-4).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq, Default)]
 pub enum SuccessCheck {
     /// Exit code 0.
     #[default]
@@ -25,7 +22,7 @@ pub enum SuccessCheck {
 
 /// The accounts that jobs of a group may run as. They stand under `*`; which job may run as which of them is for the keys
 /// that apply the jobs. Records of old name owners in its place, who have no right by that.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq, Default)]
 #[serde(transparent)]
 pub struct AllowedAccounts(pub BTreeMap<String, BTreeSet<Account>>);
 
@@ -42,8 +39,7 @@ impl AllowedAccounts {
 }
 
 /// How a batch ended, as its final command is told (JOB-8).
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct Ending {
     /// The batch's result.
     pub result: BatchResult,
@@ -54,8 +50,7 @@ pub struct Ending {
 }
 
 /// How a final command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Word)]
 pub enum FinalResult {
     /// Exit code 0.
     Success,
@@ -70,7 +65,7 @@ pub enum FinalResult {
 }
 
 /// Exit codes that mean more than that an attempt failed. 0 is success, and is in neither list.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq, Default)]
 #[serde(deny_unknown_fields)]
 pub struct ExitCodes {
     /// Another attempt would fail as well: the batch has failed, whatever retries are left.
@@ -100,7 +95,7 @@ fn hour() -> u32 {
 }
 
 /// How the pause before an attempt grows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Backoff {
     /// Each pause is so many times the one before it, 1 to 10, with at most two decimals.
@@ -115,7 +110,7 @@ pub struct Backoff {
 }
 
 /// 1 to 10, with at most two decimals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 #[serde(try_from = "f64", into = "f64")]
 #[schemars(with = "f64", extend("minimum" = 1, "maximum" = 10))]
 pub struct Factor {

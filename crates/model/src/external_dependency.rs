@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::{skip_none, vocabulary};
 
 use crate::{BatchId, ExternalDependencyId, GroupName, JobId, JobName, Timestamp, bounds};
 
@@ -57,8 +57,7 @@ impl PathSpec {
 }
 
 /// A path that a job reads or makes, with its templates; or that a batch makes, when they are resolved.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct DataPath {
     /// With templates, or resolved.
     pub path: String,
@@ -73,9 +72,7 @@ impl From<&PathSpec> for DataPath {
 }
 
 /// Something outside that batches wait for.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq, PartialOrd, Ord, Hash)]
 pub enum ExternalDependency {
     /// A path exists.
     Path {
@@ -106,7 +103,7 @@ impl fmt::Display for ExternalDependency {
 }
 
 /// What a third party says of one of its codes. Also the record of the topic `tidemill.third-party`, as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ThirdPartyReport {
     /// What it is about; jobs name it in `third_party`.
@@ -120,7 +117,7 @@ pub struct ThirdPartyReport {
 }
 
 /// A prober's answer about one path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 pub struct PathAnswer {
     /// Which external dependency.
     pub external_dependency: ExternalDependencyId,
@@ -131,8 +128,7 @@ pub struct PathAnswer {
 }
 
 /// What a prober has to ask about.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct WantedExternalDependency {
     /// Which external dependency.
     pub id: ExternalDependencyId,
@@ -149,8 +145,7 @@ pub struct WantedExternalDependency {
 }
 
 /// A path that the worker looks at again before it starts a batch (DEP-6).
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct PathCheck {
     /// Which external dependency.
     pub external_dependency: ExternalDependencyId,
@@ -161,9 +156,7 @@ pub struct PathCheck {
 }
 
 /// Which of its unmet conditions a batch is to run without (DEP-7).
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq)]
 pub enum Waiver {
     /// All of them.
     All,
@@ -183,8 +176,7 @@ pub enum Waiver {
 }
 
 /// A parent's logical time that a batch runs without.
-#[skip_none]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq, PartialOrd, Ord)]
 pub struct WaivedParent {
     /// Which job.
     pub job: JobId,
@@ -193,7 +185,7 @@ pub struct WaivedParent {
 }
 
 /// How checks of paths go at one prober, for one authority: a name node, a mount, a bucket (DEP-5).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct ProbeReport {
     /// Who probes.
     pub prober: Arc<str>,
@@ -207,7 +199,7 @@ pub struct ProbeReport {
 }
 
 /// A question that the quality service is to be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct QualityQuestion {
     /// About which batch; the service answers under this id.
     pub batch: BatchId,

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{AsStr, Word, skip_none};
+use tidemill_derive::{AsStr, Word, vocabulary};
 
 use crate::{JobId, Mapping, Timestamp};
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Hash)]
 pub struct Fire {
     /// The base or cron time.
     pub at: Timestamp,
@@ -18,8 +16,7 @@ pub struct Fire {
 }
 
 /// Where a batch came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, AsStr)]
 pub enum Origin {
     /// Its job's schedule.
     Schedule,
@@ -48,7 +45,7 @@ impl Origin {
 }
 
 /// A parent's logical times that a batch waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct Dependency {
     /// The parent.
     pub parent: JobId,
@@ -75,7 +72,7 @@ impl Dependency {
 /// Parents that a batch waits for and does not list: those of its definition with mapping `same` that are not among its
 /// dependencies, itself left out. It waits for each of them at its own logical time. Which of them are met follows from
 /// what is on record of them before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 pub struct CountedParents {
     /// How many they are.
     pub parents: u32,
@@ -85,8 +82,7 @@ pub struct CountedParents {
 }
 
 /// Why fires made no batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, AsStr)]
 pub enum SkipReason {
     /// The job's policy for missed runs.
     Policy,
@@ -105,8 +101,7 @@ pub enum SkipReason {
 }
 
 /// Why an assignment ended without an attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq, AsStr)]
 pub enum ReturnReason {
     /// The worker gave it back.
     Rejected(String),
@@ -119,8 +114,7 @@ pub enum ReturnReason {
 }
 
 /// How an attempt ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, AsStr)]
 pub enum AttemptResult {
     /// By its success check.
     Success,
@@ -135,8 +129,7 @@ pub enum AttemptResult {
 }
 
 /// How an attempt ended, and what is known of it.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct AttemptOutcome {
     /// In one word.
     pub result: AttemptResult,
@@ -173,7 +166,7 @@ impl AttemptOutcome {
 }
 
 /// What an attempt used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct Usage {
     /// From exec to the end of the tree, milliseconds.
     pub duration_ms: u64,
@@ -184,8 +177,7 @@ pub struct Usage {
 }
 
 /// How a batch ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Word)]
 pub enum BatchResult {
     /// One attempt succeeded.
     Success,
@@ -212,8 +204,7 @@ impl BatchResult {
 }
 
 /// How a person says that a batch ended (BYD-16).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq)]
 pub enum OverriddenResult {
     /// What it was to do is done.
     Success,

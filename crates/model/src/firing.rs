@@ -3,13 +3,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{CalendarName, MissedRuns, Timestamp};
 
 /// What happens to a fire while an earlier scheduled batch of the job is unfinished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum Overlap {
     /// It makes its batch, which waits while the job's maximum is reached.
     #[default]
@@ -23,8 +22,7 @@ pub enum Overlap {
 }
 
 /// The days of a calendar that a job keeps to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum CalendarDays {
     /// Its working days.
     #[default]
@@ -34,8 +32,7 @@ pub enum CalendarDays {
 }
 
 /// Where a fire goes whose day is not among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum Shift {
     /// Nowhere: it makes no batch.
     #[default]
@@ -47,7 +44,7 @@ pub enum Shift {
 }
 
 /// Which days a job runs on. Its logical times stay those of its schedule; a shift moves only when it is due.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct CalendarUse {
     /// The calendar.
@@ -61,8 +58,7 @@ pub struct CalendarUse {
 }
 
 /// What leaves logical times of a schedule out.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq, Default)]
 pub struct Firing {
     /// BYD-1: nothing is due before this.
     pub valid_from: Option<Timestamp>,
@@ -83,8 +79,7 @@ pub enum MissedRunsInput {
 }
 
 /// A policy for missed runs with a bound.
-#[skip_none]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct BoundedMissedRuns {
     /// What happens to base times that passed while nothing could generate.

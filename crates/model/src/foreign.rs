@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{BatchId, BatchResult, Firing, JobId, ScheduleSpec, ShardId, Timestamp};
 
 /// A job of another group that is a parent here, as the catalogue tells it.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct ForeignParent {
     /// Which.
     pub job: JobId,
@@ -29,8 +26,7 @@ pub struct ForeignParent {
 }
 
 /// How one logical time of a job stands: its newest run decides.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct Standing {
     /// Which logical time.
     pub logical_time: Timestamp,
@@ -61,7 +57,7 @@ pub struct Standing {
 }
 
 /// Jobs that name a deleted job as parent, in one shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 pub struct OrphanedChildren {
     /// The shard that runs them.
     pub shard: ShardId,
@@ -77,8 +73,7 @@ impl Standing {
 }
 
 /// What the shard of a job's children wants to hear of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, PartialOrd, Ord)]
 pub enum Subscription {
     /// Nothing any more.
     Nothing,

@@ -1,12 +1,11 @@
 //! The latest logical time whose batches may be assigned (BYD-17, DSP-1).
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tidemill_derive::vocabulary;
 
 use crate::{Actor, Timestamp};
 
 /// Batches for later logical times are generated, and not assigned.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Freeze {
     /// The latest logical time that may be assigned.
     pub latest: Timestamp,
@@ -17,8 +16,7 @@ pub struct Freeze {
 }
 
 /// What a freeze concerns, as a group's shard hears of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq)]
 pub enum FreezeScope {
     /// Every group.
     Everything,

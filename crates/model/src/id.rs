@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::vocabulary;
 
 use crate::name::shown_as_wrapped;
 
@@ -14,9 +15,7 @@ use crate::name::shown_as_wrapped;
 const SHARD_BITS: u32 = 12;
 
 /// The unit of ownership and decision: the catalogue, or the work of one worker group.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, Default,
-)]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Hash, Default)]
 #[serde(transparent)]
 pub struct ShardId(pub u16);
 
@@ -113,7 +112,7 @@ impl Token {
 }
 
 /// A worker group, as clients number it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Hash)]
 #[serde(transparent)]
 pub struct GroupId(pub i32);
 

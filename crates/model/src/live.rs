@@ -1,9 +1,8 @@
 //! Questions about the present that only an owner's state can answer, and their answers. Lists come from
 //! the read tables; this is for *why* and for what the tables do not hold yet.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::{Word, skip_none};
+use tidemill_derive::{Word, vocabulary};
 
 use crate::{
     Actor, BatchId, BatchResult, CalendarName, ExternalDependencyId, GroupName, JobChange, JobId, JobSpec,
@@ -12,8 +11,7 @@ use crate::{
 };
 
 /// The state of a batch; its result is another thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Word)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Word)]
 pub enum BatchState {
     /// 0: waits for conditions, for a retry's time, or for a worker.
     Waiting,
@@ -241,7 +239,7 @@ pub struct MailboxState {
 }
 
 /// What an `apply` would change.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct ApplyPlan {
     /// Counts the changes of definitions that the plan was made on.
     pub revision: u64,
@@ -252,7 +250,7 @@ pub struct ApplyPlan {
 }
 
 /// What an `apply` would do to one job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct PlannedChange {
     /// Which job, and what.
     #[serde(flatten)]
@@ -263,7 +261,7 @@ pub struct PlannedChange {
 }
 
 /// A field that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct FieldDiff {
     /// Its name in the definition.
     pub field: String,
@@ -274,8 +272,7 @@ pub struct FieldDiff {
 }
 
 /// Every unmet condition of a batch.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Why {
     /// Which batch.
     pub batch: BatchId,
@@ -294,7 +291,7 @@ pub struct Why {
 }
 
 /// A parent's logical time that a batch does not wait for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct LeftOut {
     /// The parent.
     pub job: JobId,
@@ -305,8 +302,7 @@ pub struct LeftOut {
 }
 
 /// One unmet condition.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Condition {
     /// In one word: `dependency`, `disabled`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`,
     /// `no_memory`, `worker_overloaded`, `pinned_host`, `worker_label`, `drained`, `unready`, `frozen`,

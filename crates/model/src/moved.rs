@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{BatchResult, Fire, Timestamp};
 
 /// What the old group's shard knows of a job that it lets go. Nothing of it is unfinished.
-#[skip_none]
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Default, Eq)]
 pub struct MovedJob {
     /// The newest run of each of its logical times, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,7 +26,7 @@ pub struct MovedJob {
 }
 
 /// The newest runs of logical times at equal distances, of which the same is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct MovedRuns {
     /// The first logical time.
     pub first: Timestamp,

@@ -3,12 +3,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{BatchId, GroupName, JobId, PoolName, Versioned, bounds};
 
 /// What one batch takes of a pool while it is assigned or runs. One slot of it is written as its name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq, PartialOrd, Ord, Hash)]
 #[serde(from = "PoolUseForm", into = "PoolUseForm")]
 #[schemars(with = "PoolUseForm")]
 pub struct PoolUse {
@@ -60,7 +60,7 @@ impl From<PoolUse> for PoolUseForm {
 }
 
 /// How often batches that use a pool may start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// At most so many are assigned, 1 to 1,000, …
@@ -72,8 +72,7 @@ pub struct Rate {
 }
 
 /// A pool as written.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct PoolSpec {
     /// Its name, one for all groups.
@@ -96,7 +95,7 @@ pub type Pool = Versioned<PoolSpec>;
 
 /// What became of a group's permits since it last told, and how many it would have. A permit lets one batch take all
 /// that it needs of pools that groups share.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct PermitReport {
     /// All shared pools that one batch needs.
     pub pools: Vec<PoolUse>,
@@ -114,8 +113,7 @@ pub struct PermitReport {
 }
 
 /// Who holds slots of a pool.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct PoolHolder {
     /// The group.
     pub group: GroupName,

@@ -1,13 +1,11 @@
 //! Why a command changed nothing.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::AsStr;
+use tidemill_derive::{AsStr, vocabulary};
 
 use crate::Token;
 
 /// One field that cannot be accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[vocabulary(Eq, thiserror::Error)]
 #[error("{field}: {value:?}: {rule}")]
 pub struct FieldError {
     /// Path of the field, as in `jobs[2].schedule.cron`.
@@ -44,8 +42,7 @@ pub fn check_range(field: &str, value: u64, low: u64, high: u64) -> Result<(), F
 }
 
 /// Why a command changed nothing. An answer, not an error of the program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq, AsStr, thiserror::Error)]
 pub enum Rejection {
     /// Fields that cannot be accepted; nothing of the command was.
     #[error("{}", fields.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]

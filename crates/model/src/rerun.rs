@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{AsStr, Word, skip_none};
+use tidemill_derive::{AsStr, Word, vocabulary};
 
 use crate::{BatchId, BatchResult, GroupName, JobId, Period, RerunId, Timestamp};
 
 /// What somebody wants to be run, for which span, and how.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct RerunSpec {
     /// Which jobs.
     pub scope: RerunScope,
@@ -41,8 +38,7 @@ pub struct RerunSpec {
 }
 
 /// Which jobs are run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq, AsStr)]
 pub enum RerunScope {
     /// GEN-6: these, and those that come after them.
     Rerun {
@@ -61,8 +57,7 @@ pub enum RerunScope {
 }
 
 /// How far a rerun reaches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq, Default)]
 pub enum Cascade {
     /// The named jobs and no others.
     #[default]
@@ -76,8 +71,7 @@ pub enum Cascade {
 }
 
 /// The jobs of a cold start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq)]
 pub enum ColdStartOf {
     /// All.
     All,
@@ -88,8 +82,7 @@ pub enum ColdStartOf {
 }
 
 /// Which logical times are run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum RerunOnly {
     /// Every one.
     #[default]
@@ -101,8 +94,7 @@ pub enum RerunOnly {
 }
 
 /// Which logical times go first, where nothing else says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum RerunOrder {
     /// From the oldest on.
     #[default]
@@ -112,8 +104,7 @@ pub enum RerunOrder {
 }
 
 /// Which definition the batches get.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum RerunDefinition {
     /// The job's, as it is when the batch is started.
     #[default]
@@ -123,7 +114,7 @@ pub enum RerunDefinition {
 }
 
 /// A job of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct PlannedJob {
     /// Which.
     pub job: JobId,
@@ -135,7 +126,7 @@ pub struct PlannedJob {
 }
 
 /// Logical times of a job whose runs are asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct RunsQuery {
     /// Which job.
     pub job: JobId,
@@ -144,8 +135,7 @@ pub struct RunsQuery {
 }
 
 /// The newest run of a logical time, as its group's shard knows it.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct ReportedRun {
     /// Which job.
     pub job: JobId,
@@ -162,7 +152,7 @@ pub struct ReportedRun {
 }
 
 /// A job that a plan leaves out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct SkippedJob {
     /// Which.
     pub job: JobId,
@@ -171,8 +161,7 @@ pub struct SkippedJob {
 }
 
 /// Why a plan leaves a job out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, AsStr)]
 pub enum JobSkip {
     /// It is switched off.
     Disabled,
@@ -186,7 +175,7 @@ pub enum JobSkip {
 }
 
 /// Logical times of a job that a cascade does not follow, though they depend on batches that are rerun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 pub struct SkippedTimes {
     /// The job.
     pub job: JobId,
@@ -197,8 +186,7 @@ pub struct SkippedTimes {
 }
 
 /// Why a cascade does not follow logical times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, AsStr)]
 pub enum TimesSkip {
     /// They are later than it reaches: than now, or than the request allows.
     BeyondReach,
@@ -207,8 +195,7 @@ pub enum TimesSkip {
 }
 
 /// A batch of a plan. Its number is its place, from 1.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct PlannedBatch {
     /// Which job.
     pub job: JobId,
@@ -222,7 +209,7 @@ pub struct PlannedBatch {
 }
 
 /// A batch of a plan that is to be started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct OrderedRun {
     /// Its number in the plan.
     pub number: u32,
@@ -233,7 +220,7 @@ pub struct OrderedRun {
 }
 
 /// Which batch of which plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Hash)]
 pub struct RerunPlace {
     /// The rerun.
     pub rerun: RerunId,
@@ -242,8 +229,7 @@ pub struct RerunPlace {
 }
 
 /// What became of a planned batch whose turn came.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq)]
 pub enum RunOutcome {
     /// It ran.
     Finished {
@@ -264,8 +250,7 @@ impl RunOutcome {
 }
 
 /// Why a planned batch was not started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, AsStr)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, AsStr)]
 pub enum RunSkip {
     /// The logical time has an unfinished batch.
     Unfinished {
@@ -288,7 +273,7 @@ pub enum RunSkip {
 }
 
 /// What the read tables say of a batch, for a shard that may not hold it any more. It never changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct RecordedBatch {
     /// Which run of its logical time it is.
     pub run: u32,
@@ -298,7 +283,7 @@ pub struct RecordedBatch {
 }
 
 /// What a shard is to start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct StartRun {
     /// Of which plan.
     #[serde(flatten)]
@@ -319,8 +304,7 @@ pub struct StartRun {
 }
 
 /// How a rerun ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Word)]
 pub enum RerunResult {
     /// Every planned batch ended well.
     Done,

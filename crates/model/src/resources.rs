@@ -1,13 +1,11 @@
 //! What a worker has: slots, some of them reserved, memory, and how busy its machine is.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::Priority;
 
 /// How a worker's machine stands, as its heartbeats say it. Memory in MiB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq, Default)]
 pub struct Measure {
     /// Memory of the machine.
     pub memory_total_mb: u32,
@@ -19,8 +17,7 @@ pub struct Measure {
 
 /// Slots of a worker that are kept for some jobs: for those that are pinned to its host, and for those of high
 /// enough a priority.
-#[skip_none]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Reserved {
     /// How many of the type's slots.

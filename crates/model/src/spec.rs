@@ -5,10 +5,9 @@ mod schedule;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::value::MapDeserializer;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 pub use self::parent::ParentSpec;
 pub use self::schedule::ScheduleInput;
@@ -26,7 +25,7 @@ use crate::{
 pub const NOT_BUILT: &[&str] = &["alarms"];
 
 /// A file of jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 #[serde(deny_unknown_fields)]
 pub struct SpecFile {
     /// The jobs.
@@ -41,8 +40,7 @@ fn default_priority() -> Priority {
 }
 
 /// A job as written.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct JobSpec {
     /// Its name, unique in its group.

@@ -1,11 +1,11 @@
 //! How roles do at the moment, for status pages and metrics: what they tell, and the interface shows.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use serde::Serialize;
+use tidemill_derive::vocabulary;
 
 /// How a prober does at the moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Default, Eq)]
 #[schemars(rename = "Status")]
 pub struct ProberStatus {
     /// Distinct paths that this process asks for.
@@ -21,8 +21,7 @@ pub struct ProberStatus {
 }
 
 /// How a name node, a mount or a bucket was asked since the start.
-#[skip_none]
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Default, Eq)]
 pub struct AuthorityStatus {
     /// Which, as `hdfs://host:port`.
     pub authority: String,

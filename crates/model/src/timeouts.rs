@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::civil::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_derive::vocabulary;
 
 use crate::bounds;
 use crate::name::from_and_into_string;
@@ -60,8 +61,7 @@ fn two_digits<const N: usize>(text: &str) -> Option<[i8; N]> {
 }
 
 /// Which of its times a batch has passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, PartialOrd, Ord, Hash)]
 pub enum TimeoutKind {
     /// It still waited.
     Dependency,
@@ -72,8 +72,7 @@ pub enum TimeoutKind {
 }
 
 /// What people are told about (ALM-5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, PartialOrd, Ord)]
 pub enum AlarmKind {
     /// A batch still waits, though its dependency timeout has passed.
     DependencyTimeout,
@@ -112,8 +111,7 @@ impl From<TimeoutKind> for AlarmKind {
 }
 
 /// How urgent an alarm is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Somebody must act at once.
     Critical,

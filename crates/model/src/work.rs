@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{
     Account, BatchId, Ending, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome,
@@ -13,8 +11,7 @@ use crate::{
 };
 
 /// Everything a worker needs to run an attempt. Templates are already resolved.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct RunSpec {
     /// The attempt's fence.
     pub token: Token,
@@ -85,8 +82,7 @@ pub fn parameter_variable(name: &str) -> String {
 }
 
 /// One record of the work topic, for one worker.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum WorkMessage {
     /// The worker is known; this is everything outstanding for it. Tokens of its own that are not listed
     /// are to be killed, listed ones that it does not have are to be reported as lost.
@@ -149,7 +145,7 @@ pub enum WorkMessage {
 }
 
 /// One record of the replies topic, for one instance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Reply {
     /// The sender's id of the command.
     pub request: RequestId,

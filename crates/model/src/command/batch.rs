@@ -1,8 +1,6 @@
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{
     BatchId, GroupId, GroupName, Incarnation, JobId, JobName, JobType, OverriddenResult, Priority, Program,
@@ -10,9 +8,7 @@ use crate::{
 };
 
 /// Batches. To the shard of the group.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum BatchCommand {
     /// Runs a job once, at once.
     SubmitJob(Box<Submission>),
@@ -99,7 +95,7 @@ pub enum BatchCommand {
 }
 
 /// An ad-hoc job, decided in its group's shard: no schedule, and no parents but other such jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Submission {
     /// Its name; need not be unique.
     pub name: JobName,

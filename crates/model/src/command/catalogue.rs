@@ -1,8 +1,6 @@
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use super::Role;
 use crate::{
@@ -11,9 +9,7 @@ use crate::{
 };
 
 /// What the catalogue keeps besides jobs. To the catalogue.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum CatalogueCommand {
     /// Creates a group, or changes its key and bounds.
     DefineGroup {

@@ -1,13 +1,9 @@
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{GroupName, JobId, JobName, JobSpec, RequestId};
 
 /// Definitions of jobs. To the catalogue.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum JobCommand {
     /// Adds and changes jobs, all or none.
     Apply {
@@ -94,8 +90,7 @@ pub enum JobCommand {
 }
 
 /// A request to delete jobs, kept until it is known whether they have unfinished batches (JOB-9).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum Deletion {
     /// Of [`JobCommand::Apply`].
     Apply {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use super::Actor;
 use crate::{
@@ -15,9 +13,7 @@ use crate::{
 };
 
 /// What one shard tells another, over its numbered outbox.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum ShardMessage {
     /// The group that the receiving shard works for.
     Group {
@@ -311,7 +307,7 @@ pub enum ShardMessage {
 }
 
 /// A job that has unfinished batches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct UnfinishedJob {
     /// Which.
     pub job: JobId,

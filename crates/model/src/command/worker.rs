@@ -1,8 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{
     AttemptOutcome, GroupName, Incarnation, JobType, Measure, Nonce, Reserved, Token, Usage, WorkerId,
@@ -10,9 +8,7 @@ use crate::{
 };
 
 /// Workers, and what they say of attempts. To the shard of the group.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary]
 pub enum WorkerCommand {
     /// The worker takes no new work.
     Drain {
@@ -84,7 +80,7 @@ pub enum WorkerCommand {
 }
 
 /// A worker presents itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Registration {
     /// Which worker.
     pub worker: WorkerId,
@@ -119,8 +115,7 @@ impl Registration {
 }
 
 /// A worker is alive. Makes no event unless something changed.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct Heartbeat {
     /// Which worker.
     pub worker: WorkerId,
@@ -137,7 +132,7 @@ pub struct Heartbeat {
 }
 
 /// A worker asks whether it may start what it was assigned.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct StartRequest {
     /// The assignment.
     pub token: Token,

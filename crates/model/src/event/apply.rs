@@ -1,15 +1,11 @@
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{Actor, InstanceId, JobId, JobSpec, RequestId};
 
 /// Applies that are too large for one record: staged, committed, carried out.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "apply/{apply}")]
 pub enum ApplyEvent {
     /// Part of a large request is there; without effect until it is committed.

@@ -1,13 +1,9 @@
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{Actor, AttemptOutcome, BatchId, Incarnation, Nonce, Token, Usage, WorkerId};
 
 /// An attempt, from the permission to start to the end of its processes.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "batch/{batch}", each(batch: BatchId))]
 pub enum AttemptEvent {
     /// The scheduler permits the assigned worker to start the process of an attempt.

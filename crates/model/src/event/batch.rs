@@ -1,8 +1,6 @@
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Actor, BatchId, BatchResult, CountedParents, DataPath, Dependency, ExternalDependencyId, Fire,
@@ -11,9 +9,7 @@ use crate::{
 };
 
 /// A batch, from its generation to its result.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "batch/{batch}", each(batch: BatchId))]
 pub enum BatchEvent {
     /// The scheduler creates a batch, which is in state waiting.

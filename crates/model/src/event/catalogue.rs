@@ -1,9 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Account, Actor, Calendar, CalendarName, Freeze, GroupId, GroupName, GroupSettings, InstanceId, MovedTask,
@@ -11,9 +9,7 @@ use crate::{
 };
 
 /// What the catalogue keeps besides jobs: groups, keys, calendars, pools, freezes, and templates and users of pull tasks.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 pub enum CatalogueEvent {
     /// A client creates a worker group, or changes its key or settings.
     #[event(kind = "group.defined", subject = "group/{group}", public)]

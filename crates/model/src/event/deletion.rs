@@ -1,15 +1,11 @@
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{Actor, Deletion, InstanceId, JobId, Outcome, RequestId, ShardId, UnfinishedJob};
 
 /// Deletions that wait for what the groups' shards say of unfinished batches.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "question/{question}")]
 pub enum DeletionEvent {
     /// Before jobs are deleted, the shards that run them are asked whether something of them is unfinished.

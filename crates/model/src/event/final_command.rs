@@ -1,13 +1,9 @@
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{BatchId, FinalResult, Incarnation, JobId, Nonce, Timestamp, Token, WorkerId};
 
 /// Final commands (JOB-8): each is run at most once.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "batch/{batch}")]
 pub enum FinalCommandEvent {
     /// The scheduler assigns the final command of a finished batch to a worker.

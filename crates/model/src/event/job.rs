@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Actor, GroupName, InstanceId, JobDefinition, JobId, JobName, MovedJob, OrphanedChildren, Rejection,
@@ -10,9 +8,7 @@ use crate::{
 };
 
 /// Definitions of jobs.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "job/{job}")]
 pub enum JobEvent {
     /// The catalogue accepts a new job, or a new version of a job.

@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Actor, BatchId, ExternalDependency, ExternalDependencyId, ProbeReport, ThirdPartyReport, Timestamp,
@@ -10,9 +8,7 @@ use crate::{
 };
 
 /// What is found out outside: paths, third parties, and whether probers look in time.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 pub enum ObservationEvent {
     /// A batch or a report names an external dependency for the first time.
     ///

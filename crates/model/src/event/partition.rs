@@ -1,12 +1,9 @@
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{JobId, ShardId, Timestamp};
 
 /// The partition itself: its messages, its memory, its clock, what it set aside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 pub enum PartitionEvent {
     /// A message was applied; what it caused follows.
     #[event(kind = "message.received", subject = "shard/{from}", internal = "Delivery")]

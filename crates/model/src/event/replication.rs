@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Actor, Calendar, CalendarName, Fire, ForeignParent, Freeze, FreezeScope, GroupId, GroupName,
@@ -11,9 +9,7 @@ use crate::{
 };
 
 /// Copies that a group's shard has of facts of the catalogue and of other shards.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 pub enum ReplicationEvent {
     /// The shard knows its group.
     #[event(kind = "group.replicated", subject = "group/{group}", internal = "Copy")]

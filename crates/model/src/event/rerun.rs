@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::Aggregate;
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Actor, GroupName, JobId, OrderedRun, PlannedBatch, PlannedJob, ReportedRun, RerunId, RerunPlace,
@@ -10,8 +8,7 @@ use crate::{
 };
 
 /// Reruns and backfills (cold starts), from the request to the end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "rerun/{rerun}")]
 pub enum RerunEvent {
     /// A client requests a rerun or a backfill (cold start), and its planning begins.

@@ -1,15 +1,11 @@
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{Actor, GrantId, TaskId, TaskSpec, Timestamp, UserName};
 
 /// Tasks that clients pull, in the shard of the home group.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 pub enum TaskEvent {
     /// A client creates a pull task.
     ///

@@ -1,15 +1,11 @@
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{Fire, JobDefinition, JobId, MovedJob, MovedTask, Rejection, UserHistory, UserName};
 
 /// Jobs and users of pull tasks that leave a group's shard, or arrive there.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 pub enum TransferEvent {
     /// The shard let a job go to another group, and decides nothing of it any more. Its batches stay.
     #[event(kind = "job.detached", subject = "job/{job}", internal = "BetweenShards")]

@@ -1,15 +1,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::{Aggregate, skip_none};
+use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{GroupSettings, Incarnation, JobType, Measure, Reserved, WorkerId, WorkerLabel};
 
 /// Workers.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Aggregate)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Aggregate)]
 #[event(subject = "worker/{worker}")]
 pub enum WorkerEvent {
     /// A worker registers with the shard of its group.

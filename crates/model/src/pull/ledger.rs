@@ -1,14 +1,12 @@
 //! What a client gets when it pulls, how often a task was given, and what became of it (BYD-10).
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use super::{Parameters, TaskSpec};
 use crate::{GrantId, TaskId, Timestamp};
 
 /// The grants of a task or of one occurrence. `taken` = `live` + `completed` + `returned` + `expired`, always.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq, Default)]
 pub struct Ledger {
     /// Grants that were ever given.
     pub taken: u64,
@@ -35,7 +33,7 @@ impl Ledger {
 }
 
 /// The ledger of one occurrence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 pub struct OccurrenceLedger {
     /// Its start.
     pub start: Timestamp,
@@ -47,8 +45,7 @@ pub struct OccurrenceLedger {
 }
 
 /// A task and its ledger, as its owner knows them.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary]
 pub struct TaskLedger {
     /// Which task.
     pub task: TaskId,
@@ -68,8 +65,7 @@ pub struct TaskLedger {
 }
 
 /// A task that was given to a user, as it was when it was given.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct PulledGrant {
     /// What a completion names.
     pub grant: GrantId,

@@ -3,16 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use crate::{FieldError, GroupName, HourMinute, TemplateName, Timestamp, UserName, bounds};
 
 /// The parameters of a task: a JSON object.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq, Default)]
 #[serde(transparent)]
 #[schemars(with = "std::collections::BTreeMap<String, Value>")]
 pub struct Parameters(pub Arc<Map<String, Value>>);
@@ -43,8 +42,7 @@ fn levels(value: &Value) -> usize {
 }
 
 /// Who is to do it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Eq, PartialOrd, Ord)]
 pub enum Executor {
     /// Whoever of the group asks first.
     Group(GroupName),
@@ -62,8 +60,8 @@ impl fmt::Display for Executor {
 }
 
 /// When a task is to be done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[vocabulary(Eq)]
+#[serde(deny_unknown_fields)]
 pub enum When {
     /// PUL-2: one occurrence.
     Once {
@@ -110,8 +108,7 @@ impl When {
 }
 
 /// A pull task as written.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
     /// Who is to do it.

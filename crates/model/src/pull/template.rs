@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tidemill_derive::vocabulary;
 
 use super::Parameters;
 use crate::{FieldError, TemplateName, Versioned, bounds};
 
 /// What a parameter's value must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[vocabulary(Copy, Eq, Default)]
 pub enum FieldType {
     /// Whatever JSON has.
     #[default]
@@ -57,7 +55,7 @@ impl fmt::Display for FieldType {
 }
 
 /// One parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
     /// A task must give it.
@@ -69,7 +67,7 @@ pub struct Field {
 }
 
 /// A template as written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct TemplateSpec {
     /// Its name, one for all groups.

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use super::{Ledger, PulledGrant, TaskSpec};
 use crate::{GrantId, TaskId, Timestamp, UserName};
 
 /// The grant that a user completed last. Its start is where the user's window begins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct LastCompleted {
     /// Which grant.
     pub grant: GrantId,
@@ -25,8 +23,7 @@ pub struct LastCompleted {
 }
 
 /// What a user's next pulls depend on, as it goes from group to group with the user.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq, Default)]
 pub struct UserHistory {
     /// What the user completed last.
     pub last: Option<LastCompleted>,
@@ -45,8 +42,7 @@ impl UserHistory {
 }
 
 /// An occurrence of a task that goes with its user.
-#[skip_none]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 pub struct MovedOccurrence {
     /// Its start.
     pub start: Timestamp,
@@ -58,7 +54,7 @@ pub struct MovedOccurrence {
 }
 
 /// A task that goes with its user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct MovedTask {
     /// Which.
     pub task: TaskId,
@@ -74,7 +70,7 @@ pub struct MovedTask {
 }
 
 /// An occurrence that a user will get, or can get now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Copy, Eq)]
 pub struct NextDue {
     /// Of which task.
     pub task: TaskId,
@@ -83,8 +79,7 @@ pub struct NextDue {
 }
 
 /// How it stands with a user, as the owner of its home group knows it.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 pub struct UserStanding {
     /// Who.
     pub user: UserName,

@@ -1,8 +1,6 @@
 //! When a job runs, as people write it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tidemill_derive::skip_none;
+use tidemill_derive::vocabulary;
 
 use super::JobSpec;
 use crate::{Firing, Period, ScheduleRule, ScheduleSpec, bounds};
@@ -11,8 +9,7 @@ use crate::{Firing, Period, ScheduleRule, ScheduleSpec, bounds};
 pub(super) const UTC: &str = "UTC";
 
 /// When a job runs, as written.
-#[skip_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[vocabulary(Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleInput {
     /// A fixed period; either this or `cron`.
