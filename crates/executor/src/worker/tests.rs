@@ -134,22 +134,14 @@ fn heard(line: &str) -> Input {
     }
 }
 
-/// A worker that has heard these.
-fn after(mut worker: Worker, lines: &[&str]) -> Worker {
-    for line in lines {
-        worker.step(heard(line));
-    }
-    worker
-}
-
 /// A worker that is registered and has a lease until about 600 s.
 pub(super) fn registered_worker() -> Worker {
-    after(worker(), &["tick 1000", "alive 1000", "registered i-1"])
+    worker().after(&["tick 1000", "alive 1000", "registered i-1"])
 }
 
 /// A worker that runs token 8.
 fn running_worker() -> Worker {
-    after(registered_worker(), &["assigned 8 shell", "granted 8 shell for i-1-1", "started 8"])
+    registered_worker().after(&["assigned 8 shell", "granted 8 shell for i-1-1", "started 8"])
 }
 
 fn show(output: Output) -> String {
@@ -195,320 +187,282 @@ fn show(output: Output) -> String {
     }
 }
 
-/// Says the lines of a table after `> `; below each stands what comes of it.
-fn check(mut worker: Worker, table: Expect) {
-    let mut told = String::new();
-    for line in table.data().lines().filter_map(|line| line.trim().strip_prefix("> ")) {
-        told += &format!("> {line}\n");
-        for output in worker.step(heard(line)) {
-            told += &format!("{}\n", show(output));
+impl Worker {
+    /// Says the lines of a table after `> `; below each stands what comes of it.
+    fn check(mut self, table: Expect) {
+        let mut told = String::new();
+        for line in table.data().lines().filter_map(|line| line.trim().strip_prefix("> ")) {
+            told += &format!("> {line}\n");
+            for output in self.step(heard(line)) {
+                told += &format!("{}\n", show(output));
+            }
         }
+        assert!(!told.is_empty(), "nothing is said");
+        table.assert_eq(&told);
     }
-    assert!(!told.is_empty(), "nothing is said");
-    table.assert_eq(&told);
+
+    /// The same worker once it has heard these.
+    fn after(mut self, lines: &[&str]) -> Self {
+        for line in lines {
+            self.step(heard(line));
+        }
+        self
+    }
 }
 
 #[test]
 fn registration_is_repeated_until_it_is_answered_and_again_when_the_owner_forgot() {
-    check(
-        worker(),
-        expect![[r#"
-            > tick 1000
-            register i-1, live []
-            heartbeat
-            > tick 2000
-            > tick 3000
-            register i-1, live []
-            heartbeat
-            > tick 6999
-            > tick 7000
-            register i-1, live []
-            heartbeat
-            > registered i-1
-            > tick 50000
-            > unregistered i-1
-            register i-1.2, live []
-            heartbeat
-        "#]],
-    );
+    worker().check(expect![[r#"
+        > tick 1000
+        register i-1, live []
+        heartbeat
+        > tick 2000
+        > tick 3000
+        register i-1, live []
+        heartbeat
+        > tick 6999
+        > tick 7000
+        register i-1, live []
+        heartbeat
+        > registered i-1
+        > tick 50000
+        > unregistered i-1
+        register i-1.2, live []
+        heartbeat
+    "#]]);
 }
 
 /// DEP-6: it asks to start only what it found there; what is gone, and what nobody can tell, goes back. A look that
 /// comes back too late changes nothing.
 #[test]
 fn paths_are_looked_at_before_the_start_is_asked_for() {
-    check(
-        registered_worker(),
-        expect![[r#"
-            > assigned 8 shell with a path
-            look at 1 paths of 8
-            > assigned 8 shell with a path
-            > looked 8 there
-            request 8 with i-1-1
-            > assigned 9 shell with a path
-            look at 1 paths of 9
-            > looked 9 gone
-            9 lacks [ExternalDependencyId(77)]
-            > assigned 10 shell with a path
-            look at 1 paths of 10
-            > looked 10 unknown: the name node is away
-            reject 10 (nothing asked): cannot tell whether its paths are there: the name node is away
-            > assigned 11 shell with a path
-            look at 1 paths of 11
-            > refused 11
-            > looked 11 there
-            > assigned 12 shell with a path
-            look at 1 paths of 12
-            > tick 31999
-            request 8 with i-1-1
-            > tick 32000
-            reject 12 (nothing asked): cannot tell whether its paths are there: it takes too long
-            > looked 12 there
-            > assigned 13 shell with a path
-            look at 1 paths of 13
-            > stop
-            reject 8 (i-1-1): the worker is stopping
-            reject 13 (nothing asked): the worker is stopping
-            exit
-        "#]],
-    );
+    registered_worker().check(expect![[r#"
+        > assigned 8 shell with a path
+        look at 1 paths of 8
+        > assigned 8 shell with a path
+        > looked 8 there
+        request 8 with i-1-1
+        > assigned 9 shell with a path
+        look at 1 paths of 9
+        > looked 9 gone
+        9 lacks [ExternalDependencyId(77)]
+        > assigned 10 shell with a path
+        look at 1 paths of 10
+        > looked 10 unknown: the name node is away
+        reject 10 (nothing asked): cannot tell whether its paths are there: the name node is away
+        > assigned 11 shell with a path
+        look at 1 paths of 11
+        > refused 11
+        > looked 11 there
+        > assigned 12 shell with a path
+        look at 1 paths of 12
+        > tick 31999
+        request 8 with i-1-1
+        > tick 32000
+        reject 12 (nothing asked): cannot tell whether its paths are there: it takes too long
+        > looked 12 there
+        > assigned 13 shell with a path
+        look at 1 paths of 13
+        > stop
+        reject 8 (i-1-1): the worker is stopping
+        reject 13 (nothing asked): the worker is stopping
+        exit
+    "#]]);
 }
 
 /// Rule 8: asked once, repeated with the same nonce, started once.
 #[test]
 fn only_the_grant_of_the_own_nonce_starts_and_only_once() {
-    check(
-        registered_worker(),
-        expect![[r#"
-            > assigned 8 shell
-            request 8 with i-1-1
-            > assigned 8 shell
-            > tick 3000
-            request 8 with i-1-1
-            > granted 8 shell for i-1-1
-            spawn 8, lease Some((590000, 600000)), grace 10000
-            > granted 8 shell for i-1-1
-            > started 8
-            report 8 started
-            > exited 8 0
-            report 8 Success: exit code 0
-            > recorded 8
-            forget 8
-            > granted 8 shell for i-1-1
-            report 8 Lost: it does not run on this worker
-            > assigned 8 shell
-            > refused 8
-            > granted 8 shell for i-1-2
-        "#]],
-    );
+    registered_worker().check(expect![[r#"
+        > assigned 8 shell
+        request 8 with i-1-1
+        > assigned 8 shell
+        > tick 3000
+        request 8 with i-1-1
+        > granted 8 shell for i-1-1
+        spawn 8, lease Some((590000, 600000)), grace 10000
+        > granted 8 shell for i-1-1
+        > started 8
+        report 8 started
+        > exited 8 0
+        report 8 Success: exit code 0
+        > recorded 8
+        forget 8
+        > granted 8 shell for i-1-1
+        report 8 Lost: it does not run on this worker
+        > assigned 8 shell
+        > refused 8
+        > granted 8 shell for i-1-2
+    "#]]);
 }
 
 #[test]
 fn noop_does_everything_but_fork() {
-    check(
-        registered_worker(),
-        expect![[r#"
-            > assigned 8 noop
-            request 8 with i-1-1
-            > granted 8 noop for i-1-1
-            report 8 started
-            report 8 Success: exit code 0
-            > recorded 8
-        "#]],
-    );
+    registered_worker().check(expect![[r#"
+        > assigned 8 noop
+        request 8 with i-1-1
+        > granted 8 noop for i-1-1
+        report 8 started
+        report 8 Success: exit code 0
+        > recorded 8
+    "#]]);
 }
 
 #[test]
 fn type_without_slots_is_given_back() {
-    check(
-        registered_worker(),
-        expect![[r#"
-            > assigned 8 spark
-            reject 8 (nothing asked): this worker has no slots for type spark
-        "#]],
-    );
+    registered_worker().check(expect![[r#"
+        > assigned 8 spark
+        reject 8 (nothing asked): this worker has no slots for type spark
+    "#]]);
 }
 
 #[test]
 fn what_is_meant_for_an_earlier_life_is_ignored() {
-    check(
-        after(worker(), &["tick 1000"]),
-        expect![[r#"
-            > registered i-0
-            > assigned 8 shell
-            > recorded 8
-            > refused 8
-        "#]],
-    );
+    worker().after(&["tick 1000"]).check(expect![[r#"
+        > registered i-0
+        > assigned 8 shell
+        > recorded 8
+        > refused 8
+    "#]]);
 }
 
 /// EXE-5
 #[test]
 fn kill_ends_what_runs_and_proves_that_the_rest_never_starts() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > kill 8
-            kill 8, grace 7, asked
-            > killed 8 asked
-            report 8 Killed: killed on request
-            > kill 8
-            report 8 Killed: killed on request
-            > recorded 8
-            forget 8
-        "#]],
-    );
-    check(
-        registered_worker(),
-        expect![[r#"
-            > assigned 8 shell
-            request 8 with i-1-1
-            > kill 8
-            report 8 Killed: killed before it started
-            > granted 8 shell for i-1-1
-            > recorded 8
-        "#]],
-    );
-    check(
-        registered_worker(),
-        expect![[r#"
-            > kill 9
-            report 9 Killed: it does not run on this worker
-            > tick 3000
-            report 9 Killed: it does not run on this worker
-            > tick 7000
-            report 9 Killed: it does not run on this worker
-            > tick 15000
-            report 9 Killed: it does not run on this worker
-            > tick 31000
-            report 9 Killed: it does not run on this worker
-            > tick 61000
-            heartbeat
-            > tick 91000
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > kill 8
+        kill 8, grace 7, asked
+        > killed 8 asked
+        report 8 Killed: killed on request
+        > kill 8
+        report 8 Killed: killed on request
+        > recorded 8
+        forget 8
+    "#]]);
+    registered_worker().check(expect![[r#"
+        > assigned 8 shell
+        request 8 with i-1-1
+        > kill 8
+        report 8 Killed: killed before it started
+        > granted 8 shell for i-1-1
+        > recorded 8
+    "#]]);
+    registered_worker().check(expect![[r#"
+        > kill 9
+        report 9 Killed: it does not run on this worker
+        > tick 3000
+        report 9 Killed: it does not run on this worker
+        > tick 7000
+        report 9 Killed: it does not run on this worker
+        > tick 15000
+        report 9 Killed: it does not run on this worker
+        > tick 31000
+        report 9 Killed: it does not run on this worker
+        > tick 61000
+        heartbeat
+        > tick 91000
+    "#]]);
 }
 
 #[test]
 fn finish_is_reported_until_it_is_on_record() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > exited 8 3
-            report 8 Failed: exit code 3
-            > tick 3000
-            report 8 Failed: exit code 3
-            > tick 6999
-            > tick 7000
-            report 8 Failed: exit code 3
-            > tick 50000
-            report 8 Failed: exit code 3
-            > recorded 8
-            forget 8
-            > tick 99000
-            heartbeat
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > exited 8 3
+        report 8 Failed: exit code 3
+        > tick 3000
+        report 8 Failed: exit code 3
+        > tick 6999
+        > tick 7000
+        report 8 Failed: exit code 3
+        > tick 50000
+        report 8 Failed: exit code 3
+        > recorded 8
+        forget 8
+        > tick 99000
+        heartbeat
+    "#]]);
 }
 
 #[test]
 fn start_whose_report_failed_is_reported_again() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > started 8 not reported
-            > tick 1999
-            > tick 2000
-            report 8 started
-            > tick 9000
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > started 8 not reported
+        > tick 1999
+        > tick 2000
+        report 8 started
+        > tick 9000
+    "#]]);
 }
 
 /// EXE-8: after a restart the owner's list and the worker's directories are brought together.
 #[test]
 fn listed_and_gone_is_reported_and_unlisted_and_there_is_ended() {
-    check(
-        worker(),
-        expect![[r#"
-            > found 8 ended
-            > found 9 vanished
-            > found 10 ended
-            > found 11 running
-            > found 12 running
-            > tick 1000
-            register i-1, live [Token(11), Token(12)]
-            heartbeat
-            > registered i-1 8 9 11 13
-            forget 10
-            kill 12, grace 10000, disowned
-            report 8 Success: exit code 0
-            report 9 Lost: its shim was killed, so how it ended is not known; nothing of it runs any more
-            report 13 Lost: the worker does not have it
-            > killed 11 worker_gone
-            report 11 Lost: killed because the worker process was gone
-            > recorded 8
-            forget 8
-        "#]],
-    );
+    worker().check(expect![[r#"
+        > found 8 ended
+        > found 9 vanished
+        > found 10 ended
+        > found 11 running
+        > found 12 running
+        > tick 1000
+        register i-1, live [Token(11), Token(12)]
+        heartbeat
+        > registered i-1 8 9 11 13
+        forget 10
+        kill 12, grace 10000, disowned
+        report 8 Success: exit code 0
+        report 9 Lost: its shim was killed, so how it ended is not known; nothing of it runs any more
+        report 13 Lost: the worker does not have it
+        > killed 11 worker_gone
+        report 11 Lost: killed because the worker process was gone
+        > recorded 8
+        forget 8
+    "#]]);
 }
 
 #[test]
 fn late_answer_to_an_old_registration_ends_nothing() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > registered i-1
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > registered i-1
+    "#]]);
 }
 
 #[test]
 fn what_the_owner_gave_up_is_ended() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > recorded 8
-            kill 8, grace 10000, disowned
-            > killed 8 disowned
-            report 8 Lost: killed because the owner does not know of it
-            > recorded 8
-            forget 8
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > recorded 8
+        kill 8, grace 10000, disowned
+        > killed 8 disowned
+        report 8 Lost: killed because the owner does not know of it
+        > recorded 8
+        forget 8
+    "#]]);
 }
 
 /// Rule 9: counted from the sending of what was acknowledged.
 #[test]
 fn lease_counts_from_the_sending_and_only_when_acknowledged() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > tick 61000
-            heartbeat
-            > tick 62000
-            > alive 61000
-            lease 650000 660000
-            > alive 61000
-            > alive 1000
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > tick 61000
+        heartbeat
+        > tick 62000
+        > alive 61000
+        lease 650000 660000
+        > alive 61000
+        > alive 1000
+    "#]]);
 }
 
 #[test]
 fn nothing_starts_after_the_lease() {
-    check(
-        registered_worker(),
-        expect![[r#"
-            > assigned 8 shell
-            request 8 with i-1-1
-            > tick 590000
-            heartbeat
-            request 8 with i-1-1
-            > granted 8 shell for i-1-1
-            report 8 Lost: not started: the worker's lease had run out
-        "#]],
-    );
+    registered_worker().check(expect![[r#"
+        > assigned 8 shell
+        request 8 with i-1-1
+        > tick 590000
+        heartbeat
+        request 8 with i-1-1
+        > granted 8 shell for i-1-1
+        report 8 Lost: not started: the worker's lease had run out
+    "#]]);
 }
 
 /// Rule 9, EXE-8: a worker that was cut off until its lease was over asks for nothing in the life that it had. A
@@ -516,219 +470,183 @@ fn nothing_starts_after_the_lease() {
 /// is of that life.
 #[test]
 fn lease_that_ran_out_ends_the_life() {
-    check(
-        registered_worker(),
-        expect![[r#"
-            > assigned 8 shell
-            request 8 with i-1-1
-            > tick 600000
-            register i-1.2, live []
-            heartbeat
-            > tick 601000
-            > alive 590000
-            > granted 8 shell for i-1-1
-            > tick 660000
-            register i-1.2, live []
-            heartbeat
-            > alive 600000
-        "#]],
-    );
+    registered_worker().check(expect![[r#"
+        > assigned 8 shell
+        request 8 with i-1-1
+        > tick 600000
+        register i-1.2, live []
+        heartbeat
+        > tick 601000
+        > alive 590000
+        > granted 8 shell for i-1-1
+        > tick 660000
+        register i-1.2, live []
+        heartbeat
+        > alive 600000
+    "#]]);
 }
 
 /// Rule 9, EXE-8: the same of a life that the owner has answered, and of which no sign of life was ever acknowledged: it
 /// never had a lease, and the owner may have ended it all the same.
 #[test]
 fn life_that_is_answered_and_never_heard_of_ends_after_a_lease() {
-    check(
-        after(worker(), &["tick 1000", "registered i-1"]),
-        expect![[r#"
-            > assigned 8 shell
-            request 8 with i-1-1
-            > tick 600000
-            register i-1.2, live []
-            heartbeat
-            > granted 8 shell for i-1-1
-            > alive 600000
-        "#]],
-    );
+    worker().after(&["tick 1000", "registered i-1"]).check(expect![[r#"
+        > assigned 8 shell
+        request 8 with i-1-1
+        > tick 600000
+        register i-1.2, live []
+        heartbeat
+        > granted 8 shell for i-1-1
+        > alive 600000
+    "#]]);
 }
 
 #[test]
 fn group_that_holds_has_no_lease() {
-    check(
-        after(worker(), &["tick 1000", "alive 1000", "registered i-1 holding"]),
-        expect![[r#"
-            > assigned 8 shell
-            request 8 with i-1-1
-            > granted 8 shell for i-1-1
-            spawn 8, lease None, grace 10000
-        "#]],
-    );
+    worker().after(&["tick 1000", "alive 1000", "registered i-1 holding"]).check(expect![[r#"
+        > assigned 8 shell
+        request 8 with i-1-1
+        > granted 8 shell for i-1-1
+        spawn 8, lease None, grace 10000
+    "#]]);
 }
 
 /// OPS-6
 #[test]
 fn stop_waits_then_kills_then_says_so() {
-    check(
-        after(running_worker(), &["assigned 9 shell"]),
-        expect![[r#"
-            > stop
-            reject 9 (i-1-2): the worker is stopping
-            > assigned 10 shell
-            > granted 9 shell for i-1-2
-            report 9 Lost: it does not run on this worker
-            > tick 3999
-            report 9 Lost: it does not run on this worker
-            > tick 4000
-            kill 8, grace 10000, worker_stopped
-            > killed 8 worker_stopped
-            report 8 Lost: killed because the worker was stopped
-            > tick 5000
-            > recorded 8
-            forget 8
-            > recorded 9
-            > tick 5100
-            exit
-        "#]],
-    );
+    running_worker().after(&["assigned 9 shell"]).check(expect![[r#"
+        > stop
+        reject 9 (i-1-2): the worker is stopping
+        > assigned 10 shell
+        > granted 9 shell for i-1-2
+        report 9 Lost: it does not run on this worker
+        > tick 3999
+        report 9 Lost: it does not run on this worker
+        > tick 4000
+        kill 8, grace 10000, worker_stopped
+        > killed 8 worker_stopped
+        report 8 Lost: killed because the worker was stopped
+        > tick 5000
+        > recorded 8
+        forget 8
+        > recorded 9
+        > tick 5100
+        exit
+    "#]]);
 }
 
 #[test]
 fn stopping_worker_does_not_wait_for_ever_to_be_heard() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > stop
-            > exited 8 0
-            report 8 Success: exit code 0
-            > tick 3000
-            report 8 Success: exit code 0
-            > tick 8000
-            report 8 Success: exit code 0
-            exit
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > stop
+        > exited 8 0
+        report 8 Success: exit code 0
+        > tick 3000
+        report 8 Success: exit code 0
+        > tick 8000
+        report 8 Success: exit code 0
+        exit
+    "#]]);
 }
 
 #[test]
 fn second_stop_is_at_once() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > stop
-            > stop
-            kill 8, grace 0, worker_stopped
-            > killed 8 worker_stopped
-            report 8 Lost: killed because the worker was stopped
-            > tick 1100
-            exit
-        "#]],
-    );
-    check(
-        registered_worker(),
-        expect![[r#"
-            > stop
-            exit
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > stop
+        > stop
+        kill 8, grace 0, worker_stopped
+        > killed 8 worker_stopped
+        report 8 Lost: killed because the worker was stopped
+        > tick 1100
+        exit
+    "#]]);
+    registered_worker().check(expect![[r#"
+        > stop
+        exit
+    "#]]);
 }
 
 /// EXE-8: a life that the owner has ended is over; what still runs is presented by the next.
 #[test]
 fn worker_whose_life_was_ended_begins_another() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > assigned 9 shell
-            request 9 with i-1-2
-            > unregistered i-1
-            register i-1.2, live [Token(8)]
-            heartbeat
-            > unregistered i-1
-            > granted 9 shell for i-1-2
-            > registered i-1.2
-            kill 8, grace 10000, disowned
-            > assigned 9 shell
-            request 9 with i-1.2-3
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > assigned 9 shell
+        request 9 with i-1-2
+        > unregistered i-1
+        register i-1.2, live [Token(8)]
+        heartbeat
+        > unregistered i-1
+        > granted 9 shell for i-1-2
+        > registered i-1.2
+        kill 8, grace 10000, disowned
+        > assigned 9 shell
+        request 9 with i-1.2-3
+    "#]]);
 }
 
 #[test]
 fn worker_that_missed_something_asks_for_everything() {
-    check(
-        running_worker(),
-        expect![[r#"
-            > missed
-            register i-1, live [Token(8)]
-            heartbeat
-            > registered i-1 8
-        "#]],
-    );
+    running_worker().check(expect![[r#"
+        > missed
+        register i-1, live [Token(8)]
+        heartbeat
+        > registered i-1 8
+    "#]]);
 }
 
 /// Else the owner would wait for the end of what never begins.
 #[test]
 fn grant_to_a_question_that_was_given_up_is_answered_with_lost() {
-    check(
-        registered_worker(),
-        expect![[r#"
-            > assigned 8 shell
-            request 8 with i-1-1
-            > refused 8
-            > granted 8 shell for i-1-1
-            report 8 Lost: it does not run on this worker
-            > recorded 8
-            > assigned 9 shell
-            request 9 with i-1-2
-            > granted 9 shell for i-1-0
-            report 9 Lost: it does not run on this worker
-            > granted 9 shell for i-1-2
-            > recorded 9
-        "#]],
-    );
+    registered_worker().check(expect![[r#"
+        > assigned 8 shell
+        request 8 with i-1-1
+        > refused 8
+        > granted 8 shell for i-1-1
+        report 8 Lost: it does not run on this worker
+        > recorded 8
+        > assigned 9 shell
+        request 9 with i-1-2
+        > granted 9 shell for i-1-0
+        report 9 Lost: it does not run on this worker
+        > granted 9 shell for i-1-2
+        > recorded 9
+    "#]]);
 }
 
 /// EXE-1: what cannot be written down goes back, again and again until it was taken back, and costs nothing.
 #[test]
 fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
-    check(
-        after(worker(), &["tick 1000", "registered i-1"]),
-        expect![[r#"
-            > alive 1000
-            lease 590000 600000
-            > assigned 1 shell
-            request 1 with i-1-1
-            > granted 1 shell for i-1-1
-            spawn 1, lease Some((590000, 600000)), grace 10000
-            > no room for 1: full
-            reject 1 (i-1-1): full
-            > tick 3000
-            reject 1 (i-1-1): full
-            > refused 1
-            > tick 60000
-            > kill 1
-            report 1 Killed: it does not run on this worker
-        "#]],
-    );
+    worker().after(&["tick 1000", "registered i-1"]).check(expect![[r#"
+        > alive 1000
+        lease 590000 600000
+        > assigned 1 shell
+        request 1 with i-1-1
+        > granted 1 shell for i-1-1
+        spawn 1, lease Some((590000, 600000)), grace 10000
+        > no room for 1: full
+        reject 1 (i-1-1): full
+        > tick 3000
+        reject 1 (i-1-1): full
+        > refused 1
+        > tick 60000
+        > kill 1
+        report 1 Killed: it does not run on this worker
+    "#]]);
 }
 
 /// MON-7: a worker that can take no work says so at once, gives back what it is assigned, and says when it can again.
 #[test]
 fn unready_worker_says_so_and_takes_nothing() {
-    check(
-        after(worker(), &["tick 1000", "registered i-1"]),
-        expect![[r#"
-            > unready: full
-            heartbeat
-            > assigned 1 shell
-            reject 1 (nothing asked): full
-            > ready
-            heartbeat
-            > assigned 2 shell
-            request 2 with i-1-1
-        "#]],
-    );
+    worker().after(&["tick 1000", "registered i-1"]).check(expect![[r#"
+        > unready: full
+        heartbeat
+        > assigned 1 shell
+        reject 1 (nothing asked): full
+        > ready
+        heartbeat
+        > assigned 2 shell
+        request 2 with i-1-1
+    "#]]);
 }
 
 /// EXE-4: where a path decides, the exit code is told and does not count.
