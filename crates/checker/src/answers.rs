@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use tidemill_model::ShardId;
 
 use crate::Invariant;
-use crate::at::At;
-use crate::findings::{Findings, Place};
+use crate::findings::{At, Findings, Place};
 
 /// A kind of answers or reports.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +17,6 @@ pub(crate) struct Kind {
     pub(crate) on: &'static str,
 }
 
-/// Those of one kind, of all shards.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     of: BTreeMap<ShardId, OfShard>,

@@ -107,12 +107,12 @@ impl Checker {
 
     /// A reply that was sent. Needs [`Options::effects`] from the first record on.
     pub fn push_reply(&mut self, reply: &Reply) {
-        self.effects.reply(reply);
+        self.effects.replies.push(reply.clone());
     }
 
     /// A work message that was sent. Needs [`Options::effects`] from the first record on.
     pub fn push_work(&mut self, message: &WorkMessage) {
-        self.effects.work(message);
+        self.effects.work.push(message.clone());
     }
 
     fn bounds(&self) -> Bounds {
@@ -125,9 +125,9 @@ impl Checker {
     /// Checks what only the whole history shows, and reports.
     #[must_use]
     pub fn finish(self) -> Report {
-        let count = self.partitions.values().find_map(Partition::count);
+        let count = self.partitions.values().find_map(|partition| partition.link.count);
         let whole = count.is_some_and(|count| (0..count).all(|id| self.partitions.contains_key(&id)));
-        if whole && !self.partitions.values().any(Partition::is_broken) {
+        if whole && !self.partitions.values().any(|partition| partition.broken) {
             self.messages.finish(self.options.at_rest, &self.found);
             self.places.finish(&self.found);
             self.effects.finish(&self.found);

@@ -9,8 +9,7 @@ use tidemill_model::{
     Cause, CommandRecord, Envelope, Event, Outcome, PartitionEvent, Rejection, Resume, Source, Timestamp,
 };
 
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// A record of the commands topic.
 #[derive(Debug)]
@@ -40,7 +39,6 @@ impl Loss {
     }
 }
 
-/// The commands of one partition.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     /// Those given and not yet covered, in order.
@@ -64,7 +62,6 @@ impl Commands {
         self.pending.push_back(Given { offset, at, hash: Hash::of(value), record });
     }
 
-    /// The record of a pending command.
     pub(crate) fn record(&self, offset: u64) -> Option<&Arc<CommandRecord>> {
         self.given(offset).and_then(|given| given.record.as_ref())
     }
@@ -91,25 +88,19 @@ impl Commands {
 
     /// `resume_point_moves_forward`
     pub(crate) fn resume_point_moves_forward(&self, at: &At<'_>, envelope: &Envelope) {
-        let rule = Invariant::ResumePointMovesForward;
-        let (now, before) = (&envelope.resume, &self.resume);
-        match (before, now) {
-            (Some((before, seen)), None) => {
-                let why = format!("no resume point, after one at command {}", before.offset);
-                at.contradicts(rule, why, &[*seen]);
+        let why = match (&self.resume, &envelope.resume) {
+            (Some((before, _)), None) => format!("no resume point, after one at command {}", before.offset),
+            (Some((before, _)), Some(now)) if now.offset < before.offset => {
+                format!("the resume point goes back from command {} to {}", before.offset, now.offset)
             }
-            (Some((before, seen)), Some(now)) if now.offset < before.offset => {
-                let why =
-                    format!("the resume point goes back from command {} to {}", before.offset, now.offset);
-                at.contradicts(rule, why, &[*seen]);
+            (Some((before, _)), Some(now)) if now.offset == before.offset && now.hash != before.hash => {
+                format!("command {} has another hash than before", now.offset)
             }
-            (Some((before, seen)), Some(now)) if now.offset == before.offset && now.hash != before.hash => {
-                let why = format!("command {} has another hash than before", now.offset);
-                at.contradicts(rule, why, &[*seen]);
-            }
-            (_, Some(now)) => self.resume_names_its_command(at, now),
-            (None, None) => {}
-        }
+            (_, Some(now)) => return self.resume_names_its_command(at, now),
+            (None, None) => return,
+        };
+        let seen = self.resume.as_ref().map(|(_, seen)| *seen);
+        at.contradicts(Invariant::ResumePointMovesForward, why, seen.as_slice());
     }
 
     fn resume_names_its_command(&self, at: &At<'_>, resume: &Resume) {

@@ -6,8 +6,7 @@ use tidemill_model::{
     Answer, CatalogueEvent, Event, MovedTask, Outcome, Parameters, TaskEvent, TransferEvent,
 };
 
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// Arrays and objects in one another, the parameters themselves not counted.
 const MOST_LEVELS: usize = 32;

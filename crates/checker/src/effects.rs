@@ -7,8 +7,7 @@ use tidemill_model::{
 };
 
 use crate::Invariant;
-use crate::at::At;
-use crate::findings::{Findings, Violation};
+use crate::findings::{At, Findings, Violation};
 use crate::requests::fingerprint;
 
 /// What was said outside, until the journals are complete.
@@ -20,8 +19,8 @@ pub(crate) struct Effects {
     decided: HashSet<(u32, u64, u64)>,
     /// Assignments and grants.
     ordered: HashSet<u64>,
-    replies: Vec<Reply>,
-    work: Vec<WorkMessage>,
+    pub(crate) replies: Vec<Reply>,
+    pub(crate) work: Vec<WorkMessage>,
 }
 
 impl Effects {
@@ -50,14 +49,6 @@ impl Effects {
             }
             _ => {}
         }
-    }
-
-    pub(crate) fn reply(&mut self, reply: &Reply) {
-        self.replies.push(reply.clone());
-    }
-
-    pub(crate) fn work(&mut self, message: &WorkMessage) {
-        self.work.push(message.clone());
     }
 
     /// `acknowledged_is_on_record` and `work_is_on_record`

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
+use tidemill_model::{Command, CommandRecord, Recorded, Timestamp};
 
 use crate::{Invariant, Void};
 
@@ -168,7 +169,6 @@ impl Findings {
         self.violation(Violation { event: Some(event), ..violation });
     }
 
-    /// How many violations there are.
     pub(crate) fn count(&self) -> u64 {
         self.report.borrow().counts.values().sum()
     }
@@ -180,5 +180,62 @@ impl Findings {
         if *count <= KEPT as u64 {
             report.void_records.push(VoidRecord { partition, offset, reason });
         }
+    }
+}
+
+/// What asked for the event at hand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked<'a> {
+    /// A command, whose record is known where the commands are given.
+    Command(Option<&'a CommandRecord>),
+    /// Time, or the owner's own eyes.
+    Owner,
+    /// The causes do not tell.
+    Unknown,
+}
+
+/// The place at hand, and where to say what is wrong there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'a> {
+    pub(crate) found: &'a Findings,
+    pub(crate) partition: u32,
+    pub(crate) offset: u64,
+    pub(crate) index: Option<u32>,
+    pub(crate) now: Timestamp,
+    pub(crate) recorded: Option<&'a Recorded>,
+    pub(crate) asked: Asked<'a>,
+}
+
+impl<'a> At<'a> {
+    /// The place of a record as a whole.
+    pub(crate) fn record(found: &'a Findings, partition: u32, offset: u64, now: Timestamp) -> Self {
+        Self { found, partition, offset, index: None, now, recorded: None, asked: Asked::Unknown }
+    }
+
+    /// The command that asked, where it is known.
+    pub(crate) fn command(&self) -> Option<&'a Command> {
+        match self.asked {
+            Asked::Command(record) => record.map(|record| &record.command),
+            Asked::Owner | Asked::Unknown => None,
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        (self.partition, self.offset, self.index.unwrap_or(0))
+    }
+
+    pub(crate) fn breaks(&self, rule: Invariant, message: String) {
+        self.contradicts(rule, message, &[]);
+    }
+
+    /// Reports that a rule is broken here, given what stands at earlier offsets.
+    pub(crate) fn contradicts(&self, rule: Invariant, message: String, earlier: &[u64]) {
+        let record = self.recorded.and_then(|recorded| serde_json::to_string(recorded).ok());
+        self.found.violation(Violation {
+            event: self.index,
+            record: record.unwrap_or_default(),
+            contradicts: earlier.to_vec(),
+            ..Violation::of(rule, (self.partition, self.offset), message)
+        });
     }
 }

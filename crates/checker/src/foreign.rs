@@ -15,8 +15,7 @@ use tidemill_model::{
 };
 
 use crate::Invariant;
-use crate::at::At;
-use crate::findings::{Findings, Place};
+use crate::findings::{At, Findings, Place};
 use crate::requests::fingerprint;
 use crate::shard::{Shard, Stand};
 

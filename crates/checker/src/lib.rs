@@ -19,7 +19,6 @@
 //! given of pull tasks until it is purged, and the requests of the last 24 hours of work.
 
 mod answers;
-mod at;
 mod calendar;
 mod checker;
 mod commands;
@@ -33,7 +32,6 @@ mod invariant;
 mod link;
 mod messages;
 mod moves;
-mod orphans;
 mod parents;
 mod partition;
 mod places;
@@ -44,6 +42,8 @@ mod source;
 mod user_groups;
 
 pub use checker::{Checker, Options};
+use findings::At;
+
 pub use error::Error;
 pub use export::export_journal;
 pub use findings::{PartitionSummary, Report, Violation, VoidRecord};

@@ -71,15 +71,8 @@ struct Tip {
     owned: bool,
 }
 
-/// A record that does not count.
-#[derive(Debug)]
-pub(crate) struct Rejected {
-    pub(crate) void: Void,
-    /// Set where no sound owner and log leave such a record.
-    pub(crate) fault: Option<(Invariant, String)>,
-    /// The last record that counts.
-    pub(crate) last: Option<u64>,
-}
+/// Why a record does not count, and what is wrong where no sound owner and log leave such a record.
+type Rejected = (Void, Option<(Invariant, String)>);
 
 #[derive(Deserialize)]
 struct GenesisBody {
@@ -112,33 +105,26 @@ impl Link {
         self.tip.as_ref().map_or((0, 0, String::new()), |tip| (tip.epoch, tip.seq, tip.hash.to_string()))
     }
 
-    /// Judges the next record.
     pub(crate) fn judge(&mut self, partition: u32, offset: u64, record: &[u8]) -> Result<Frame, Rejected> {
-        let last = self.offset();
-        let rejected = |void, fault| Rejected { void, fault, last };
-        let frame = Frame::decode(record).map_err(|error| {
-            rejected(
-                Void::Garbled,
-                Some((Invariant::ChainUnbroken, format!("the record is damaged: {error}"))),
-            )
-        })?;
+        let broken = |void, why| (void, Some((Invariant::ChainUnbroken, why)));
+        let frame = Frame::decode(record)
+            .map_err(|error| broken(Void::Garbled, format!("the record is damaged: {error}")))?;
         let hash = Hash::of(record);
         let Some(tip) = self.tip.clone() else {
-            return self
-                .open(partition, offset, hash, frame)
-                .map_err(|(void, why)| rejected(void, Some((Invariant::ChainUnbroken, why))));
+            return self.open(partition, offset, hash, frame).map_err(|(void, why)| broken(void, why));
         };
         let next = Tip { hash, offset, seq: tip.seq.saturating_add(1), ..tip.clone() };
-        let judged = match frame.kind {
-            Kind::Genesis => Err((Void::SecondGenesis, None)),
-            Kind::Claim => self.claim(&tip, &frame).map(|()| Tip { epoch: frame.epoch, owned: true, ..next }),
-            Kind::Envelope => self.follow(&tip, &frame, hash).map(|()| next),
-            Kind::Resigned | Kind::Stopped => {
-                self.follow(&tip, &frame, hash).map(|()| Tip { owned: false, ..next })
+        self.tip = Some(match frame.kind {
+            Kind::Genesis => return Err((Void::SecondGenesis, None)),
+            Kind::Claim => {
+                self.claim(&tip, &frame)?;
+                Tip { epoch: frame.epoch, owned: true, ..next }
             }
-        };
-        let next = judged.map_err(|(void, fault)| rejected(void, fault))?;
-        self.tip = Some(next);
+            Kind::Envelope | Kind::Resigned | Kind::Stopped => {
+                self.follow(&tip, &frame, hash)?;
+                Tip { owned: tip.owned && frame.kind == Kind::Envelope, ..next }
+            }
+        });
         Ok(frame)
     }
 
@@ -167,7 +153,7 @@ impl Link {
     }
 
     /// A claim counts iff its epoch is the next one. One that came too late is no fault.
-    fn claim(&mut self, tip: &Tip, frame: &Frame) -> Result<(), (Void, Option<(Invariant, String)>)> {
+    fn claim(&mut self, tip: &Tip, frame: &Frame) -> Result<(), Rejected> {
         let rule = Invariant::EpochsRiseSeqContiguous;
         let body: ClaimBody = serde_json::from_slice(&frame.body)
             .map_err(|error| (Void::Garbled, Some((rule, format!("the claim cannot be read: {error}")))))?;
@@ -183,12 +169,7 @@ impl Link {
         Err((Void::WrongEpoch, (frame.epoch > tip.epoch).then_some((rule, why))))
     }
 
-    fn follow(
-        &mut self,
-        tip: &Tip,
-        frame: &Frame,
-        hash: Hash,
-    ) -> Result<(), (Void, Option<(Invariant, String)>)> {
+    fn follow(&mut self, tip: &Tip, frame: &Frame, hash: Hash) -> Result<(), Rejected> {
         let epochs = Invariant::EpochsRiseSeqContiguous;
         if frame.epoch < tip.epoch {
             return Err((Void::WrongEpoch, self.late(frame, hash)));

@@ -6,18 +6,16 @@ use tidemill_model::{Event, GroupName, JobEvent, JobId, MovedJob, Rejection, Sha
 
 use crate::Invariant;
 use crate::answers::{Answers, Kind};
-use crate::at::At;
-use crate::findings::Findings;
+use crate::findings::At;
 use crate::requests::fingerprint;
 
-const KIND: Kind = Kind { rule: Invariant::MovedJobsKeepTheirRuns, what: "answer", on: "a job" };
+pub(crate) const KIND: Kind = Kind { rule: Invariant::MovedJobsKeepTheirRuns, what: "answer", on: "a job" };
 
-/// All moves.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     /// Who is being moved: from where, to which group.
     moving: HashMap<JobId, (ShardId, GroupName)>,
-    answers: Answers,
+    pub(crate) answers: Answers,
 }
 
 impl Moves {
@@ -88,11 +86,6 @@ impl Moves {
             _ => return,
         };
         self.answers.told(at, KIND, shard, says);
-    }
-
-    /// `at_rest`: nothing is on its way any more.
-    pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
-        self.answers.finish(KIND, at_rest, found);
     }
 }
 

@@ -1,15 +1,27 @@
-//! Whom the catalogue has to tell of a job as a parent in another group: a second view of the graph.
+//! Whom the catalogue has to tell of a job as a parent in another group: a second view of the graph, with the jobs that are
+//! deleted though others name them as parent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::{Firing, ForeignParent, JobDefinition, JobId, ScheduleSpec, ShardId};
+use tidemill_model::{Firing, ForeignParent, JobDefinition, JobId, OrphanedChildren, ScheduleSpec, ShardId};
+
+use crate::Invariant;
+use crate::findings::{At, Findings, Place};
 
 /// The definitions, as far as that depends on them.
 #[derive(Debug, Default)]
 pub(crate) struct Parents {
     jobs: HashMap<JobId, Defined>,
     children: HashMap<JobId, BTreeSet<JobId>>,
+    /// Deleted ones that others name, with the name that the record has, and where they ran.
+    deleted: HashMap<JobId, (String, Option<ShardId>)>,
+    /// Those deleted without a record. Children may be deleted or defined anew with it, a little later.
+    unrecorded: HashMap<JobId, Place>,
+    /// A large apply is being carried out.
+    pub(crate) is_applying: bool,
 }
+
+const RULE: Invariant = Invariant::DeletedParentsOnRecord;
 
 #[derive(Debug)]
 struct Defined {
@@ -50,9 +62,53 @@ impl Parents {
         self.jobs.insert(id, new);
     }
 
-    pub(crate) fn forget(&mut self, id: JobId) {
+    /// `deleted_parents_on_record`: there are as many children at least; more where some are deleted in the same step.
+    pub(crate) fn deletion_recorded(
+        &mut self,
+        at: &At<'_>,
+        (parent, shard): (JobId, Option<ShardId>),
+        (name, children): (&str, &[OrphanedChildren]),
+    ) {
+        let known = self.shards_naming(parent);
+        let wrong = children.iter().find(|of| known.get(&of.shard).is_none_or(|known| *known < of.jobs));
+        if let Some(of) = wrong {
+            let why =
+                format!("{} jobs of shard {} are said to name {parent}, and fewer do", of.jobs, of.shard);
+            at.breaks(RULE, why);
+        }
+        if children.is_empty() {
+            at.breaks(RULE, format!("{parent} is said to be a parent of no job"));
+        }
+        self.deleted.insert(parent, (name.to_owned(), shard));
+    }
+
+    pub(crate) fn delete(&mut self, at: &At<'_>, id: JobId) {
+        if !self.deleted.contains_key(&id) {
+            self.unrecorded.insert(id, at.place());
+        }
         self.unlink(id);
         self.jobs.remove(&id);
+    }
+
+    /// The name of a deleted job that some definition still names.
+    pub(crate) fn named_though_deleted(&self, parent: JobId) -> Option<&str> {
+        let (name, _) = self.deleted.get(&parent)?;
+        (!self.shards_naming(parent).is_empty()).then_some(name)
+    }
+
+    /// Where a deleted job ran that was named then.
+    pub(crate) fn shard_of_deleted(&self, parent: JobId) -> Option<ShardId> {
+        self.deleted.get(&parent).and_then(|(_, shard)| *shard)
+    }
+
+    pub(crate) fn finish(&self, found: &Findings) {
+        for (job, place) in self.unrecorded.iter().filter(|_| !self.is_applying) {
+            let named: u32 = self.shards_naming(*job).into_values().sum();
+            if named > 0 {
+                let why = format!("job {job} is deleted without a record of the {named} jobs that name it");
+                found.breaks(RULE, *place, why);
+            }
+        }
     }
 
     /// The parents that a job names.
@@ -68,7 +124,7 @@ impl Parents {
     }
 
     /// The shards of the jobs that name one, and how many there are in each.
-    pub(crate) fn shards_naming(&self, parent: JobId) -> BTreeMap<ShardId, u32> {
+    fn shards_naming(&self, parent: JobId) -> BTreeMap<ShardId, u32> {
         let mut shards = BTreeMap::new();
         for child in self.children.get(&parent).into_iter().flatten().filter_map(|child| self.jobs.get(child))
         {

@@ -6,13 +6,11 @@ use std::collections::{HashMap, HashSet};
 use tidemill_model::{BatchEvent, BatchId, Event, RerunEvent, RerunId, RerunPlace, RunOutcome, ShardId};
 
 use crate::Invariant;
-use crate::at::At;
-use crate::findings::{Findings, Violation};
+use crate::findings::{At, Findings, Violation};
 
 /// How many run now, how many did at most, and where that was: partition and offset.
 type Running = (u32, u32, (u32, u64));
 
-/// What is known of all partitions together.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     requested: HashMap<RerunId, u32>,

@@ -6,8 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jiff::SignedDuration;
 use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, TaskCommand, Timestamp};
 
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// The most that the time between two envelopes counts, so that nothing is forgotten while everything is off.
@@ -70,7 +69,6 @@ fn size(request: &RequestId, outcome: &Outcome) -> (usize, usize) {
     (weight, request.as_str().len() + bytes)
 }
 
-/// The requests of one partition.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     /// Where each was decided.

@@ -6,19 +6,17 @@ use tidemill_model::{CatalogueEvent, Event, GroupName, ShardId, TransferEvent, U
 
 use crate::Invariant;
 use crate::answers::{Answers, Kind};
-use crate::at::At;
-use crate::findings::Findings;
+use crate::findings::At;
 use crate::requests::fingerprint;
 
-const KIND: Kind = Kind { rule: Invariant::UsersHaveOneHome, what: "answer", on: "a user" };
+pub(crate) const KIND: Kind = Kind { rule: Invariant::UsersHaveOneHome, what: "answer", on: "a user" };
 
-/// The homes of all users.
 #[derive(Debug, Default)]
 pub(crate) struct UserGroups {
     of: HashMap<UserName, ShardId>,
     /// Who is being moved: from where, to which group.
     moving: HashMap<UserName, (ShardId, Option<GroupName>)>,
-    answers: Answers,
+    pub(crate) answers: Answers,
 }
 
 impl UserGroups {
@@ -81,11 +79,6 @@ impl UserGroups {
             event => fingerprint(&released(event)),
         };
         self.answers.told(at, KIND, shard, says);
-    }
-
-    /// `at_rest`: nothing is on its way any more.
-    pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
-        self.answers.finish(KIND, at_rest, found);
     }
 }
 

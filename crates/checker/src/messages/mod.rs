@@ -1,8 +1,6 @@
 //! What the catalogue sends, and whether the group shards got exactly that. A message is not an event of its
 //! own: what the catalogue decides about a group or a job *is* the message to that group's shard.
 
-mod lane;
-mod reports;
 mod says;
 mod sends;
 
@@ -11,26 +9,21 @@ use std::sync::Arc;
 
 use tidemill_model::{
     Calendar, CalendarName, GroupName, JobId, Pool, PoolName, Recorded, RerunId, ShardId, Template,
-    TemplateName,
+    TemplateName, Timestamp,
 };
 
-use self::lane::{Half, Lane};
-use self::reports::Reports;
 use self::says::says;
 use crate::Invariant;
 use crate::answers::{Answers, Kind};
-use crate::at::At;
-use crate::findings::Findings;
+use crate::findings::{At, Findings, Place};
 use crate::foreign::Foreign;
-use crate::moves::Moves;
-use crate::orphans::Orphans;
+use crate::moves::{self, Moves};
 use crate::parents::Parents;
-use crate::user_groups::UserGroups;
+use crate::user_groups::{self, UserGroups};
 
 /// What groups' shards tell of their permits.
 pub(crate) const PERMITS: Kind = Kind { rule: Invariant::PermitsAccountedFor, what: "report", on: "permits" };
 
-/// All messages between shards.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     lanes: BTreeMap<(ShardId, ShardId), Lane>,
@@ -40,7 +33,6 @@ pub(crate) struct Messages {
     jobs: HashMap<JobId, ShardId>,
     reports: Reports,
     parents: Parents,
-    orphans: Orphans,
     pub(crate) foreign: Foreign,
     pub(crate) permits: Answers,
     pub(crate) user_groups: UserGroups,
@@ -93,11 +85,11 @@ impl Messages {
 
     /// What only all partitions together show. `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &Findings) {
-        self.orphans.finish(&self.parents, found);
+        self.parents.finish(found);
         self.foreign.finish(at_rest, found);
         self.permits.finish(PERMITS, at_rest, found);
-        self.user_groups.finish(at_rest, found);
-        self.moves.finish(at_rest, found);
+        self.user_groups.answers.finish(user_groups::KIND, at_rest, found);
+        self.moves.answers.finish(moves::KIND, at_rest, found);
         for ((from, to), lane) in &self.lanes {
             let rule = Invariant::MessagesBetweenShardsOnceInOrder;
             if let Some(place) = lane.acknowledged_in.filter(|_| lane.acknowledged > lane.received) {
@@ -117,5 +109,65 @@ impl Messages {
                 found.breaks(rule, half.place, why);
             }
         }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    sent: u64,
+    received: u64,
+    acknowledged: u64,
+    acknowledged_in: Option<Place>,
+    /// Number → what was sent and where, until it is received; or the other way round.
+    open: BTreeMap<u64, Half>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Half {
+    /// What it says; `None`: the receiver had nothing to note.
+    says: Option<u64>,
+    place: Place,
+}
+
+impl Lane {
+    /// The second of the two halves of a message must say what the first said.
+    fn pair(&mut self, number: u64, half: Half, at: &At<'_>) {
+        match self.open.remove(&number) {
+            None => {
+                self.open.insert(number, half);
+            }
+            Some(other) => {
+                if let (Some(one), Some(two)) = (half.says, other.says)
+                    && one != two
+                {
+                    let (partition, offset, event) = other.place;
+                    let why = format!(
+                        "message {number} differs from what stands at {partition}:{offset} event {event}"
+                    );
+                    at.breaks(Invariant::MessagesBetweenShardsOnceInOrder, why);
+                }
+            }
+        }
+    }
+}
+
+/// Reports in one message to a group.
+const REPORTS_AT_ONCE: usize = 200;
+
+/// Third parties' reports as the catalogue keeps them, and which groups hear of which codes.
+#[derive(Debug, Default)]
+struct Reports {
+    ready: BTreeMap<(Arc<str>, Timestamp), Timestamp>,
+    listeners: BTreeMap<Arc<str>, BTreeSet<ShardId>>,
+}
+
+impl Reports {
+    /// How many messages tell a group of a code that it has not heard of yet.
+    fn told_to(&mut self, code: &Arc<str>, to: ShardId) -> usize {
+        if !self.listeners.entry(Arc::clone(code)).or_default().insert(to) {
+            return 0;
+        }
+        let all = (Arc::clone(code), Timestamp::MIN)..=(Arc::clone(code), Timestamp::MAX);
+        self.ready.range(all).count().div_ceil(REPORTS_AT_ONCE)
     }
 }

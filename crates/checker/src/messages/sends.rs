@@ -8,10 +8,9 @@ use tidemill_model::{
     JobEvent, JobId, ObservationEvent, Parent, PermitEvent, Pool, ReplicationEvent, RerunEvent, ShardId,
 };
 
-use super::Messages;
-use super::lane::Half;
 use super::says::{parent_deleted, says};
-use crate::at::At;
+use super::{Half, Messages};
+use crate::At;
 use crate::requests::fingerprint;
 
 /// Parents that one message tells of.
@@ -26,9 +25,8 @@ impl Messages {
             Event::Job(of) => self.sends_of_jobs(at, (event, of)),
             Event::Observation(of) => self.sends_of_observations(at, (event, of)),
             Event::Permit(PermitEvent::Granted { to, .. }) => self.send(at, *to, says(event)),
-            Event::Apply(ApplyEvent::Committed { .. } | ApplyEvent::Finished { .. }) => {
-                self.orphans.applying(event)
-            }
+            Event::Apply(ApplyEvent::Committed { .. }) => self.parents.is_applying = true,
+            Event::Apply(ApplyEvent::Finished { .. }) => self.parents.is_applying = false,
             Event::Deletion(DeletionEvent::UnfinishedQueried { jobs, .. }) => {
                 let asked = jobs.iter().filter_map(|job| self.jobs.get(job).copied());
                 self.send_each(at, asked.collect::<BTreeSet<_>>(), event);
@@ -100,13 +98,12 @@ impl Messages {
             }
             JobEvent::ParentDeleted { parent, name, children } => {
                 let shard = self.jobs.get(parent).copied();
-                self.orphans.recorded(at, (*parent, shard), (name, children), &self.parents);
+                self.parents.deletion_recorded(at, (*parent, shard), (name, children));
                 self.send_each(at, children.iter().map(|of| of.shard), event);
             }
             JobEvent::Deleted { job } => {
-                self.orphans.deleted(at, *job);
                 self.send_releases(at, *job, &[]);
-                self.parents.forget(*job);
+                self.parents.delete(at, *job);
                 let to = self.jobs.remove(job);
                 self.send_each(at, to, event);
             }
@@ -122,7 +119,7 @@ impl Messages {
             self.send(at, from, says(&Event::Job(JobEvent::Deleted { job: definition.id })));
         }
         for parent in self.parents.of(definition.id).filter(|_| is_moved).collect::<Vec<_>>() {
-            let says = self.orphans.named(parent, &self.parents).map(|name| parent_deleted(parent, name));
+            let says = self.parents.named_though_deleted(parent).map(|name| parent_deleted(parent, name));
             if says.is_some() {
                 self.send(at, to, says);
             }
@@ -153,7 +150,7 @@ impl Messages {
     fn send_releases(&mut self, at: &At<'_>, job: JobId, now: &[Parent]) {
         let left: Vec<JobId> = self.parents.named_only_by(job).collect();
         for parent in left.into_iter().filter(|left| now.iter().all(|parent| parent.job != *left)) {
-            if let Some(to) = self.orphans.shard_of(parent) {
+            if let Some(to) = self.parents.shard_of_deleted(parent) {
                 self.send_copy(at, to, ReplicationEvent::ParentReleased { parent });
             }
         }

@@ -5,8 +5,7 @@ use tidemill_model::{
     Cause, Envelope, Event, Outcome, PartitionEvent, Recorded, Rejection, Source, Timestamp,
 };
 
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// The most that one decision of a command may weigh, bytes of its events.
 const MAX_DECISION_BYTES: usize = 256 * 1024;
@@ -34,12 +33,7 @@ pub(super) fn causes_cover_events(at: &At<'_>, envelope: &Envelope) -> bool {
 }
 
 /// `refused_changes_nothing`
-pub(super) fn refused_changes_nothing(
-    at: &At<'_>,
-    envelope: &Envelope,
-    cause: &Cause,
-    events: std::ops::Range<usize>,
-) {
+pub(super) fn refused_changes_nothing(at: &At<'_>, cause: &Cause, caused: &[Recorded]) {
     let is_set_aside = |event: &Event| match (event, &cause.source) {
         (
             Event::Partition(PartitionEvent::CommandDeadLettered { offset, .. }),
@@ -47,7 +41,6 @@ pub(super) fn refused_changes_nothing(
         ) => offset == of,
         _ => false,
     };
-    let caused = &envelope.events[events];
     let why = match &cause.outcome {
         Outcome::Done | Outcome::Answered(_) | Outcome::Deferred => return,
         Outcome::Refused(Rejection::DeadLettered { .. }) => {

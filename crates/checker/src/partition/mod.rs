@@ -16,10 +16,9 @@ use self::envelope::{
     causes_cover_events, decision_bounded, now_not_ahead_of_the_log, refused_changes_nothing,
 };
 use crate::Invariant;
-use crate::at::{Asked, At};
 use crate::commands::{Commands, Loss};
 use crate::effects::Effects;
-use crate::findings::{Findings, PartitionSummary};
+use crate::findings::{Asked, At, Findings, PartitionSummary};
 use crate::link::Link;
 use crate::messages::{Messages, PERMITS};
 use crate::places::Places;
@@ -36,7 +35,6 @@ pub(crate) struct Pushed<'a> {
     pub(crate) decoded: Option<&'a Envelope>,
 }
 
-/// What partitions share.
 pub(crate) struct Shared<'a> {
     pub(crate) found: &'a Findings,
     pub(crate) messages: &'a mut Messages,
@@ -44,12 +42,11 @@ pub(crate) struct Shared<'a> {
     pub(crate) effects: &'a mut Effects,
 }
 
-/// What is known of one partition.
 #[derive(Debug, Default)]
 pub(crate) struct Partition {
     id: u32,
     bounds: Bounds,
-    link: Link,
+    pub(crate) link: Link,
     records: u64,
     next_offset: u64,
     /// The last envelope's time, and its offset.
@@ -58,7 +55,7 @@ pub(crate) struct Partition {
     requests: Requests,
     shards: BTreeMap<ShardId, Shard>,
     /// A fault in the chain hides what follows it: what holds at rest is not asked then.
-    broken: bool,
+    pub(crate) broken: bool,
 }
 
 impl Partition {
@@ -72,12 +69,12 @@ impl Partition {
         self.offsets_dense(shared.found, offset);
         match self.link.judge(self.id, offset, record.bytes) {
             Ok(frame) => self.frame(&record, &frame, shared),
-            Err(rejected) => {
-                shared.found.void(self.id, offset, rejected.void);
-                if let Some((rule, why)) = rejected.fault {
+            Err((void, fault)) => {
+                shared.found.void(self.id, offset, void);
+                if let Some((rule, why)) = fault {
                     self.broken = true;
-                    let earlier: Vec<u64> = rejected.last.into_iter().collect();
-                    self.at(shared.found, offset).contradicts(rule, why, &earlier);
+                    let last = self.link.offset();
+                    self.at(shared.found, offset).contradicts(rule, why, last.as_slice());
                 }
             }
         }
@@ -173,7 +170,7 @@ impl Partition {
         events: std::ops::Range<usize>,
         shared: &mut Shared<'_>,
     ) {
-        refused_changes_nothing(at, envelope, cause, events.clone());
+        refused_changes_nothing(at, cause, &envelope.events[events.clone()]);
         crate::depth::outcome(at, &cause.outcome);
         let record = match &cause.source {
             Source::Command { offset, request, .. } => {
@@ -315,15 +312,6 @@ impl Partition {
             let why = format!("an event of shard {shard}, whose partition is {home}");
             at.breaks(Invariant::ShardsStayInTheirPartition, why);
         }
-    }
-
-    /// How many partitions the log was made with.
-    pub(crate) fn count(&self) -> Option<u32> {
-        self.link.count
-    }
-
-    pub(crate) fn is_broken(&self) -> bool {
-        self.broken
     }
 
     /// What holds once nothing is on its way any more.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use tidemill_model::{ApplyEvent, Event, JobDefinition, JobEvent, JobId, JobSpec, RequestId};
 
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// Group and name.
 type Key = (String, String);

@@ -10,9 +10,8 @@ use tidemill_model::{
 use super::blocked::Blocker;
 use super::external_dependencies::Needs;
 use super::job::Version;
-use super::values::OwnParameters;
+use super::outputs::OwnParameters;
 
-/// An assignment of a batch to a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Assignment {
     pub(super) token: Token,
@@ -23,7 +22,6 @@ pub(super) struct Assignment {
     pub(super) said: u64,
 }
 
-/// Where a batch is in its life.
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     /// For its conditions, or for a worker.
@@ -79,7 +77,6 @@ impl Waits {
     }
 }
 
-/// A batch that has not finished.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) job: JobId,
@@ -140,6 +137,6 @@ impl Batch {
 
     /// The highest number of an attempt.
     pub(super) fn most_attempts(&self) -> u32 {
-        self.of.as_ref().map_or(u32::MAX, |of| of.retries.saturating_add(1))
+        self.of.as_ref().map_or(u32::MAX, |of| of.spec().retries.saturating_add(1))
     }
 }

@@ -5,8 +5,7 @@ use tidemill_model::{BatchId, JobId, Mapping, Timestamp, WaivedParent};
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
 use super::job::Version;
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 const RULE: Invariant = Invariant::BlockedBatchesSaySo;
 
@@ -23,7 +22,7 @@ impl Shard {
     /// not known in this shard.
     pub(super) fn is_blocked(&self, job: JobId, time: Timestamp) -> Option<bool> {
         if !self.jobs.contains_key(&job) && self.elsewhere.is_parent(job) {
-            return self.elsewhere.is_blocked(job, time);
+            return self.elsewhere.is(job, time, |heard| heard.blocked);
         }
         let newest = self.runs.get(&(job, time)).and_then(|run| self.batches.get(&run.batch));
         Some(newest.is_some_and(|batch| batch.blocked.is_some()))

@@ -4,8 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use tidemill_model::{BulkEvent, BulkId, Event};
 
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// What has not ended, with the items that have no outcome yet.
 #[derive(Debug, Default)]

@@ -13,9 +13,8 @@ use tidemill_model::{
 
 use super::Shard;
 use super::job::Version;
-use crate::Invariant;
-use crate::at::At;
 use crate::calendar::words;
+use crate::{At, Invariant};
 
 /// How far a shift looks.
 const SHIFT_DAYS: i64 = 31;
@@ -76,12 +75,6 @@ fn end_of_day(zone: &TimeZone, at: Timestamp) -> Timestamp {
 }
 
 impl Shard {
-    /// The version of the calendar that a definition names, as the shard has it.
-    pub(super) fn calendar_version(&self, version: &Version) -> Option<u32> {
-        let used = version.firing.as_ref()?.calendar.as_ref()?;
-        self.calendars.known.get(&used.name).map(|known| known.version)
-    }
-
     /// The fire to come after one for `logical_time`; the outer `None`: not known here.
     pub(super) fn fire_after(&self, version: &Version, logical_time: Timestamp) -> Option<Option<Fire>> {
         let calendar = version.calendar.as_ref()?;
@@ -193,8 +186,7 @@ impl Shard {
         let known = Known { version: calendar.version, spec: calendar.spec.clone(), said: at.offset };
         self.calendars.known.insert(name.clone(), known);
         for (id, job) in self.jobs.iter().filter(|(_, job)| job.enabled && !job.removed) {
-            let firing = job.newest().and_then(|(_, version)| version.firing.as_ref());
-            let used = firing.and_then(|firing| firing.calendar.as_ref());
+            let used = job.newest().and_then(|version| version.days());
             if used.is_some_and(|used| used.name == *name) {
                 self.calendars.moving.insert(*id);
             }
@@ -217,18 +209,15 @@ impl Shard {
         let Some(job) = self.jobs.get(&id) else { return };
         let due = job.next.filter(|due| due.at <= at.now);
         let anew = |version: &Version| {
-            let shifts = version.firing.as_ref().and_then(|firing| firing.calendar.as_ref());
-            match job.next.filter(|_| shifts.is_some_and(|used| used.shift != Shift::None)) {
-                Some(next) => {
-                    let before = next.logical_time.previous();
-                    self.fire_after(version, before)
-                }
+            let shifts = version.days().is_some_and(|used| used.shift != Shift::None);
+            match job.next.filter(|_| shifts) {
+                Some(next) => self.fire_after(version, next.logical_time.previous()),
                 None => self.first_due(version, at.now),
             }
         };
         let expected = match due {
             Some(due) => Some(Some(due)),
-            None => job.newest().and_then(|(_, version)| anew(version)),
+            None => job.newest().and_then(|version| anew(version)),
         };
         if let Some(expected) = expected.filter(|expected| *expected != next) {
             let why = format!("the fire of job {id} moves to {}, should to {}", words(next), words(expected));
@@ -251,7 +240,8 @@ impl Shard {
         (id, version): (JobId, &Version),
         said: Option<u32>,
     ) {
-        let known = self.calendar_version(version);
+        let used = version.days();
+        let known = used.and_then(|used| self.calendars.known.get(&used.name)).map(|known| known.version);
         if known != said {
             let why =
                 format!("a batch of job {id} names version {said:?} of its calendar, and {known:?} is known");

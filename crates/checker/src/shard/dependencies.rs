@@ -7,8 +7,7 @@ use tidemill_model::{BatchId, CountedParents, Dependency, JobId, Mapping, Timest
 use super::Shard;
 use super::batch::Waits;
 use super::job::{Job, Version};
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 const RULE: Invariant = Invariant::DependencyEventsMatchNewestRuns;
 
@@ -17,7 +16,7 @@ impl Shard {
     /// not known in this shard.
     pub(super) fn oracle(&self, parent: JobId, time: Timestamp) -> Option<bool> {
         if !self.jobs.contains_key(&parent) && self.elsewhere.is_parent(parent) {
-            return self.elsewhere.oracle(parent, time);
+            return self.elsewhere.is(parent, time, |heard| heard.succeeded);
         }
         let job = self.jobs.get(&parent).filter(|job| !job.removed)?;
         let run = self.runs.get(&(parent, time));

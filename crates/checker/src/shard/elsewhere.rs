@@ -15,19 +15,18 @@ pub(super) struct Elsewhere {
 
 /// One logical time of a job of another group.
 #[derive(Debug, Default)]
-struct Heard {
+pub(super) struct Heard {
     /// Batches that wait for it.
     waiting: u32,
     /// What was heard last.
-    succeeded: bool,
+    pub(super) succeeded: bool,
     /// Its newest run has ended.
-    ended: bool,
+    pub(super) ended: bool,
     /// It has no batch, and gets none.
     skipped: bool,
     /// It has no batch, and the job was deleted though jobs of this shard named it.
     deleted: bool,
-    /// Its newest run is blocked.
-    blocked: bool,
+    pub(super) blocked: bool,
     /// Since then there was a moment at which nothing waited for it, so the owner may have forgotten it.
     is_old: bool,
     said: u64,
@@ -73,16 +72,6 @@ impl Elsewhere {
         self.parents.contains(&job)
     }
 
-    /// Whether a time succeeded, as far as it was heard; `None`: either is right.
-    pub(super) fn oracle(&self, parent: JobId, time: Timestamp) -> Option<bool> {
-        self.is(parent, time, |heard| heard.succeeded)
-    }
-
-    /// Whether its newest run has ended, as far as it was heard; `None`: either is right.
-    pub(super) fn has_ended(&self, parent: JobId, time: Timestamp) -> Option<bool> {
-        self.is(parent, time, |heard| heard.ended)
-    }
-
     /// Whether it was skipped, as far as it was heard; `None`: either is right.
     pub(super) fn is_skipped(&self, parent: JobId, time: Timestamp) -> Option<bool> {
         // Whether the times of a deleted job count follows from who names it.
@@ -90,13 +79,9 @@ impl Elsewhere {
             .filter(|_| self.times.get(&(parent, time)).is_none_or(|heard| !heard.deleted))
     }
 
-    /// Whether its newest run is blocked, as far as it was heard; `None`: either is right.
-    pub(super) fn is_blocked(&self, parent: JobId, time: Timestamp) -> Option<bool> {
-        self.is(parent, time, |heard| heard.blocked)
-    }
-
-    /// Of what was never heard of nothing is so; what was so once may have been forgotten.
-    fn is(&self, parent: JobId, time: Timestamp, so: impl Fn(&Heard) -> bool) -> Option<bool> {
+    /// Whether something is so of a time, as far as it was heard; `None`: either is right. Of what was never heard of nothing is
+    /// so; what was so once may have been forgotten.
+    pub(super) fn is(&self, parent: JobId, time: Timestamp, so: impl Fn(&Heard) -> bool) -> Option<bool> {
         let Some(heard) = self.times.get(&(parent, time)) else { return Some(false) };
         let is_so = so(heard);
         (!heard.is_old || !is_so).then_some(is_so)
@@ -137,12 +122,12 @@ impl Elsewhere {
 
 impl Shard {
     /// What other shards say.
-    pub(super) fn heard(&mut self, offset: u64, event: &Event) {
+    pub(super) fn heard(&mut self, offset: u64, event: &ReplicationEvent) {
         match event {
-            Event::Replication(ReplicationEvent::ParentsReplicated { parents }) => {
+            ReplicationEvent::ParentsReplicated { parents } => {
                 self.elsewhere.parents.extend(parents.iter().map(|parent| parent.job));
             }
-            Event::Replication(ReplicationEvent::ParentStatusUpdated { parent, standings }) => {
+            ReplicationEvent::ParentStatusUpdated { parent, standings } => {
                 for standing in standings {
                     let heard = self.elsewhere.times.entry((*parent, standing.logical_time)).or_default();
                     heard.succeeded = standing.succeeded;
@@ -154,7 +139,7 @@ impl Shard {
                     heard.said = offset;
                 }
             }
-            Event::Replication(ReplicationEvent::ParentGenerationsReceived { parent, times, .. }) => {
+            ReplicationEvent::ParentGenerationsReceived { parent, times, .. } => {
                 for time in times {
                     self.trigger_children(*parent, *time);
                 }

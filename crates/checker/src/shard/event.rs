@@ -7,7 +7,7 @@ use tidemill_model::{
 };
 
 use super::Shard;
-use crate::at::At;
+use crate::At;
 
 impl Shard {
     /// Applies one event and checks the rules that concern it.
@@ -27,10 +27,10 @@ impl Shard {
         }
         match event {
             Event::Alarm(of) => self.alarm_event(at, of),
-            Event::Catalogue(of) => self.catalogue_event(at, (event, of)),
+            Event::Catalogue(of) => self.catalogue_event(at, of),
             Event::Job(of) => self.job_event(at, of),
-            Event::Replication(of) => self.replication_event(at, (event, of)),
-            Event::Transfer(of) => self.transfer_event(at, (event, of)),
+            Event::Replication(of) => self.replication_event(at, of),
+            Event::Transfer(of) => self.transfer_event(at, of),
             Event::Rerun(RerunEvent::RunSkipped { job, reason, .. }) => self.run_left_out(at, *job, *reason),
             Event::Schedule(of) => self.schedule_event(at, of),
             Event::Partition(PartitionEvent::TimerSuspended { entity, .. }) => {
@@ -42,8 +42,8 @@ impl Shard {
             Event::Observation(of) => self.external_dependency_event(at, of),
             Event::FinalCommand(of) => self.final_event(at, of),
             Event::Worker(of) => self.worker_event(at, of),
-            Event::Permit(_) => self.pool_event(at, event),
-            Event::Task(_) => self.pull_event(at, event),
+            Event::Permit(of) => self.pools.permit_event(at, of),
+            Event::Task(of) => self.pull_event(at, of),
             Event::Rerun(_) | Event::Partition(_) => {}
             Event::Deletion(_) | Event::Apply(_) | Event::Bulk(_) | Event::Subscription(_) => {}
         }
@@ -64,12 +64,11 @@ impl Shard {
         }
     }
 
-    fn catalogue_event(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent)) {
-        match of {
+    fn catalogue_event(&mut self, at: &At<'_>, event: &CatalogueEvent) {
+        match event {
             CatalogueEvent::CalendarDefined { calendar } => self.calendar_defined(at, calendar),
-            CatalogueEvent::PoolDefined { .. } | CatalogueEvent::PoolDeleted { .. } => {
-                self.pool_event(at, event);
-            }
+            CatalogueEvent::PoolDefined { pool } => self.pools.define(pool),
+            CatalogueEvent::PoolDeleted { name } => self.pools.forget(name),
             _ => {}
         }
     }
@@ -87,8 +86,8 @@ impl Shard {
         }
     }
 
-    fn replication_event(&mut self, at: &At<'_>, (event, of): (&Event, &ReplicationEvent)) {
-        match of {
+    fn replication_event(&mut self, at: &At<'_>, event: &ReplicationEvent) {
+        match event {
             ReplicationEvent::ParentsReplicated { .. }
             | ReplicationEvent::ParentStatusUpdated { .. }
             | ReplicationEvent::ParentGenerationsReceived { .. } => self.heard(at.offset, event),
@@ -111,23 +110,26 @@ impl Shard {
             }
             ReplicationEvent::CalendarReplicated { calendar } => self.calendar_replicated(at, calendar),
             ReplicationEvent::CalendarDropped { name } => self.calendar_dropped(at, name),
-            ReplicationEvent::PoolReplicated { .. } | ReplicationEvent::PoolDropped { .. } => {
-                self.pool_event(at, event);
-            }
-            ReplicationEvent::UsersReplicated { .. } => self.pull_event(at, event),
+            ReplicationEvent::PoolReplicated { pool } => self.pools.define(pool),
+            ReplicationEvent::PoolDropped { name } => self.pools.forget(name),
+            ReplicationEvent::UsersReplicated { users } => self.pulls.users_replicated(at, users),
             _ => {}
         }
     }
 
-    fn transfer_event(&mut self, at: &At<'_>, (event, of): (&Event, &TransferEvent)) {
-        match of {
+    fn transfer_event(&mut self, at: &At<'_>, event: &TransferEvent) {
+        match event {
             TransferEvent::JobDetached { job, moved } => self.job_detached(at, *job, moved),
             TransferEvent::JobAttached { definition, enabled, next, moved } => {
                 self.job_attached(at, (definition, moved), *enabled, *next);
             }
-            TransferEvent::UserDetached { .. }
-            | TransferEvent::UserDetachRejected { .. }
-            | TransferEvent::UserAttached { .. } => self.pull_event(at, event),
+            TransferEvent::UserAttached { user, history, tasks } => {
+                self.pulls.user_attached(at, user, (history, tasks));
+            }
+            TransferEvent::UserDetached { user, history, tasks } => {
+                self.pulls.user_detached(at, user, (history, tasks));
+            }
+            TransferEvent::UserDetachRejected { user, .. } => self.pulls.user_detach_rejected(at, user),
             _ => {}
         }
     }

@@ -9,13 +9,11 @@ use tidemill_model::{
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 const RULE: Invariant = Invariant::ExternalDependenciesComeAndGoInTurn;
 const QUALITY: Invariant = Invariant::QualityAskedInTurn;
 
-/// The external dependencies of a shard.
 #[derive(Debug, Default)]
 pub(super) struct ExternalDependencies {
     known: HashMap<ExternalDependencyId, Known>,

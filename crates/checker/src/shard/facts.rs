@@ -8,10 +8,9 @@ use tidemill_model::{
 };
 
 use super::Shard;
-use super::job::Run;
-use crate::Invariant;
-use crate::at::At;
+use super::job::{Job, Run};
 use crate::requests::fingerprint;
+use crate::{At, Invariant};
 
 /// Versions of a definition that an owner keeps for what it has evicted.
 const KEPT_VERSIONS: usize = 100;
@@ -55,7 +54,7 @@ impl Shard {
             Some(Command::Batch(BatchCommand::Rerun { .. })) => RerunDefinition::Today,
             Some(_) | None => return,
         };
-        let today = self.jobs.get(job).and_then(|job| job.newest()).map(|(newest, _)| newest);
+        let today = self.jobs.get(job).and_then(Job::newest).map(|newest| newest.definition.version);
         let wanted = match asked {
             RerunDefinition::Recorded => Some(newest.version),
             RerunDefinition::Today => today,
@@ -72,7 +71,7 @@ impl Shard {
             return;
         };
         let Some(known) = self.jobs.get(job).filter(|_| !parameters.is_empty()) else { return };
-        let account = |version: u32| known.versions.get(&version)?.account.as_ref().map(|of| &of.account);
+        let account = |version: u32| known.versions.get(&version)?.spec().run_as.as_ref();
         let (had, has) = (account(newest.version), account(*version));
         if has.is_some() && had != has {
             let why = format!(
@@ -89,11 +88,6 @@ impl Shard {
         }
         let older = self.older_runs.get(&of)?;
         older.iter().find(|(known, _)| *known == batch).map(|(_, parameters)| *parameters)
-    }
-
-    /// The newest run of a logical time is replaced.
-    pub(super) fn run_replaced(&mut self, of: (JobId, Timestamp), old: &Run) {
-        self.older_runs.entry(of).or_default().push((old.batch, old.parameters));
     }
 
     /// `reruns_keep_their_facts`: a planned run is not left out for what its owner has to know.

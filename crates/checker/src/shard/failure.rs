@@ -1,32 +1,16 @@
 //! What a batch does when a parent failed for good.
 
-use tidemill_model::{
-    BatchId, BatchResult, JobDefinition, JobId, Mapping, OnParentFailure, RunIf, Timestamp, WaivedParent,
-};
+use tidemill_model::{BatchId, BatchResult, JobId, Mapping, OnParentFailure, RunIf, Timestamp, WaivedParent};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
 use super::job::Version;
-use crate::Invariant;
-use crate::at::At;
-
-/// What a definition says of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
-    on_failure: OnParentFailure,
-    run_if: RunIf,
-}
-
-impl Rule {
-    pub(super) fn of(definition: &JobDefinition) -> Self {
-        Self { on_failure: definition.spec.on_parent_failure, run_if: definition.spec.run_if }
-    }
-}
+use crate::{At, Invariant};
 
 impl Version {
     /// Whether the end of a parent is enough.
     pub(super) fn ends_are_enough(&self) -> bool {
-        self.rule.on_failure == OnParentFailure::Run || self.rule.run_if == RunIf::Failure
+        self.spec().on_parent_failure == OnParentFailure::Run || self.spec().run_if == RunIf::Failure
     }
 }
 
@@ -42,21 +26,10 @@ enum Left {
 }
 
 impl Shard {
-    /// What a batch of this version waits for, of a parent; `None`: not known in this shard.
-    pub(super) fn oracle_for(
-        &self,
-        (job, of): (JobId, Option<&Version>),
-        parent: JobId,
-        time: Timestamp,
-    ) -> Option<bool> {
-        let ends = of.is_some_and(Version::ends_are_enough) && parent != job;
-        if ends { self.has_ended(parent, time) } else { self.oracle(parent, time) }
-    }
-
     /// Whether the newest run has ended, however; `None`: not known in this shard.
-    fn has_ended(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+    pub(super) fn has_ended(&self, parent: JobId, time: Timestamp) -> Option<bool> {
         if !self.jobs.contains_key(&parent) && self.elsewhere.is_parent(parent) {
-            return self.elsewhere.has_ended(parent, time);
+            return self.elsewhere.is(parent, time, |heard| heard.ended);
         }
         self.oracle(parent, time)?;
         Some(self.runs.get(&(parent, time)).is_some_and(|run| run.result.is_some()))
@@ -74,10 +47,10 @@ impl Shard {
             others()
                 .flat_map(|waits| waits.dependency.times.iter().map(|time| (waits.dependency.parent, *time)))
         };
-        if of.rule.run_if == RunIf::Failure && !batch.needs.waived_parents.is_empty() {
+        if of.spec().run_if == RunIf::Failure && !batch.needs.waived_parents.is_empty() {
             return Left::Open;
         }
-        if of.rule.run_if == RunIf::Failure {
+        if of.spec().run_if == RunIf::Failure {
             let stands: Option<Vec<bool>> = times()
                 .map(|(parent, time)| Some(self.is_skipped(parent, time)? || self.oracle(parent, time)?))
                 .collect();
@@ -89,7 +62,7 @@ impl Shard {
                 Some(_) => Left::Open,
             };
         }
-        let result = match of.rule.on_failure {
+        let result = match of.spec().on_parent_failure {
             OnParentFailure::Wait | OnParentFailure::Run => return Left::Open,
             OnParentFailure::Fail => BatchResult::Failed,
             OnParentFailure::Skip => BatchResult::Skipped,
@@ -133,8 +106,8 @@ impl Shard {
     pub(super) fn ends_for_its_parents(&self, at: &At<'_>, id: BatchId, result: BatchResult) -> bool {
         let Some(batch) = self.batches.get(&id) else { return false };
         let has_rule = batch.of.as_ref().is_some_and(|of| {
-            of.rule.run_if == RunIf::Failure
-                || matches!(of.rule.on_failure, OnParentFailure::Fail | OnParentFailure::Skip)
+            of.spec().run_if == RunIf::Failure
+                || matches!(of.spec().on_parent_failure, OnParentFailure::Fail | OnParentFailure::Skip)
         });
         if !has_rule || !matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }) {
             return false;
@@ -153,7 +126,7 @@ impl Shard {
     /// `parent_failure_rule_kept`: one that runs on failure only has one to run for.
     pub(super) fn has_a_failure(&self, at: &At<'_>, id: BatchId, what: &str) {
         let Some(batch) = self.batches.get(&id) else { return };
-        let is_ruled = batch.of.as_ref().is_some_and(|of| of.rule.run_if == RunIf::Failure);
+        let is_ruled = batch.of.as_ref().is_some_and(|of| of.spec().run_if == RunIf::Failure);
         if !is_ruled || !batch.needs.waived_parents.is_empty() {
             return;
         }

@@ -9,8 +9,7 @@ use super::Shard;
 use super::batch::{Assignment, Batch};
 use super::life::{asks, gives_back};
 use super::timeouts::Owed;
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// A batch that has ended, and whose final command nobody has yet.
 #[derive(Debug)]
@@ -25,14 +24,14 @@ impl Due {
     /// What the end of a batch asks for; `is_called`: it says that its final command is due without an attempt, which
     /// older records never say.
     pub(super) fn of(batch: &Batch, is_called: bool, at: &At<'_>) -> Option<Self> {
-        let of = batch.of.as_ref().filter(|of| of.final_command)?;
-        let (worker, job_type) = (batch.last_worker.clone(), of.job_type.clone());
+        let of = batch.of.as_ref().filter(|of| of.spec().final_command.is_some())?;
+        let (worker, job_type) = (batch.last_worker.clone(), of.spec().job_type.clone());
         (worker.is_some() || is_called).then_some(Self { worker, job_type, said: at.offset })
     }
 
     /// Whether the end of a batch may say so.
     pub(super) fn may_be_called(batch: &Batch) -> bool {
-        batch.last_worker.is_none() && batch.of.as_ref().is_none_or(|of| of.final_command)
+        batch.last_worker.is_none() && batch.of.as_ref().is_none_or(|of| of.spec().final_command.is_some())
     }
 }
 

@@ -7,11 +7,10 @@ use tidemill_model::{BatchEvent, BatchId, JobId, Origin, Timestamp};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
-use super::job::{Run, Version};
-use super::values::OwnParameters;
-use crate::Invariant;
-use crate::at::At;
+use super::job::{Job, Run, Version};
+use super::outputs::OwnParameters;
 use crate::requests::fingerprint;
+use crate::{At, Invariant};
 
 impl Shard {
     pub(super) fn generated(&mut self, at: &At<'_>, batch: BatchId, event: &BatchEvent) {
@@ -38,8 +37,8 @@ impl Shard {
                 self.first_waiters.entry(waits.dependency.parent).or_default().push(batch);
             }
         }
-        let limits = of.as_ref().map(|of| &of.limits);
-        let deadlines = limits.map(|limits| limits.from(fired.unwrap_or(at.now))).unwrap_or_default();
+        let base = fired.unwrap_or(at.now);
+        let deadlines = of.as_ref().map(|of| of.deadlines(base)).unwrap_or_default();
         let needs = self.needs_of(at, batch, external_dependencies, *quality_gate);
         let generated = Batch {
             job,
@@ -109,7 +108,7 @@ impl Shard {
         if let Some(of) = &of {
             self.calendar_on_record(at, (job, of), *calendar);
         }
-        let newest = self.jobs.get(&job).and_then(|job| job.newest()).map(|(_, newest)| Arc::clone(newest));
+        let newest = self.jobs.get(&job).and_then(Job::newest).cloned();
         if let Some(newest) = newest.filter(|_| *origin == Origin::Schedule) {
             self.overlaps(at, (job, &newest));
         }
@@ -163,7 +162,9 @@ impl Shard {
             said: at.offset,
         };
         match self.runs.insert((job, time), newest) {
-            Some(old) => self.run_replaced((job, time), &old),
+            Some(old) => {
+                self.older_runs.entry((job, time)).or_default().push((old.batch, old.parameters));
+            }
             None if rerun.is_none() => self.trigger_children(job, time),
             None => {}
         }
@@ -264,7 +265,7 @@ impl Shard {
             at.breaks(rule, format!("job {id} is not known in version {version}"));
             return None;
         };
-        let newest = job.newest().map_or(version, |(newest, _)| newest);
+        let newest = job.newest().map_or(version, |newest| newest.definition.version);
         if version != newest && origin != Origin::Rerun {
             at.breaks(rule, format!("job {id} gets a batch of version {version}, though {newest} is known"));
         }

@@ -3,71 +3,34 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::tz::TimeZone;
 use tidemill_model::{
-    Account, Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, Mapping,
-    Overlap, PoolUse, Priority, ScheduleSpec, SuccessCheck, Timestamp, WorkerLabel,
+    BatchId, BatchResult, CalendarUse, Fire, Firing, JobDefinition, JobId, JobSpec, Mapping, Parent,
+    ScheduleSpec, Timestamp,
 };
 
 use super::Shard;
-use super::failure::Rule;
-use super::outputs::Outputs;
+use super::outputs::Templates;
 use super::skipped::Skips;
-use super::timeouts::Limits;
-use super::values::Templates;
-use crate::Invariant;
-use crate::at::At;
 use crate::calendar::Calendar;
+use crate::{At, Invariant};
 
-/// One version of a definition.
 #[derive(Debug)]
 pub(super) struct Version {
-    pub(super) max_concurrent: u32,
-    pub(super) retries: u32,
-    pub(super) retry_interval_s: u32,
-    pub(super) backoff: Option<Backoff>,
-    pub(super) earliest_minutes: Option<u32>,
-    pub(super) rule: Rule,
+    pub(super) definition: Arc<JobDefinition>,
     /// Where its templates name values of parents, which may be missing when it starts.
     pub(super) templates: Templates,
-    pub(super) exit_codes: Option<ExitCodes>,
-    pub(super) host: Option<String>,
-    pub(super) priority: Priority,
-    pub(super) memory_mb: u32,
-    pub(super) pools: Vec<PoolUse>,
-    pub(super) job_type: JobType,
     pub(super) parents: Vec<JobId>,
     /// Those with mapping `same`, itself left out.
     pub(super) same: Vec<JobId>,
     pub(super) schedule: Option<ScheduleSpec>,
     pub(super) calendar: Option<Calendar>,
-    pub(super) limits: Limits,
     pub(super) firing: Option<Firing>,
-    pub(super) overlap: Overlap,
-    pub(super) max_lateness_s: Option<u32>,
-    pub(super) label: Option<WorkerLabel>,
-    /// The account to run as.
-    pub(super) account: Option<RunAs>,
-    pub(super) final_command: bool,
-    pub(super) outputs: Option<Outputs>,
-    /// Its program says whether an attempt has succeeded.
-    pub(super) by_code: bool,
-    /// When an attempt has run far longer than usual.
-    pub(super) long_after: Option<SignedDuration>,
-}
-
-/// DSP-2: an account, and by what right.
-#[derive(Debug, PartialEq)]
-pub(super) struct RunAs {
-    pub(super) account: Account,
-    /// It counted in records without a key.
-    pub(super) owner: String,
-    /// A key was found to have the account.
-    pub(super) has_key: bool,
+    /// That of its logical times and times of day; `None`: it follows the schedule of its parents.
+    pub(super) zone: Option<TimeZone>,
 }
 
 impl Version {
-    /// Whether both have the same fires.
     fn fires_like(&self, other: &Version) -> bool {
         let bounds = |version: &Version| {
             let firing = version.firing.clone().unwrap_or_default();
@@ -76,51 +39,35 @@ impl Version {
         self.schedule == other.schedule && bounds(self) == bounds(other)
     }
 
-    fn of(definition: &JobDefinition) -> Arc<Self> {
-        let spec = &definition.spec;
+    pub(super) fn spec(&self) -> &JobSpec {
+        &self.definition.spec
+    }
+
+    /// The calendar that decides which of its fires count.
+    pub(super) fn days(&self) -> Option<&CalendarUse> {
+        self.firing.as_ref()?.calendar.as_ref()
+    }
+
+    fn of(definition: &Arc<JobDefinition>) -> Arc<Self> {
+        let schedule = definition.spec.schedule_spec();
+        let is_same = |parent: &&Parent| parent.mapping == Mapping::Same && parent.job != definition.id;
         Arc::new(Self {
-            max_concurrent: definition.spec.max_concurrent,
-            retries: definition.spec.retries,
-            retry_interval_s: definition.spec.retry_interval_s,
-            backoff: definition.spec.retry_backoff.clone(),
-            earliest_minutes: definition.spec.earliest_start_minutes,
-            rule: Rule::of(definition),
+            definition: Arc::clone(definition),
             templates: Templates::of(definition),
-            exit_codes: definition.spec.exit_codes.clone(),
-            host: definition.spec.host.clone(),
-            priority: definition.spec.priority,
-            memory_mb: definition.spec.memory_mb.unwrap_or(0),
-            pools: definition.spec.pools.clone(),
-            job_type: definition.spec.job_type.clone(),
             parents: definition.parents.iter().map(|parent| parent.job).collect(),
-            same: definition
-                .parents
-                .iter()
-                .filter(|parent| parent.mapping == Mapping::Same && parent.job != definition.id)
-                .map(|parent| parent.job)
-                .collect(),
-            schedule: spec.schedule_spec(),
-            calendar: spec.schedule_spec().as_ref().map(Calendar::of),
-            limits: Limits::of(definition),
-            firing: spec.firing(),
-            overlap: spec.overlap,
-            max_lateness_s: spec.missed_runs.max_lateness_s(),
-            label: spec.worker_label.clone(),
-            account: spec.run_as.clone().map(|account| RunAs {
-                account,
-                owner: spec.owner.clone(),
-                has_key: definition.run_as_by.is_some(),
-            }),
-            final_command: spec.final_command.is_some(),
-            outputs: Outputs::of(definition),
-            by_code: spec.success_check == SuccessCheck::UserCode,
-            long_after: super::big_task::bound(definition),
+            same: definition.parents.iter().filter(is_same).map(|parent| parent.job).collect(),
+            calendar: schedule.as_ref().map(Calendar::of),
+            firing: definition.spec.firing(),
+            zone: match &schedule {
+                Some(schedule) => TimeZone::get(&schedule.zone).ok(),
+                None => definition.parents.is_empty().then_some(TimeZone::UTC),
+            },
+            schedule,
         })
     }
 }
 
-/// A job that the shard knows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Job {
     pub(super) versions: BTreeMap<u32, Arc<Version>>,
     pub(super) enabled: bool,
@@ -148,23 +95,8 @@ pub(super) struct Once {
 }
 
 impl Job {
-    fn new(definition: &JobDefinition, enabled: bool) -> Self {
-        Self {
-            versions: BTreeMap::from([(definition.version, Version::of(definition))]),
-            enabled,
-            skips_off: Skips::default(),
-            next: None,
-            next_said: 0,
-            suspended: false,
-            failures: 0,
-            removed: false,
-            tenure: None,
-            once: Once::default(),
-        }
-    }
-
-    pub(super) fn newest(&self) -> Option<(u32, &Arc<Version>)> {
-        self.versions.last_key_value().map(|(version, of)| (*version, of))
+    pub(super) fn newest(&self) -> Option<&Arc<Version>> {
+        self.versions.values().next_back()
     }
 }
 
@@ -188,20 +120,20 @@ impl Shard {
     pub(super) fn job_replicated(
         &mut self,
         at: &At<'_>,
-        definition: &JobDefinition,
+        definition: &Arc<JobDefinition>,
         enabled: bool,
         next: Option<Fire>,
     ) {
         let id = definition.id;
         let version = Version::of(definition);
-        let before = self.jobs.get(&id).and_then(|job| job.newest().map(|(n, _)| n)).unwrap_or(0);
+        let before = self.jobs.get(&id).and_then(Job::newest).map_or(0, |newest| newest.definition.version);
         if definition.version <= before {
             let why = format!("job {id} is received in version {} after {before}", definition.version);
             at.breaks(Invariant::VersionsRise, why);
         }
         // One whose timer was suspended goes on where it stood, so that nothing due is left out.
         let old = self.jobs.get(&id).filter(|job| job.enabled);
-        let kept = old.filter(|job| job.newest().is_some_and(|(_, old)| old.fires_like(&version)));
+        let kept = old.filter(|job| job.newest().is_some_and(|old| old.fires_like(&version)));
         let kept = kept.and_then(|job| job.next);
         self.job_known(at, definition, enabled, (kept, next));
     }
@@ -210,7 +142,7 @@ impl Shard {
     pub(super) fn job_known(
         &mut self,
         at: &At<'_>,
-        definition: &JobDefinition,
+        definition: &Arc<JobDefinition>,
         enabled: bool,
         (kept, next): (Option<Fire>, Option<Fire>),
     ) {
@@ -219,7 +151,7 @@ impl Shard {
         self.relate(id, &version);
         self.first_fire(at, (id, &version), enabled, (kept, next));
         let skips_off = self.jobs.get(&id).map(|job| job.skips_when_off(id)).unwrap_or_default();
-        let job = self.jobs.entry(id).or_insert_with(|| Job::new(definition, enabled));
+        let job = self.jobs.entry(id).or_default();
         job.skips_off = skips_off;
         job.versions.insert(definition.version, version);
         (job.enabled, job.next, job.next_said) = (enabled, next, at.offset);
@@ -236,7 +168,7 @@ impl Shard {
     ) {
         let Some(job) = self.jobs.get(&id) else { return };
         let kept = job.next.filter(|_| job.enabled);
-        if let Some(version) = job.newest().map(|(_, version)| Arc::clone(version)) {
+        if let Some(version) = job.newest().cloned() {
             self.first_fire(at, (id, &version), enabled, (kept, next));
         }
         if let Some(job) = self.jobs.get_mut(&id) {
@@ -259,8 +191,9 @@ impl Shard {
         self.unrelate(id);
     }
 
-    pub(super) fn job_submitted(&mut self, definition: &JobDefinition) {
-        self.jobs.insert(definition.id, Job::new(definition, true));
+    pub(super) fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {
+        let versions = BTreeMap::from([(definition.version, Version::of(definition))]);
+        self.jobs.insert(definition.id, Job { versions, enabled: true, ..Job::default() });
     }
 
     /// Notes whose batches bring forth this one's.
@@ -275,8 +208,8 @@ impl Shard {
 
     fn unrelate(&mut self, id: JobId) {
         self.triggered.retain(|(child, _)| *child != id);
-        let newest = self.jobs.get(&id).and_then(|job| job.newest());
-        let parents = newest.map(|(_, version)| version.parents.clone()).unwrap_or_default();
+        let newest = self.jobs.get(&id).and_then(Job::newest);
+        let parents = newest.map(|version| version.parents.clone()).unwrap_or_default();
         for parent in parents {
             if let Some(children) = self.children.get_mut(&parent) {
                 children.remove(&id);

@@ -9,40 +9,31 @@
 
 mod applies;
 mod batch;
-mod big_task;
 mod blocked;
 mod bulks;
 mod days;
-mod deleted_parents;
 mod dependencies;
 mod elsewhere;
 mod event;
 mod external_dependencies;
 mod facts;
-mod failing;
 mod failure;
 mod final_commands;
 mod fires;
-mod freeze;
 mod generation;
 mod job;
 mod life;
-mod marks;
 mod moves;
 mod outputs;
-mod overlap;
 mod placement;
 mod pools;
 mod pulls;
 mod removals;
 mod reruns;
-mod resources;
-mod rest;
-mod retries;
 mod skipped;
 mod timeouts;
-mod values;
 mod worker;
+pub(crate) use self::elsewhere::Stand;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -54,19 +45,18 @@ use self::batch::Batch;
 use self::bulks::Bulks;
 use self::days::Calendars;
 use self::elsewhere::Elsewhere;
-pub(crate) use self::elsewhere::Stand;
 use self::external_dependencies::ExternalDependencies;
-use self::failing::Failing;
-use self::freeze::Freezes;
+use self::fires::Failing;
 use self::job::{Job, Run};
+use self::placement::Freezes;
 use self::pools::Pools;
 use self::pulls::Pulls;
 use self::removals::Removals;
 use self::reruns::Reruns;
 use self::timeouts::{Ended, Owed};
 use self::worker::Worker;
-use crate::Invariant;
-use crate::at::At;
+use crate::calendar::words;
+use crate::{At, Invariant};
 
 /// What bounds the rules that a journal alone cannot give.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +65,6 @@ pub(crate) struct Bounds {
     pub(crate) events_per_batch: u32,
 }
 
-/// The state of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
     id: ShardId,
@@ -177,5 +166,49 @@ impl Shard {
             batch.suspended = true;
         }
         self.late.retain(|id, _| entity != format!("batch/{id}"));
+    }
+}
+
+impl Shard {
+    /// Checks what has to hold at quiescence: `every_assignment_ends`, `children_generated_with_parents`,
+    /// and that nothing due is left.
+    pub(crate) fn at_rest(&self, at: &At<'_>) {
+        self.every_assignment_ends(at);
+        self.children_generated_with_parents(at);
+        self.nothing_due_is_left(at);
+        self.all_have_heard(at);
+        self.no_timeout_is_missed(at);
+        self.none_is_left_to_end(at);
+        self.blocked_ones_say_so(at);
+        self.nothing_is_left_of_external_dependencies(at);
+        self.calendars_followed(at);
+        self.final_commands_end(at);
+        self.none_runs_long_untold(at);
+        self.permits_are_back(at);
+        self.no_grant_is_overdue(at);
+    }
+
+    fn every_assignment_ends(&self, at: &At<'_>) {
+        for (id, batch) in self.batches.iter().filter(|(_, batch)| batch.phase.assignment().is_some()) {
+            let why = format!("batch {id} is still {}", batch.phase.word());
+            let at = At { offset: batch.said, ..*at };
+            at.breaks(Invariant::EveryAssignmentEnds, why);
+        }
+    }
+
+    fn children_generated_with_parents(&self, at: &At<'_>) {
+        for (job, time) in &self.triggered {
+            let why = format!("job {job} has no batch for {time}, though a parent got one");
+            at.breaks(Invariant::ChildrenGeneratedWithParents, why);
+        }
+    }
+
+    fn nothing_due_is_left(&self, at: &At<'_>) {
+        for (id, job) in self.jobs.iter().filter(|(_, job)| job.enabled && !job.suspended) {
+            if let Some(next) = job.next.filter(|next| next.at < at.now) {
+                let why = format!("job {id} was due {} and it is {}", words(Some(next)), at.now);
+                at.contradicts(Invariant::DueTimesGeneratedOrSkipped, why, &[job.next_said]);
+            }
+        }
     }
 }

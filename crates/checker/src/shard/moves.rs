@@ -1,16 +1,16 @@
 //! Jobs that leave for another group, or come from one (JOB-9).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tidemill_model::{BatchId, Fire, JobDefinition, JobId, MovedJob, MovedRuns, Timestamp};
 
 use super::Shard;
 use super::job::Run;
 use super::skipped::Skips;
-use crate::Invariant;
-use crate::at::At;
 use crate::calendar::words;
 use crate::requests::fingerprint;
+use crate::{At, Invariant};
 
 /// The batch of a run that another group made.
 pub(super) const ELSEWHERE: BatchId = BatchId(0);
@@ -63,9 +63,7 @@ impl Shard {
                 of.run, of.result, of.version, run.number, run.result, run.version
             ));
         }
-        let follows_days = job
-            .newest()
-            .is_some_and(|(_, of)| of.firing.as_ref().is_some_and(|firing| firing.calendar.is_some()));
+        let follows_days = job.newest().is_some_and(|of| of.days().is_some());
         let expected = job.next.filter(|_| job.enabled);
         (!follows_days && moved.next != expected).then(|| {
             format!("job {id} is let go to fire {}, and was to fire {}", words(moved.next), words(expected))
@@ -76,7 +74,7 @@ impl Shard {
     pub(super) fn job_attached(
         &mut self,
         at: &At<'_>,
-        (definition, moved): (&JobDefinition, &MovedJob),
+        (definition, moved): (&Arc<JobDefinition>, &MovedJob),
         enabled: bool,
         next: Option<Fire>,
     ) {

@@ -1,7 +1,9 @@
 //! GEN-1: the paths that a new batch makes are those of its definition, resolved a second time as far as their templates
-//! are understood here: parameters, and the fields of the logical time, moved or not.
+//! are understood here: parameters, and the fields of the logical time, moved or not. And which batches may fail at their
+//! start, for their templates cannot be resolved: a value that a parent did not pass on (BYD-20), a parameter by hand that
+//! names another one, a time out of range, a text that becomes too long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, civil};
@@ -9,19 +11,9 @@ use tidemill_model::{BatchId, DataPath, JobDefinition, MAX_PATH_BYTES, Timestamp
 
 use super::Shard;
 use super::job::Version;
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 type Parameters = BTreeMap<String, String>;
-
-/// What the batches of a version make.
-#[derive(Debug)]
-pub(super) struct Outputs {
-    paths: Vec<DataPath>,
-    parameters: Parameters,
-    /// Absent: it follows the schedule of its parents.
-    zone: Option<TimeZone>,
-}
 
 /// Why a text has no value.
 enum Cannot {
@@ -31,20 +23,10 @@ enum Cannot {
     Tell,
 }
 
-impl Outputs {
-    pub(super) fn of(definition: &JobDefinition) -> Option<Self> {
-        let paths: Vec<DataPath> = definition.spec.outputs.iter().map(DataPath::from).collect();
-        let zone = match definition.spec.schedule_spec() {
-            Some(schedule) => TimeZone::get(&schedule.zone).ok(),
-            None => definition.parents.is_empty().then_some(TimeZone::UTC),
-        };
-        let parameters = definition.spec.parameters.clone();
-        (!paths.is_empty()).then_some(Self { paths, parameters, zone })
-    }
-
+impl Version {
     /// Each of its paths, in their order; nothing for one that is not understood.
-    fn resolved(&self, time: Timestamp, own: &Parameters) -> Vec<Option<DataPath>> {
-        let mut parameters = self.parameters.clone();
+    fn outputs(&self, time: Timestamp, own: &Parameters) -> Vec<Option<DataPath>> {
+        let mut parameters = self.spec().parameters.clone();
         parameters.extend(own.iter().map(|(name, text)| (name.clone(), text.clone())));
         let resolve = |text: &str| {
             let is_named = |name: &&String| text.contains(&format!("${{param.{name}}}"));
@@ -55,16 +37,16 @@ impl Outputs {
             let parameters: Parameters = named.map(inner).collect::<Result<_, _>>()?;
             self.text(text, time, &parameters)
         };
-        let of_path = |written: &DataPath| {
+        let of_path = |written: DataPath| {
             let path = match written.path.contains("${").then(|| resolve(&written.path)) {
                 None | Some(Err(Cannot::Resolve)) => written.path.clone(),
                 Some(Err(Cannot::Tell)) => return None,
                 Some(Ok(path)) if path.len() > MAX_PATH_BYTES => written.path.clone(),
                 Some(Ok(path)) => path,
             };
-            Some(DataPath { path, mark: written.mark.clone() })
+            Some(DataPath { path, ..written })
         };
-        self.paths.iter().map(of_path).collect()
+        self.spec().outputs.iter().map(DataPath::from).map(of_path).collect()
     }
 
     fn text(&self, text: &str, time: Timestamp, parameters: &Parameters) -> Result<String, Cannot> {
@@ -148,7 +130,7 @@ impl Shard {
         (time, own, given): (Timestamp, &Parameters, &[DataPath]),
     ) {
         let Some(of) = of.filter(|_| !given.is_empty()) else { return };
-        let expected = of.outputs.as_ref().map(|outputs| outputs.resolved(time, own)).unwrap_or_default();
+        let expected = of.outputs(time, own);
         let is_known = expected.iter().all(Option::is_some);
         let mut known: Vec<&DataPath> = Vec::new();
         for path in expected.iter().flatten() {
@@ -173,5 +155,54 @@ impl Shard {
             );
             at.breaks(Invariant::OutputsAsDeclared, why);
         }
+    }
+}
+
+/// Placeholders that can always be resolved, and to a short text.
+const SURE: [&str; 9] =
+    ["logical_time", "epoch", "epoch_ms", "batch_id", "run", "attempt", "job", "priority", "version"];
+/// So many of those, in all texts of a job together, still become nothing that is too long.
+const FEW: usize = 100;
+
+/// Whether this text of a definition, which was looked at when it was applied, may be impossible to resolve.
+fn may_fail(text: &str) -> bool {
+    let is_sure = |rest: &str| SURE.contains(&rest.split('}').next().unwrap_or_default());
+    !text.split("${").skip(1).all(is_sure)
+}
+
+/// Where a definition has templates that may fail.
+#[derive(Debug)]
+pub(super) struct Templates {
+    /// In what every batch runs.
+    always: bool,
+    /// In these parameters, unless a batch has its own in their place.
+    parameters: BTreeSet<String>,
+}
+
+impl Templates {
+    pub(super) fn of(definition: &JobDefinition) -> Self {
+        let texts: Vec<&str> = definition.spec.templates().map(|(_, text)| text).collect();
+        let parameters = definition.spec.parameters.values().map(String::as_str);
+        let placeholders = texts.iter().copied().chain(parameters).map(|text| text.matches("${").count());
+        let always = placeholders.sum::<usize>() > FEW || texts.into_iter().any(may_fail);
+        let parameters = definition.spec.parameters.iter().filter(|(_, text)| may_fail(text));
+        Self { always, parameters: parameters.map(|(name, _)| name.clone()).collect() }
+    }
+}
+
+/// A batch's own parameters, and which of them are templates: nobody looked at those.
+#[derive(Debug)]
+pub(super) struct OwnParameters(BTreeMap<String, bool>);
+
+impl OwnParameters {
+    pub(super) fn of(parameters: &BTreeMap<String, String>) -> Self {
+        Self(parameters.iter().map(|(name, text)| (name.clone(), text.contains("${"))).collect())
+    }
+
+    /// Whether a batch with these may fail at its start.
+    pub(super) fn may_fail(&self, job: &Templates) -> bool {
+        job.always
+            || self.0.values().any(|is_template| *is_template)
+            || job.parameters.iter().any(|name| !self.0.contains_key(name))
     }
 }

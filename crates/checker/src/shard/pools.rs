@@ -4,14 +4,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::{
-    BatchId, CatalogueEvent, Event, PermitEvent, PermitReport, Pool, PoolName, PoolUse, ReplicationEvent,
-    ShardId, Timestamp,
-};
+use tidemill_model::{BatchId, PermitEvent, PermitReport, Pool, PoolName, PoolUse, ShardId, Timestamp};
 
 use super::Shard;
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// What a shard knows of pools; the catalogue's also what it gave of those that groups share.
 #[derive(Debug, Default)]
@@ -46,7 +42,24 @@ impl Pools {
         }
     }
 
-    fn define(&mut self, pool: &Arc<Pool>) {
+    pub(super) fn permit_event(&mut self, at: &At<'_>, event: &PermitEvent) {
+        match event {
+            PermitEvent::ReportReceived { from, report } => self.heard(at, *from, report),
+            PermitEvent::Granted { to, pools, permits } => self.granted(at, *to, pools, *permits),
+            PermitEvent::Received { pools, permits } => {
+                self.permits.entry(pools.clone()).or_default().fresh += i64::from(*permits);
+            }
+            PermitEvent::Reported { report } => self.reported(at, report),
+            PermitEvent::RateLimitReset { .. } => {}
+        }
+    }
+
+    pub(super) fn forget(&mut self, name: &PoolName) {
+        self.known.remove(name);
+        self.starts.remove(name);
+    }
+
+    pub(super) fn define(&mut self, pool: &Arc<Pool>) {
         let name = &pool.spec.name;
         let old = self.known.insert(name.clone(), Arc::clone(pool));
         if old.is_none_or(|old| old.spec.rate != pool.spec.rate) {
@@ -121,14 +134,15 @@ impl Shard {
     /// `running_never_above_limit`, of a batch's pools, and `permits_accounted_for`.
     pub(super) fn pools_never_above_limit(&mut self, at: &At<'_>, id: BatchId) {
         let Some(of) = self.batches.get(&id).and_then(|batch| batch.of.clone()) else { return };
-        if of.pools.is_empty() {
+        if of.spec().pools.is_empty() {
             return;
         }
         let pools = &mut self.pools;
         let is_shared =
             |of: &PoolUse| pools.known.get(&of.name).is_some_and(|pool| pool.spec.group.is_none());
-        let (shared, own): (Vec<PoolUse>, Vec<PoolUse>) = of.pools.iter().cloned().partition(is_shared);
-        pools.taken.insert(id, (of.pools.clone(), shared.clone()));
+        let (shared, own): (Vec<PoolUse>, Vec<PoolUse>) =
+            of.spec().pools.iter().cloned().partition(is_shared);
+        pools.taken.insert(id, (of.spec().pools.clone(), shared.clone()));
         for PoolUse { name, .. } in own {
             let Some(pool) = pools.known.get(&name).cloned() else { continue };
             let used: i64 = pools.taken.values().map(|(uses, _)| weight_of(uses, &name)).sum();
@@ -153,28 +167,6 @@ impl Shard {
         if permits.fresh < 0 {
             let why = format!("batch {id} is assigned without a permit for the pools that groups share");
             at.breaks(Invariant::PermitsAccountedFor, why);
-        }
-    }
-
-    pub(super) fn pool_event(&mut self, at: &At<'_>, event: &Event) {
-        let pools = &mut self.pools;
-        match event {
-            Event::Catalogue(CatalogueEvent::PoolDefined { pool })
-            | Event::Replication(ReplicationEvent::PoolReplicated { pool }) => pools.define(pool),
-            Event::Catalogue(CatalogueEvent::PoolDeleted { name })
-            | Event::Replication(ReplicationEvent::PoolDropped { name }) => {
-                pools.known.remove(name);
-                pools.starts.remove(name);
-            }
-            Event::Permit(PermitEvent::ReportReceived { from, report }) => pools.heard(at, *from, report),
-            Event::Permit(PermitEvent::Granted { to, pools: uses, permits }) => {
-                pools.granted(at, *to, uses, *permits);
-            }
-            Event::Permit(PermitEvent::Received { pools: uses, permits }) => {
-                pools.permits.entry(uses.clone()).or_default().fresh += i64::from(*permits);
-            }
-            Event::Permit(PermitEvent::Reported { report }) => pools.reported(at, report),
-            _ => {}
         }
     }
 

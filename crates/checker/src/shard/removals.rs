@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use tidemill_model::{ApplyEvent, DeletionEvent, Event, JobEvent, JobId, Outcome};
 
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// A question to the shards, as far as it was answered.
 #[derive(Debug, Default)]

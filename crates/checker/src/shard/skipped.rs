@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::{Dependency, JobId, Mapping, Timestamp};
+use tidemill_model::{BatchId, Dependency, JobId, Mapping, ShardId, Timestamp};
 
 use super::Shard;
 use super::job::{Job, Version};
+use crate::{At, Invariant};
 
 /// Ancestors that are asked for one answer; beyond them a time may come.
 const MAX_ANCESTORS: usize = 256;
@@ -25,7 +26,7 @@ pub(super) enum Skips {
 
 impl Job {
     fn skips(&self, id: JobId) -> Skips {
-        let Some((_, version)) = self.newest() else { return Skips::Nothing };
+        let Some(version) = self.newest() else { return Skips::Nothing };
         if self.removed {
             return Skips::Unknown;
         }
@@ -58,15 +59,16 @@ impl Shard {
     /// What a batch has of one time of a dependency; `None`: not known in this shard.
     pub(super) fn oracle_of(
         &self,
-        of: (JobId, Option<&Version>),
+        (job, of): (JobId, Option<&Version>),
         dependency: &Dependency,
         time: Timestamp,
     ) -> Option<bool> {
-        let is_skipped = self.is_skipped(dependency.parent, time)? && dependency.parent != of.0;
-        if is_skipped {
+        let parent = dependency.parent;
+        if self.is_skipped(parent, time)? && parent != job {
             return Some(dependency.mapping != Mapping::Any);
         }
-        self.oracle_for(of, dependency.parent, time)
+        let ends = of.is_some_and(Version::ends_are_enough) && parent != job;
+        if ends { self.has_ended(parent, time) } else { self.oracle(parent, time) }
     }
 
     /// Whether a time was skipped, of a job in another group as it was heard; `None`: not known in this shard.
@@ -89,8 +91,8 @@ impl Shard {
 
     /// Whether it is a job of this shard whose logical times are those of its parents.
     pub(crate) fn inherits_times(&self, job: JobId) -> bool {
-        let newest = self.jobs.get(&job).and_then(|job| job.newest());
-        newest.is_some_and(|(_, version)| version.schedule.is_none() && !version.parents.is_empty())
+        let newest = self.jobs.get(&job).and_then(Job::newest);
+        newest.is_some_and(|version| version.schedule.is_none() && !version.parents.is_empty())
     }
 
     fn makes_none(&self, id: JobId, time: Timestamp, asked: &mut BTreeSet<JobId>) -> Option<bool> {
@@ -111,12 +113,55 @@ impl Shard {
         if !asked.insert(id) {
             return Some(true);
         }
-        let parents = job.newest().map(|(_, version)| &version.parents[..]).unwrap_or_default();
+        let parents = job.newest().map(|version| &version.parents[..]).unwrap_or_default();
         for parent in parents.iter().filter(|parent| **parent != id) {
             if !self.makes_none(*parent, time, asked)? {
                 return Some(false);
             }
         }
         Some(true)
+    }
+}
+
+impl Shard {
+    /// Whether a definition of the catalogue, as this shard has it, names a job that was deleted. A job that was submitted
+    /// to run once does not: nobody can give it other parents.
+    pub(super) fn names_deleted(&self, parent: JobId) -> bool {
+        let names = |(id, job): (&JobId, &super::job::Job)| {
+            let newest = job.newest().filter(|_| id.shard() == ShardId::CATALOGUE && !job.removed);
+            newest.is_some_and(|version| version.parents.contains(&parent))
+        };
+        self.deleted_parents.contains(&parent) && self.jobs.iter().any(names)
+    }
+
+    /// Whether it is a job of this shard that was deleted, or went to another group.
+    pub(crate) fn is_removed(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|job| job.removed)
+    }
+
+    /// A batch takes a time of a parent for met.
+    pub(super) fn met_by_deleted(&self, at: &At<'_>, batch: BatchId, (parent, time): (JobId, Timestamp)) {
+        // One of this shard is judged as others until it is dropped, a record later.
+        if !self.names_deleted(parent) || self.jobs.get(&parent).is_some_and(|job| !job.removed) {
+            return;
+        }
+        let may_be_met = match self.jobs.get(&parent) {
+            Some(job) => {
+                self.runs.contains_key(&(parent, time))
+                    || match job.skips_off {
+                        Skips::Before(next) => time < next,
+                        Skips::Everything | Skips::Unknown => true,
+                        Skips::Nothing | Skips::AsParents => false,
+                    }
+            }
+            None => self.elsewhere.may_count(parent, time),
+        };
+        if !may_be_met {
+            let why = format!(
+                "batch {batch} takes {parent} for {time} for met, and that job was deleted without a batch for it, while \
+                 definitions name it"
+            );
+            at.breaks(Invariant::DeletedParentsWaitedFor, why);
+        }
     }
 }

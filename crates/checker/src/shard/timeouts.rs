@@ -1,45 +1,26 @@
-//! By when a batch should have got somewhere, computed a second time.
+//! By when a batch should have got somewhere, computed a second time, and attempts that run far longer than usual.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
-use tidemill_model::{AlarmKind, BatchId, JobDefinition, JobId, TimeOfDay, TimeoutKind, Timestamp};
+use tidemill_model::{AlarmKind, BatchId, JobId, JobSpec, TimeOfDay, TimeoutKind, Timestamp};
 
 use super::Shard;
 use super::batch::{Batch, Phase};
-use crate::Invariant;
-use crate::at::At;
+use super::job::Version;
+use crate::{At, Invariant};
 
-/// What a definition says of it.
-#[derive(Debug)]
-pub(super) struct Limits {
-    dependency_s: Option<u32>,
-    output_s: Option<u32>,
-    successful_by: Option<TimeOfDay>,
-    /// The zone of times of day; `None`: it follows from a parent's.
-    zone: Option<TimeZone>,
-}
-
-impl Limits {
-    pub(super) fn of(definition: &JobDefinition) -> Self {
-        let zone = match definition.spec.schedule_spec() {
-            Some(schedule) => TimeZone::get(&schedule.zone).ok(),
-            None => definition.parents.is_empty().then_some(TimeZone::UTC),
-        };
-        Self {
-            dependency_s: definition.spec.dependency_timeout_s,
-            output_s: definition.spec.output_timeout_s,
-            successful_by: definition.spec.not_successful_by,
-            zone,
-        }
-    }
-
+impl Version {
     /// The times that a batch with this base time has; `None`: not known here.
-    pub(super) fn from(&self, base: Timestamp) -> Vec<(TimeoutKind, Option<Timestamp>)> {
+    pub(super) fn deadlines(&self, base: Timestamp) -> Vec<(TimeoutKind, Option<Timestamp>)> {
+        let spec = self.spec();
         let after = |seconds: u32| base.checked_add(SignedDuration::from_secs(seconds.into())).ok();
-        let lasting = [(TimeoutKind::Dependency, self.dependency_s), (TimeoutKind::Output, self.output_s)];
+        let lasting = [
+            (TimeoutKind::Dependency, spec.dependency_timeout_s),
+            (TimeoutKind::Output, spec.output_timeout_s),
+        ];
         let lasting = lasting.into_iter().filter_map(|(kind, seconds)| Some((kind, after(seconds?))));
         let by_time = |time| self.zone.as_ref().and_then(|zone| next(zone, base, time));
-        let by_time = self.successful_by.map(|time| (TimeoutKind::ByTime, by_time(time)));
+        let by_time = spec.not_successful_by.map(|time| (TimeoutKind::ByTime, by_time(time)));
         lasting.chain(by_time).collect()
     }
 }
@@ -76,7 +57,6 @@ pub(super) struct Owed {
     pub(super) kind: AlarmKind,
 }
 
-/// The rule that an alarm belongs to.
 fn rule_of(kind: AlarmKind) -> Invariant {
     match kind {
         AlarmKind::FinalCommandFailed => Invariant::FinalCommandsOnce,
@@ -175,6 +155,36 @@ impl Shard {
         for (id, kind, due, said) in unmarked {
             let why = format!("batch {id} had time until {due}, it is {}, and no {kind:?} mark", at.now);
             at.contradicts(Invariant::TimeoutsMarkedOnce, why, &[said]);
+        }
+    }
+}
+
+/// How long an attempt may run before people are told: twice as long as usual, and ten minutes at least.
+pub(super) fn bound(spec: &JobSpec) -> Option<SignedDuration> {
+    let seconds = spec.expected_duration_s?;
+    Some(SignedDuration::from_secs((i64::from(seconds) * 2).max(600)))
+}
+
+impl Shard {
+    /// `long_attempts_told_once`
+    pub(super) fn told_of_duration(&mut self, at: &At<'_>, id: Option<BatchId>) {
+        let rule = Invariant::LongAttemptsToldOnce;
+        let batch = id.and_then(|id| self.batches.get_mut(&id));
+        let due: Option<Timestamp> = batch.and_then(|batch| batch.long_at.take());
+        if due.is_none_or(|due| at.now < due) {
+            let why =
+                format!("people are told that batch {id:?} runs long, at {}, and it is due {due:?}", at.now);
+            at.breaks(rule, why);
+        }
+    }
+
+    /// `long_attempts_told_once`, at quiescence.
+    pub(super) fn none_runs_long_untold(&self, at: &At<'_>) {
+        let due = self.batches.iter().filter(|(_, batch)| !batch.suspended);
+        let due = due.filter_map(|(id, batch)| Some((id, batch.long_at?, batch.said)));
+        for (id, due, said) in due.filter(|(_, due, _)| *due < at.now) {
+            let why = format!("batch {id} has run long since {due}, and nobody was told");
+            at.contradicts(Invariant::LongAttemptsToldOnce, why, &[said]);
         }
     }
 }

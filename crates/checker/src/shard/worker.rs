@@ -11,7 +11,7 @@ use tidemill_model::{
 use super::Shard;
 use super::batch::Assignment;
 use crate::Invariant;
-use crate::at::{Asked, At};
+use crate::findings::{Asked, At};
 
 /// How long something may still run on a worker after its last word; `None`: for ever.
 type Lease = Option<SignedDuration>;
@@ -83,7 +83,6 @@ impl Worker {
         self.occupy_slot(job_type, by);
     }
 
-    /// Whether a slot of this type is free.
     pub(super) fn has_room(&self, job_type: &JobType) -> bool {
         let used = self.used.get(job_type).copied().unwrap_or_default();
         self.slots.get(job_type).is_some_and(|slots| used < *slots)

@@ -2,13 +2,14 @@
 
 use tidemill_model::{
     AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Command, Incarnation, MAX_VALUES_BYTES, Nonce,
-    ReturnReason, Token, WorkerCommand, WorkerId,
+    ReturnReason, SuccessCheck, Token, WorkerCommand, WorkerId,
 };
 
 use super::super::Shard;
 use super::super::batch::{Assignment, Batch, Phase};
+use super::super::timeouts::bound;
 use crate::Invariant;
-use crate::at::{Asked, At};
+use crate::findings::{Asked, At};
 
 impl Shard {
     pub(super) fn step_of_attempt(&mut self, at: &At<'_>, id: BatchId, event: &AttemptEvent) {
@@ -96,8 +97,9 @@ impl Shard {
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.phase = Phase::Granted { to, nonce: nonce.clone(), started: false };
             batch.zero = false;
+            let bound = batch.of.as_ref().and_then(|of| bound(of.spec()));
+            batch.long_at = bound.and_then(|bound| at.now.checked_add(bound).ok());
         }
-        self.watch_duration(at, id);
     }
 
     fn started(&mut self, at: &At<'_>, id: BatchId, token: Token) {
@@ -188,7 +190,7 @@ impl Shard {
     /// Whether the attempt at hand has reported 0, where its job goes by that.
     fn code_of(&self, id: BatchId) -> Option<bool> {
         let batch = self.batches.get(&id)?;
-        batch.of.as_ref()?.by_code.then_some(batch.zero)
+        (batch.of.as_ref()?.spec().success_check == SuccessCheck::UserCode).then_some(batch.zero)
     }
 
     /// `late_reports_change_nothing`

@@ -10,8 +10,7 @@ pub(super) use self::attempt::{asks, gives_back};
 use super::Shard;
 use super::batch::Phase;
 use super::placement::Wanted;
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 impl Shard {
     pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event) {

@@ -6,9 +6,8 @@ use tidemill_model::{
 };
 
 use super::{Pulls, Rules};
-use crate::Invariant;
-use crate::at::At;
 use crate::shard::Shard;
+use crate::{At, Invariant};
 
 impl Shard {
     /// `pulls_answered_as_on_record`: `events` are those of the command at hand, which are applied.

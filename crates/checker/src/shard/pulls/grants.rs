@@ -2,13 +2,12 @@
 
 use jiff::SignedDuration;
 use tidemill_log::Hash;
-use tidemill_model::{Event, GrantId, TaskEvent, TaskId, Timestamp, UserName};
+use tidemill_model::{GrantId, TaskEvent, TaskId, Timestamp, UserName};
 
 use super::due::is_done;
 use super::members::Last;
 use super::{Grant, Pulls, Rules};
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// Which grant: itself, its task, the occurrence, the user.
 type Of<'a> = (GrantId, TaskId, Timestamp, &'a UserName);
@@ -16,10 +15,8 @@ type Of<'a> = (GrantId, TaskId, Timestamp, &'a UserName);
 impl Pulls {
     /// `one_live_grant_per_user`, `tasks_granted_only_when_due`, `plain_tasks_once_per_user`, `earliest_task_first`,
     /// `stock_never_below_zero`, `grant_leases_kept`.
-    pub(super) fn granted(&mut self, at: &At<'_>, event: &Event, rules: Rules) {
-        let Event::Task(TaskEvent::Granted { grant, task: id, version, start, user, expires_at, next }) =
-            event
-        else {
+    pub(super) fn granted(&mut self, at: &At<'_>, event: &TaskEvent, rules: Rules) {
+        let TaskEvent::Granted { grant, task: id, version, start, user, expires_at, next } = event else {
             return;
         };
         if let Some(held) = self.members.get(user).and_then(|member| member.live) {

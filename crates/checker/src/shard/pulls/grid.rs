@@ -5,7 +5,6 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use tidemill_model::{Timestamp, When};
 
-/// The occurrences of a task.
 #[derive(Debug)]
 pub(super) enum Grid {
     Once(Timestamp),

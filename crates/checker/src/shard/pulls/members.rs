@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use tidemill_model::{GrantId, MovedTask, TaskId, Timestamp, UserHistory, UserName};
 
 use super::{Counts, Pulls, Rules};
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
-/// One member of the group.
 #[derive(Debug, Default)]
 pub(super) struct Member {
     pub(super) live: Option<GrantId>,
@@ -55,7 +53,7 @@ impl Member {
 
 impl Pulls {
     /// `users_have_one_home`, as the shard counts its members.
-    pub(super) fn users_replicated(&mut self, at: &At<'_>, users: &[UserName]) {
+    pub(crate) fn users_replicated(&mut self, at: &At<'_>, users: &[UserName]) {
         for user in users {
             let member = Member { since: Some(at.now), ..Member::default() };
             if self.members.insert(user.clone(), member).is_some() {
@@ -65,7 +63,7 @@ impl Pulls {
     }
 
     /// The same of a user who comes from another shard.
-    pub(super) fn user_attached(&mut self, at: &At<'_>, user: &UserName, (history, tasks): Moved<'_>) {
+    pub(crate) fn user_attached(&mut self, at: &At<'_>, user: &UserName, (history, tasks): Moved<'_>) {
         if self.members.insert(user.clone(), Member::of(history)).is_some() {
             at.breaks(Invariant::UsersHaveOneHome, format!("user {user} is a member already"));
         }
@@ -75,7 +73,7 @@ impl Pulls {
     }
 
     /// The same of a user who leaves, with all that it has done and its own tasks.
-    pub(super) fn user_detached(&mut self, at: &At<'_>, user: &UserName, (history, tasks): Moved<'_>) {
+    pub(crate) fn user_detached(&mut self, at: &At<'_>, user: &UserName, (history, tasks): Moved<'_>) {
         let rule = Invariant::UsersHaveOneHome;
         let Some(member) = self.members.remove(user) else {
             return at.breaks(rule, format!("user {user} leaves, and is no member"));
@@ -127,7 +125,7 @@ impl Pulls {
     }
 
     /// The same of one who stays.
-    pub(super) fn user_detach_rejected(&mut self, at: &At<'_>, user: &UserName) {
+    pub(crate) fn user_detach_rejected(&self, at: &At<'_>, user: &UserName) {
         if !self.members.contains_key(user) {
             at.breaks(Invariant::UsersHaveOneHome, format!("user {user} is kept, and is no member"));
         }

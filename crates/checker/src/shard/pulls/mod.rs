@@ -16,27 +16,22 @@ mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::{
-    Event, GrantId, GroupSettings, ReplicationEvent, TaskEvent, TaskId, Timestamp, TransferEvent, UserName,
-};
+use tidemill_model::{Event, GrantId, GroupSettings, TaskEvent, TaskId, Timestamp, UserName};
 
 use self::members::Member;
 use self::tasks::Task;
 use super::Shard;
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// Owners purge at most so many tasks at once.
 const PURGED_AT_ONCE: usize = 500;
 
-/// What a shard knows of pull tasks.
 #[derive(Debug, Default)]
 pub(super) struct Pulls {
     tasks: HashMap<TaskId, Task>,
     /// What may be due, by user; `None`: for the whole group.
     queues: HashMap<Option<UserName>, Queue>,
     members: HashMap<UserName, Member>,
-    /// Live grants.
     grants: BTreeMap<GrantId, Grant>,
     /// What starts before was purged, and can no longer be given.
     horizon: Option<Timestamp>,
@@ -52,7 +47,6 @@ struct Queue {
     rotating: BTreeSet<TaskId>,
 }
 
-/// A live grant.
 #[derive(Debug)]
 struct Grant {
     task: TaskId,
@@ -74,15 +68,6 @@ struct Rules {
 }
 
 impl Rules {
-    fn of(settings: &GroupSettings, now: Timestamp) -> Self {
-        Self {
-            now,
-            window_hours: i64::from(settings.pull_window_hours),
-            retention_days: i64::from(settings.pull_retention_days),
-            rotating_limit: settings.pull_rotating_limit as usize,
-        }
-    }
-
     /// So many hours before now.
     fn hours_ago(&self, hours: i64) -> Timestamp {
         self.now.checked_sub(jiff::SignedDuration::from_hours(hours)).unwrap_or(Timestamp::MIN)
@@ -99,51 +84,39 @@ impl Rules {
 
 impl Shard {
     fn pull_rules(&self, at: &At<'_>) -> Rules {
-        Rules::of(self.settings.as_ref().unwrap_or(&GroupSettings::default()), at.now)
+        let default = GroupSettings::default();
+        let settings = self.settings.as_ref().unwrap_or(&default);
+        Rules {
+            now: at.now,
+            window_hours: i64::from(settings.pull_window_hours),
+            retention_days: i64::from(settings.pull_retention_days),
+            rotating_limit: settings.pull_rotating_limit as usize,
+        }
     }
 
-    pub(super) fn pull_event(&mut self, at: &At<'_>, event: &Event) {
+    pub(super) fn pull_event(&mut self, at: &At<'_>, event: &TaskEvent) {
         let rules = self.pull_rules(at);
-        match event {
-            Event::Task(TaskEvent::Created { task, .. }) => {
-                self.minted_ids_grow(at, "task", (task.0, task.shard()));
-            }
-            Event::Task(TaskEvent::Granted { grant, .. }) => {
-                self.minted_ids_grow(at, "grant", (grant.0, grant.shard()));
-            }
-            _ => {}
+        if let TaskEvent::Created { task, .. } = event {
+            self.minted_ids_grow(at, "task", (task.0, task.shard()));
+        } else if let TaskEvent::Granted { grant, .. } = event {
+            self.minted_ids_grow(at, "grant", (grant.0, grant.shard()));
         }
         let pulls = &mut self.pulls;
         match event {
-            Event::Replication(ReplicationEvent::UsersReplicated { users }) => {
-                pulls.users_replicated(at, users)
-            }
-            Event::Transfer(TransferEvent::UserAttached { user, history, tasks }) => {
-                pulls.user_attached(at, user, (history, tasks));
-            }
-            Event::Transfer(TransferEvent::UserDetached { user, history, tasks }) => {
-                pulls.user_detached(at, user, (history, tasks));
-            }
-            Event::Transfer(TransferEvent::UserDetachRejected { user, .. }) => {
-                pulls.user_detach_rejected(at, user)
-            }
-            Event::Task(TaskEvent::Created { task, spec }) => pulls.created(at, *task, spec, rules),
-            Event::Task(TaskEvent::Changed { task, version, spec }) => {
-                pulls.changed(at, *task, (*version, spec), rules);
-            }
-            Event::Task(TaskEvent::Deleted { task }) => pulls.deleted(at, *task),
-            Event::Task(TaskEvent::Granted { .. }) => pulls.granted(at, event, rules),
-            Event::Task(TaskEvent::Completed { grant, task, start, user, result }) => {
+            TaskEvent::Created { task, spec } => pulls.created(at, *task, spec, rules),
+            TaskEvent::Changed { task, version, spec } => pulls.changed(at, *task, (*version, spec), rules),
+            TaskEvent::Deleted { task } => pulls.deleted(at, *task),
+            TaskEvent::Granted { .. } => pulls.granted(at, event, rules),
+            TaskEvent::Completed { grant, task, start, user, result } => {
                 pulls.completed(at, (*grant, *task, *start, user), result);
             }
-            Event::Task(TaskEvent::GrantReturned { grant, task, start, user, .. }) => {
+            TaskEvent::GrantReturned { grant, task, start, user, .. } => {
                 pulls.given_back(at, (*grant, *task, *start, user), false);
             }
-            Event::Task(TaskEvent::GrantExpired { grant, task, start, user }) => {
+            TaskEvent::GrantExpired { grant, task, start, user } => {
                 pulls.given_back(at, (*grant, *task, *start, user), true);
             }
-            Event::Task(TaskEvent::Purged { before, tasks }) => pulls.purged(at, *before, tasks, rules),
-            _ => {}
+            TaskEvent::Purged { before, tasks } => pulls.purged(at, *before, tasks, rules),
         }
     }
 
@@ -188,7 +161,8 @@ impl Pulls {
                 wrong.push(format!("task {id} is purged, and there is none"));
                 continue;
             };
-            task.forget_before(before);
+            // What somebody has stays.
+            task.given.retain(|start, occurrence| *start >= before || occurrence.counts.live > 0);
             if task.is_over(before) {
                 self.remove_task(*id);
             }

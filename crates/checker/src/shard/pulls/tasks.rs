@@ -7,10 +7,8 @@ use tidemill_model::{Executor, MovedOccurrence, MovedTask, TaskId, TaskSpec, Tim
 
 use super::grid::Grid;
 use super::{Counts, Given, Pulls, Rules};
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
-/// One task.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) version: u32,
@@ -54,11 +52,6 @@ impl Task {
     pub(super) fn stock(&self, start: Timestamp) -> i64 {
         let used = self.given.get(&start).map_or(0, |occurrence| occurrence.counts.used());
         i64::from(self.spec.dispatch_times) - used as i64
-    }
-
-    /// Forgets what is old, but for what somebody has.
-    pub(super) fn forget_before(&mut self, before: Timestamp) {
-        self.given.retain(|start, occurrence| *start >= before || occurrence.counts.live > 0);
     }
 
     pub(super) fn is_valid(&self) -> bool {

@@ -11,8 +11,7 @@ use tidemill_model::{
 };
 
 use self::rerun::{Rerun, Stage, Stand};
-use crate::Invariant;
-use crate::at::At;
+use crate::{At, Invariant};
 
 /// All of them, and the definitions that their plans are held against.
 #[derive(Debug, Default)]

@@ -37,7 +37,6 @@ pub(super) struct Planned {
     pub(super) stand: Stand,
 }
 
-/// One that has not ended.
 #[derive(Debug)]
 pub(super) struct Rerun {
     pub(super) spec: Arc<RerunSpec>,
