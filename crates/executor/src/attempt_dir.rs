@@ -155,7 +155,6 @@ impl AttemptDir {
         }
     }
 
-    /// Whether its end is written down.
     pub(crate) fn has_ended(&self) -> bool {
         fs::symlink_metadata(self.0.join("exit.json")).is_ok()
     }

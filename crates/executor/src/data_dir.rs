@@ -20,9 +20,8 @@ use serde::{Deserialize, Serialize};
 use tidemill_model::{Token, WorkerId};
 use uuid::Uuid;
 
-use crate::Error;
 use crate::attempt_dir::AttemptDir;
-use crate::plain_file;
+use crate::{Error, plain_file};
 
 /// Counts the changes of the layout above.
 const FORMAT: u32 = 1;
@@ -41,11 +40,11 @@ struct Identity {
 /// Where attempts are. Cheap to copy; holds nothing open.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempts {
-    open: PathBuf,
+    /// Of those that have not ended on record.
+    pub(crate) open: PathBuf,
     ended: PathBuf,
 }
 
-/// The data directory, in use by this process.
 pub(crate) struct DataDir {
     pub(crate) worker: WorkerId,
     pub(crate) attempts: Attempts,
@@ -164,11 +163,6 @@ impl Attempts {
     /// The directory of an attempt that has not ended on record.
     pub(crate) fn open(&self, token: Token) -> AttemptDir {
         AttemptDir::new(self.open.join(token.to_string()))
-    }
-
-    /// Where attempts are that have not ended on record.
-    pub(crate) fn open_dir(&self) -> &Path {
-        &self.open
     }
 
     /// The directory of an attempt, wherever it is by now.

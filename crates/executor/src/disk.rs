@@ -1,19 +1,17 @@
 //! Whether attempts can be written down: a worker whose disk is full takes no work, says so, and goes on by itself
 //! once there is room (MON-7).
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fs, io};
 
 use crossbeam_channel::Sender;
 
-use crate::Error;
-use crate::plain_file;
 use crate::thread::Repeating;
 use crate::worker::Input;
+use crate::{Error, plain_file};
 
 /// From one look to the next.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

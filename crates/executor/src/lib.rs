@@ -23,7 +23,6 @@ mod planted;
 
 mod accounts;
 mod attempt_dir;
-mod clock;
 mod config;
 mod data_dir;
 mod disk;

@@ -13,14 +13,12 @@ use crate::Error;
 use crate::thread::Thread;
 use crate::worker::{Input, Tag};
 
-/// The most that is read at once.
 const READ_MAX: usize = 2_048;
 /// How long one read waits; it can be woken.
 const READ_WAIT: Duration = Duration::from_secs(10);
 /// Before a reader that failed is rebuilt.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 
-/// Appends the worker's commands.
 pub(crate) struct CommandLink {
     producer: Arc<dyn Producer>,
     shard: ShardId,
@@ -86,7 +84,6 @@ pub(crate) enum FromWork {
     Failed(tidemill_log::Error),
 }
 
-/// Reads what owners say to this worker.
 pub(crate) struct WorkLink {
     stop: Arc<AtomicBool>,
     waker: Waker,

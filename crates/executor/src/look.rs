@@ -13,10 +13,10 @@ use crate::thread::Thread;
 use crate::worker::{Input, LOOK_WITHIN_MS, Looked};
 use crate::{Config, Error};
 
-/// The thread that looks. Dropped, it gives up what is under way.
+/// The thread that looks.
 pub(crate) struct Looks {
-    requests: Option<mpsc::UnboundedSender<(Token, Vec<PathCheck>)>>,
-    thread: Option<Thread>,
+    requests: mpsc::UnboundedSender<(Token, Vec<PathCheck>)>,
+    thread: Thread,
 }
 
 impl Looks {
@@ -26,25 +26,19 @@ impl Looks {
         // Never more than the worker was assigned, which is bounded by its slots.
         let (requests, requested) = mpsc::unbounded_channel();
         let look = serve(prober, requested, inputs);
-        let thread = Thread::start_async("look", "the thread that looks at paths", look)?;
-        Ok(Self { requests: Some(requests), thread: Some(thread) })
+        Ok(Self { requests, thread: Thread::start_async("look", "the thread that looks at paths", look)? })
     }
 
     pub(crate) fn look(&self, token: Token, checks: Vec<PathCheck>) {
-        if let Some(requests) = &self.requests
-            && requests.send((token, checks)).is_err()
-        {
+        if self.requests.send((token, checks)).is_err() {
             tracing::error!(%token, "the thread that looks at paths is gone");
         }
     }
-}
 
-impl Drop for Looks {
-    fn drop(&mut self) {
-        self.requests = None;
-        if let Some(thread) = self.thread.take() {
-            thread.join();
-        }
+    /// Gives up what is under way.
+    pub(crate) fn stop(self) {
+        drop(self.requests);
+        self.thread.join();
     }
 }
 

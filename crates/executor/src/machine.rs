@@ -1,8 +1,9 @@
-//! How the machine stands: memory and load, as `/proc` says them.
+//! How the machine stands: memory and load, as `/proc` says them, and the clock that leases count on.
 
 use std::fs;
 use std::num::NonZeroUsize;
 
+use rustix::time::{ClockId, clock_gettime};
 use tidemill_model::Measure;
 
 /// Now; `limit_mb` is what jobs may have of the machine's memory. Absent where `/proc` does not say it.
@@ -24,6 +25,13 @@ fn of_texts(memory: &str, load: &str, processors: usize, limit_mb: Option<u32>) 
     let hundredths: f64 = load.split_whitespace().next()?.parse::<f64>().ok()? * 100.0;
     let load_percent = (hundredths / processors as f64).round().clamp(0.0, f64::from(u32::MAX)) as u32;
     Some(Measure { memory_total_mb: total, memory_free_mb: free.min(total), load_percent })
+}
+
+/// CLOCK_BOOTTIME, in milliseconds: it goes on while the machine sleeps.
+pub(crate) fn boottime_ms() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let (seconds, nanos) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
+    seconds.unwrap_or(0) * 1000 + nanos.unwrap_or(0) / 1_000_000
 }
 
 #[cfg(test)]

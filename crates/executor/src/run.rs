@@ -7,12 +7,12 @@ use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
 use tidemill_log::Log;
 use tidemill_model::{Incarnation, Registration, WorkerId};
 
-use crate::clock::boottime_ms;
 use crate::data_dir::{self, Attempts, DataDir};
 use crate::disk::{self, Suspicion};
 use crate::link::{CommandLink, FromWork, WorkLink};
 use crate::logs::{LogServer, Serving};
 use crate::look::Looks;
+use crate::machine::boottime_ms;
 use crate::processes::{self, Checks, Processes};
 use crate::thread::Repeating;
 use crate::worker::{self, Input, Output, Worker};
@@ -46,10 +46,10 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let (work_inputs, from_work) = bounded(64);
     let (outcome_inputs, from_log) = unbounded();
     let (look_inputs, from_looks) = unbounded();
-    let mut worker = Worker::new(setup(&config, &data.worker, &incarnation, &logs.address())?);
+    let mut worker = Worker::new(setup(&config, &data.worker, &incarnation, &logs.address)?);
     let (checks, checking) = Checks::start(&config.probe, process_inputs.clone())?;
     let found = processes::find_earlier(&data, &checks, &process_inputs)?;
-    tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address(),
+    tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address,
         earlier = found.len(), containment = "process groups and a subreaper", "executor starts");
     for input in found {
         let outputs = worker.step(input);
@@ -60,10 +60,20 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let disk = disk::watch(&config.data_dir, reserve_bytes, suspicion.clone(), process_inputs.clone())?;
     let sweeper = start_sweeper(data.attempts.clone(), config.log_retention_days)?;
     let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), work_inputs)?;
+    let process_setup = processes::Setup {
+        worker: data.worker.clone(),
+        attempts: data.attempts.clone(),
+        types: config.all_types(),
+        signing_key: config.signing_key()?,
+        suspicion,
+        checks,
+        environment: environment::inherited(),
+        config: config.clone(),
+    };
     let turn = Turn {
         worker,
         commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
-        processes: Processes::start(process_setup(&config, &data, suspicion, checks)?, process_inputs)?,
+        processes: Processes::start(process_setup, process_inputs)?,
         looks: Looks::start(&config, look_inputs)?,
         measures: Measures::new(&config),
     };
@@ -107,35 +117,6 @@ fn setup(
         signing_key: config.signing_key()?,
         heartbeat_ms: config.heartbeat_ms,
         stop_grace_ms: config.stop_grace_ms,
-    })
-}
-
-/// The program that runs, whatever is at its path by now: an upgrade in place begins with the next start.
-const THIS_PROGRAM: &str = "/proc/self/exe";
-
-fn process_setup(
-    config: &Config,
-    data: &DataDir,
-    suspicion: Suspicion,
-    checks: Checks,
-) -> Result<processes::Setup, Error> {
-    let shim = match config.shim.is_empty() {
-        true => vec![THIS_PROGRAM.to_owned(), "shim".to_owned()],
-        false => config.shim.clone(),
-    };
-    Ok(processes::Setup {
-        worker: data.worker.clone(),
-        attempts: data.attempts.clone(),
-        types: config.all_types(),
-        api_url: config.api_url.clone(),
-        signing_key: config.signing_key()?,
-        suspicion,
-        checks,
-        shim,
-        default_run_as: config.default_run_as.clone(),
-        job_umask: config.job_umask,
-        environment: environment::inherited(),
-        threads: config.spawn_threads,
     })
 }
 
@@ -193,6 +174,7 @@ impl Turn {
         work.stop();
         self.processes.join();
         self.commands.flush();
+        self.looks.stop();
         result
     }
 
@@ -258,7 +240,6 @@ fn from_work(told: Option<FromWork>) -> Result<Vec<Input>, Error> {
     }
 }
 
-/// Removes old output once an hour.
 fn start_sweeper(attempts: Attempts, keep_days: u32) -> Result<Repeating, Error> {
     let keep = Duration::from_secs(u64::from(keep_days) * 24 * 3600);
     Repeating::start("sweep", "the thread that sweeps", SWEEP_EVERY, move || match attempts.sweep(keep) {

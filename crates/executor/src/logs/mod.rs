@@ -31,7 +31,8 @@ pub(crate) struct Serving {
 
 /// The server, until it is stopped.
 pub(crate) struct LogServer {
-    address: SocketAddr,
+    /// With the real port.
+    pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,
     thread: Thread,
 }
@@ -61,11 +62,6 @@ impl LogServer {
             runtime.shutdown_background();
         };
         Ok(Self { address, stop, thread: Thread::start("logs", WHAT, serve)? })
-    }
-
-    /// With the real port.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
     }
 
     pub(crate) fn stop(self) {

@@ -6,7 +6,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// The most that one answer holds, bytes.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// A piece of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) content: String,
@@ -16,7 +15,6 @@ pub(crate) struct Piece {
     pub(crate) reaches_end: bool,
 }
 
-/// What to read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) offset: u64,

@@ -24,8 +24,6 @@ use crate::attempt_dir::AttemptDir;
 use crate::data_dir::Attempts;
 use crate::plain_file;
 
-/// Lines of an answer where none are asked for.
-const DEFAULT_LINES: usize = 100;
 /// Says that there is no file where the output was; the API tells it from one that was removed.
 const NOT_PLAIN: &str = "not_a_plain_file";
 /// Bytes of one piece of a download.
@@ -69,7 +67,7 @@ fn stdout() -> u8 {
     1
 }
 fn default_lines() -> usize {
-    DEFAULT_LINES
+    100
 }
 
 #[derive(Serialize)]

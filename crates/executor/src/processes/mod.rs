@@ -19,7 +19,7 @@ use crossbeam_channel::Sender;
 use ed25519_dalek::SigningKey;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use tidemill_model::{Account, JobType, RunSpec, Token, WorkerId};
+use tidemill_model::{JobType, RunSpec, Token, WorkerId};
 
 pub(crate) use check::Checks;
 pub(crate) use reap_orphan::find_earlier;
@@ -31,27 +31,24 @@ use crate::disk::Suspicion;
 use crate::shim::{KillCause, Lease, Order};
 use crate::thread::{Thread, not_started};
 use crate::worker::{Input, ProcessEnd};
-use crate::{Error, TypeConfig};
+use crate::{Config, Error, TypeConfig};
 
 /// What the threads need to know.
 pub(crate) struct Setup {
+    pub(crate) config: Config,
     pub(crate) worker: WorkerId,
     pub(crate) attempts: Attempts,
     pub(crate) types: BTreeMap<JobType, TypeConfig>,
-    pub(crate) api_url: String,
     /// Signs what attempts show to the interface.
     pub(crate) signing_key: SigningKey,
     pub(crate) suspicion: Suspicion,
     pub(crate) checks: Checks,
-    /// The command that serves shims; the directory of attempts is added.
-    pub(crate) shim: Vec<String>,
-    /// The account of jobs that name none.
-    pub(crate) default_run_as: Option<Account>,
-    pub(crate) job_umask: Option<u32>,
     /// What of the worker's environment jobs get.
     pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) threads: u32,
 }
+
+/// The program that runs, whatever is at its path by now: an upgrade in place begins with the next start.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Work for the threads that start shims.
 enum Job {
@@ -92,9 +89,13 @@ impl Processes {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let epoll = epoll.map_err(|error| not_started(WAITING)(error.into()))?;
         let (stopped, stop) = UnixStream::pair().map_err(not_started(WAITING))?;
-        let shims = Shims::start(setup.shim.clone(), setup.attempts.open_dir().to_owned());
+        let shim = match setup.config.shim.is_empty() {
+            true => vec![THIS_PROGRAM.to_owned(), "shim".to_owned()],
+            false => setup.config.shim.clone(),
+        };
+        let shims = Shims::start(shim, setup.attempts.open.clone());
         let shims = shims.map_err(not_started("the server of shims"))?;
-        let count = setup.threads;
+        let count = setup.config.spawn_threads;
         let shared = Arc::new(Shared { setup, shims, table: Table::default(), epoll, inputs });
         // Never full of more than the owner grants at once, which is bounded by the slots; and it must not
         // make the loop wait, since these threads wait for the loop.

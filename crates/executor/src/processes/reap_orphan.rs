@@ -1,22 +1,18 @@
 //! Learns how an attempt ended whose shim is gone, and makes sure that it has.
 
-use std::io;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use crossbeam_channel::Sender;
 use rustix::process::Signal;
 use tidemill_model::{Token, WorkerId};
 
 use super::Checks;
-use crate::Error;
 use crate::attempt_dir::AttemptDir;
 use crate::data_dir::DataDir;
-use crate::disk;
-use crate::environment;
-use crate::shim;
 use crate::thread::Thread;
 use crate::worker::{Input, ProcessEnd};
+use crate::{Error, disk, environment, shim};
 
 /// Between two looks at what a killed shim left behind.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);

@@ -8,11 +8,9 @@ use tidemill_model::{Program, RunSpec, Token};
 use super::Shared;
 use super::table::Running;
 use crate::attempt_dir::ShimSpec;
-use crate::disk;
-use crate::environment;
-use crate::plain_file;
 use crate::shim::Lease;
 use crate::worker::{Input, ProcessEnd};
+use crate::{disk, environment, plain_file};
 
 impl Shared {
     pub(super) fn spawn(&self, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) {
@@ -54,15 +52,19 @@ impl Shared {
         let mut env = self.setup.environment.clone();
         env.extend(config.env.clone());
         let (worker, key) = (&self.setup.worker, &self.setup.signing_key);
-        env.extend(environment::of_attempt(spec, worker, &self.setup.api_url, key, &dir.values()));
+        env.extend(environment::of_attempt(spec, worker, &self.setup.config.api_url, key, &dir.values()));
         Ok(ShimSpec {
             argv,
             env,
             grace_ms,
             lease,
             limit_ms: spec.execution_timeout_ms,
-            run_as: spec.run_as.as_ref().or(self.setup.default_run_as.as_ref()).map(ToString::to_string),
-            umask: self.setup.job_umask,
+            run_as: spec
+                .run_as
+                .as_ref()
+                .or(self.setup.config.default_run_as.as_ref())
+                .map(ToString::to_string),
+            umask: self.setup.config.job_umask,
         })
     }
 

@@ -9,7 +9,6 @@ use tidemill_model::Token;
 
 use crate::shim::Order;
 
-/// A shim that runs.
 pub(super) struct Running {
     pub(super) socket: UnixStream,
     /// What it has said of a line that is not whole yet.

@@ -13,8 +13,7 @@ use super::News;
 use super::attempt::hear_spec;
 use crate::attempt_dir::AttemptDir;
 use crate::values;
-use crate::worker::ProcessEnd;
-use crate::worker::outcome_of;
+use crate::worker::{ProcessEnd, outcome_of};
 
 /// What the file of values is refused with is told to people.
 const MOST_SAID: usize = 1_000;

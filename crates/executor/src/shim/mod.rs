@@ -11,10 +11,7 @@ mod account;
 mod attempt;
 #[cfg(test)]
 mod corpus;
-mod descriptors;
-mod exec;
 mod fork;
-mod news;
 mod order;
 mod server;
 mod tree;
@@ -24,9 +21,8 @@ use std::path::Path;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-pub use news::News;
 pub(crate) use order::Order;
-pub use order::{KillCause, Lease};
+pub use order::{KillCause, Lease, News};
 pub(crate) use tree::signal_by_environment;
 
 /// What a shim says by its exit code.
@@ -52,7 +48,7 @@ pub fn shim_main(dir: &Path) -> i32 {
     // The worker starts it by a link, whose name would be that of the process.
     let named = nix::sys::prctl::set_name(c"tidemill-shim");
     debug_assert!(named.is_ok(), "the name is short");
-    match descriptors::close_inherited().and_then(|()| server::serve(dir)) {
+    match server::close_inherited().and_then(|()| server::serve(dir)) {
         Ok(()) => 0,
         Err(error) => {
             eprintln!("tidemill shim: {}: {error}", dir.display());

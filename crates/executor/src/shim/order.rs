@@ -1,11 +1,13 @@
-//! What the worker tells a running shim, one line each, over the shim's standard input. Its end means that
-//! the worker is gone.
+//! What the worker tells a running shim, one line each, over the shim's standard input, whose end means that the worker
+//! is gone; and what a shim tells its worker, one line of JSON each.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use tidemill_derive::Word;
+
+use crate::attempt_dir::ExitRecord;
 
 /// Until when an attempt may live, on CLOCK_BOOTTIME.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,6 +78,31 @@ impl FromStr for Order {
     }
 }
 
+/// One line. A shim that ends without having told its end was killed, or never ran the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum News {
+    /// The job runs.
+    Started,
+    /// No process of it is left, and `exit.json` says the same as this.
+    Ended(ExitRecord),
+}
+
+impl News {
+    pub(crate) fn to_line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("plain data");
+        line.push(b'\n');
+        line
+    }
+
+    /// Takes the lines that are whole, and leaves the rest. A line of a newer shim is passed over.
+    pub fn take(said: &mut Vec<u8>) -> Vec<Self> {
+        let end = said.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines: Vec<u8> = said.drain(..end).collect();
+        lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +117,16 @@ mod tests {
         for text in ["", "lease 1", "kill x asked", "kill 1 bored", "kill 1 asked now"] {
             assert_eq!(text.parse::<Order>(), Err(()), "{text}");
         }
+    }
+
+    #[test]
+    fn news_are_taken_when_their_line_is_whole() {
+        let ended = News::Ended(ExitRecord { exit_code: Some(3), ..ExitRecord::default() });
+        let mut said = [News::Started.to_line(), b"{\"sung\":1}\n".to_vec(), ended.to_line()].concat();
+        let last = said.pop().unwrap();
+        assert_eq!(News::take(&mut said), [News::Started]);
+        said.push(last);
+        assert_eq!(News::take(&mut said), [ended]);
+        assert_eq!((News::take(&mut said), said.len()), (Vec::new(), 0));
     }
 }

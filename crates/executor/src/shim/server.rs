@@ -15,8 +15,10 @@ use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::close;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -176,4 +178,25 @@ fn receive() -> io::Result<Heard> {
         (Some(token), Some(worker)) => Heard::Attempt(token, worker.into()),
         _ => Heard::Unusable,
     })
+}
+
+/// Standard input, output and errors.
+const STANDARD: i32 = 2;
+
+/// Closes all but the standard descriptors: what the starter of the worker left open by mistake would else be open in
+/// every job. Comes before anything is opened here.
+pub(super) fn close_inherited() -> io::Result<()> {
+    let names = fs::read_dir("/proc/self/fd")?.map(|entry| Ok(entry?.file_name()));
+    let names = names.collect::<io::Result<Vec<_>>>()?;
+    for name in names {
+        let Some(number) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        if number > STANDARD {
+            match close(number) {
+                // The one by which they were listed is closed already.
+                Ok(()) | Err(Errno::EBADF) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
 }

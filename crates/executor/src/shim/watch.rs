@@ -20,7 +20,7 @@ use rustix::time::{
 
 use super::{KillCause, Lease, Order, tree};
 use crate::attempt_dir::{ExitRecord, ShimSpec};
-use crate::clock::boottime_ms;
+use crate::machine::boottime_ms;
 
 /// The pauses between two walks that kill what is left.
 const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;

@@ -38,7 +38,6 @@ pub(super) struct End {
     pub(super) repeat: Option<Repeat>,
     /// How often it is said; absent: until it is on record.
     pub(super) repeats_left: Option<u32>,
-    /// Whether there is a directory of it.
     pub(super) has_directory: bool,
 }
 

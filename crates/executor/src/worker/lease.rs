@@ -10,7 +10,6 @@ use tidemill_model::{GroupSettings, OnSilence};
 
 use crate::shim::Lease;
 
-/// What the worker knows of its own lease.
 #[derive(Debug, Default)]
 pub(super) struct LeaseClock {
     /// The sending of the last sign of life whose append was acknowledged.

@@ -23,7 +23,7 @@ pub(super) struct Membership {
     /// When it was first told of; no owner knows it for longer.
     told_at_ms: Option<u64>,
     /// An owner has answered this life.
-    was_ever_known: bool,
+    pub(super) was_ever_known: bool,
     /// What was presented in the registration that is not answered yet.
     presented: Vec<Token>,
 }
@@ -41,10 +41,6 @@ impl Membership {
 
     fn is_known(&self) -> bool {
         self.register_at_ms.is_none()
-    }
-
-    pub(super) fn was_ever_known(&self) -> bool {
-        self.was_ever_known
     }
 
     /// The registration is answered; gives what it presented.
@@ -110,7 +106,7 @@ impl Worker {
     /// has answered this life, and none of its signs of life was ever acknowledged.
     pub(super) fn lapse(&mut self) {
         planted!(LapsedLifeGoesOn => return);
-        let told_at_ms = self.membership.told_at_ms.filter(|_| self.membership.was_ever_known());
+        let told_at_ms = self.membership.told_at_ms.filter(|_| self.membership.was_ever_known);
         if let Some(told_at_ms) = told_at_ms.filter(|_| self.stopping.is_none())
             && self.lease.lapse(&self.settings, told_at_ms, self.now_ms)
         {
@@ -149,7 +145,7 @@ impl Worker {
     /// Said at once, so that no work comes meanwhile.
     pub(super) fn turn(&mut self, unready: Option<String>) {
         self.unready = unready;
-        if self.membership.was_ever_known() && self.stopping.is_none() {
+        if self.membership.was_ever_known && self.stopping.is_none() {
             self.heartbeat();
         }
     }
@@ -157,7 +153,7 @@ impl Worker {
     pub(super) fn acknowledge(&mut self, sent_at_ms: u64) {
         self.lease.acknowledge(sent_at_ms);
         // Before the first answer the group's lease is not known, and nothing runs.
-        if self.membership.was_ever_known()
+        if self.membership.was_ever_known
             && let Some(lease) = self.lease.renewal(&self.settings)
         {
             self.outputs.push(Output::RenewLease(lease));

@@ -15,7 +15,6 @@
 //! harmless. What is deliberately absent: slots, drain and retries, which the owner decides.
 
 mod attempt;
-mod check;
 mod lease;
 mod life;
 mod message;
@@ -36,12 +35,12 @@ use tidemill_model::{
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
-pub(crate) use check::LOOK_WITHIN_MS;
 use lease::LeaseClock;
 use life::{Membership, Stopping};
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 #[cfg(test)]
 pub(crate) use outcome::of_process as outcome_of;
+pub(crate) use start::LOOK_WITHIN_MS;
 
 use crate::shim::KillCause;
 

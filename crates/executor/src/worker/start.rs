@@ -1,12 +1,12 @@
 //! From an assignment to a running process, and to its end.
 
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, Command, JobType, Nonce, PathCheck, RunSpec, StartRequest, Token,
-    WorkerCommand,
+    AttemptOutcome, AttemptResult, Command, JobType, Nonce, ObservationCommand, PathCheck, RunSpec,
+    StartRequest, Token, WorkerCommand,
 };
 
 use super::attempt::{Attempt, End, Repeat};
-use super::{Output, ProcessEnd, Tag, Worker};
+use super::{Looked, Output, ProcessEnd, Tag, Worker};
 use crate::types;
 
 /// After how long a failed report of a start is repeated.
@@ -15,8 +15,7 @@ const REPORT_AGAIN_MS: u64 = 1_000;
 impl Worker {
     pub(super) fn assigned(&mut self, token: Token, job_type: &JobType, checks: Vec<PathCheck>) {
         // Before the first registration is answered, it is meant for an earlier life.
-        if self.stopping.is_some() || !self.membership.was_ever_known() || self.attempts.get(token).is_some()
-        {
+        if self.stopping.is_some() || !self.membership.was_ever_known || self.attempts.get(token).is_some() {
             return;
         }
         if !self.setup.registration.slots.contains_key(job_type) {
@@ -152,5 +151,42 @@ impl Worker {
             Some(starting @ Attempt::Starting { .. }) => self.attempts.set(token, starting),
             None => {}
         }
+    }
+}
+
+/// How long the paths of one batch may take. The asking itself has bounds, too; an owner takes an assignment back
+/// after minutes.
+pub(crate) const LOOK_WITHIN_MS: u64 = 30_000;
+
+impl Worker {
+    pub(super) fn look(&mut self, token: Token, checks: Vec<PathCheck>) {
+        // What the look gives up by itself comes a little earlier.
+        let until_ms = self.now_ms + LOOK_WITHIN_MS + 1_000;
+        self.attempts.set(token, Attempt::Looking { until_ms });
+        self.outputs.push(Output::Look { token, checks });
+    }
+
+    pub(super) fn looked(&mut self, token: Token, looked: Looked) {
+        let Some(Attempt::Looking { .. }) = self.attempts.get(token) else { return };
+        self.attempts.remove(token);
+        match looked {
+            Looked::There => self.ask_to_start(token),
+            Looked::Gone(external_dependencies) => {
+                let worker = self.setup.registration.worker.clone();
+                self.append(
+                    Tag::Repeated,
+                    Command::Observation(ObservationCommand::RecheckFailed {
+                        token,
+                        worker,
+                        external_dependencies,
+                    }),
+                );
+            }
+            Looked::Unknown(reason) => self.cannot_tell(token, &reason),
+        }
+    }
+
+    pub(super) fn cannot_tell(&mut self, token: Token, reason: &str) {
+        self.reject(token, None, format!("cannot tell whether its paths are there: {reason}"));
     }
 }
