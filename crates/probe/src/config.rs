@@ -210,7 +210,6 @@ impl Config {
         }
     }
 
-    /// The pauses between the tries of one look-up.
     pub(crate) fn retry_pauses(&self) -> ExponentialBuilder {
         let first = Duration::from_millis(self.retry_pause_ms);
         let retries = usize::try_from(self.retries).unwrap_or(usize::MAX);

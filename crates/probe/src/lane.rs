@@ -10,9 +10,8 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backend::{Backend, Fault, Found, Target};
-use crate::circuit::{Admission, Circuit, Pauses};
+use crate::circuit::{Admission, Circuit, Pace, Pauses};
 use crate::config::Limits;
-use crate::pace::Pace;
 use crate::statistics::{Counters, count};
 use crate::{Authority, Config, Failure, FailureKind, Outcome};
 
@@ -48,7 +47,6 @@ pub(crate) enum Miss {
     StillHangs,
 }
 
-/// What kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Look,

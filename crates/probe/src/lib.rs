@@ -21,7 +21,6 @@ mod circuit;
 mod config;
 mod lane;
 mod mounts;
-mod pace;
 mod pass;
 mod path;
 mod prober;

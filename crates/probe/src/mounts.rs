@@ -5,7 +5,6 @@ mod corpus;
 
 use std::sync::Arc;
 
-/// The mount points of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mounts(Vec<Arc<str>>);
 

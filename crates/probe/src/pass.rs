@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
 
 use crate::backend::Target;
@@ -14,10 +13,12 @@ use crate::{Answer, Outcome, Question};
 /// A piece of work that one task does.
 #[derive(Debug, PartialEq, Eq)]
 enum Unit {
-    /// One look.
     Look(Question),
     /// A listing of this directory for all of these, which are in it.
-    List { directory: String, questions: Vec<Question> },
+    List {
+        directory: String,
+        questions: Vec<Question>,
+    },
 }
 
 /// Asks everything, and sends one answer to each.

@@ -11,9 +11,8 @@ use tokio::task::JoinSet;
 use crate::backend::{BuiltIn, Fault, Opener};
 use crate::lane::Lane;
 use crate::mounts::Mounts;
-use crate::pass;
 use crate::{
-    Answer, Authority, Config, Counts, Failure, FailureKind, Kind, Outcome, Path, Question, Statistics,
+    Answer, Authority, Config, Counts, Failure, FailureKind, Kind, Outcome, Path, Question, Statistics, pass,
 };
 
 /// Answers that wait for whoever asked.
@@ -79,7 +78,8 @@ impl Prober {
             match self.lane(&authority) {
                 Ok(lane) => drop(tasks.spawn(pass::run(lane, questions, sender.clone()))),
                 Err(failure) => {
-                    self.count_failed(authority.kind(), questions.len());
+                    let mut lanes = self.0.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+                    lanes.retired.entry(authority.kind()).or_default().failed += questions.len() as u64;
                     drop(tasks.spawn(fail(questions, failure, sender.clone())));
                 }
             }
@@ -123,11 +123,6 @@ impl Prober {
         let lane = Arc::new(Lane::new(authority.clone(), backend, &self.0.config));
         lanes.open.insert(authority.clone(), Arc::clone(&lane));
         Ok(lane)
-    }
-
-    fn count_failed(&self, kind: Kind, questions: usize) {
-        let mut lanes = self.0.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.retired.entry(kind).or_default().failed += questions as u64;
     }
 }
 

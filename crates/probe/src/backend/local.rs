@@ -5,7 +5,6 @@
 //! process; and a path whose last look still hangs is not looked at again.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -136,11 +135,5 @@ impl Backend for LocalBackend {
 
     fn retries_hung(&self) -> bool {
         false
-    }
-}
-
-impl fmt::Debug for LocalBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalBackend").field("hanging", &self.hanging()).finish_non_exhaustive()
     }
 }

@@ -1,21 +1,21 @@
 //! The port to what is asked: one make for each kind of authority.
 
-mod local;
-mod opener;
-
 #[cfg(feature = "hdfs")]
 mod hdfs;
+mod local;
 #[cfg(feature = "s3")]
 mod s3;
-
-use futures_util::future::BoxFuture;
-
 #[cfg(feature = "hdfs")]
 pub use hdfs::HdfsBackend;
 pub use local::{LocalBackend, Stat};
-pub use opener::{BuiltIn, Opener};
 #[cfg(feature = "s3")]
 pub use s3::S3Backend;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::{Authority, Config};
 
 /// One authority that can be asked. Calls may hang: the caller abandons them by dropping the future.
 pub trait Backend: Send + Sync + 'static {
@@ -100,4 +100,41 @@ pub(crate) fn one_line(error: &dyn std::error::Error) -> String {
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let below = std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
     below.fold(error.to_string(), |text, more| if text.contains(&more) { text } else { text + ": " + &more })
+}
+
+/// Opens authorities when they are first asked. Must not block: connections are made by the first call.
+pub trait Opener: Send + Sync + 'static {
+    /// The back end of this authority.
+    ///
+    /// # Errors
+    /// Why it can never be asked, in words for people.
+    fn open(&self, authority: &Authority) -> Result<Arc<dyn Backend>, Fault>;
+}
+
+/// The makes that are compiled in: local always, HDFS and S3 by feature.
+#[derive(Debug, Clone)]
+pub struct BuiltIn(Arc<Config>);
+
+impl BuiltIn {
+    /// Opens as this configuration says.
+    #[must_use]
+    pub fn new(config: Arc<Config>) -> Self {
+        Self(config)
+    }
+}
+
+impl Opener for BuiltIn {
+    fn open(&self, authority: &Authority) -> Result<Arc<dyn Backend>, Fault> {
+        match authority {
+            Authority::Local(_) => Ok(Arc::new(LocalBackend::new(self.0.local.in_flight))),
+            #[cfg(feature = "hdfs")]
+            Authority::Hdfs(name_node) => Ok(Arc::new(HdfsBackend::open(name_node, &self.0.hdfs)?)),
+            #[cfg(feature = "s3")]
+            Authority::S3(bucket) => Ok(Arc::new(S3Backend::open(bucket, &self.0.s3)?)),
+            #[cfg(not(all(feature = "hdfs", feature = "s3")))]
+            other => {
+                Err(Fault::Refused(format!("this build cannot ask {other}: it was compiled without it")))
+            }
+        }
+    }
 }

@@ -4,7 +4,6 @@
 //! an object has its key, or any key begins with it and a slash; a mark is always an object.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -121,12 +120,6 @@ impl Backend for S3Backend {
 
     fn retries_hung(&self) -> bool {
         true
-    }
-}
-
-impl fmt::Debug for S3Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "S3Backend({})", self.store)
     }
 }
 

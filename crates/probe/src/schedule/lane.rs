@@ -142,7 +142,7 @@ impl Lane {
     }
 
     fn has_room(&self) -> bool {
-        self.asked < self.window.size()
+        self.asked < self.window.size
     }
 
     /// Whose turn it is now, as many as the window takes. They are under way from now on.

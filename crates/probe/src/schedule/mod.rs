@@ -16,8 +16,7 @@
 mod lane;
 mod window;
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -329,7 +328,6 @@ impl Schedule {
     }
 }
 
-/// An item and its lane.
 fn entry<'a>(
     items: &'a mut [Option<Item>],
     lanes: &'a mut BTreeMap<Authority, Lane>,

@@ -11,7 +11,7 @@ const PERIOD_MS: u64 = 1_000;
 /// queue, earlier deadlines would wait for later ones.
 #[derive(Debug)]
 pub(super) struct Window {
-    size: usize,
+    pub(super) size: usize,
     most: usize,
     period: u64,
     came_back: usize,
@@ -21,10 +21,6 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn new(most: usize) -> Self {
         Self { size: FIRST.min(most), most, period: 0, came_back: 0, was_full: false }
-    }
-
-    pub(super) fn size(&self) -> usize {
-        self.size
     }
 
     pub(super) fn came_back(&mut self, now_ms: u64) {
@@ -61,18 +57,18 @@ mod tests {
         (0..back).for_each(|_| window.came_back(*second * 1_000));
         window.looked_at(*second * 1_000 + 999, true);
         window.looked_at(*second * 1_000 + 1_000, false);
-        window.size()
+        window.size
     }
 
     #[test]
     fn full_window_is_what_comes_back_in_two_periods() {
         let (mut window, mut second) = (Window::new(4_096), 0);
-        assert_eq!(window.size(), FIRST);
+        assert_eq!(window.size, FIRST);
         assert_eq!(full(&mut window, &mut second, 300), 600);
         assert_eq!(full(&mut window, &mut second, 500), 1_000);
         assert_eq!(full(&mut window, &mut second, 0), SMALLEST);
         assert_eq!(full(&mut window, &mut second, 9_000), 4_096);
-        assert_eq!(Window::new(1).size(), 1);
+        assert_eq!(Window::new(1).size, 1);
     }
 
     #[test]
@@ -83,6 +79,6 @@ mod tests {
             window.came_back(second * 1_000);
             window.looked_at(second * 1_000, false);
         }
-        assert_eq!(window.size(), 50);
+        assert_eq!(window.size, 50);
     }
 }
