@@ -175,7 +175,6 @@ impl Older for Gone {
     }
 }
 
-/// Reads a lane.
 pub(crate) struct LaneReader<O> {
     lane: Arc<Lane>,
     next: u64,

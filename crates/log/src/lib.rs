@@ -37,7 +37,6 @@ mod lane;
 mod log_id;
 pub mod memory;
 mod port;
-mod route;
 mod shared;
 mod signal;
 pub mod sqlite;
@@ -45,7 +44,7 @@ pub mod sqlite;
 pub use chain::{Chain, Verdict, VoidReason};
 pub use error::{AppendError, Error, Source};
 pub use frame::{Frame, FrameError, HEADER_BYTES, Kind, MAX_FRAME_BYTES};
-pub use hash::Hash;
+pub use hash::{Hash, partition_of_key};
 pub use head::{Claim, Genesis, Head, Tip};
 pub use in_flight::QueueBound;
 #[cfg(feature = "kafka")]
@@ -58,7 +57,6 @@ pub use port::{
     Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Readers, Record,
     Taken, Topic, Usage, append_wait,
 };
-pub use route::partition_of_key;
 pub use shared::SharedJournals;
 pub use signal::Waker;
 pub use sqlite::{SqliteConfig, SqliteLog, SqliteView};

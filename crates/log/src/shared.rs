@@ -49,7 +49,6 @@ impl SharedJournals {
     }
 }
 
-/// What is shared of one partition.
 #[derive(Default)]
 struct Journal {
     /// How many share it; without any there is nothing to keep.
@@ -172,7 +171,6 @@ impl Back {
     }
 }
 
-/// Who reads.
 struct Who {
     user: Arc<str>,
     /// Numbers the readers of a journal.

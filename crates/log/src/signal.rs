@@ -23,7 +23,6 @@ struct Flags {
     woken: bool,
 }
 
-/// One reader's ear.
 #[derive(Default)]
 pub(crate) struct Signal {
     flags: Mutex<Flags>,

@@ -9,7 +9,6 @@ fn genesis() -> Vec<u8> {
     Genesis { log_id, partition: 2, count: 4 }.record()
 }
 
-/// A chain and the journal it judged.
 struct Journal {
     chain: Chain,
     records: Vec<Vec<u8>>,

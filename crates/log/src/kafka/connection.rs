@@ -12,8 +12,7 @@ use rdkafka::metadata::Metadata;
 use super::config::KafkaConfig;
 use super::context::Asking;
 use super::producer::KafkaProducer;
-use super::reader::KafkaReader;
-use super::stalls::Stalls;
+use super::reader::{KafkaReader, Stalls};
 use crate::{Error, From, Topic};
 
 /// How long a broker may take to answer a question.
@@ -136,7 +135,7 @@ mod tests {
     use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
     use rdkafka::client::DefaultClientContext;
 
-    use super::super::wait::wait;
+    use super::super::topics::wait;
     use super::*;
     use crate::LogId;
 

@@ -16,15 +16,12 @@ mod config;
 mod connection;
 mod context;
 mod genesis;
-mod intake;
 mod membership;
 mod producer;
 mod reader;
 mod security;
 mod send_batches;
-mod stalls;
 mod topics;
-mod wait;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,8 +32,7 @@ pub use security::{KafkaCertificate, KafkaLogin, KafkaMechanism, KafkaSecurity, 
 
 use crate::{Error, From, Intake, Log, LogId, Membership, Producer, Reader, Readers, Topic, Usage};
 use connection::Connection;
-use intake::Subscribed;
-use membership::Group;
+use membership::{Group, Subscribed};
 
 /// A log on Kafka.
 pub struct KafkaLog {
@@ -98,7 +94,7 @@ impl Log for KafkaLog {
     }
 
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
-        Ok(Box::new(Group::join(&self.connection.config, Group::OWNERS, member)?))
+        Ok(Box::new(Group::join(&self.connection.config, "owners", member)?))
     }
 
     fn peers(&self, role: &str, member: &str) -> Result<Box<dyn Membership>, Error> {

@@ -13,8 +13,9 @@
 //! What a broker that is away does not answer tells nothing; the time counts from its first answer. How often it happened is
 //! counted by topic ([`Log::stalled_readers`](crate::Log::stalled_readers)).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rdkafka::TopicPartitionList;
@@ -27,7 +28,6 @@ use rdkafka::topic_partition_list::Offset;
 use super::config::KafkaConfig;
 use super::connection::{number, watermarks};
 use super::context::Plain;
-use super::stalls::Stalls;
 use crate::signal::{Heard, Signal, deadline};
 use crate::{Error, Reader, Record, Topic, Waker};
 
@@ -68,11 +68,6 @@ struct Watch {
 impl Watch {
     fn new(topic: Topic, stalls: Arc<Stalls>) -> Self {
         Self { since: Instant::now(), end: None, topic, stalls }
-    }
-
-    /// Records have come.
-    fn heard(&mut self, now: Instant) {
-        (self.since, self.end) = (now, None);
     }
 
     /// Whether what the broker had a while ago has still not come, which is counted. `ask` gives the partition's end.
@@ -219,7 +214,7 @@ impl Reader for KafkaReader {
         loop {
             let records = self.take(max_records.max(1))?;
             if !records.is_empty() {
-                self.watch.heard(Instant::now());
+                (self.watch.since, self.watch.end) = (Instant::now(), None);
                 return Ok(records);
             }
             self.look_after()?;
@@ -234,6 +229,22 @@ impl Reader for KafkaReader {
 
     fn waker(&self) -> Waker {
         Waker(Arc::clone(&self.signal))
+    }
+}
+
+/// A count for each topic.
+#[derive(Debug, Default)]
+pub(crate) struct Stalls([AtomicU64; Topic::ALL.len()]);
+
+impl Stalls {
+    pub(crate) fn count(&self, topic: Topic) {
+        self.0[topic.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Those of topics that have any.
+    pub(crate) fn counts(&self) -> BTreeMap<Topic, u64> {
+        let counts = Topic::ALL.map(|topic| (topic, self.0[topic.index()].load(Ordering::Relaxed)));
+        counts.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 }
 

@@ -1,5 +1,9 @@
 //! The topics: made with the settings that the protocol needs, and checked for them.
 
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Instant;
 
 use rdkafka::admin::{
@@ -10,7 +14,6 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use super::config::{KafkaConfig, MAX_MESSAGE_BYTES};
 use super::connection::{ANSWER, Connection, number};
 use super::context::Plain;
-use super::wait::wait;
 use crate::{Error, Topic};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
@@ -218,4 +221,24 @@ fn check_settings(config: &KafkaConfig) -> Result<(), Error> {
 fn value(found: &ConfigResource, setting: &str) -> String {
     let entry = found.entries.iter().find(|entry| entry.name == setting);
     entry.and_then(|entry| entry.value.clone()).unwrap_or_else(|| "not set".to_owned())
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+pub(crate) fn wait<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
 }

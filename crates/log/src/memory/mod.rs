@@ -2,22 +2,20 @@
 //!
 //! It stores what it is given, as a broker does: what the chain does not accept is for readers to void.
 
-mod fault;
 mod producer;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-pub use fault::{Append, Fault, FaultHook, Gate};
+use producer::MemoryProducer;
 
 use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
 use crate::{
     Error, From, Genesis, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage, clock,
 };
-use producer::MemoryProducer;
 
 /// A log in this process's memory. A clone is the same log.
 #[derive(Clone)]
@@ -173,5 +171,58 @@ impl Membership for Suggested {
         let suggestions = lock(&self.shared.suggestions);
         let all = || (0..self.shared.partitions).collect();
         Ok(suggestions.get(&self.member).cloned().unwrap_or_else(all))
+    }
+}
+
+/// An append as the fault hook sees it, just before it lands.
+#[derive(Clone, Copy, Debug)]
+pub struct Append<'a> {
+    /// Which producer: 1 is the first that the log made.
+    pub producer: u64,
+    /// Where to.
+    pub topic: Topic,
+    /// Where to.
+    pub partition: u32,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+}
+
+/// What befalls an append.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Nothing: it lands and is acknowledged.
+    None,
+    /// It, and all that its producer appends after it, waits until the gate is open, then lands.
+    Delay(Gate),
+    /// It does not land, and the outcome is told to be unknown.
+    DropUnknown,
+    /// It lands, and the outcome is told to be unknown.
+    LandUnknown,
+    /// The outcome is told to be unknown; it lands when [`land_late`](MemoryLog::land_late) is called.
+    LandLate,
+}
+
+/// Decides what befalls each append; called on the producers' threads.
+pub type FaultHook = Box<dyn FnMut(&Append<'_>) -> Fault + Send>;
+
+/// Shut at first; once open it stays open. A clone is the same gate.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    /// Lets all through.
+    pub fn open(&self) {
+        *lock(&self.0.0) = true;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until it is open.
+    pub fn pass(&self) {
+        let mut open = lock(&self.0.0);
+        while !*open {
+            open = self.0.1.wait(open).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }

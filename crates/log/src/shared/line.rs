@@ -39,7 +39,7 @@ impl Line {
             asked_at: None,
         });
         stand.asked_at = Some(now);
-        let own = (self.served(user), stand_served(&self.readers, reader));
+        let own = (self.served(user), self.readers.get(&reader).map_or(0, |stand| stand.served));
         let waits = |stand: &Stand| {
             stand.asked_at.is_some_and(|asked_at| now.saturating_duration_since(asked_at) < WAITS)
         };
@@ -82,10 +82,6 @@ impl Line {
     fn served(&self, user: &str) -> u64 {
         self.users.get(user).copied().unwrap_or(0)
     }
-}
-
-fn stand_served(readers: &HashMap<u64, Stand>, reader: u64) -> u64 {
-    readers.get(&reader).map_or(0, |stand| stand.served)
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ use crate::{Error, Genesis, Head, LogId, Topic, clock};
 pub(crate) const FORMAT_VERSION: i64 = 3;
 const PAGE_BYTES: u64 = 4096;
 
-/// Name of the table of a partition.
 pub(crate) fn table(topic: Topic, partition: u32) -> String {
     format!("{}_{partition}", topic.name().replace('-', "_"))
 }
@@ -24,7 +23,7 @@ pub(crate) fn table(topic: Topic, partition: u32) -> String {
 /// The file, open for writing.
 pub(crate) struct File {
     pub(crate) connection: Connection,
-    log_id: LogId,
+    pub(crate) log_id: LogId,
 }
 
 impl File {
@@ -54,10 +53,6 @@ impl File {
             return Err(Error::PartitionCount { topic: Topic::Journal, found, wanted: config.partitions });
         }
         Ok(Self { connection, log_id })
-    }
-
-    pub(crate) const fn log_id(&self) -> &LogId {
-        &self.log_id
     }
 
     /// The offset that comes next; 0 where the topic is not on disk.

@@ -46,7 +46,6 @@ impl Owed {
     }
 }
 
-/// A group on its way.
 pub(crate) struct Group<'a> {
     shared: &'a Shared,
     connection: &'a Connection,

@@ -106,7 +106,6 @@ impl SqliteConfig {
 /// Told once, on the writer's thread, why the log has ended. The process should end too.
 pub type OnFatal = Box<dyn FnOnce(&str) + Send>;
 
-/// Whether the topic is on disk.
 const fn is_durable(topic: Topic) -> bool {
     match topic {
         Topic::Commands | Topic::Journal | Topic::Events | Topic::DeadLetters => true,
@@ -167,7 +166,7 @@ impl SqliteLog {
         let chains = (0..config.partitions).map(|partition| verify::resume(&file, partition));
         let chains = chains.collect::<Result<Vec<_>, Error>>()?;
         let shared = Arc::new(Shared {
-            id: file.log_id().clone(),
+            id: file.log_id.clone(),
             partitions: config.partitions,
             lanes,
             queue: Queue::default(),

@@ -1,8 +1,9 @@
 //! Records that are not in memory any more, read from the file.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, OpenFlags, params};
 
 use super::directory::Directory;
 use super::file::table;
@@ -11,7 +12,7 @@ use crate::lane::{Lane, Older};
 use crate::{Error, Frame, Record, Topic};
 
 /// One answer holds no more than this, and one record.
-pub(crate) const CHUNK_BYTES: usize = 8 << 20;
+const CHUNK_BYTES: usize = 8 << 20;
 
 pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
@@ -35,25 +36,7 @@ impl OnDisk {
             Some(connection) => connection,
             None => open_read_only(&self.path)?,
         };
-        let sql = format!(
-            "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 AND offset < ?2 ORDER BY offset LIMIT ?3",
-            table(lane.topic, lane.partition)
-        );
-        let mut records = Vec::new();
-        let mut bytes = 0;
-        {
-            let mut statement = connection.prepare_cached(&sql)?;
-            let limit = i64::try_from(max).unwrap_or(i64::MAX);
-            let mut rows = statement.query(params![from.cast_signed(), end.cast_signed(), limit])?;
-            while let Some(row) = rows.next()? {
-                let record = record(row)?;
-                bytes += record.value.len();
-                records.push(record);
-                if bytes >= CHUNK_BYTES {
-                    break;
-                }
-            }
-        }
+        let records = read(&connection, (lane.topic, lane.partition), from..end, max)?;
         self.oldest = if records.is_empty() || records[0].offset != from {
             Kept::of(&connection, lane.topic, lane.partition)?.from
         } else {
@@ -65,13 +48,35 @@ impl OnDisk {
     }
 }
 
-pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
-    Ok(Record {
-        offset: row.get::<_, i64>(0)?.cast_unsigned(),
-        timestamp_ms: row.get(1)?,
-        key: row.get(2)?,
-        value: row.get_ref(3)?.as_blob()?.into(),
-    })
+/// Records of these offsets, in their order.
+pub(crate) fn read(
+    connection: &Connection,
+    (topic, partition): (Topic, u32),
+    offsets: Range<u64>,
+    max_records: usize,
+) -> rusqlite::Result<Vec<Record>> {
+    let sql = format!(
+        "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 AND offset < ?2 ORDER BY offset LIMIT ?3",
+        table(topic, partition)
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let limit = i64::try_from(max_records).unwrap_or(i64::MAX);
+    let end = i64::try_from(offsets.end).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![offsets.start.cast_signed(), end, limit])?;
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    while bytes < CHUNK_BYTES
+        && let Some(row) = rows.next()?
+    {
+        let record = Record {
+            offset: row.get::<_, i64>(0)?.cast_unsigned(),
+            timestamp_ms: row.get(1)?,
+            key: row.get(2)?,
+            value: row.get_ref(3)?.as_blob()?.into(),
+        };
+        bytes += record.value.len();
+        records.push(record);
+    }
+    Ok(records)
 }
 
 impl Older for OnDisk {

@@ -15,7 +15,6 @@ use crate::{AppendError, Error, NewRecord, Producer, Topic, clock};
 const GROUP_RECORDS: usize = 16_384;
 const GROUP_BYTES: usize = 16 << 20;
 
-/// Something for the writer.
 pub(crate) enum Item {
     /// To be stored.
     Append { lane: usize, key: Vec<u8>, value: Vec<u8>, pending: Pending },
@@ -55,7 +54,7 @@ impl Queue {
 
     /// Queues all of them, so that the writer finds them together. Gives them back, with the reason, if the log has
     /// ended.
-    fn push(&self, items: Vec<Item>) -> Result<(), (String, Vec<Item>)> {
+    pub(crate) fn push(&self, items: Vec<Item>) -> Result<(), (String, Vec<Item>)> {
         let mut waiting = lock(&self.waiting);
         if let Some(reason) = waiting.ended.clone() {
             return Err((reason, items));
@@ -71,12 +70,6 @@ impl Queue {
     /// Why nothing is taken any more.
     fn ended(&self) -> Option<String> {
         lock(&self.waiting).ended.clone()
-    }
-
-    /// Queues a trim. Where the log has ended nothing is forgotten.
-    pub(crate) fn push_trim(&self, trim: Trim) {
-        // What is given back is forgotten.
-        let _ = self.push(vec![Item::Trim(trim)]);
     }
 
     /// The next group; waits for one. `None` when the log has ended and nothing is left.

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Shared;
 use super::file::table;
+use super::queue::Item;
 use crate::signal::lock;
 use crate::{Error, Topic, clock};
 
@@ -38,7 +39,6 @@ impl Kept {
     }
 }
 
-/// What the writer is to forget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trim {
     pub(crate) lane: usize,
@@ -80,7 +80,8 @@ impl Shared {
             return Ok(());
         }
         kept.asked = true;
-        self.queue.push_trim(Trim { lane, from: kept.from, below, before_ms });
+        // Where the log has ended nothing is forgotten.
+        let _ = self.queue.push(vec![Item::Trim(Trim { lane, from: kept.from, below, before_ms })]);
         Ok(())
     }
 

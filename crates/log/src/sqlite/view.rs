@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::directory::Directory;
 use super::file::{FORMAT_VERSION, table};
 use super::is_durable;
-use super::older::{CHUNK_BYTES, open_read_only, record};
+use super::older::{open_read_only, read};
 use crate::signal::{Heard, Signal, deadline};
 use crate::{Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Topic, Usage, Waker};
 
@@ -121,35 +121,15 @@ struct ViewReader {
     signal: Arc<Signal>,
 }
 
-impl ViewReader {
-    fn read(&mut self, max_records: usize) -> rusqlite::Result<Vec<Record>> {
-        let sql = format!(
-            "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 ORDER BY offset LIMIT ?2",
-            table(self.topic, self.partition)
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let limit = i64::try_from(max_records).unwrap_or(i64::MAX);
-        let mut rows = statement.query(params![self.next.cast_signed(), limit])?;
-        let (mut records, mut bytes) = (Vec::new(), 0);
-        while bytes < CHUNK_BYTES
-            && let Some(row) = rows.next()?
-        {
-            let record = record(row)?;
-            bytes += record.value.len();
-            self.next = record.offset.saturating_add(1);
-            records.push(record);
-        }
-        Ok(records)
-    }
-}
-
 impl Reader for ViewReader {
     fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
         let (topic, partition) = (self.topic, self.partition);
         let end = deadline(timeout);
         loop {
-            let records = self.read(max_records).map_err(Error::read(topic, partition))?;
-            if !records.is_empty() {
+            let records = read(&self.connection, (topic, partition), self.next..u64::MAX, max_records);
+            let records = records.map_err(Error::read(topic, partition))?;
+            if let Some(last) = records.last() {
+                self.next = last.offset.saturating_add(1);
                 return Ok(records);
             }
             // Nobody tells of what another process writes.

@@ -25,6 +25,13 @@ fn append(producer: &KafkaProducer) -> Result<u64, AppendError> {
     append_wait(producer, Topic::Journal, 0, b"", b"x".to_vec(), PATIENCE)
 }
 
+/// With one record in it.
+fn begun() -> (Cluster, KafkaProducer) {
+    let (cluster, producer) = cluster();
+    assert_eq!(append(&producer), Ok(0));
+    (cluster, producer)
+}
+
 fn start(producer: &KafkaProducer) -> Receiver<Result<u64, AppendError>> {
     let (told, outcome) = mpsc::channel();
     let done = Box::new(move |result| told.send(result).unwrap());
@@ -32,66 +39,57 @@ fn start(producer: &KafkaProducer) -> Receiver<Result<u64, AppendError>> {
     outcome
 }
 
-fn unknown(outcome: &Result<u64, AppendError>) -> bool {
-    matches!(outcome, Err(AppendError::Unknown(_)))
+#[track_caller]
+fn assert_unknown(outcome: &Result<u64, AppendError>) {
+    assert!(matches!(outcome, Err(AppendError::Unknown(_))), "{outcome:?}");
 }
 
 /// A repeat that the broker recognises is a success, but nobody knows at which offset.
 #[test]
 fn success_without_an_offset_is_unknown() {
-    let (cluster, producer) = cluster();
-    assert_eq!(append(&producer), Ok(0));
+    let (cluster, producer) = begun();
     cluster.request_errors(RDKafkaApiKey::Produce, &[Code::RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER]);
-    let outcome = append(&producer);
-    assert!(unknown(&outcome), "{outcome:?}");
+    assert_unknown(&append(&producer));
 }
 
 /// An earlier attempt of the same record may have landed.
 #[test]
 fn error_of_the_broker_is_unknown() {
-    let (cluster, producer) = cluster();
-    assert_eq!(append(&producer), Ok(0));
+    let (cluster, producer) = begun();
     cluster.request_errors(RDKafkaApiKey::Produce, &[Code::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED]);
-    let outcome = append(&producer);
-    assert!(unknown(&outcome), "{outcome:?}");
+    assert_unknown(&append(&producer));
 }
 
 #[test]
 fn record_over_the_brokers_bound_is_too_large() {
-    let (cluster, producer) = cluster();
-    assert_eq!(append(&producer), Ok(0));
+    let (cluster, producer) = begun();
     cluster.request_errors(RDKafkaApiKey::Produce, &[Code::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE]);
     assert_eq!(append(&producer), Err(AppendError::TooLarge));
 }
 
 #[test]
 fn broker_that_is_away_for_longer_than_the_bound_leaves_the_outcome_unknown() {
-    let (cluster, producer) = cluster();
-    assert_eq!(append(&producer), Ok(0));
+    let (cluster, producer) = begun();
     cluster.broker_down(1).unwrap();
-    let outcome = append(&producer);
-    assert!(unknown(&outcome), "{outcome:?}");
+    assert_unknown(&append(&producer));
 }
 
 /// Not after ten seconds: the owner goes on to claim again.
 #[test]
 fn dropped_producer_leaves_the_outcome_unknown_at_once() {
-    let (cluster, producer) = cluster();
-    assert_eq!(append(&producer), Ok(0));
+    let (cluster, producer) = begun();
     cluster.broker_down(1).unwrap();
     let outcome = start(&producer);
     assert!(matches!(producer.flush(Duration::ZERO), Err(Error::FlushTimeout { .. })));
     drop(producer);
-    let outcome = outcome.recv_timeout(Duration::from_secs(5)).unwrap();
-    assert!(unknown(&outcome), "{outcome:?}");
+    assert_unknown(&outcome.recv_timeout(Duration::from_secs(5)).unwrap());
 }
 
 /// The owner may let go of its producer where it hears that the outcome is unknown.
 #[test]
 fn completion_may_drop_its_producer() {
-    let (cluster, producer) = cluster();
+    let (cluster, producer) = begun();
     let producer = Arc::new(producer);
-    assert_eq!(append(&producer), Ok(0));
     cluster.request_errors(RDKafkaApiKey::Produce, &[Code::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED]);
     let (told, outcome) = mpsc::channel();
     let last = Arc::clone(&producer);
@@ -104,7 +102,7 @@ fn completion_may_drop_its_producer() {
     producer.append(Topic::Journal, 0, b"", b"x".to_vec(), done);
     drop(producer);
     go.send(()).unwrap();
-    assert!(unknown(&outcome.recv_timeout(PATIENCE).unwrap()));
+    assert_unknown(&outcome.recv_timeout(PATIENCE).unwrap());
 }
 
 /// Order and offsets are those of the appends, however many come at once.
@@ -151,14 +149,12 @@ fn partition_of_each_topic_has_a_lane_of_its_own() {
 /// What waits for the broker behind others has the same outcome as they.
 #[test]
 fn dropped_producer_tells_those_who_wait_behind_others() {
-    let (cluster, producer) = cluster();
-    assert_eq!(append(&producer), Ok(0));
+    let (cluster, producer) = begun();
     cluster.broker_down(1).unwrap();
     let outcomes: Vec<_> = (0..100).map(|_| start(&producer)).collect();
     drop(producer);
     for outcome in outcomes {
-        let outcome = outcome.recv_timeout(PATIENCE).unwrap();
-        assert!(unknown(&outcome), "{outcome:?}");
+        assert_unknown(&outcome.recv_timeout(PATIENCE).unwrap());
     }
 }
 
@@ -166,14 +162,12 @@ fn dropped_producer_tells_those_who_wait_behind_others() {
 /// ten more for them.
 #[test]
 fn what_follows_an_unknown_outcome_is_told_with_it() {
-    let (cluster, producer) = cluster();
-    assert_eq!(append(&producer), Ok(0));
+    let (cluster, producer) = begun();
     cluster.broker_round_trip_time(1, Duration::from_millis(100)).unwrap();
     cluster.request_errors(RDKafkaApiKey::Produce, &[Code::RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER]);
     let outcomes: Vec<_> = (0..10).map(|_| start(&producer)).collect();
     for outcome in outcomes {
-        let outcome = outcome.recv_timeout(PATIENCE).unwrap();
-        assert!(unknown(&outcome), "{outcome:?}");
+        assert_unknown(&outcome.recv_timeout(PATIENCE).unwrap());
     }
     let next = append(&producer).unwrap();
     assert!((1..=4).contains(&next), "those that waited were not sent: {next}");
