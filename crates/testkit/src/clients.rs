@@ -11,8 +11,7 @@ use tidemill_model::{
 use crate::happening::Happening;
 use crate::known_pulls::{End, KnownPulls};
 use crate::pulls::user;
-use crate::rng::Rng;
-use crate::world::World;
+use crate::{Rng, World};
 
 /// For each group.
 const CLIENTS: usize = 2;

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use tidemill_model::EventKind;
 
 use crate::plan::Fault;
-use crate::stats::{Counted, Stats};
 
 /// What truly cannot come up, and why.
 const NEVER: &[(Counted, &str)] = &[(
@@ -111,17 +111,14 @@ impl Coverage {
             .chain(of("void", VOIDS))
             .chain(faults);
         let never = |what: &Counted| NEVER.iter().any(|(never, _)| never == what);
-        wanted.filter(|what| !never(what) && self.histories_with(*what) * 100 < self.histories).collect()
+        let seen = |what: &Counted| self.seen.get(what).map_or(0, |(histories, _)| *histories);
+        wanted.filter(|what| !never(what) && seen(what) * 100 < self.histories).collect()
     }
 
     /// What happened that is said never to.
     #[must_use]
     pub fn surprising(&self) -> Vec<Counted> {
         NEVER.iter().map(|(what, _)| *what).filter(|what| self.seen.contains_key(what)).collect()
-    }
-
-    fn histories_with(&self, what: Counted) -> u64 {
-        self.seen.get(&what).map_or(0, |(histories, _)| *histories)
     }
 }
 
@@ -135,5 +132,37 @@ impl std::fmt::Display for Coverage {
             writeln!(f, "  {class:<10} {name:<32}  never: {why}")?;
         }
         Ok(())
+    }
+}
+
+/// Something that is counted: its class and its name.
+pub type Counted = (&'static str, &'static str);
+
+/// How often what happened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    counts: FxHashMap<Counted, u64>,
+}
+
+impl Stats {
+    pub(crate) fn add(&mut self, class: &'static str, name: &'static str) {
+        *self.counts.entry((class, name)).or_default() += 1;
+    }
+
+    /// How often this happened.
+    #[must_use]
+    pub fn get(&self, class: &'static str, name: &'static str) -> u64 {
+        self.counts.get(&(class, name)).copied().unwrap_or(0)
+    }
+
+    /// All of it, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (Counted, u64)> + '_ {
+        self.counts.iter().map(|(what, count)| (*what, *count))
+    }
+
+    /// How often anything of this class happened.
+    #[must_use]
+    pub fn of_class(&self, class: &str) -> u64 {
+        self.counts.iter().filter(|((of, _), _)| *of == class).map(|(_, count)| count).sum()
     }
 }

@@ -107,7 +107,6 @@ impl World {
         self.days_off += days as i64;
     }
 
-    /// Faults that befall what is granted.
     pub(crate) fn faults_of_grants(&mut self, envelope: &Envelope) {
         for recorded in &envelope.events {
             let Event::Attempt(AttemptEvent::StartGranted { token, worker, .. }) = &recorded.event else {

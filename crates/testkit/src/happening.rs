@@ -33,7 +33,6 @@ pub(crate) enum Happening {
 }
 
 impl Happening {
-    /// A worker hears something.
     pub(crate) fn worker(cluster: usize, life: u64, input: WorkerInput) -> Self {
         Self::Worker { cluster, life, input: Box::new(input) }
     }
@@ -58,28 +57,4 @@ pub(crate) enum Then {
     Owner(usize, u32, u64),
     /// A worker: site, life.
     Worker(usize, u64, tidemill_executor::Tag),
-}
-
-/// One of them in the queue: of those at one time, the one that came first.
-pub(crate) struct Entry {
-    pub(crate) at: u64,
-    pub(crate) order: u64,
-    pub(crate) what: Happening,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.order) == (other.at, other.order)
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
 }

@@ -10,11 +10,10 @@ use tidemill_model::{
 };
 
 use crate::clients::is_by_state;
+use crate::coverage::Stats;
 use crate::known_pulls::KnownPulls;
 use crate::oracle::condition_of;
-use crate::stats::Stats;
 
-/// Everything on record.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) groups: BTreeMap<ShardId, String>,

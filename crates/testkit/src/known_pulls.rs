@@ -7,9 +7,8 @@ use tidemill_model::{
     CatalogueEvent, Event, GrantId, ShardId, TaskEvent, TaskId, TaskSpec, Timestamp, UserName,
 };
 
-use crate::stats::Stats;
+use crate::coverage::Stats;
 
-/// A task that was made.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownTask {
     pub(crate) spec: Arc<TaskSpec>,
@@ -20,7 +19,6 @@ pub(crate) struct KnownTask {
     pub(crate) was_repeat: bool,
 }
 
-/// How a grant ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Completed(String),
@@ -28,7 +26,6 @@ pub(crate) enum End {
     Expired,
 }
 
-/// A grant, as it was given.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownGrant {
     pub(crate) user: UserName,
@@ -41,7 +38,6 @@ pub(crate) struct KnownGrant {
     pub(crate) end: Option<End>,
 }
 
-/// All of it.
 #[derive(Debug, Default)]
 pub(crate) struct KnownPulls {
     /// As the catalogue says.

@@ -26,16 +26,16 @@ mod outside;
 mod plan;
 #[cfg(any(test, feature = "planted"))]
 pub mod planted;
-mod pools;
 mod pulls;
 mod reruns;
 mod rng;
 mod run;
-mod stats;
 mod working;
 mod world;
 
-pub use coverage::Coverage;
+use rng::Rng;
+use world::World;
+
+pub use coverage::{Counted, Coverage, Stats};
 pub use plan::{Fault, Mask, Mode};
 pub use run::{Report, run, run_in, shrink};
-pub use stats::{Counted, Stats};

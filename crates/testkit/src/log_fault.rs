@@ -252,7 +252,8 @@ impl World {
         }
         for host in 0..HOSTS {
             self.crash_host(host, Some(0));
-            self.hosts[host].claims_stopped();
+            // From its next turn on.
+            self.hosts[host].config.claim_stopped = true;
             self.host_begins(host);
         }
     }

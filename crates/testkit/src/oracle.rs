@@ -7,7 +7,7 @@ use tidemill_engine::{FaultInjection, Partition};
 use tidemill_log::{Chain, Kind, Verdict};
 use tidemill_model::{AttemptEvent, BatchEvent, BatchResult, Envelope, Event, ReplicationEvent};
 
-use crate::stats::Stats;
+use crate::coverage::Stats;
 
 /// One partition's journal.
 #[derive(Debug)]

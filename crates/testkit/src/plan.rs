@@ -140,7 +140,6 @@ impl Fault {
     }
 }
 
-/// A fault with its moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Planned {
     pub(crate) index: usize,
@@ -148,7 +147,6 @@ pub(crate) struct Planned {
     pub(crate) at: u64,
 }
 
-/// Everything that the seed decides beforehand.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -193,7 +191,6 @@ impl Plan {
         self.start == LONG_NIGHT
     }
 
-    /// The plan of a history of a mode.
     pub(crate) fn new(seed: u64, mode: Mode, mask: &Mask) -> Self {
         let client_requests = match mode {
             Mode::Usual => 20..36,

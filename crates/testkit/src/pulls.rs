@@ -7,15 +7,13 @@ use tidemill_model::{
     TemplateSpec, Timestamp, UserName,
 };
 
-use crate::rng::Rng;
-use crate::world::World;
+use crate::{Rng, World};
 
 /// Users of each group at the beginning.
 const USERS: usize = 3;
 /// The first requests make tasks.
 const FIRST_TASKS: usize = 6;
 
-/// The pull settings of a group.
 pub(crate) fn pull_settings(rng: &mut Rng, settings: &mut GroupSettings) {
     settings.pull_window_hours = rng.range(1, 24) as u32;
     settings.pull_rotating_limit = rng.range(2, 5) as u32;
@@ -53,11 +51,17 @@ impl World {
         match if index < FIRST_TASKS { 0 } else { rng.range(0, 100) } {
             0..24 => self.create_task(rng),
             24..32 => self.change_task(rng),
-            32..37 => self.delete_task(rng),
+            32..37 => match self.some_task(rng) {
+                Some((shard, task, _)) => drop(self.ask(shard, TaskCommand::Delete { task })),
+                None => self.create_task(rng),
+            },
             37..41 => self.change_template(rng),
             41..46 => self.assign_users(rng),
             46..56 => self.move_user(rng),
-            56..58 => self.delete_user(rng),
+            56..58 => {
+                let user = self.some_user(rng);
+                self.ask_catalogue(CatalogueCommand::DeleteUser { user });
+            }
             58..64 => self.return_for_somebody(rng),
             _ => {}
         }
@@ -115,11 +119,6 @@ impl World {
         self.ask(shard, TaskCommand::Change { task, spec });
     }
 
-    fn delete_task(&mut self, rng: &mut Rng) {
-        let Some((shard, task, _)) = self.some_task(rng) else { return self.create_task(rng) };
-        self.ask(shard, TaskCommand::Delete { task });
-    }
-
     fn change_template(&mut self, rng: &mut Rng) {
         let name = ["path", "free", "spare"][rng.below(3)];
         let is_spare = name == "spare" && rng.chance(50);
@@ -156,11 +155,6 @@ impl World {
             let to = group_name(rng.below(self.plan.groups) + 1);
             self.ask_later(ShardId::CATALOGUE, CatalogueCommand::MoveUser { user, to }, 10);
         }
-    }
-
-    fn delete_user(&mut self, rng: &mut Rng) {
-        let user = self.some_user(rng);
-        self.ask_catalogue(CatalogueCommand::DeleteUser { user });
     }
 
     /// Somebody gives back what a user has, or had.

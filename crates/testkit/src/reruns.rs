@@ -6,8 +6,7 @@ use tidemill_model::{
     RerunScope, RerunSpec, ShardId,
 };
 
-use crate::rng::Rng;
-use crate::world::World;
+use crate::{Rng, World};
 
 impl World {
     /// Beside a request of another kind, and in a stream of its own: now and then a plan, more often something that

@@ -11,9 +11,9 @@ use tidemill_model::{
 };
 
 use crate::clients::is_by_state;
+use crate::coverage::Stats;
 use crate::host::text_of;
 use crate::plan::{Fault, LEAST_COMMANDS, LEAST_FAULTS, Mask, Mode, Plan};
-use crate::stats::Stats;
 use crate::world::World;
 
 /// After healing, everything must have come to rest within this, in the simulator's time: after days without work a job
@@ -151,7 +151,9 @@ impl World {
     fn come_to_rest(&mut self) {
         self.run_until(self.now + 5_000);
         self.quieten();
-        self.quieten_late_ones();
+        // A late request, delayed and then doubled, may switch a job on after all were switched off.
+        self.run_until(self.now + 14_000);
+        self.quieten();
         self.rest("nothing is left but what waits for what never comes", Self::is_settled);
         for batch in self.known.unfinished() {
             let reason = "the end of the history".to_owned();
@@ -169,13 +171,6 @@ impl World {
             }
             self.run_until(self.now + LOOK_EVERY_MS);
         }
-    }
-
-    /// A late request may switch a job on after all were switched off.
-    fn quieten_late_ones(&mut self) {
-        // As late as a request can land: delayed, then doubled.
-        self.run_until(self.now + 14_000);
-        self.quieten();
     }
 
     /// No more generation; every worker takes work.

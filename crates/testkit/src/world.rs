@@ -1,7 +1,6 @@
 //! The whole cluster: what happens next is the earliest entry of one queue.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -15,14 +14,14 @@ use tidemill_model::{
 
 use crate::clients::Client;
 use crate::cluster::Cluster;
-use crate::happening::{Entry, Happening, Then};
+use crate::coverage::Stats;
+use crate::happening::{Happening, Then};
 use crate::host::Host;
 use crate::known::Known;
 use crate::log_fault::{LogFault, fault_injection};
 use crate::oracle::Oracle;
 use crate::plan::{Mode, Plan};
 use crate::rng::Rng;
-use crate::stats::Stats;
 
 /// Two dispatcher processes.
 pub(crate) const HOSTS: usize = 2;
@@ -53,7 +52,8 @@ pub(crate) struct World {
     order: u64,
     /// While every machine was off.
     pub(crate) days_off: i64,
-    queue: BinaryHeap<Reverse<Entry>>,
+    /// By when, and of those at one time by the order in which they came.
+    queue: BTreeMap<(u64, u64), Happening>,
     pub(crate) rng: Rng,
     pub(crate) journal: Vec<Vec<Record>>,
     pub(crate) commands: Vec<Vec<Record>>,
@@ -100,7 +100,7 @@ impl World {
             now: 0,
             order: 0,
             days_off: 0,
-            queue: BinaryHeap::new(),
+            queue: BTreeMap::new(),
             rng: Rng::new(seed, "network", 0),
             journal: vec![Vec::new(); count as usize],
             commands: vec![Vec::new(); count as usize],
@@ -193,14 +193,14 @@ impl World {
 
     pub(crate) fn at(&mut self, at: u64, what: Happening) {
         self.order += 1;
-        self.queue.push(Reverse(Entry { at: at.max(self.now), order: self.order, what }));
+        self.queue.insert((at.max(self.now), self.order), what);
     }
 
     /// What is on its way to this journal never arrives.
     pub(crate) fn lose_appends(&mut self, to: u32) {
         let is_lost =
             |what: &Happening| matches!(what, Happening::JournalLands { partition, .. } if *partition == to);
-        self.queue.retain(|Reverse(entry)| !is_lost(&entry.what));
+        self.queue.retain(|_, what| !is_lost(what));
     }
 
     pub(crate) fn after(&mut self, ms: u64, what: Happening) {
@@ -234,11 +234,11 @@ impl World {
     /// Lets time pass up to `until`, or until something is wrong.
     pub(crate) fn run_until(&mut self, until: u64) {
         while self.wrong.is_empty()
-            && self.queue.peek().is_some_and(|Reverse(entry)| entry.at <= until)
-            && let Some(Reverse(entry)) = self.queue.pop()
+            && self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= until)
+            && let Some(((at, _), what)) = self.queue.pop_first()
         {
-            self.now = entry.at;
-            self.happen(entry.what);
+            self.now = at;
+            self.happen(what);
         }
         self.now = self.now.max(until);
     }
@@ -314,7 +314,6 @@ impl World {
         }
     }
 
-    /// Sends a command to its partition.
     pub(crate) fn send(&mut self, record: &CommandRecord, delay: u64, then: Then) -> u64 {
         let partition = record.shard.partition(self.plan.partitions);
         let value = serde_json::to_vec(record).expect("a command is always JSON");

@@ -220,7 +220,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The page of the documentation.
 fn page(outcomes: &[Outcome], from: u64) -> String {
     let mut page = "# Planted bugs\n\n\
         This page is generated: `make planted` plants each of these bugs in the product, one after the other, and\n\

@@ -9,8 +9,7 @@ use tidemill_model::{
 };
 
 use crate::known::KnownJob;
-use crate::rng::Rng;
-use crate::world::World;
+use crate::{Rng, World};
 
 impl World {
     pub(super) fn submit(&mut self, rng: &mut Rng) {

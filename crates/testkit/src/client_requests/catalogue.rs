@@ -1,17 +1,19 @@
-//! What the catalogue has beside jobs: groups, keys and calendars.
+//! What the catalogue has beside jobs: groups, keys, calendars and pools; and operators, who drain workers, freeze groups and
+//! repair clocks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    AllowedAccounts, CalendarSpec, CatalogueCommand, GroupSettings, OnSilence, Role, ShardId,
+    AllowedAccounts, CalendarSpec, CatalogueCommand, GroupSettings, OnSilence, PoolSpec, Role, ShardCommand,
+    ShardId, WorkerCommand,
 };
 
 use crate::cluster::public_key;
 use crate::pulls::pull_settings;
-use crate::rng::Rng;
-use crate::world::World;
+use crate::{Rng, World};
 
 /// So few keys may there be.
 pub(crate) const MOST_KEYS: usize = 3;
@@ -100,7 +102,6 @@ fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
     settings
 }
 
-/// Which accounts jobs may run as.
 fn accounts(mut rng: Rng) -> Option<Arc<AllowedAccounts>> {
     let text = [r#"{"*": ["nobody"]}"#, r#"{"*": ["etl"]}"#, r#"{"*": ["etl", "nobody"]}"#];
     let text = rng.pick(&text).copied().filter(|_| rng.chance(80))?;
@@ -120,4 +121,98 @@ fn calendar(rng: &mut Rng, name: &str, wall: tidemill_model::Timestamp) -> Value
         }
     }
     calendar
+}
+
+impl World {
+    pub(super) fn drain(&mut self, rng: &mut Rng) {
+        let workers: Vec<_> = self.known.workers.iter().collect();
+        let Some((worker, shard)) = rng.pick(&workers) else { return self.submit(rng) };
+        let (worker, shard) = ((*worker).clone(), **shard);
+        let drains = rng.chance(50);
+        let command = if drains { WorkerCommand::Drain { worker } } else { WorkerCommand::Resume { worker } };
+        self.ask(shard, command);
+    }
+
+    /// Freezes a group or everything, or lifts the freeze of what is frozen.
+    pub(super) fn freeze(&mut self, rng: &mut Rng) {
+        let frozen: Vec<_> = self.known.frozen.iter().cloned().collect();
+        if let Some(group) = rng.pick(&frozen).filter(|_| rng.clone().chance(60)).cloned() {
+            self.ask_catalogue(CatalogueCommand::LiftFreeze { group, reason: String::new() });
+            return;
+        }
+        let name = format!("g{}", rng.below(self.plan.groups) + 1);
+        let group = rng.chance(60).then(|| name.try_into().expect("a name"));
+        let seconds = SignedDuration::from_secs(rng.range(0, 120) as i64 - 60);
+        let latest = rng.chance(80).then(|| self.wall() + seconds);
+        let reason = "a move".to_owned();
+        self.ask_catalogue(CatalogueCommand::Freeze { group, latest, reason });
+    }
+
+    /// An operator repairs the clock, which does not need it.
+    pub(super) fn set_time(&mut self, rng: &mut Rng) {
+        let shard = ShardId(rng.below(self.plan.groups + 1) as u16);
+        let now = self.wall() - SignedDuration::from_millis(rng.range(1_000, 3_000) as i64);
+        self.ask(shard, ShardCommand::SetTime { now });
+    }
+}
+
+impl World {
+    /// `p1` is of group `g1`, and so on; all groups share the others.
+    pub(super) fn define_pools(&mut self, rng: &mut Rng) {
+        let own = (1..=self.plan.groups).map(|number| format!("p{number}"));
+        let names: Vec<String> = own.chain(["all", "both"].map(str::to_owned)).collect();
+        for name in names {
+            // Once their groups are there, and before the first jobs.
+            let command = pool(rng, &name);
+            self.ask_later(ShardId::CATALOGUE, command, 100 * self.plan.groups as u64);
+        }
+    }
+
+    /// Other bounds of a pool, or one that comes and goes, or that may not go.
+    pub(super) fn change_pool(&mut self, rng: &mut Rng) {
+        let own = format!("p{}", rng.below(self.plan.groups) + 1);
+        let command = match rng.range(0, 8) {
+            0..2 => pool(rng, "spare"),
+            2..4 => remove_pool("spare"),
+            4 => remove_pool("all"),
+            5 => pool(rng, "all"),
+            6 => pool(rng, "both"),
+            _ => pool(rng, &own),
+        };
+        self.ask_catalogue(command);
+    }
+}
+
+fn pool(rng: &mut Rng, name: &str) -> CatalogueCommand {
+    let mut pool = json!({"name": name, "slots": rng.range(2, 5)});
+    if let Some(number) = name.strip_prefix('p') {
+        pool["group"] = json!(format!("g{number}"));
+    }
+    rng.sometimes(
+        40,
+        &mut pool,
+        "rate",
+        |rng| json!({"starts": rng.range(1, 4), "interval_s": rng.range(1, 6)}),
+    );
+    let pool = PoolSpec::from_value(pool).expect("of the right form");
+    CatalogueCommand::DefinePool { pool: Box::new(pool) }
+}
+
+fn remove_pool(name: &str) -> CatalogueCommand {
+    CatalogueCommand::DeletePool { name: name.try_into().expect("a name") }
+}
+
+/// What its batches take of pools.
+pub(super) fn uses_of_pools(rng: &mut Rng, job: &mut Value) {
+    if !rng.chance(30) || job["type"] == "anchor" {
+        return;
+    }
+    let own = job["group"].as_str().unwrap_or_default().replacen('g', "p", 1);
+    job["pools"] = match rng.range(0, 5) {
+        0 => json!(["all"]),
+        1 => json!(["all", {"name": "both", "weight": 2}]),
+        2 => json!(["both", own]),
+        3 => json!([{"name": own, "weight": rng.range(1, 3)}]),
+        _ => json!([own, "all"]),
+    };
 }

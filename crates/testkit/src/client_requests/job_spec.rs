@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::catalogue::uses_of_pools;
 use crate::outside::CODES;
-use crate::pools;
 use crate::rng::Rng;
 
 pub(super) fn spec(rng: &mut Rng, group: &str, name: &str, clusters: usize) -> Value {
@@ -40,7 +40,7 @@ pub(super) fn spec(rng: &mut Rng, group: &str, name: &str, clusters: usize) -> V
     }
     resources(&mut rng.aside("needs"), &mut job);
     execution(&mut rng.clone(), &mut job);
-    pools::uses(&mut rng.aside("pools"), &mut job);
+    uses_of_pools(&mut rng.aside("pools"), &mut job);
     job
 }
 
@@ -74,7 +74,6 @@ pub(super) fn parents(
     parents
 }
 
-/// What it does when a parent failed for good.
 pub(super) fn when_parents_fail(rng: &mut Rng, job: &mut Value) {
     match rng.range(0, 10) {
         0..3 => {}
@@ -149,7 +148,6 @@ fn needs(rng: &mut Rng, job: &mut Value) {
     rng.sometimes(12, job, "quality_gate", |_| json!(true));
 }
 
-/// How its attempts are executed.
 fn execution(rng: &mut Rng, job: &mut Value) {
     let kind = job["type"].as_str().unwrap_or_default().to_owned();
     // Not the numbers that its timeouts are drawn from.

@@ -11,8 +11,7 @@ use tidemill_model::{
 
 use super::job_spec::{by_night, named_values, parents, spec, when_parents_fail};
 use crate::known::KnownJob;
-use crate::rng::Rng;
-use crate::world::World;
+use crate::{Rng, World};
 
 /// A job of this name has a schedule that panics.
 pub(crate) const POISON: &str = "poison";

@@ -4,7 +4,6 @@ mod batches;
 mod catalogue;
 mod job_spec;
 mod jobs;
-mod operators;
 mod strangers;
 
 use tidemill_model::{Actor, Command, CommandRecord, Outcome, Reply, RequestId, ShardId};

@@ -9,8 +9,7 @@ use tidemill_model::{
 };
 
 use crate::happening::Then;
-use crate::rng::Rng;
-use crate::world::World;
+use crate::{Rng, World};
 
 impl World {
     /// What cannot be read, or whose decision panics.

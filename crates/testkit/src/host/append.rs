@@ -9,7 +9,6 @@ use crate::world::World;
 /// When a record lands and who hears of it then; when its owner is told what, whatever became of it.
 type Landing = (Option<(u64, Then)>, Option<(u64, OwnerStep)>);
 
-/// What befalls the next append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Landed,

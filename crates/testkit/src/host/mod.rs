@@ -10,8 +10,7 @@ use tidemill_dispatcher::{Config, Moment, Owner};
 
 pub(crate) use self::append::Fate;
 pub(crate) use self::owner::text_of;
-use crate::rng::Rng;
-use crate::world::World;
+use crate::{Rng, World};
 
 /// One turn of ownership of one partition.
 pub(crate) struct Seat {
@@ -26,6 +25,7 @@ pub(crate) struct Seat {
     wake_at: u64,
 }
 
+#[derive(Default)]
 pub(crate) struct Host {
     pub(crate) life: u64,
     pub(crate) up: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Host {
     pub(crate) fates: Vec<Fate>,
     /// What ended lives left under way: up to which life, and what becomes of it.
     pub(crate) dead: Vec<(u64, Option<u64>)>,
-    config: Config,
+    pub(crate) config: Config,
     /// How long a partition's journal was when its commands turned out to be lost.
     lost_at: Vec<Option<usize>>,
     turns: u64,
@@ -62,23 +62,13 @@ impl Host {
             up: true,
             wall_offset: rng.range(0, 400) as i64 - 200,
             boot_offset: rng.range(1_000, 100_000_000),
-            paused_until: 0,
-            cut_until: 0,
-            slow_until: 0,
             seats: (0..count).map(|_| None).collect(),
             suggested: vec![false; count as usize],
-            fates: Vec::new(),
-            dead: Vec::new(),
             config,
             lost_at: vec![None; count as usize],
-            turns: 0,
             floors: vec![0; count as usize],
+            ..Self::default()
         }
-    }
-
-    /// From its next turn on it claims what stopped, too.
-    pub(crate) fn claims_stopped(&mut self) {
-        self.config.claim_stopped = true;
     }
 }
 
