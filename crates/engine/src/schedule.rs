@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use tidemill_calendar as calendar;
 use tidemill_calendar::{Schedule, Template, TemplateContext, TimeFormat, Timetable, Zone};
 use tidemill_model::{
-    BatchId, DataPath, Ending, FieldError, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, PathSpec,
-    Program, RunSpec, ScheduleRule, ScheduleSpec, SuccessCheck, Timestamp, Token,
+    BatchId, DataPath, FieldError, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, PathSpec, Program,
+    RunSpec, ScheduleRule, ScheduleSpec, SuccessCheck, Timestamp, Token,
 };
 
-use crate::group::Batch;
+use crate::group::{Batch, Ended};
 
 /// Everything that is resolved for one attempt: what a worker is told of it stands in one message, where a byte may
 /// take six.
@@ -96,20 +96,21 @@ fn attempt_spec(
 pub(crate) const FINAL_COMMAND_MS: u64 = 600_000;
 
 /// What runs when a batch has ended, all templates resolved. The error is for people.
-pub(crate) fn final_spec(
-    own: Option<&Parameters>,
-    token: Token,
-    ending: &Ending,
-    facts: &Facts<'_>,
-    zone: &Zone,
-) -> Result<RunSpec, String> {
-    let text = facts.definition.spec.final_command.as_deref().unwrap_or_default();
-    let run = facts.run_of_nothing(own, token, zone)?;
+pub(crate) fn final_spec(token: Token, batch: BatchId, of: &Ended, zone: &Zone) -> Result<RunSpec, String> {
+    let none = Parameters::new();
+    let format = time_format(&of.definition)?;
+    let facts = Facts {
+        attempt: of.ending.attempts,
+        values: Some(of.values.as_deref().unwrap_or(&none)),
+        ..Facts::of_batch(&of.definition, batch, of.run, of.logical_time, format.as_ref())
+    };
+    let text = of.definition.spec.final_command.as_deref().unwrap_or_default();
+    let run = facts.run_of_nothing(of.parameters.as_deref(), token, zone)?;
     Ok(RunSpec {
         job_type: JobType::try_from("shell").expect("is a name"),
         program: Program::Command(facts.render(text, &run.parameters, zone)?),
         execution_timeout_ms: Some(FINAL_COMMAND_MS),
-        ending: Some(ending.clone()),
+        ending: Some(of.ending.clone()),
         ..run
     })
 }

@@ -71,17 +71,15 @@ impl GroupShard {
 
     fn decide_worker(&self, now: Timestamp, command: &WorkerCommand) -> Decision {
         match command {
-            WorkerCommand::Drain { worker } => self.workers.drain_worker(worker).into(),
-            WorkerCommand::Resume { worker } => self.workers.resume_worker(worker).into(),
+            WorkerCommand::Drain { worker } => self.workers.drain_worker(worker, true).into(),
+            WorkerCommand::Resume { worker } => self.workers.drain_worker(worker, false).into(),
             WorkerCommand::Register(registration) => self.register_worker(registration).into(),
             WorkerCommand::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             WorkerCommand::RequestStart(request) => self.request_start(request),
             WorkerCommand::RejectAssignment { token, worker, nonce, reason } => {
                 self.reject_assignment(*token, (worker, nonce.as_ref()), reason, now)
             }
-            WorkerCommand::ReportUserCode { token, code } => {
-                self.batches.report_user_code(*token, *code).into()
-            }
+            WorkerCommand::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
             WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
             WorkerCommand::ReportFinished { token, worker, outcome, usage } => {
                 self.report_finished(*token, worker, outcome, usage.as_ref(), now)

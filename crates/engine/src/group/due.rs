@@ -44,54 +44,30 @@ pub(crate) enum Chore {
 impl GroupShard {
     /// The next chore to decide; timers only those due by `horizon`.
     pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<Chore> {
-        if let Some(worker) = self.workers.next_unsettled() {
-            return Some(Chore::Settle(worker.clone()));
-        }
-        if let Some(batch) = self.batches.next_cancelled() {
-            return Some(Chore::Cancel(batch));
-        }
-        if let Some(((job, time), after)) = self.dependencies.waiters().first_changed()
-            && let Some(waiter) = self.next_untold(job, time, after)
-        {
-            return Some(Chore::Tell(job, time, waiter));
-        }
-        if let Some(job) = self.jobs.calendars().next_moved() {
-            return Some(Chore::Reschedule(job));
-        }
-        if let Some(batch) = self.next_concluding() {
-            return Some(Chore::Conclude(batch));
-        }
-        if let Some(batch) = self.next_block() {
-            return Some(Chore::Block(batch));
-        }
-        if self.generation.has_triggers() {
-            return Some(Chore::Trigger);
-        }
-        if self.external.dependencies().has_surplus(horizon) {
-            return Some(Chore::ForgetExternalDependencies);
-        }
-        if let Some(batch) = self.external.next_quality() {
-            return Some(Chore::AskQuality(batch));
-        }
-        if let Some((at, timer)) = self.timers.first()
-            && at <= horizon
-        {
-            return Some(Chore::Timer(at, timer));
-        }
-        if let Some(batch) = self.final_commands.next_due() {
-            return Some(Chore::FinalCommands(batch));
-        }
-        if let Some((batch, worker)) = self.next_unplaced_final() {
-            return Some(Chore::PlaceFinalCommands(batch, worker));
-        }
-        if let Some((_, pool)) = self.placement.next_opening().filter(|(at, _)| *at <= horizon) {
-            return Some(Chore::OpenRate(pool));
-        }
-        if let Some(anchor) = self.ready_anchor() {
-            return Some(Chore::Anchor(anchor));
-        }
-        let place = self.find_placement().map(|(batch, worker)| Chore::Place(batch, worker));
-        place.or_else(|| self.permit_report().map(|report| Chore::Report(Box::new(report))))
+        let timer = || self.timers.first().filter(|(at, _)| *at <= horizon);
+        let opening = || self.placement.next_opening().filter(|(at, _)| *at <= horizon);
+        let surplus = || self.external.dependencies().has_surplus(horizon);
+        let told = || {
+            let ((job, time), after) = self.dependencies.waiters().first_changed()?;
+            Some(Chore::Tell(job, time, self.next_untold(job, time, after)?))
+        };
+        let settle = self.workers.next_unsettled().map(|worker| Chore::Settle(worker.clone()));
+        settle
+            .or_else(|| self.batches.next_cancelled().map(Chore::Cancel))
+            .or_else(told)
+            .or_else(|| self.jobs.calendars().next_moved().map(Chore::Reschedule))
+            .or_else(|| self.next_concluding().map(Chore::Conclude))
+            .or_else(|| self.next_block().map(Chore::Block))
+            .or_else(|| self.generation.has_triggers().then_some(Chore::Trigger))
+            .or_else(|| surplus().then_some(Chore::ForgetExternalDependencies))
+            .or_else(|| self.external.next_quality().map(Chore::AskQuality))
+            .or_else(|| timer().map(|(at, timer)| Chore::Timer(at, timer)))
+            .or_else(|| self.final_commands.next_due().map(Chore::FinalCommands))
+            .or_else(|| self.next_unplaced_final().map(|(batch, at)| Chore::PlaceFinalCommands(batch, at)))
+            .or_else(|| opening().map(|(_, pool)| Chore::OpenRate(pool)))
+            .or_else(|| self.ready_anchor().map(Chore::Anchor))
+            .or_else(|| self.find_placement().map(|(batch, worker)| Chore::Place(batch, worker)))
+            .or_else(|| self.permit_report().map(|report| Chore::Report(Box::new(report))))
     }
 
     /// When the next timer is due.

@@ -26,12 +26,13 @@ pub(in crate::group) mod timers;
 mod why;
 mod workers;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    BatchId, GroupId, GroupName, GroupSettings, Incarnation, LISTED_PARENTS, OnSilence, RunSpec, ShardId,
-    Token, WorkMessage, WorkerId,
+    AlarmEvent, AlarmKind, BatchId, Event, GroupId, GroupName, GroupSettings, Incarnation, JobDefinition,
+    JobId, LISTED_PARENTS, OnSilence, RunSpec, Severity, ShardId, Timestamp, Token, WorkMessage, WorkerId,
 };
 
 use self::batches::Batches;
@@ -40,7 +41,8 @@ use self::batches::batch::Phase;
 use self::dependencies::Dependencies;
 pub(crate) use self::due::Chore;
 use self::external::External;
-use self::final_commands::final_command::Finals;
+pub(crate) use self::final_commands::Ended;
+use self::final_commands::Finals;
 use self::generation::Generation;
 use self::jobs::Jobs;
 use self::placement::Placement;
@@ -55,10 +57,6 @@ use crate::outbox::Mailbox;
 
 /// Finished batches that a late command can still be answered about.
 const REMEMBERED_BATCHES: usize = 16_384;
-/// Logical times of a job kept in full beyond what its children's mappings reach.
-const SPARE_HISTORY: usize = 8;
-/// Finished ad-hoc jobs that can still be named as parents or run again.
-const REMEMBERED_SUBMISSIONS: usize = 16_384;
 
 /// How much is kept of what has ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +87,34 @@ pub struct GroupShard {
     pub(crate) pull: Pull,
     pub(crate) timers: Timers,
     pub(crate) mailbox: Mailbox,
+}
+
+/// People are to be told of a batch.
+fn alarm(
+    kind: AlarmKind,
+    severity: Severity,
+    (batch, definition): (BatchId, &JobDefinition),
+    worker: Option<&WorkerId>,
+    message: String,
+) -> Event {
+    let (job, batch, worker) = (Some(definition.id), Some(batch), worker.cloned());
+    Event::Alarm(AlarmEvent::Raised { kind, severity, job, batch, worker, message })
+}
+
+/// All logical times of a job, as keys of an ordered map.
+fn times_of(job: JobId) -> std::ops::RangeInclusive<(JobId, Timestamp)> {
+    (job, Timestamp::MIN)..=(job, Timestamp::MAX)
+}
+
+/// Takes a value out of the set of a key, and the set with its last value; whether that was so.
+fn leave<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V) -> bool {
+    let Some(set) = sets.get_mut(key) else { return false };
+    set.remove(value);
+    let is_last = set.is_empty();
+    if is_last {
+        sets.remove(key);
+    }
+    is_last
 }
 
 /// What the catalogue said of the group.
@@ -149,11 +175,7 @@ impl GroupShard {
     pub fn new(id: ShardId) -> Self {
         Self {
             id,
-            sizes: Sizes {
-                spare_history: SPARE_HISTORY,
-                remembered_submissions: REMEMBERED_SUBMISSIONS,
-                listed_parents: LISTED_PARENTS,
-            },
+            sizes: Sizes { spare_history: 8, remembered_submissions: 16_384, listed_parents: LISTED_PARENTS },
             group: None,
             jobs: Jobs::default(),
             generation: Generation::default(),
@@ -179,10 +201,10 @@ impl GroupShard {
         self.group.as_ref().map(|group| group.settings.clone()).unwrap_or_default()
     }
 
-    /// How long an assignment may wait for its worker's question.
-    pub(crate) fn start_timeout_ms(&self) -> u64 {
-        let default = || GroupSettings::default().start_timeout_ms;
-        self.group.as_ref().map_or_else(default, |group| group.settings.start_timeout_ms)
+    /// Until when the worker of an assignment must have asked for its start.
+    fn start_by(&self, now: Timestamp) -> Timestamp {
+        let limit = SignedDuration::from_millis(self.settings().start_timeout_ms as i64);
+        now.saturating_add(limit).unwrap_or(Timestamp::MAX)
     }
 
     /// The workers that an owner must watch for silence.
@@ -191,7 +213,7 @@ impl GroupShard {
             worker: id.clone(),
             incarnation: worker.incarnation.clone(),
             lost: worker.lost,
-            lease_ends_after_ms: self.lease_of(worker).ends_after_ms(),
+            lease_ends_after_ms: self.lease_of(worker).ends_after_ms,
         })
     }
 
@@ -205,7 +227,7 @@ impl GroupShard {
         match self.settings().on_silence {
             OnSilence::Kill if planted!(LeaseShortenedAtOnce) => Lease::of(&self.settings()),
             OnSilence::Kill => worker.told.lease(),
-            OnSilence::Hold => Lease::Holds,
+            OnSilence::Hold => Lease { ends_after_ms: None },
         }
     }
 

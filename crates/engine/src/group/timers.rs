@@ -41,9 +41,7 @@ impl Timer {
             | Timer::Deadline(batch, _)
             | Timer::Quality(batch)
             | Timer::BigTask(batch)
-            | Timer::Final(batch) => {
-                format!("batch/{batch}")
-            }
+            | Timer::Final(batch) => format!("batch/{batch}"),
             Timer::StartBy(token) => format!("token/{token}"),
             Timer::PullLease(grant) => format!("grant/{grant}"),
             Timer::Purge => "purge of pull tasks".to_owned(),
@@ -67,9 +65,11 @@ impl Timers {
         self.by_time.extend(at.into().map(|at| (at, timer)));
     }
 
-    /// `at` is the time that it was set to.
-    pub(crate) fn cancel(&mut self, at: Timestamp, timer: Timer) {
-        self.by_time.remove(&(at, timer));
+    /// `at` is the time that it was set to, if it was.
+    pub(crate) fn cancel(&mut self, at: impl Into<Option<Timestamp>>, timer: Timer) {
+        if let Some(at) = at.into() {
+            self.by_time.remove(&(at, timer));
+        }
     }
 
     pub(crate) fn first(&self) -> Option<(Timestamp, Timer)> {

@@ -1,13 +1,15 @@
 //! Assignments and attempts of a batch.
 
 use crate::group::batches::batch::{Grant, PauseAfter, Phase};
+use crate::group::timers::Timers;
 use crate::group::workers::worker::Demand;
 use crate::group::{GroupShard, Timer};
 use jiff::SignedDuration;
+use std::num::NonZeroI32;
 use std::sync::Arc;
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, BatchEvent, BatchId, Event, Incarnation, Nonce, ReturnReason, Timestamp,
-    Token, WorkMessage, WorkerId,
+    AttemptEvent, AttemptOutcome, BatchEvent, BatchId, Event, Incarnation, Nonce, ReturnReason, TimeoutKind,
+    Timestamp, Token, WorkMessage, WorkerId,
 };
 
 /// How long a batch that all workers gave back is offered to none.
@@ -43,7 +45,13 @@ impl GroupShard {
                 }
             }
             AttemptEvent::UserCodeReported { batch, code, .. } => {
-                self.batches.user_code_reported(*batch, *code)
+                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
+                    grant.codes = grant.codes.saturating_add(1);
+                    match NonZeroI32::new(*code) {
+                        None => grant.zero = true,
+                        Some(code) => grant.code = Some(code),
+                    }
+                }
             }
             AttemptEvent::Finished { batch, token, attempt, outcome, .. } => {
                 self.attempt_finished(now, *batch, *token, *attempt, outcome);
@@ -95,16 +103,16 @@ impl GroupShard {
             let was_queued = self.placement.start(&definition, key);
             self.left_queue(&definition, key, was_queued);
         }
-        self.batches.hold(token, id);
+        self.batches.by_token.insert(token, id);
         self.workers.count(worker, &Demand::of(&definition), token, true);
         self.placement.pools_mut().take(token, id, &definition.spec.pools, now);
         self.timers.set(start_by, Timer::StartBy(token));
-        self.watch_assigned(id);
+        self.each_deadline(id, &[TimeoutKind::Dependency], Timers::cancel);
     }
 
     /// The token is nobody's any more: its slot and its place in the limit are free.
     pub(in crate::group) fn release(&mut self, token: Token) {
-        let Some(id) = self.batches.let_go(token) else { return };
+        let Some(id) = self.batches.by_token.remove(&token) else { return };
         planted!(LateFinishAccepted => tidemill_planted::note(token.0, id.0));
         self.unwatch_duration(id);
         let Some(batch) = self.batches.get_mut(&id) else { return };
@@ -138,20 +146,13 @@ impl GroupShard {
         worker: &WorkerId,
         reason: &ReturnReason,
     ) {
-        self.watch_returned(id);
-        self.returned(now, id, worker, reason);
-        self.reconsider(id);
-    }
-
-    fn returned(&mut self, now: Timestamp, id: BatchId, worker: &WorkerId, reason: &ReturnReason) {
+        self.each_deadline(id, &[TimeoutKind::Dependency], Timers::set);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         batch.phase = Phase::Waiting;
         batch.since = now;
-        if !batch.may_run() {
-            return self.make_ready(now, id);
-        }
-        let again = batch.excluded.contains(worker);
-        if !again {
+        let may_run = batch.may_run();
+        let again = may_run && batch.excluded.contains(worker);
+        if may_run && !again {
             batch.excluded.push(worker.clone());
         }
         if again && matches!(reason, ReturnReason::Rejected(_)) {
@@ -161,6 +162,7 @@ impl GroupShard {
         } else {
             self.make_ready(now, id);
         }
+        self.reconsider(id);
     }
 
     fn start_granted(
@@ -180,7 +182,7 @@ impl GroupShard {
         }
         batch.since = now;
         if let Some(deadlines) = &mut batch.deadlines {
-            deadlines.started();
+            deadlines[TimeoutKind::Dependency as usize] = None;
         }
         batch.phase = Phase::Granted(Grant {
             token,

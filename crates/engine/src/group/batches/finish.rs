@@ -1,16 +1,23 @@
-//! How an attempt's end becomes a retry or a result.
+//! How an attempt's end becomes a retry or a result, and what the end of a batch does to the state. JOB-9: what is
+//! unfinished of a job is told to the catalogue before it is deleted, or ended after it was.
+//!
+//! BYD-19: how long a failed batch pauses before its next attempt, and exit codes that say more than *failed*.
+//!
+//! ```text
+//!  pause n = retry interval × factor ^ (n − 1), at most the maximum; with jitter 50 to 100 % of that
+//! ```
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, Event, Rejection,
-    Timestamp, Token, Usage,
+    Actor, AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, DeletionEvent,
+    Event, JobDefinition, JobId, Rejection, RunOutcome, ShardId, ShardMessage, Timestamp, Token,
+    UnfinishedJob, Usage,
 };
 
-use crate::group::GroupShard;
 use crate::group::batches::Batches;
-use crate::group::batches::batch::Batch;
-use crate::group::batches::retry::{Meaning, meaning, pause};
-use crate::group::final_commands::final_command::final_command;
+use crate::group::batches::batch::{Batch, Phase};
+use crate::group::final_commands::final_command;
+use crate::group::{GroupShard, Timer};
 
 impl Batches {
     /// How a batch ends. Where it had no attempt and has a final command, that is due.
@@ -37,19 +44,17 @@ impl Batches {
         {
             return self.killed_or_marked(id, by);
         }
-        let meaning = meaning(&batch.definition, outcome);
+        let codes = batch.definition.spec.exit_codes.as_ref().zip(outcome.exit_code);
+        let codes = codes.filter(|_| outcome.result == AttemptResult::Failed);
         match outcome.result {
-            AttemptResult::Failed if meaning == Meaning::Skip => {
+            AttemptResult::Failed if codes.is_some_and(|(codes, code)| codes.means_skip(code)) => {
                 let message = format!("{}, which means that there was nothing to do", describe(outcome));
                 self.batch_end(id, BatchResult::Skipped, None, message)
             }
-            AttemptResult::Success => {
-                let message = outcome.message.clone();
-                self.batch_end(id, BatchResult::Success, None, message)
-            }
+            AttemptResult::Success => self.batch_end(id, BatchResult::Success, None, outcome.message.clone()),
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut
                 if attempt <= batch.definition.spec.retries + u32::from(planted!(RetryCountOff))
-                    && meaning != Meaning::NoRetry =>
+                    && !codes.is_some_and(|(codes, code)| codes.forbids_retry(code)) =>
             {
                 let pause = pause(&batch.definition, id, attempt);
                 let pause = if planted!(RetryIntervalIgnored) { SignedDuration::ZERO } else { pause };
@@ -57,8 +62,7 @@ impl Batches {
                 Event::Batch(BatchEvent::RetryScheduled { batch: id, attempt: attempt + 1, at })
             }
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => {
-                let message = describe(outcome);
-                self.batch_end(id, BatchResult::Failed, None, message)
+                self.batch_end(id, BatchResult::Failed, None, describe(outcome))
             }
         }
     }
@@ -73,14 +77,11 @@ impl Batches {
         now: Timestamp,
     ) -> Vec<Event> {
         let Some(batch) = self.get(&id) else { return Vec::new() };
-        let attempt = batch.attempts + 1;
         let Some((_, worker)) = batch.holder() else { return Vec::new() };
-        let worker = worker.clone();
+        let (attempt, worker) = (batch.attempts + 1, worker.clone());
         let next = self.after_attempt(id, batch, &outcome, now);
-        vec![
-            Event::Attempt(AttemptEvent::Finished { batch: id, token, attempt, worker, outcome, usage }),
-            next,
-        ]
+        let ended = AttemptEvent::Finished { batch: id, token, attempt, worker, outcome, usage };
+        vec![Event::Attempt(ended), next]
     }
 }
 
@@ -95,17 +96,141 @@ impl GroupShard {
                 Rejection::BatchAlreadyFinished { batch: id.0, result: result.as_str().to_owned() }
             }
             // Only so many of those that have ended are remembered.
-            None if self.is_minted(id) => {
+            None if id.shard() == self.id && id.0 > 0 && id < self.batches.next_id(self.id) => {
                 Rejection::BatchAlreadyFinished { batch: id.0, result: "long ago".to_owned() }
             }
             None => Rejection::unknown("batch", id),
         })
     }
 
-    /// Whether there ever was such a batch.
-    fn is_minted(&self, id: BatchId) -> bool {
-        id.shard() == self.id && id.0 > 0 && id < self.batches.next_id(self.id)
+    pub(in crate::group) fn apply_deletion(&mut self, event: &DeletionEvent) {
+        match event {
+            DeletionEvent::UnfinishedReported { question, jobs } => {
+                let message = ShardMessage::ReportUnfinished { question: *question, jobs: jobs.clone() };
+                self.mailbox.send(ShardId::CATALOGUE, message);
+            }
+            // What the catalogue decides.
+            DeletionEvent::UnfinishedQueried { .. }
+            | DeletionEvent::UnfinishedReceived { .. }
+            | DeletionEvent::Decided { .. } => {}
+        }
     }
+
+    /// Those of the jobs that have unfinished batches.
+    pub(crate) fn unfinished_of(&self, jobs: &[JobId]) -> Vec<UnfinishedJob> {
+        let unfinished = |id: &JobId| {
+            let job = self.jobs.get(id)?;
+            let newest = job.unfinished().last().map(|(_, newest)| newest.batch)?;
+            let batches = u32::try_from(job.unfinished().count()).unwrap_or(u32::MAX);
+            Some(UnfinishedJob { job: *id, batches, newest })
+        };
+        jobs.iter().filter_map(unfinished).collect()
+    }
+
+    /// What is unfinished of the job is to be ended, one batch after another.
+    pub(crate) fn cancellation_replicated(&mut self, id: JobId, by: &Actor) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let batches: Vec<BatchId> = job.unfinished().map(|(_, newest)| newest.batch).collect();
+        for batch in batches {
+            let known = self.batches.get(&batch);
+            let is_left = known.is_some_and(|known| known.grant().is_none_or(|grant| grant.kill.is_none()));
+            if is_left {
+                self.batches.cancelling.insert(batch, by.clone());
+            }
+        }
+    }
+
+    pub(crate) fn cancel(&self, batch: BatchId) -> Vec<Event> {
+        let Some(by) = self.batches.cancelling.get(&batch) else { return Vec::new() };
+        self.killed(batch, by, "its job was deleted")
+    }
+
+    pub(in crate::group) fn batch_finished(&mut self, now: Timestamp, id: BatchId, end: (BatchResult, bool)) {
+        let (result, _) = end;
+        self.batches.cancelling.remove(&id);
+        self.batches.marks.remove(&id);
+        self.dependencies.forget(id);
+        self.forget_early(id);
+        let Some(batch) = self.batches.get(&id) else { return };
+        if let Some((token, _)) = batch.holder() {
+            self.release(token);
+        }
+        self.unwatch(id, result);
+        self.settle_gate(id);
+        let Some(batch) = self.batches.by_id.remove(&id) else { return };
+        match batch.phase {
+            Phase::Ready { key } => self.unqueue(&batch.definition, key),
+            Phase::Pausing { until, .. } => {
+                self.timers.cancel(until, Timer::Retry(id));
+            }
+            Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
+        }
+        self.external.leave_external_dependencies(id, &batch);
+        for (parent, time) in self.dependencies.wait_no_more(id, &batch) {
+            self.newest_changed(parent, time);
+        }
+        self.leave_counted(id, &batch);
+        self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));
+        self.final_called(id, &batch, end, now);
+        self.batches.ended.insert(id, result);
+        if let Some(place) = self.batches.reruns.remove(&id) {
+            let end = RunOutcome::Finished { batch: id, result };
+            self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportRunFinished { place, end });
+        }
+        let Some(job) = self.jobs.get_mut(&batch.definition.id) else { return };
+        if let Some(newest) = job.history.get_mut(batch.logical_time)
+            && newest.batch == id
+        {
+            newest.result = Some(result);
+        }
+        if job.submitted {
+            self.jobs.note_submission_ended(batch.definition.id);
+        }
+        let id = batch.definition.id;
+        self.newest_changed(id, batch.logical_time);
+        let counted: Vec<JobId> = batch.counted.iter().flat_map(|counted| counted.parents()).collect();
+        let listed = batch.dependencies.iter().map(|d| d.declared.parent);
+        for parent in [id].into_iter().chain(listed).chain(counted) {
+            if self.jobs.get(&parent).is_some_and(|job| job.removed) {
+                self.forget_removed(parent);
+            }
+            self.forget_deleted_parent(parent);
+        }
+        self.forget_submissions(now);
+    }
+}
+
+/// The pause after attempt number `ended`.
+fn pause(definition: &JobDefinition, batch: BatchId, ended: u32) -> SignedDuration {
+    let interval = u128::from(definition.spec.retry_interval_s) * 1_000;
+    let Some(backoff) = &definition.spec.retry_backoff else { return milliseconds(interval) };
+    let (factor, most) = (u128::from(backoff.factor.percent()), u128::from(backoff.max_interval_s) * 1_000);
+    // In hundred-thousandths, so that rounding does not hold a small factor up; what is at the maximum stays.
+    let fine = 1_000;
+    let mut grown = interval * fine;
+    for _ in 1..ended {
+        if grown >= most * fine {
+            break;
+        }
+        grown = grown * factor / 100;
+    }
+    let pause = (grown / fine).min(most);
+    if !backoff.jitter {
+        return milliseconds(pause);
+    }
+    milliseconds(pause * (500 + u128::from(scattered(batch, ended) % 501)) / 1_000)
+}
+
+fn milliseconds(ms: u128) -> SignedDuration {
+    SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+/// A number that looks drawn, and is the same for ever for one attempt of one batch (splitmix64's last step).
+fn scattered(batch: BatchId, attempt: u32) -> u64 {
+    let seed = (batch.0 as u64).wrapping_add(u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 fn describe(outcome: &AttemptOutcome) -> String {

@@ -142,7 +142,7 @@ impl GroupShard {
             }
             Some(_) | None => return,
         }
-        self.batches.note_ended(*batch, result);
+        self.batches.ended.insert(*batch, result);
         if result.satisfies() {
             self.forget_late(*job, *logical_time);
         }

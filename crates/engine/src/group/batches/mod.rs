@@ -5,14 +5,9 @@
 pub(in crate::group) mod apply;
 pub(in crate::group) mod attempts;
 pub(in crate::group) mod batch;
-pub(in crate::group) mod big_task;
-pub(in crate::group) mod cancel;
-pub(in crate::group) mod ended;
 pub(in crate::group) mod finish;
 pub(in crate::group) mod mark;
-pub(in crate::group) mod retry;
 pub(in crate::group) mod timeouts;
-pub(in crate::group) mod user_code;
 pub(in crate::group) mod values;
 
 use std::collections::BTreeMap;
@@ -111,24 +106,6 @@ impl Batches {
 
     pub(crate) fn contains(&self, id: BatchId) -> bool {
         self.by_id.contains_key(&id)
-    }
-
-    /// It has ended.
-    fn remove(&mut self, id: BatchId) -> Option<Batch> {
-        self.by_id.remove(&id)
-    }
-
-    fn note_ended(&mut self, id: BatchId, result: BatchResult) {
-        self.ended.insert(id, result);
-    }
-
-    fn hold(&mut self, token: Token, id: BatchId) {
-        self.by_token.insert(token, id);
-    }
-
-    /// The token is nobody's any more.
-    fn let_go(&mut self, token: Token) -> Option<BatchId> {
-        self.by_token.remove(&token)
     }
 
     /// In no order.

@@ -10,6 +10,8 @@
 //! *Invariant:* a deadline that has neither been marked nor become pointless stands among the timers, so none is
 //! missed however long nobody owned the shard. The dependency's stands there only while the batch waits: an
 //! assigned batch that is given back after it is marked at once.
+//!
+//! ALM-5: of an attempt that runs far longer than its job's attempts usually do, people are told, once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +19,19 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use tidemill_model::{
-    Actor, AlarmEvent, BatchEvent, BatchId, BatchResult, Event, JobDefinition, JobId, JobSpec, Severity,
-    TimeOfDay, TimeoutKind, Timestamp,
+    Actor, AlarmEvent, AlarmKind, BatchEvent, BatchId, BatchResult, Event, JobDefinition, JobId, JobSpec,
+    Severity, TimeOfDay, TimeoutKind, Timestamp,
 };
 
 use crate::group::batches::Batches;
 use crate::group::batches::batch::{Batch, Phase};
 use crate::group::timers::Timers;
-use crate::group::{GroupShard, Timer};
+use crate::group::{GroupShard, Timer, alarm, times_of};
+
+/// How often the usual duration it may take.
+const FACTOR: u32 = 2;
+/// Nobody wants to hear of less, seconds.
+const AT_LEAST_S: u32 = 600;
 
 /// Batches that ended without success, and are to be marked for that at a time ahead. A newer run of the logical
 /// time has times of its own, and takes its place.
@@ -42,50 +49,23 @@ struct LateBatch {
     deadlines: Deadlines,
 }
 
-/// What is left to be watched of a batch.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Deadlines {
-    dependency: Option<Timestamp>,
-    output: Option<Timestamp>,
-    by_time: Option<Timestamp>,
-}
+/// What is left to be watched of a batch, by kind.
+pub(crate) type Deadlines = [Option<Timestamp>; 3];
 
-impl Deadlines {
-    /// Those of a batch with this base time.
-    fn of(spec: &JobSpec, base: Timestamp, zone: &TimeZone) -> Self {
-        let after = |seconds: u32| {
-            base.saturating_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
-        };
-        Self {
-            dependency: spec.dependency_timeout_s.map(after),
-            output: spec.output_timeout_s.map(after),
-            by_time: spec.not_successful_by.and_then(|time| next_local(zone, base, time)),
-        }
-    }
-
-    fn get(&self, kind: TimeoutKind) -> Option<Timestamp> {
-        match kind {
-            TimeoutKind::Dependency => self.dependency,
-            TimeoutKind::Output => self.output,
-            TimeoutKind::ByTime => self.by_time,
-        }
-    }
-
-    /// An attempt of it may start: the wait is over.
-    pub(crate) fn started(&mut self) {
-        self.dependency = None;
-    }
-
-    fn clear(&mut self, kind: TimeoutKind) {
-        match kind {
-            TimeoutKind::Dependency => self.dependency = None,
-            TimeoutKind::Output => self.output = None,
-            TimeoutKind::ByTime => self.by_time = None,
-        }
-    }
-}
-
+/// In the order in which [`Deadlines`] has them, which is that of their declaration.
 const KINDS: [TimeoutKind; 3] = [TimeoutKind::Dependency, TimeoutKind::Output, TimeoutKind::ByTime];
+
+/// Those of a batch with this base time.
+fn deadlines_of(spec: &JobSpec, base: Timestamp, zone: &TimeZone) -> Deadlines {
+    let after = |seconds: u32| {
+        base.saturating_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
+    };
+    [
+        spec.dependency_timeout_s.map(after),
+        spec.output_timeout_s.map(after),
+        spec.not_successful_by.and_then(|time| next_local(zone, base, time)),
+    ]
+}
 
 /// The first instant after `after` at which the zone's clock shows `time`; where a gap leaves that out, what
 /// comes right after it.
@@ -106,15 +86,14 @@ fn next_local(zone: &TimeZone, after: Timestamp, time: TimeOfDay) -> Option<Time
 impl Batches {
     /// Whether an ended batch of the job has a time ahead by which its logical time should succeed.
     pub(crate) fn has_late(&self, job: JobId) -> bool {
-        self.late.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).next().is_some()
+        self.late.by_time.range(times_of(job)).next().is_some()
     }
 
     fn late_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
         let Some(late) = self.late.batches.get(&id) else { return Vec::new() };
-        let Some(deadline) = late.deadlines.get(kind) else { return Vec::new() };
+        let Some(deadline) = late.deadlines[kind as usize] else { return Vec::new() };
         let stands = format!("has ended, {}", late.result.as_str());
-        let message = told(id, (&late.definition, late.logical_time), &stands, (kind, deadline));
-        marked(id, late.definition.id, (kind, deadline), message)
+        marked(id, (&late.definition, late.logical_time), &stands, (kind, deadline)).0
     }
 }
 
@@ -122,7 +101,7 @@ impl GroupShard {
     /// From its generation on.
     pub(crate) fn watch(&mut self, id: BatchId, base: Timestamp) {
         let Some(definition) = self.batches.get(&id).map(|batch| &batch.definition) else { return };
-        let deadlines = Deadlines::of(&definition.spec, base, self.zone_of(definition).time_zone());
+        let deadlines = deadlines_of(&definition.spec, base, self.zone_of(definition).time_zone());
         if deadlines == Deadlines::default() {
             return;
         }
@@ -130,16 +109,6 @@ impl GroupShard {
             batch.deadlines = Some(Box::new(deadlines));
         }
         self.each_deadline(id, &KINDS, Timers::set);
-    }
-
-    /// A worker has it: it does not wait.
-    pub(crate) fn watch_assigned(&mut self, id: BatchId) {
-        self.each_deadline(id, &KINDS[..1], Timers::cancel);
-    }
-
-    /// It waits again, and was never started.
-    pub(crate) fn watch_returned(&mut self, id: BatchId) {
-        self.each_deadline(id, &KINDS[..1], Timers::set);
     }
 
     /// A batch ends. It waits for nothing any more; without success it is still late when its time comes.
@@ -150,12 +119,13 @@ impl GroupShard {
         if self.jobs.get(&batch.definition.id).is_none_or(|job| job.removed) {
             return;
         }
-        let deadlines = Deadlines { dependency: None, ..Deadlines::clone(deadlines) };
+        let [_, output, by_time] = **deadlines;
+        let deadlines = [None, output, by_time];
         if deadlines == Deadlines::default() {
             return;
         }
         for kind in KINDS {
-            self.timers.set(deadlines.get(kind), Timer::Deadline(id, kind));
+            self.timers.set(deadlines[kind as usize], Timer::Deadline(id, kind));
         }
         let (definition, logical_time) = (Arc::clone(&batch.definition), batch.logical_time);
         self.batches.late.by_time.insert((definition.id, logical_time), id);
@@ -167,46 +137,40 @@ impl GroupShard {
         let Some(id) = self.batches.late.by_time.remove(&(job, logical_time)) else { return };
         let Some(late) = self.batches.late.batches.remove(&id) else { return };
         for kind in KINDS {
-            if let Some(at) = late.deadlines.get(kind) {
-                self.timers.cancel(at, Timer::Deadline(id, kind));
-            }
+            self.timers.cancel(late.deadlines[kind as usize], Timer::Deadline(id, kind));
         }
     }
 
     /// Nobody expects anything of a job that is gone.
     pub(crate) fn forget_late_of(&mut self, job: JobId) {
-        let of_job = (job, Timestamp::MIN)..=(job, Timestamp::MAX);
-        let times: Vec<Timestamp> =
-            self.batches.late.by_time.range(of_job).map(|((_, time), _)| *time).collect();
-        for time in times {
+        let late: Vec<_> = self.batches.late.by_time.range(times_of(job)).map(|(key, _)| *key).collect();
+        for (job, time) in late {
             self.forget_late(job, time);
         }
     }
 
-    fn each_deadline(
+    /// Sets or cancels the timers of these kinds.
+    pub(super) fn each_deadline(
         &mut self,
         id: BatchId,
         kinds: &[TimeoutKind],
-        then: impl Fn(&mut Timers, Timestamp, Timer),
+        then: impl Fn(&mut Timers, Option<Timestamp>, Timer),
     ) {
         let Some(deadlines) = self.batches.get(&id).and_then(|batch| batch.deadlines.as_deref()) else {
             return;
         };
         for kind in kinds {
-            if let Some(at) = deadlines.get(*kind) {
-                then(&mut self.timers, at, Timer::Deadline(id, *kind));
-            }
+            then(&mut self.timers, deadlines[*kind as usize], Timer::Deadline(id, *kind));
         }
     }
 
     /// What a deadline that has passed asks for.
     pub(crate) fn deadline_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return self.batches.late_passed(id, kind) };
-        let Some(deadline) = batch.deadlines.as_deref().and_then(|deadlines| deadlines.get(kind)) else {
-            return Vec::new();
-        };
-        let message = told(id, (&batch.definition, batch.logical_time), &stands(batch), (kind, deadline));
-        let mut events = marked(id, batch.definition.id, (kind, deadline), message.clone());
+        let deadline = batch.deadlines.as_deref().and_then(|deadlines| deadlines[kind as usize]);
+        let Some(deadline) = deadline else { return Vec::new() };
+        let of = (&*batch.definition, batch.logical_time);
+        let (mut events, message) = marked(id, of, &stands(batch), (kind, deadline));
         if batch.definition.spec.cancel_on_timeout {
             events.extend(self.killed(id, &Actor::owner(), &message));
         }
@@ -218,33 +182,54 @@ impl GroupShard {
         let live = by_id.get_mut(&id).and_then(|batch| batch.deadlines.as_deref_mut());
         let late = late.batches.get_mut(&id).map(|late| &mut late.deadlines);
         let Some(deadlines) = live.or(late) else { return };
-        if let Some(at) = deadlines.get(kind) {
-            deadlines.clear(kind);
-            self.timers.cancel(at, Timer::Deadline(id, kind));
-        }
+        self.timers.cancel(deadlines[kind as usize].take(), Timer::Deadline(id, kind));
         let spent = |late: &&LateBatch| late.deadlines == Deadlines::default();
         if let Some(late) = self.batches.late.batches.get(&id).filter(spent) {
-            let key = (late.definition.id, late.logical_time);
-            self.forget_late(key.0, key.1);
+            self.forget_late(late.definition.id, late.logical_time);
         }
+    }
+
+    pub(in crate::group) fn apply_alarm(&mut self, event: &AlarmEvent) {
+        let AlarmEvent::Raised { kind, batch, .. } = event;
+        if let (AlarmKind::BigTask, Some(batch)) = (kind, batch) {
+            self.unwatch_duration(*batch);
+        }
+    }
+
+    /// From its grant on.
+    pub(crate) fn watch_duration(&mut self, id: BatchId) {
+        let at = self.batches.get(&id).and_then(|batch| too_long_at(&batch.definition, batch.since));
+        self.timers.set(at, Timer::BigTask(id));
+    }
+
+    /// Its attempt is over, or people have been told.
+    pub(crate) fn unwatch_duration(&mut self, id: BatchId) {
+        let batch = self.batches.get(&id).filter(|batch| batch.grant().is_some());
+        let at = batch.and_then(|batch| too_long_at(&batch.definition, batch.since));
+        self.timers.cancel(at, Timer::BigTask(id));
+    }
+
+    pub(crate) fn runs_too_long(&self, id: BatchId) -> Vec<Event> {
+        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
+        let Some(grant) = batch.grant() else { return Vec::new() };
+        let message = format!(
+            "batch {id} of {} for {} runs on {} since {}, and usually takes {} s",
+            batch.definition.full_name(),
+            batch.logical_time,
+            grant.worker,
+            batch.since,
+            batch.definition.spec.expected_duration_s.unwrap_or(0),
+        );
+        let of = (id, &*batch.definition);
+        vec![alarm(AlarmKind::BigTask, Severity::Notice, of, Some(&grant.worker), message)]
     }
 }
 
-fn marked(
-    id: BatchId,
-    job: JobId,
-    (kind, deadline): (TimeoutKind, Timestamp),
-    message: String,
-) -> Vec<Event> {
-    let alarm = Event::Alarm(AlarmEvent::Raised {
-        kind: kind.into(),
-        severity: Severity::Important,
-        job: Some(job),
-        batch: Some(id),
-        worker: None,
-        message,
-    });
-    vec![Event::Batch(BatchEvent::TimeoutReached { batch: id, kind, deadline }), alarm]
+/// When an attempt that was granted at `since` has run for too long.
+fn too_long_at(definition: &JobDefinition, since: Timestamp) -> Option<Timestamp> {
+    let expected_s = definition.spec.expected_duration_s?;
+    let after = SignedDuration::from_secs(expected_s.saturating_mul(FACTOR).max(AT_LEAST_S).into());
+    Some(since.saturating_add(after).unwrap_or(Timestamp::MAX))
 }
 
 fn stands(batch: &Batch) -> String {
@@ -264,19 +249,22 @@ fn stands(batch: &Batch) -> String {
     }
 }
 
-fn told(
+/// What marks a batch, and what people are told.
+fn marked(
     id: BatchId,
     (definition, logical_time): (&JobDefinition, Timestamp),
     stands: &str,
     (kind, deadline): (TimeoutKind, Timestamp),
-) -> String {
+) -> (Vec<Event>, String) {
     let what = format!("batch {id} of {} for {logical_time}", definition.full_name());
     let name = match kind {
         TimeoutKind::Dependency => "dependency timeout",
         TimeoutKind::Output => "output timeout",
         TimeoutKind::ByTime => "not successful in time",
     };
-    format!("{name}: {what} {stands}, and had time until {deadline}")
+    let message = format!("{name}: {what} {stands}, and had time until {deadline}");
+    let alarm = alarm(kind.into(), Severity::Important, (id, definition), None, message.clone());
+    (vec![Event::Batch(BatchEvent::TimeoutReached { batch: id, kind, deadline }), alarm], message)
 }
 
 #[cfg(test)]

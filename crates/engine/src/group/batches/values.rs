@@ -14,20 +14,10 @@ use crate::group::jobs::kept_texts::Kept;
 
 type Values = BTreeMap<String, String>;
 
-/// What the newest run of a parent's time passed on.
-struct PassedOn<'a> {
-    run: u32,
-    /// Its batch, where that is still known.
-    batch: Option<BatchId>,
-    values: Option<&'a Values>,
-    /// It passed some on, and they are not kept.
-    dropped: bool,
-}
-
 impl GroupShard {
     /// What the batch's templates name of its parents' values, by `PARENT.KEY`. The error is for people.
-    pub(crate) fn values_for(&self, batch: &Batch) -> Result<BTreeMap<String, String>, String> {
-        let mut values = BTreeMap::new();
+    pub(crate) fn values_for(&self, batch: &Batch) -> Result<Values, String> {
+        let mut values = Values::new();
         let definition = &batch.definition;
         let written = definition.spec.templates().map(|(_, text)| text);
         // A parameter of the batch's own stands in the place of the job's.
@@ -73,35 +63,37 @@ impl GroupShard {
         };
         let time = time.ok_or_else(|| fault(format!("the batch waits for no batch of {full}")))?;
         let passed_on = self.passed_on(parent, time);
-        let passed_on = passed_on.ok_or_else(|| fault(format!("no batch of {full} for {time} is known")))?;
-        if passed_on.dropped {
+        let (named, values, dropped) =
+            passed_on.ok_or_else(|| fault(format!("no batch of {full} for {time} is known")))?;
+        if dropped {
             return Err(fault(format!(
                 "the values that {full} passed on for {time} are so old that its group does not keep them; run \
                  {full} for {time} again, and then this"
             )));
         }
-        let value = passed_on.values.and_then(|values| values.get(key)).cloned();
-        let named =
-            passed_on.batch.map_or(format!("run {} for {time}", passed_on.run), |id| format!("batch {id}"));
+        let value = values.and_then(|values| values.get(key)).cloned();
         value.ok_or_else(|| fault(format!("{named} of {full} passed no value {key} on")))
     }
 
-    /// The newest run of a parent's time and what it passed on, in another group as its shard said last.
-    fn passed_on(&self, parent: JobId, time: Timestamp) -> Option<PassedOn<'_>> {
+    /// The newest run of a parent's time, for people, what it passed on, and whether some of that is not kept; in another
+    /// group as its shard said last.
+    fn passed_on(&self, parent: JobId, time: Timestamp) -> Option<(String, Option<&Values>, bool)> {
+        let named = |batch: Option<BatchId>, run: u32| {
+            batch.map_or_else(|| format!("run {run} for {time}"), |id| format!("batch {id}"))
+        };
         if let Some(job) = self.jobs.get(&parent) {
             let newest = job.newest_run(time)?;
-            let (values, dropped) = (newest.values.texts(), newest.values == Kept::Dropped);
-            return Some(PassedOn { run: newest.number, batch: newest.batch, values, dropped });
+            let dropped = newest.values == Kept::Dropped;
+            return Some((named(newest.batch, newest.number), newest.values.texts(), dropped));
         }
         let standing = self.dependencies.foreign().standing(parent, time)?;
-        let (values, dropped) = (Some(&standing.values), standing.values_dropped);
-        Some(PassedOn { run: standing.run?, batch: standing.batch, values, dropped })
+        Some((named(standing.batch, standing.run?), Some(&standing.values), standing.values_dropped))
     }
 
     /// An attempt has ended: what it passed on counts from now on, if it is of the newest run.
     pub(crate) fn values_passed(&mut self, id: BatchId, outcome: &AttemptOutcome) {
         let Some(batch) = self.batches.get(&id) else { return };
-        let (job, time): (_, Timestamp) = (batch.definition.id, batch.logical_time);
+        let (job, time) = (batch.definition.id, batch.logical_time);
         let newest = self.jobs.get_mut(&job).and_then(|job| job.history.get_mut(time));
         if let Some(newest) = newest.filter(|newest| newest.batch == id) {
             newest.values = (!outcome.values.is_empty()).then(|| Arc::new(outcome.values.clone()));

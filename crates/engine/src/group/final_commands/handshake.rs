@@ -1,27 +1,19 @@
 //! What the worker of a final command is told and asks, as for an attempt.
 
 use crate::decision::Decision;
-use crate::group::final_commands::final_command::{Ended, Held, Phase};
-use crate::group::workers::report::GRANTED_TO_ANOTHER;
-use crate::group::{GroupShard, Timer};
-use crate::schedule::{Facts, final_spec, time_format};
-use std::collections::BTreeMap;
-use tidemill_model::{
-    FinalCommandEvent, FinalResult, Incarnation, Nonce, RunSpec, StartRequest, Token, WorkMessage, WorkerId,
-};
+use crate::group::GroupShard;
+use crate::group::final_commands::{Held, Phase};
+use crate::group::workers::report::{GRANTED_TO_ANOTHER, MAX_NONCE_BYTES};
+use crate::schedule::final_spec;
+use tidemill_model::{FinalCommandEvent, FinalResult, RunSpec, StartRequest, Token, WorkMessage, WorkerId};
 
 impl GroupShard {
     pub(crate) fn request_final(&self, request: &StartRequest) -> Option<Decision> {
         let StartRequest { token, worker, incarnation, nonce } = request;
         let held = self.final_commands.held.get(token)?;
         let refused = |reason: &str| Decision::refused(worker, *token, reason);
-        let known = self.workers.get(worker);
-        let lives =
-            known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired);
-        if held.worker != *worker
-            || !lives
-            || nonce.as_str().len() > crate::group::workers::report::MAX_NONCE_BYTES
-        {
+        let lives = held.worker == *worker && self.workers.lives(worker, incarnation);
+        if !lives || nonce.as_str().len() > MAX_NONCE_BYTES {
             return Some(refused("this life of the worker does not have it"));
         }
         Some(match &held.phase {
@@ -85,22 +77,6 @@ impl GroupShard {
     }
 
     fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
-        let Ended { definition, logical_time, run, parameters, values, ending } = &held.of;
-        let none = BTreeMap::new();
-        let format = time_format(definition)?;
-        let facts = Facts {
-            attempt: ending.attempts,
-            values: Some(values.as_deref().unwrap_or(&none)),
-            ..Facts::of_batch(definition, held.batch, *run, *logical_time, format.as_ref())
-        };
-        final_spec(parameters.as_deref(), token, ending, &facts, &self.zone_of(definition))
-    }
-
-    pub(crate) fn final_granted(&mut self, token: Token, incarnation: &Incarnation, nonce: &Nonce) {
-        let Some(held) = self.final_commands.held.get_mut(&token) else { return };
-        let granted = Phase::Granted { incarnation: incarnation.clone(), nonce: nonce.clone() };
-        if let Phase::Assigned { start_by } = std::mem::replace(&mut held.phase, granted) {
-            self.timers.cancel(start_by, Timer::StartBy(token));
-        }
+        final_spec(token, held.batch, &held.of, &self.zone_of(&held.of.definition))
     }
 }

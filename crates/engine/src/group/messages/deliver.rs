@@ -1,14 +1,15 @@
 //! What the catalogue and other groups tell a group's shard.
 
+use std::sync::Arc;
+
 use tidemill_model::{
-    Event, Fire, JobDefinition, JobId, ObservationEvent, PermitEvent, Rejection, ReplicationEvent as Fact,
-    RerunEvent, ShardId, ShardMessage, SubscriptionEvent, Timestamp, TransferEvent,
+    DeletionEvent, Event, Fire, JobDefinition, JobId, LiveAnswer, MailboxState, ObservationEvent,
+    PermitEvent, Rejection, ReplicationEvent as Fact, RerunEvent, ShardId, ShardMessage, SubscriptionEvent,
+    Timestamp, TransferEvent,
 };
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
-
-use std::sync::Arc;
 
 impl GroupShard {
     pub(crate) fn deliver(
@@ -22,92 +23,86 @@ impl GroupShard {
         })
     }
 
+    /// What it has heard of others, and said to them.
+    pub(crate) fn mailbox_state(&self, others: &[ShardId]) -> LiveAnswer {
+        let with = others.iter().map(|shard| MailboxState {
+            shard: *shard,
+            received: self.mailbox.received(*shard),
+            sent: self.mailbox.sent(*shard),
+            unsaid: self.dependencies.foreign().is_behind(*shard)
+                || self.dependencies.followers().is_behind(*shard),
+        });
+        LiveAnswer::Mailboxes { with: with.collect() }
+    }
+
     /// What another group says of its jobs, or asks of this one's, for children name them as parents.
     fn learned_of_parents(&self, from: ShardId, message: &ShardMessage) -> Vec<Event> {
-        vec![match message {
-            ShardMessage::Parents { parents } => {
-                Event::Replication(Fact::ParentsReplicated { parents: parents.clone() })
-            }
+        let fact = match message {
+            ShardMessage::Parents { parents } => Fact::ParentsReplicated { parents: parents.clone() },
             ShardMessage::ParentDeleted { parent, name, deleted_at, coming } => {
-                self.parent_deletion(*parent, name, *deleted_at, *coming)
+                return vec![self.parent_deletion(*parent, name, *deleted_at, *coming)];
             }
-            ShardMessage::ReleaseParent { parent } => {
-                Event::Replication(Fact::ParentReleased { parent: *parent })
-            }
+            ShardMessage::ReleaseParent { parent } => Fact::ParentReleased { parent: *parent },
             ShardMessage::Subscription { job, what } => {
-                Event::Subscription(SubscriptionEvent::ParentSubscribed { job: *job, by: from, what: *what })
+                let (job, by, what) = (*job, from, *what);
+                return vec![SubscriptionEvent::ParentSubscribed { job, by, what }.into()];
             }
             ShardMessage::Watch { job, times } => {
-                Event::Subscription(SubscriptionEvent::ParentTimesSubscribed {
-                    job: *job,
-                    by: from,
-                    times: times.clone(),
-                })
+                let (job, by, times) = (*job, from, times.clone());
+                return vec![SubscriptionEvent::ParentTimesSubscribed { job, by, times }.into()];
             }
             ShardMessage::Unwatch { job, times } => {
-                Event::Subscription(SubscriptionEvent::ParentTimesUnsubscribed {
-                    job: *job,
-                    by: from,
-                    times: times.clone(),
-                })
+                let (job, by, times) = (*job, from, times.clone());
+                return vec![SubscriptionEvent::ParentTimesUnsubscribed { job, by, times }.into()];
             }
             // Of before the job went to another group, which says how it stands now.
             ShardMessage::Stands { job, .. } if !self.dependencies.may_tell_of(*job, from) => {
                 return Vec::new();
             }
             ShardMessage::Stands { job, standings } => {
-                Event::Replication(Fact::ParentStatusUpdated { parent: *job, standings: standings.clone() })
+                Fact::ParentStatusUpdated { parent: *job, standings: standings.clone() }
             }
             ShardMessage::Generated { job, times, left_out } => {
-                Event::Replication(Fact::ParentGenerationsReceived {
-                    parent: *job,
-                    times: times.clone(),
-                    left_out: *left_out,
-                })
+                let (times, left_out) = (times.clone(), *left_out);
+                Fact::ParentGenerationsReceived { parent: *job, times, left_out }
             }
             ShardMessage::Known { job, times } => {
-                Event::Replication(Fact::ParentTimesReceived { parent: *job, times: times.clone() })
+                Fact::ParentTimesReceived { parent: *job, times: times.clone() }
             }
             _ => return Vec::new(),
-        }]
+        };
+        vec![fact.into()]
     }
 
     /// What the catalogue says of those who pull tasks.
     fn learned_of_pull(&self, message: &ShardMessage) -> Vec<Event> {
-        vec![match message {
+        let fact = match message {
             ShardMessage::Template { template } => {
-                Event::Replication(Fact::TemplateReplicated { template: Arc::clone(template) })
+                Fact::TemplateReplicated { template: Arc::clone(template) }
             }
-            ShardMessage::DropTemplate { name } => {
-                Event::Replication(Fact::TemplateDropped { name: name.clone() })
-            }
-            ShardMessage::Users { users } => {
-                Event::Replication(Fact::UsersReplicated { users: users.clone() })
-            }
-            ShardMessage::DetachUser { user } => self.pull.detach_user(user),
+            ShardMessage::DropTemplate { name } => Fact::TemplateDropped { name: name.clone() },
+            ShardMessage::Users { users } => Fact::UsersReplicated { users: users.clone() },
+            ShardMessage::DetachUser { user } => return vec![self.pull.detach_user(user)],
             ShardMessage::AttachUser { user, history, tasks } => {
-                Event::Transfer(TransferEvent::UserAttached {
-                    user: user.clone(),
-                    history: history.clone(),
-                    tasks: tasks.clone(),
-                })
+                let (user, history, tasks) = (user.clone(), history.clone(), tasks.clone());
+                return vec![TransferEvent::UserAttached { user, history, tasks }.into()];
             }
             _ => return Vec::new(),
-        }]
+        };
+        vec![fact.into()]
     }
 
     /// What a rerun of the catalogue asks, and what it starts and ends here.
     fn learned_of_reruns(&self, message: &ShardMessage, now: Timestamp) -> Vec<Event> {
-        vec![match message {
-            ShardMessage::QueryRuns { rerun, part, asked } => Event::Rerun(RerunEvent::RunsReported {
-                rerun: *rerun,
-                part: *part,
-                runs: self.runs_of(asked),
-            }),
-            ShardMessage::StartRun(start) => return self.start_run(start, now),
-            ShardMessage::KillRun { place, by } => return self.kill_run(*place, by),
-            _ => return Vec::new(),
-        }]
+        match message {
+            ShardMessage::QueryRuns { rerun, part, asked } => {
+                let (rerun, part, runs) = (*rerun, *part, self.runs_of(asked));
+                vec![RerunEvent::RunsReported { rerun, part, runs }.into()]
+            }
+            ShardMessage::StartRun(start) => self.start_run(start, now),
+            ShardMessage::KillRun { place, by } => self.kill_run(*place, by),
+            _ => Vec::new(),
+        }
     }
 
     fn learned(
@@ -154,7 +149,10 @@ impl GroupShard {
             ShardMessage::Remove { job, orphaned_in } => {
                 replicated(Fact::JobDropped { job: *job, orphaned_in: orphaned_in.clone() })
             }
-            ShardMessage::QueryUnfinished { question, jobs } => self.report_unfinished(*question, jobs),
+            ShardMessage::QueryUnfinished { question, jobs } => {
+                let (question, jobs) = (*question, self.unfinished_of(jobs));
+                Event::Deletion(DeletionEvent::UnfinishedReported { question, jobs })
+            }
             ShardMessage::Cancel { job, by } => {
                 replicated(Fact::CancellationReplicated { job: *job, by: by.clone() })
             }
@@ -213,10 +211,10 @@ impl GroupShard {
 /// What the catalogue says of pools.
 fn learned_of_pools(message: &ShardMessage) -> Vec<Event> {
     vec![match message {
-        ShardMessage::Pool { pool } => Event::Replication(Fact::PoolReplicated { pool: Arc::clone(pool) }),
-        ShardMessage::DropPool { name } => Event::Replication(Fact::PoolDropped { name: name.clone() }),
+        ShardMessage::Pool { pool } => Fact::PoolReplicated { pool: Arc::clone(pool) }.into(),
+        ShardMessage::DropPool { name } => Fact::PoolDropped { name: name.clone() }.into(),
         ShardMessage::GrantPermits { pools, permits } => {
-            Event::Permit(PermitEvent::Received { pools: pools.clone(), permits: *permits })
+            PermitEvent::Received { pools: pools.clone(), permits: *permits }.into()
         }
         _ => return Vec::new(),
     }]

@@ -1,5 +1,4 @@
 //! What comes from other shards, and what goes to them.
 
 pub(in crate::group) mod deliver;
-pub(in crate::group) mod mailbox;
 pub(in crate::group) mod replication;

@@ -1,6 +1,5 @@
 //! Which batch goes to which worker.
 
-use jiff::SignedDuration;
 use tidemill_model::{BatchEvent, BatchId, Event, PoolName, Priority, Timestamp, WorkerId};
 
 use crate::group::GroupShard;
@@ -129,13 +128,12 @@ impl GroupShard {
         if let Some(refused) = self.refuse_account(id, &batch.definition) {
             return Some(refused);
         }
-        let limit = SignedDuration::from_millis(self.start_timeout_ms() as i64);
         Some(Event::Batch(BatchEvent::Assigned {
             batch: id,
             attempt: batch.attempts + 1,
             token: self.batches.next_token(self.id),
             worker: worker.clone(),
-            start_by: now.saturating_add(limit).unwrap_or(Timestamp::MAX),
+            start_by: self.start_by(now),
         }))
     }
 

@@ -13,9 +13,9 @@ use tidemill_model::{
     BatchId, Event, FinalCommandEvent, FinalResult, JobDefinition, Priority, Timestamp, WorkerId,
 };
 
-use crate::group::GroupShard;
-use crate::group::final_commands::final_command::{Ended, alarm, demand};
+use crate::group::final_commands::{Ended, demand, failed};
 use crate::group::placement::queue::Lane;
+use crate::group::{GroupShard, leave};
 
 /// So many wait at once; of more, the oldest are not run.
 const MAX_WAITING: usize = 10_000;
@@ -37,12 +37,7 @@ impl Unplaced {
     pub(in crate::group) fn remove(&mut self, id: BatchId) -> Option<(Timestamp, Box<Ended>)> {
         let removed = self.waiting.remove(&id)?;
         let lane = lane(&removed.1.definition);
-        if let Some(ids) = self.lanes.get_mut(&lane) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.lanes.remove(&lane);
-            }
-        }
+        leave(&mut self.lanes, &lane, &id);
         Some(removed)
     }
 
@@ -102,6 +97,6 @@ impl GroupShard {
 }
 
 fn not_run(batch: BatchId, ended: &Ended, message: String) -> Vec<Event> {
-    let alarm = alarm(batch, ended, None, (FinalResult::NotRun, &message));
+    let alarm = failed(batch, ended, None, (FinalResult::NotRun, &message));
     vec![Event::FinalCommand(FinalCommandEvent::NotRun { batch, job: ended.definition.id, message }), alarm]
 }

@@ -7,43 +7,26 @@ use tidemill_model::{GroupSettings, OnSilence};
 
 /// What the silence of a worker leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lease {
-    /// It has killed what it ran when it got no acknowledgement for this long, margin included.
-    EndsAfter {
-        /// Milliseconds.
-        ms: u64,
-    },
-    /// What it runs runs on.
-    Holds,
+pub(crate) struct Lease {
+    /// When it got no acknowledgement for so many milliseconds, margin included, it has killed what it ran; `None`: what
+    /// it runs runs on, however long it is silent.
+    pub(crate) ends_after_ms: Option<u64>,
 }
 
 impl Lease {
     /// Of a worker that goes by these bounds.
     pub(crate) fn of(settings: &GroupSettings) -> Self {
-        match settings.on_silence {
-            OnSilence::Kill => {
-                Lease::EndsAfter { ms: settings.lease_ms.saturating_add(settings.lease_margin_ms) }
-            }
-            OnSilence::Hold => Lease::Holds,
-        }
+        let ends_after_ms = match settings.on_silence {
+            OnSilence::Kill => Some(settings.lease_ms.saturating_add(settings.lease_margin_ms)),
+            OnSilence::Hold => None,
+        };
+        Self { ends_after_ms }
     }
 
     /// Of a worker that goes by one of the two, and nobody knows by which.
-    pub(crate) fn or_longer(self, other: Self) -> Self {
-        match (self, other) {
-            (Lease::EndsAfter { ms }, Lease::EndsAfter { ms: other }) => {
-                Lease::EndsAfter { ms: ms.max(other) }
-            }
-            (Lease::Holds, _) | (_, Lease::Holds) => Lease::Holds,
-        }
-    }
-
-    /// The silence after which nothing runs there any more; `None`: no silence is long enough.
-    pub(crate) fn ends_after_ms(self) -> Option<u64> {
-        match self {
-            Lease::EndsAfter { ms } => Some(ms),
-            Lease::Holds => None,
-        }
+    fn or_longer(self, other: Self) -> Self {
+        let both = self.ends_after_ms.zip(other.ends_after_ms);
+        Self { ends_after_ms: both.map(|(ms, other)| ms.max(other)) }
     }
 }
 

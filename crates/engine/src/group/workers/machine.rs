@@ -1,11 +1,14 @@
-//! MON-7: how workers' machines stand. A heartbeat that says nothing new makes no event.
+//! MON-7: how workers' machines stand, and whether they can take work, as they say themselves. A heartbeat that says
+//! nothing new makes no event.
 
 use jiff::SignedDuration;
-use tidemill_model::{Event, GroupSettings, Measure, Timestamp, WorkerEvent, WorkerId};
+use tidemill_model::{
+    AlarmEvent, AlarmKind, Event, GroupSettings, Heartbeat, Measure, Severity, Timestamp, WorkerEvent,
+    WorkerId,
+};
 
 use crate::group::GroupShard;
-use crate::group::workers::worker::Machine;
-use crate::group::workers::worker::Workers;
+use crate::group::workers::worker::{Machine, Worker, Workers};
 
 /// A change that puts no worker over a bound, nor back, is on record at most this often.
 const SELDOM: SignedDuration = SignedDuration::from_secs(60);
@@ -13,6 +16,7 @@ const SELDOM: SignedDuration = SignedDuration::from_secs(60);
 const MEMORY_STEP_PERCENT: u64 = 10;
 /// Of load, in percent of the processors.
 const LOAD_STEP_PERCENT: u32 = 50;
+const MAX_REASON_CHARS: usize = 255;
 
 impl Workers {
     pub(crate) fn worker_measured(&mut self, now: Timestamp, id: &WorkerId, of: (Measure, bool)) {
@@ -36,6 +40,28 @@ impl GroupShard {
             overloaded != was || seldom && has_moved(machine.measure, measure)
         });
         is_news.then(|| Event::Worker(WorkerEvent::Measured { worker: id.clone(), measure, overloaded }))
+    }
+}
+
+/// What changes in a worker that lives and says whether it can take work.
+pub(super) fn heard(known: &Worker, heartbeat: &Heartbeat) -> Vec<Event> {
+    let (worker, incarnation) = (heartbeat.worker.clone(), heartbeat.incarnation.clone());
+    let reason =
+        heartbeat.unready.as_ref().map(|reason| reason.chars().take(MAX_REASON_CHARS).collect::<String>());
+    match (&known.unready, reason) {
+        (None, Some(reason)) => {
+            let alarm = Event::Alarm(AlarmEvent::Raised {
+                kind: AlarmKind::WorkerUnready,
+                severity: Severity::Important,
+                job: None,
+                batch: None,
+                worker: Some(worker.clone()),
+                message: format!("worker {worker} ({}) takes no work: {reason}", known.host),
+            });
+            vec![Event::Worker(WorkerEvent::Unready { worker, incarnation, reason }), alarm]
+        }
+        (Some(_), None) => vec![Event::Worker(WorkerEvent::Ready { worker, incarnation })],
+        (Some(_), Some(_)) | (None, None) => Vec::new(),
     }
 }
 

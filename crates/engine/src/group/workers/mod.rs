@@ -1,9 +1,7 @@
 //! Workers: registration, health, leases, and what they report.
 
-pub(in crate::group) mod fitness;
 pub(in crate::group) mod lease;
 pub(in crate::group) mod machine;
-pub(in crate::group) mod registered;
 pub(in crate::group) mod registration;
 pub(in crate::group) mod report;
 pub(in crate::group) mod settle;

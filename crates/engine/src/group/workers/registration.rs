@@ -1,5 +1,7 @@
 //! Workers come, fall silent, come back, and stop taking work.
 
+use std::collections::BTreeMap;
+
 use ed25519_dalek::{Signature, VerifyingKey};
 use tidemill_model::{
     Event, GroupSettings, Heartbeat, Incarnation, Registration, Rejection, Timestamp, Token, WorkMessage,
@@ -7,13 +9,13 @@ use tidemill_model::{
 };
 
 use crate::decision::Decision;
-use crate::group::workers::fitness;
-use crate::group::workers::lease::Lease;
+use crate::group::workers::lease::Told;
+use crate::group::workers::machine::heard;
 use crate::group::workers::settle::SettleCause;
-use crate::group::workers::worker::Workers;
+use crate::group::workers::worker::{Demand, Slots, Worker, Workers};
 use crate::group::{Group, GroupShard};
 
-pub(in crate::group) const MAX_WORKERS: usize = 10_000;
+const MAX_WORKERS: usize = 10_000;
 const MAX_TYPES: usize = 64;
 const MAX_SLOTS: u32 = 100_000;
 const MAX_LABELS: usize = 64;
@@ -28,16 +30,15 @@ impl Workers {
         Decision::of(WorkerEvent::Lost { worker, incarnation })
     }
 
-    pub(crate) fn drain_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
+    /// Drains it, or lets it take work again.
+    pub(crate) fn drain_worker(&self, worker: &WorkerId, drained: bool) -> Result<Decision, Rejection> {
         let known = self.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
-        let event = Event::Worker(WorkerEvent::Drained { worker: worker.clone() });
-        Ok(Decision::events(if known.drained { Vec::new() } else { vec![event] }))
-    }
-
-    pub(crate) fn resume_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
-        let known = self.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
-        let event = Event::Worker(WorkerEvent::Resumed { worker: worker.clone() });
-        Ok(Decision::events(if known.drained { vec![event] } else { Vec::new() }))
+        if known.drained == drained {
+            return Ok(Decision::nothing());
+        }
+        let worker = worker.clone();
+        let event = if drained { WorkerEvent::Drained { worker } } else { WorkerEvent::Resumed { worker } };
+        Ok(Decision::of(event))
     }
 }
 
@@ -109,7 +110,7 @@ impl GroupShard {
                     Event::Worker(WorkerEvent::Recovered { worker, incarnation })
                 };
                 let measured = measure.and_then(|measure| self.measured(worker, measure, now));
-                let turned = fitness::heard(known, heartbeat);
+                let turned = heard(known, heartbeat);
                 Decision::events(known.lost.then(found).into_iter().chain(measured).chain(turned).collect())
             }
             Some(_) | None => Decision::nothing()
@@ -120,33 +121,94 @@ impl GroupShard {
     /// The answer to a registration: everything outstanding for the worker.
     pub(crate) fn registered_message(&self, worker: &WorkerId) -> Option<WorkMessage> {
         let known = self.workers.get(worker)?;
+        let is_granted = |token: &Token| match self.batches.of_token(*token) {
+            Some(id) => self.batches.get(&id).is_some_and(|batch| batch.grant().is_some()),
+            None => self.final_commands.is_granted(*token),
+        };
         Some(WorkMessage::Registered {
             incarnation: known.incarnation.clone(),
             shard: self.id,
             settings: known.told.settings.clone(),
-            granted: self.granted_to(worker).collect(),
+            granted: self.tokens_of(worker).filter(is_granted).collect(),
         })
     }
 
     /// EXE-8: the lease of a lost worker is over, so nothing of it runs any more, unless it was told to hold.
     pub(crate) fn expire_lease(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
-        let known = self.workers.get(worker);
-        let lost =
-            |w: &crate::group::workers::worker::Worker| w.incarnation == *incarnation && w.lost && !w.expired;
-        if !known.is_some_and(|known| lost(known) && self.lease_of(known) != Lease::Holds) {
+        let lost = |known: &Worker| known.incarnation == *incarnation && known.lost && !known.expired;
+        let ends = |known: &Worker| lost(known) && self.lease_of(known).ends_after_ms.is_some();
+        if !self.workers.get(worker).is_some_and(ends) {
             return Decision::nothing();
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());
         Decision::of(WorkerEvent::LeaseExpired { worker, incarnation })
     }
 
-    fn granted_to(&self, worker: &WorkerId) -> impl Iterator<Item = Token> + '_ {
-        let tokens = self.workers.get(worker).into_iter().flat_map(|worker| worker.tokens.iter());
-        let is_granted = |token: Token| match self.batches.of_token(token) {
-            Some(id) => self.batches.get(&id).is_some_and(|batch| batch.grant().is_some()),
-            None => self.final_commands.is_granted(token),
+    fn worker_registered(&mut self, now: Timestamp, event: &WorkerEvent) {
+        let WorkerEvent::Registered { worker, incarnation, host, address, slots, labels, settings, reserved } =
+            event
+        else {
+            return;
         };
-        tokens.copied().filter(move |token| is_granted(*token))
+        let settings = settings.clone().unwrap_or_else(|| self.settings());
+        let old = self.workers.get(worker);
+        let is_new = old.is_none();
+        let same_life = old.is_some_and(|old| old.incarnation == *incarnation);
+        let tokens = old.map(|old| old.tokens.clone()).unwrap_or_default();
+        let drained = old.is_some_and(|old| old.drained);
+        let told = match old.map(|old| old.told.clone()) {
+            Some(told) if same_life => told.again(settings),
+            Some(told) if !tokens.is_empty() => told.reborn(settings),
+            Some(_) | None => Told::new(settings),
+        };
+        let slots_of = |kind, max| Slots::new(max, reserved.get(kind).copied());
+        let mut slots: BTreeMap<_, _> =
+            slots.iter().map(|(kind, max)| (kind.clone(), slots_of(kind, *max))).collect();
+        let demand = |token: &Token| match self.batches.of_token(*token) {
+            Some(id) => self.batches.get(&id).map(|batch| Demand::of(&batch.definition)),
+            None => self.final_commands.demand(*token),
+        };
+        let mut reserved_mb = 0_u32;
+        for demand in tokens.iter().filter_map(demand) {
+            reserved_mb = reserved_mb.saturating_add(demand.memory_mb);
+            if let Some(slot) = slots.get_mut(demand.job_type) {
+                slot.count(&demand, true);
+            }
+        }
+        let machine = old.and_then(|old| old.machine);
+        let unready = old.filter(|_| same_life).and_then(|old| old.unready.clone());
+        let expired = same_life && old.is_some_and(|old| old.expired);
+        let turned = old.map(|old| old.turned).unwrap_or_default();
+        if is_new && self.workers.len() >= MAX_WORKERS {
+            self.workers.forget_expired();
+        }
+        let known = Worker {
+            incarnation: incarnation.clone(),
+            host: host.clone(),
+            address: address.clone(),
+            slots,
+            labels: labels.clone(),
+            drained,
+            unready,
+            lost: false,
+            expired,
+            turned,
+            tokens,
+            told,
+            reserved_mb,
+            machine,
+        };
+        self.workers.insert(worker.clone(), known);
+        self.workers.turn(now, worker, |_| {});
+        let dead =
+            self.workers.unsettled.get(worker).is_some_and(|left| left.because == SettleCause::Expired);
+        match (same_life, dead) {
+            // What its dead life had is ended whoever the worker is now.
+            (_, true) => {}
+            // A repeat says nothing new of what an earlier life had.
+            (true, false) => self.workers.keep_what_was_lost(worker),
+            (false, false) => self.unsettle(worker, SettleCause::Restarted),
+        }
     }
 }
 
@@ -190,17 +252,13 @@ fn check_registration(group: &Group, registration: &Registration) -> Result<(), 
     let text =
         Registration::signed_text(&registration.group, &registration.worker, &registration.incarnation);
     let signed = key(&group.worker_key)
-        .zip(signature(&registration.signature))
+        .zip(bytes::<64>(&registration.signature).map(|bytes| Signature::from_bytes(&bytes)))
         .is_some_and(|(key, signature)| key.verify_strict(text.as_bytes(), &signature).is_ok());
     if signed { Ok(()) } else { Err(bad(registration, "its signature is not by the group's key")) }
 }
 
 fn key(hex: &str) -> Option<VerifyingKey> {
     VerifyingKey::from_bytes(&bytes::<32>(hex)?).ok()
-}
-
-fn signature(hex: &str) -> Option<Signature> {
-    Some(Signature::from_bytes(&bytes::<64>(hex)?))
 }
 
 /// Whether a text is a group's public key.

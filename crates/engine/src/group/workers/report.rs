@@ -1,9 +1,13 @@
 //! What workers say of assignments and attempts. A word about a token that is not theirs, or not live any
 //! more, changes nothing and is on record as refused.
+//!
+//! EXE-4: there are programs that say themselves whether they have succeeded, by a code.
+
+use std::num::NonZeroI32;
 
 use tidemill_model::{
     AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Nonce, Rejection, ReturnReason,
-    StartRequest, Timestamp, Token, Usage, WorkMessage, WorkerId,
+    StartRequest, SuccessCheck, Timestamp, Token, Usage, WorkMessage, WorkerId,
 };
 
 use crate::decision::Decision;
@@ -12,9 +16,11 @@ use crate::group::batches::attempts::{rejected, returned};
 use crate::group::batches::batch::{Batch, Phase};
 use crate::group::batches::values::bound;
 
+/// Codes that one attempt can report.
+const MAX_CODES: u8 = 100;
 pub(in crate::group) const MAX_NONCE_BYTES: usize = 255;
 pub(in crate::group) const GRANTED_TO_ANOTHER: &str = "it was granted to another question";
-pub(in crate::group) const NEVER_GRANTED: &str = "its start was never granted";
+const NEVER_GRANTED: &str = "its start was never granted";
 
 impl GroupShard {
     /// DSP-5, EXE-8: only the assigned worker, in its present life, and only while the assignment stands.
@@ -31,8 +37,7 @@ impl GroupShard {
         if nonce.as_str().len() > MAX_NONCE_BYTES {
             return refused("its nonce is longer than 255 bytes");
         }
-        let known = self.workers.get(worker);
-        if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired) {
+        if !self.workers.lives(worker, incarnation) {
             return refused("this life of the worker is not registered, or lost");
         }
         let granted = || {
@@ -151,6 +156,50 @@ impl GroupShard {
         Rejection::stale(token, NEVER_GRANTED).into()
     }
 
+    /// While the attempt runs; after its 0 nothing more is to be said.
+    pub(crate) fn report_user_code(&self, token: Token, code: i32) -> Result<Decision, Rejection> {
+        let stale = |reason: &str| Rejection::stale(token, reason);
+        let id = self.batches.of_token(token).ok_or_else(|| stale("it has ended, or was never issued"))?;
+        let batch = self.batches.get(&id).ok_or_else(|| stale("its batch has ended"))?;
+        let grant = batch.grant().ok_or_else(|| stale(NEVER_GRANTED))?;
+        if !ends_by_code(batch) {
+            let rule = "has no effect: the job's success_check is not user_code";
+            return Err(Rejection::field("code", code, rule));
+        }
+        if grant.codes == MAX_CODES {
+            let what = format!("the number of codes that attempt {token} has reported");
+            return Err(Rejection::limit(what, u64::from(MAX_CODES)));
+        }
+        if grant.zero {
+            return Err(Rejection::AlreadyThere { what: format!("code 0 of attempt {token}") });
+        }
+        // The same again is no other fact.
+        let said = NonZeroI32::new(code).is_some_and(|code| grant.code == Some(code));
+        let event = Event::Attempt(AttemptEvent::UserCodeReported { batch: id, token, code });
+        Ok(Decision::events(if said { Vec::new() } else { vec![event] }))
+    }
+
+    /// How an attempt that ended by itself did, where its job goes by the code.
+    fn judge_by_code(&self, batch: &Batch, outcome: &mut AttemptOutcome) {
+        let by_code = ends_by_code(batch);
+        let Some(grant) = batch.grant().filter(|_| by_code) else { return };
+        match outcome.result {
+            AttemptResult::Success | AttemptResult::Failed if grant.zero => {
+                outcome.result = AttemptResult::Success;
+            }
+            AttemptResult::Success | AttemptResult::Failed => {
+                outcome.result = AttemptResult::Failed;
+                let why = match grant.code {
+                    Some(code) => format!("its program reported code {code}"),
+                    None => "its program reported no code".to_owned(),
+                };
+                let said = std::mem::take(&mut outcome.message);
+                outcome.message = if said.is_empty() { why } else { format!("{why}; {said}") };
+            }
+            AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => {}
+        }
+    }
+
     /// The end of an attempt that is over, taken for that of its batch's present one.
     #[cfg(feature = "planted")]
     fn late_finish(&self, token: Token, outcome: &AttemptOutcome, now: Timestamp) -> Option<Decision> {
@@ -172,4 +221,8 @@ impl GroupShard {
             Some(_) | None => Err("another worker has it".to_owned()),
         }
     }
+}
+
+fn ends_by_code(batch: &Batch) -> bool {
+    batch.definition.spec.success_check == SuccessCheck::UserCode
 }

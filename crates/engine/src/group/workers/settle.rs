@@ -56,33 +56,20 @@ impl GroupShard {
     /// The next step for a worker that [`Workers`](super::worker::Workers) names.
     pub(crate) fn settle(&self, worker: &WorkerId, now: Timestamp) -> Vec<Event> {
         let Some(unsettled) = self.workers.unsettled.get(worker) else { return Vec::new() };
-        let concerned = self.concerned(worker, unsettled).take(STEP);
-        let settled = concerned.flat_map(|(token, batch)| match batch {
-            Some(batch) => self.settle_token(worker, unsettled, token, batch, now),
-            None => self.final_commands.final_settled(token),
-        });
-        settled.collect()
-    }
-
-    fn settle_token(
-        &self,
-        worker: &WorkerId,
-        unsettled: &Unsettled,
-        token: Token,
-        batch: BatchId,
-        now: Timestamp,
-    ) -> Vec<Event> {
-        let granted = self.batches.get(&batch).is_some_and(|batch| batch.grant().is_some());
-        if granted {
-            let message = "its worker fell silent and the lease is over".to_owned();
-            let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
-            return self.batches.end_attempt(batch, token, outcome, None, now);
-        }
-        let reason = match unsettled.because {
-            SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
-            SettleCause::Restarted => ReturnReason::WorkerRestarted,
+        let settled = |(token, batch): (Token, Option<BatchId>)| {
+            let Some(batch) = batch else { return self.final_commands.final_settled(token) };
+            if self.batches.get(&batch).is_some_and(|batch| batch.grant().is_some()) {
+                let message = "its worker fell silent and the lease is over".to_owned();
+                let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
+                return self.batches.end_attempt(batch, token, outcome, None, now);
+            }
+            let reason = match unsettled.because {
+                SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
+                SettleCause::Restarted => ReturnReason::WorkerRestarted,
+            };
+            vec![returned(batch, (token, worker), reason)]
         };
-        vec![returned(batch, (token, worker), reason)]
+        self.concerned(worker, unsettled).take(STEP).flat_map(settled).collect()
     }
 
     /// The tokens that must not stay with the worker, and their batches; none: a final command's.

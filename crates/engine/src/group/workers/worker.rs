@@ -6,6 +6,7 @@ use tidemill_model::{
     Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Timestamp, Token, WorkerId, WorkerLabel,
 };
 
+use crate::group::leave;
 use crate::group::placement::queue::Lane;
 use crate::group::workers::lease::Told;
 use crate::group::workers::settle::Unsettled;
@@ -251,27 +252,25 @@ impl Workers {
         self.by_id.iter()
     }
 
-    /// Changes one worker and keeps the index of free slots true. Its host stays.
-    pub(crate) fn update(&mut self, id: &WorkerId, change: impl FnOnce(&mut Worker)) {
+    /// Whether this life of the worker is the registered one, and not lost.
+    pub(crate) fn lives(&self, id: &WorkerId, incarnation: &Incarnation) -> bool {
+        self.get(id).is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired)
+    }
+
+    /// A change at `now` after which it may get new work, or none any more. Its host stays.
+    pub(crate) fn turn(&mut self, now: Timestamp, id: &WorkerId, change: impl FnOnce(&mut Worker)) {
         let Some(mut worker) = self.by_id.remove(id) else { return };
         self.unindex(id, &worker);
         change(&mut worker);
+        let (before, takes_work) = (worker.turned, worker.takes_work());
+        let since = |holds: bool, before: Option<Timestamp>| holds.then(|| before.unwrap_or(now));
+        worker.turned = Turned {
+            gone: since(worker.lost || worker.expired, before.gone),
+            overloaded: since(worker.is_overloaded(), before.overloaded),
+            out: since(!takes_work, before.out),
+            back: since(takes_work, before.back),
+        };
         self.insert(id.clone(), worker);
-    }
-
-    /// A change at `now` after which it may get new work, or none any more.
-    pub(crate) fn turn(&mut self, now: Timestamp, id: &WorkerId, change: impl FnOnce(&mut Worker)) {
-        self.update(id, |worker| {
-            change(worker);
-            let (before, takes_work) = (worker.turned, worker.takes_work());
-            let since = |holds: bool, before: Option<Timestamp>| holds.then(|| before.unwrap_or(now));
-            worker.turned = Turned {
-                gone: since(worker.lost || worker.expired, before.gone),
-                overloaded: since(worker.is_overloaded(), before.overloaded),
-                out: since(!takes_work, before.out),
-                back: since(takes_work, before.back),
-            };
-        });
     }
 
     pub(crate) fn insert(&mut self, id: WorkerId, worker: Worker) {
@@ -334,12 +333,7 @@ impl Workers {
                 free.take(id, *slots);
             }
         }
-        if let Some(ids) = self.by_host.get_mut(&worker.host) {
-            ids.remove(id);
-            if ids.is_empty() {
-                self.by_host.remove(&worker.host);
-            }
-        }
+        leave(&mut self.by_host, &worker.host, id);
     }
 
     /// Workers that can take a batch with this demand: where slots are kept for it first, then by most free slots.
