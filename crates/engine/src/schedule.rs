@@ -16,7 +16,7 @@ use crate::group::{Batch, Ended};
 /// take six.
 const MAX_RESOLVED_BYTES: usize = 512 * 1024;
 
-type Parameters = BTreeMap<String, String>;
+pub(crate) type Parameters = BTreeMap<String, String>;
 
 /// Parses a schedule.
 ///

@@ -33,38 +33,29 @@ impl GroupShard {
     }
 
     fn decide_batch(&self, actor: &Actor, now: Timestamp, command: &BatchCommand) -> Decision {
-        match command {
-            BatchCommand::SubmitJob(submission) => self.submit_job(submission, now).into(),
-            BatchCommand::RunJob { job, logical_time, parameters, concurrent } => {
-                let by_hand = ByHand { logical_time: *logical_time, parameters, concurrent: *concurrent };
-                self.run_job(*job, &by_hand, now).into()
+        match *command {
+            BatchCommand::SubmitJob(ref submission) => self.submit_job(submission, now).into(),
+            BatchCommand::RunJob { job, logical_time, ref parameters, concurrent } => {
+                self.run_job(job, &ByHand { logical_time, parameters, concurrent }, now).into()
             }
-            BatchCommand::Rerun { batch, job, logical_time, recorded } => {
-                let (batch, job, logical_time) = (*batch, *job, *logical_time);
-                self.rerun_batch(&Rerun { batch, job, logical_time, recorded: recorded.as_deref() }, now)
-                    .into()
+            BatchCommand::Rerun { batch, job, logical_time, ref recorded } => {
+                let recorded = recorded.as_deref();
+                self.rerun_batch(&Rerun { batch, job, logical_time, recorded }, now).into()
             }
-            BatchCommand::Kill { batch, reason } => self.kill_batch(*batch, actor, reason).into(),
-            BatchCommand::OverrideResult { batch, job, logical_time, result, reason, run } => {
-                let (batch, job, logical_time, result, run) = (*batch, *job, *logical_time, *result, *run);
-                self.override_batch_result(&Marking {
-                    batch,
-                    job,
-                    logical_time,
-                    result,
-                    by: actor,
-                    reason,
-                    run,
-                })
-                .into()
+            BatchCommand::Kill { batch, ref reason } => self.kill_batch(batch, actor, reason).into(),
+            BatchCommand::OverrideResult { batch, job, logical_time, result, ref reason, run } => {
+                let marking = Marking { batch, job, logical_time, result, by: actor, reason, run };
+                self.override_batch_result(&marking).into()
             }
-            BatchCommand::KillJob { job } => self.kill_job(*job, actor).into(),
-            BatchCommand::OverrideDependency { batch, what, reason } => {
-                self.override_dependency(*batch, what, reason, actor).into()
+            BatchCommand::KillJob { job } => self.kill_job(job, actor).into(),
+            BatchCommand::OverrideDependency { batch, ref what, ref reason } => {
+                self.override_dependency(batch, what, reason, actor).into()
             }
-            BatchCommand::SendQuality { batch, number, by } => self.send_quality(*batch, *number, by).into(),
-            BatchCommand::AnswerQuality { batch, allowed, reason } => {
-                self.answer_quality(*batch, *allowed, reason, actor).into()
+            BatchCommand::SendQuality { batch, number, ref by } => {
+                self.send_quality(batch, number, by).into()
+            }
+            BatchCommand::AnswerQuality { batch, allowed, ref reason } => {
+                self.answer_quality(batch, allowed, reason, actor).into()
             }
         }
     }

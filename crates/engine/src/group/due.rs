@@ -83,7 +83,7 @@ impl GroupShard {
             Chore::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
             Chore::Reschedule(job) => self.jobs.schedule_rescheduled(*job, now),
             Chore::Conclude(batch) => self.conclude(*batch),
-            Chore::Block(batch) => self.turn_blocked(*batch, now),
+            Chore::Block(batch) => self.block_turn(*batch, now).into_iter().collect(),
             Chore::Trigger => self.triggered(now).unwrap_or_default(),
             Chore::ForgetExternalDependencies => self.external.dependencies().forget(now),
             Chore::AskQuality(batch) => self.ask_quality(*batch, now),
@@ -114,16 +114,11 @@ impl GroupShard {
             Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {
                 let Some(id) = self.batches.of_token(token) else {
-                    return self.final_commands.final_ended(
-                        token,
-                        FinalResult::NotRun,
-                        "its worker did not ask for it in time",
-                    );
+                    let why = "its worker did not ask for it in time";
+                    return self.final_commands.final_ended(token, FinalResult::NotRun, why);
                 };
-                let Some((_, worker)) = self.batches.get(&id).and_then(|batch| batch.holder()) else {
-                    return Vec::new();
-                };
-                vec![returned(id, (token, worker), ReturnReason::NotStarted)]
+                let holder = self.batches.get(&id).and_then(|batch| batch.holder());
+                holder.map(|holder| returned(id, holder, ReturnReason::NotStarted)).into_iter().collect()
             }
         }
     }

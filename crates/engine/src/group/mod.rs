@@ -22,7 +22,7 @@ mod jobs;
 mod messages;
 mod placement;
 mod pull;
-pub(in crate::group) mod timers;
+pub(crate) mod timers;
 mod why;
 mod workers;
 
@@ -50,15 +50,13 @@ use self::pull::Pull;
 pub(crate) use self::pull::{is_by_state, says_state};
 pub(crate) use self::timers::Timer;
 use self::timers::Timers;
-use self::workers::lease::Lease;
-pub(crate) use self::workers::registration::is_public_key;
-use self::workers::worker::{Worker, Workers};
+pub(crate) use self::workers::is_public_key;
+use self::workers::{Lease, Worker, Workers};
 use crate::outbox::Mailbox;
 
 /// Finished batches that a late command can still be answered about.
 const REMEMBERED_BATCHES: usize = 16_384;
 
-/// How much is kept of what has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sizes {
     /// Logical times of a job kept in full beyond what its children's mappings reach.
@@ -69,8 +67,14 @@ pub(crate) struct Sizes {
     pub(crate) listed_parents: usize,
 }
 
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { spare_history: 8, remembered_submissions: 16_384, listed_parents: LISTED_PARENTS }
+    }
+}
+
 /// The state of a group's shard.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupShard {
     pub(crate) id: ShardId,
     pub(crate) sizes: Sizes,
@@ -115,6 +119,15 @@ fn leave<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V
         sets.remove(key);
     }
     is_last
+}
+
+/// Puts a value into a set, or takes it out.
+fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, is_in: bool) {
+    if is_in {
+        set.insert(value);
+    } else {
+        set.remove(&value);
+    }
 }
 
 /// What the catalogue said of the group.
@@ -173,22 +186,7 @@ pub struct LiveWorker {
 impl GroupShard {
     /// A shard that knows nothing yet.
     pub fn new(id: ShardId) -> Self {
-        Self {
-            id,
-            sizes: Sizes { spare_history: 8, remembered_submissions: 16_384, listed_parents: LISTED_PARENTS },
-            group: None,
-            jobs: Jobs::default(),
-            generation: Generation::default(),
-            batches: Batches::default(),
-            dependencies: Dependencies::default(),
-            external: External::default(),
-            placement: Placement::default(),
-            workers: Workers::default(),
-            final_commands: Finals::default(),
-            pull: Pull::default(),
-            timers: Timers::default(),
-            mailbox: Mailbox::default(),
-        }
+        Self { id, ..Self::default() }
     }
 
     /// Its number.
@@ -254,17 +252,13 @@ impl GroupShard {
         match &batch.phase {
             Phase::Assigned { token, worker, .. } => vec![self.assigned_message(batch, worker, *token)],
             Phase::Granted(grant) => {
-                let kill = grant
-                    .kill
-                    .as_ref()
-                    .map(|_| WorkMessage::Kill { token, grace_ms: self.settings().kill_grace_ms });
-                self.granted_message(token).into_iter().chain(kill).collect()
+                let kill = || WorkMessage::Kill { token, grace_ms: self.settings().kill_grace_ms };
+                self.granted_message(token).into_iter().chain(grant.kill.is_some().then(kill)).collect()
             }
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => Vec::new(),
         }
     }
 
-    /// The invitation to ask for a start.
     pub(crate) fn assigned_message(&self, batch: &Batch, worker: &WorkerId, token: Token) -> WorkMessage {
         WorkMessage::Assigned {
             worker: worker.clone(),

@@ -6,17 +6,16 @@ use crate::group::{GroupShard, Timer};
 use tidemill_model::{BatchEvent, BatchId, Event, Origin, Timestamp, WorkMessage, WorkerId};
 
 /// The pause after an attempt is over.
-pub(in crate::group) fn retry_due(batch: BatchId) -> Event {
+pub(crate) fn retry_due(batch: BatchId) -> Event {
     Event::Batch(BatchEvent::RetryDue { batch })
 }
 
 /// The earliest time at which a batch may start is reached.
-pub(in crate::group) fn start_due(batch: BatchId) -> Event {
+pub(crate) fn start_due(batch: BatchId) -> Event {
     Event::Batch(BatchEvent::StartDue { batch })
 }
 
 impl GroupShard {
-    /// What the worker of an assignment must hear of such a fact.
     pub(crate) fn work_of_batch(&self, event: &BatchEvent) -> Option<(WorkerId, WorkMessage)> {
         match event {
             BatchEvent::Assigned { batch, token, worker, .. } => {
@@ -45,7 +44,7 @@ impl GroupShard {
         }
     }
 
-    pub(in crate::group) fn apply_batch(&mut self, now: Timestamp, event: &BatchEvent) {
+    pub(crate) fn apply_batch(&mut self, now: Timestamp, event: &BatchEvent) {
         match event {
             BatchEvent::Generated { job, logical_time, origin, .. } => {
                 let before = self.jobs.skips_before(*job);

@@ -2,39 +2,31 @@
 
 use crate::group::batches::batch::{Grant, PauseAfter, Phase};
 use crate::group::timers::Timers;
-use crate::group::workers::worker::Demand;
+use crate::group::workers::Demand;
 use crate::group::{GroupShard, Timer};
 use jiff::SignedDuration;
 use std::num::NonZeroI32;
 use std::sync::Arc;
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, BatchEvent, BatchId, Event, Incarnation, Nonce, ReturnReason, TimeoutKind,
-    Timestamp, Token, WorkMessage, WorkerId,
+    AttemptEvent, BatchEvent, BatchId, Event, Incarnation, Nonce, ReturnReason, TimeoutKind, Timestamp,
+    Token, WorkMessage, WorkerId,
 };
 
 /// How long a batch that all workers gave back is offered to none.
 const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// An assignment comes back, and another worker may get it.
-pub(in crate::group) fn returned(
-    batch: BatchId,
-    (token, worker): (Token, &WorkerId),
-    reason: ReturnReason,
-) -> Event {
+pub(crate) fn returned(batch: BatchId, (token, worker): (Token, &WorkerId), reason: ReturnReason) -> Event {
     Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker: worker.clone(), reason })
 }
 
 /// The same, for the worker gave it back or may not have it any more.
-pub(in crate::group) fn rejected(
-    batch: BatchId,
-    holder: (Token, &WorkerId),
-    why: impl Into<String>,
-) -> Event {
+pub(crate) fn rejected(batch: BatchId, holder: (Token, &WorkerId), why: impl Into<String>) -> Event {
     returned(batch, holder, ReturnReason::Rejected(why.into()))
 }
 
 impl GroupShard {
-    pub(in crate::group) fn apply_attempt(&mut self, now: Timestamp, event: &AttemptEvent) {
+    pub(crate) fn apply_attempt(&mut self, now: Timestamp, event: &AttemptEvent) {
         match event {
             AttemptEvent::StartGranted { batch, token, worker, incarnation, nonce } => {
                 self.start_granted(now, *batch, *token, worker, incarnation, nonce);
@@ -54,7 +46,16 @@ impl GroupShard {
                 }
             }
             AttemptEvent::Finished { batch, token, attempt, outcome, .. } => {
-                self.attempt_finished(now, *batch, *token, *attempt, outcome);
+                if let Some(known) = self.batches.get(batch) {
+                    self.final_commands.note(*batch, known, outcome);
+                }
+                self.values_passed(*batch, outcome);
+                // The slot is free again; what follows (retry or result) is the next event's to say.
+                self.release(*token);
+                if let Some(known) = self.batches.get_mut(batch) {
+                    known.attempts = *attempt;
+                    known.since = now;
+                }
             }
             AttemptEvent::KillRequested { batch, by, .. } => {
                 self.batches.cancelling.remove(batch);
@@ -65,7 +66,6 @@ impl GroupShard {
         }
     }
 
-    /// What the worker of an attempt must hear of such a fact.
     pub(crate) fn work_of_attempt(&self, event: &AttemptEvent) -> Option<(WorkerId, WorkMessage)> {
         match event {
             AttemptEvent::StartGranted { token, worker, .. } => {
@@ -82,7 +82,7 @@ impl GroupShard {
         }
     }
 
-    pub(in crate::group) fn batch_assigned(
+    pub(crate) fn batch_assigned(
         &mut self,
         now: Timestamp,
         id: BatchId,
@@ -111,7 +111,7 @@ impl GroupShard {
     }
 
     /// The token is nobody's any more: its slot and its place in the limit are free.
-    pub(in crate::group) fn release(&mut self, token: Token) {
+    pub(crate) fn release(&mut self, token: Token) {
         let Some(id) = self.batches.by_token.remove(&token) else { return };
         planted!(LateFinishAccepted => tidemill_planted::note(token.0, id.0));
         self.unwatch_duration(id);
@@ -139,7 +139,7 @@ impl GroupShard {
 
     /// Another worker gets it. If one gives it back that had it before, all have had it: it pauses, so that
     /// unwilling workers do not pass it round for ever.
-    pub(in crate::group) fn assignment_returned(
+    pub(crate) fn assignment_returned(
         &mut self,
         now: Timestamp,
         id: BatchId,
@@ -199,27 +199,7 @@ impl GroupShard {
         self.watch_duration(id);
     }
 
-    /// The slot is free again; what follows (retry or result) is the next event's to say.
-    fn attempt_finished(
-        &mut self,
-        now: Timestamp,
-        id: BatchId,
-        token: Token,
-        attempt: u32,
-        outcome: &AttemptOutcome,
-    ) {
-        if let Some(batch) = self.batches.get(&id) {
-            self.final_commands.note(id, batch, outcome);
-        }
-        self.values_passed(id, outcome);
-        self.release(token);
-        if let Some(batch) = self.batches.get_mut(&id) {
-            batch.attempts = attempt;
-            batch.since = now;
-        }
-    }
-
-    pub(in crate::group) fn retry_due(&mut self, now: Timestamp, id: BatchId) {
+    pub(crate) fn retry_due(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         if let Phase::Pausing { until, .. } = batch.phase {
             self.timers.cancel(until, Timer::Retry(id));

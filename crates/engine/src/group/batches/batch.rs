@@ -122,7 +122,7 @@ impl Batch {
     /// Parents' dependencies that keep it back.
     pub(crate) fn unmet(&self) -> u32 {
         let listed = self.dependencies.iter().filter(|dependency| !self.is_met(dependency, &[]));
-        listed.count() as u32 + self.counted.as_ref().map_or(0, |counted| counted.unmet())
+        listed.count() as u32 + self.counted.as_ref().map_or(0, |counted| counted.unmet)
     }
 
     /// Whether one of its dependencies is met, or waived, or would be with `more` waivers.
@@ -159,7 +159,7 @@ impl Batch {
             true if time == self.logical_time => {
                 counted.unmet_after(parent, met, self.waives_counted(parent))
             }
-            _ => counted.unmet(),
+            _ => counted.unmet,
         });
         kept_back.count() as u32 + counted
     }
@@ -172,6 +172,11 @@ impl Batch {
     /// Parents' times that it runs without.
     pub(crate) fn waived(&self) -> &[WaivedParent] {
         self.needs.as_ref().map_or(&[], |needs| &needs.waived)
+    }
+
+    /// Whether it runs without this parent's time.
+    pub(crate) fn waives(&self, job: JobId, time: Timestamp) -> bool {
+        self.waived().contains(&WaivedParent { job, logical_time: Some(time) })
     }
 
     /// It heard how a parent's time stands; for people, since when it waits for it.
@@ -195,7 +200,7 @@ impl Batch {
 
     /// Whether a person lets it run without some parent.
     pub(crate) fn has_waivers(&self) -> bool {
-        !self.waived().is_empty() || self.counted.as_ref().is_some_and(|counted| counted.is_waived())
+        !self.waived().is_empty() || self.counted.as_ref().is_some_and(|counted| counted.is_waived)
     }
 
     pub(crate) fn gate(&self) -> Option<&Gate> {

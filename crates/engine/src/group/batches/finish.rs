@@ -16,6 +16,7 @@ use tidemill_model::{
 
 use crate::group::batches::Batches;
 use crate::group::batches::batch::{Batch, Phase};
+use crate::group::batches::mark::Mark;
 use crate::group::final_commands::final_command;
 use crate::group::{GroupShard, Timer};
 
@@ -42,7 +43,10 @@ impl Batches {
         if let Some(by) = batch.grant().and_then(|grant| grant.kill.clone())
             && !planted!(KilledTriesAgain)
         {
-            return self.killed_or_marked(id, by);
+            return match self.marks.get(&id).cloned() {
+                Some(Mark { result, by, reason }) => self.batch_end(id, result, Some(by), reason),
+                None => self.batch_end(id, BatchResult::Killed, Some(by), "killed on request".to_owned()),
+            };
         }
         let codes = batch.definition.spec.exit_codes.as_ref().zip(outcome.exit_code);
         let codes = codes.filter(|_| outcome.result == AttemptResult::Failed);
@@ -67,7 +71,6 @@ impl Batches {
         }
     }
 
-    /// The events that end a granted attempt.
     pub(crate) fn end_attempt(
         &self,
         id: BatchId,
@@ -103,7 +106,7 @@ impl GroupShard {
         })
     }
 
-    pub(in crate::group) fn apply_deletion(&mut self, event: &DeletionEvent) {
+    pub(crate) fn apply_deletion(&mut self, event: &DeletionEvent) {
         match event {
             DeletionEvent::UnfinishedReported { question, jobs } => {
                 let message = ShardMessage::ReportUnfinished { question: *question, jobs: jobs.clone() };
@@ -116,7 +119,6 @@ impl GroupShard {
         }
     }
 
-    /// Those of the jobs that have unfinished batches.
     pub(crate) fn unfinished_of(&self, jobs: &[JobId]) -> Vec<UnfinishedJob> {
         let unfinished = |id: &JobId| {
             let job = self.jobs.get(id)?;
@@ -145,7 +147,7 @@ impl GroupShard {
         self.killed(batch, by, "its job was deleted")
     }
 
-    pub(in crate::group) fn batch_finished(&mut self, now: Timestamp, id: BatchId, end: (BatchResult, bool)) {
+    pub(crate) fn batch_finished(&mut self, now: Timestamp, id: BatchId, end: (BatchResult, bool)) {
         let (result, _) = end;
         self.batches.cancelling.remove(&id);
         self.batches.marks.remove(&id);

@@ -13,14 +13,13 @@ use tidemill_model::{
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
-use crate::group::batches::Batches;
 
 /// What somebody said of a batch that runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mark {
-    result: BatchResult,
-    by: Actor,
-    reason: String,
+    pub(super) result: BatchResult,
+    pub(super) by: Actor,
+    pub(super) reason: String,
 }
 
 /// What is to be marked, and how.
@@ -33,26 +32,6 @@ pub(crate) struct Marking<'a> {
     pub(crate) reason: &'a str,
     /// Which run of its logical time it is, if whoever asks knows that.
     pub(crate) run: Option<u32>,
-}
-
-/// How a finished batch stands that is the newest run of its logical time.
-struct Ended {
-    result: BatchResult,
-    /// The number of the run, where the history has evicted it.
-    run: Option<u32>,
-}
-
-impl Batches {
-    /// How a killed batch ends: as it was marked, else killed.
-    pub(crate) fn killed_or_marked(&self, id: BatchId, by: Actor) -> Event {
-        match self.marks.get(&id).cloned() {
-            Some(Mark { result, by, reason }) => self.batch_end(id, result, Some(by), reason),
-            None => {
-                let message = "killed on request".to_owned();
-                self.batch_end(id, BatchResult::Killed, Some(by), message)
-            }
-        }
-    }
 }
 
 impl GroupShard {
@@ -75,9 +54,8 @@ impl GroupShard {
             })
         };
         let Some(batch) = self.batches.get(&id) else {
-            let ended = self.ended(marking)?;
-            let changes = ended.result != result;
-            let events = changes.then(|| marked(marking.job, marking.logical_time, ended.run));
+            let (ended, run) = self.ended(marking)?;
+            let events = (ended != result).then(|| marked(marking.job, marking.logical_time, run));
             return Ok(Decision::answered(events.into_iter().collect(), Answer::Done));
         };
         let mut events = vec![marked(batch.definition.id, batch.logical_time, None)];
@@ -95,8 +73,9 @@ impl GroupShard {
         Ok(Decision::answered(events, Answer::Done))
     }
 
-    /// How a finished batch ended, if it is the newest run of its logical time.
-    fn ended(&self, marking: &Marking<'_>) -> Result<Ended, Rejection> {
+    /// How a finished batch ended, if it is the newest run of its logical time, and the number of that run, where the
+    /// history has evicted it.
+    fn ended(&self, marking: &Marking<'_>) -> Result<(BatchResult, Option<u32>), Rejection> {
         let Marking { batch, job, logical_time, run, .. } = *marking;
         let unknown = || Rejection::unknown("batch", batch);
         let newest = self.defined_job(job)?.newest_run(logical_time).ok_or_else(unknown)?;
@@ -109,11 +88,11 @@ impl GroupShard {
             Err(Rejection::field("batch", batch, rule))
         };
         match (newest.batch, run) {
-            (Some(known), _) if known == batch => Ok(Ended { result: result?, run: None }),
+            (Some(known), _) if known == batch => Ok((result?, None)),
             (Some(_), None) if self.batches.result_of(batch).is_none() && number == 0 => Err(unknown()),
             (Some(known), _) => older(format!("batch {known}")),
             (None, _) if planted!(MarkRefused) => Err(Rejection::field("batch", batch, "is too old")),
-            (None, Some(run)) if run == number => Ok(Ended { result: result?, run: Some(run) }),
+            (None, Some(run)) if run == number => Ok((result?, Some(run))),
             (None, Some(run)) if run < number => older("the newest batch".to_owned()),
             (None, Some(_)) => Err(unknown()),
             (None, None) => {

@@ -2,13 +2,13 @@
 //!
 //! *Invariant:* a batch is in exactly one phase; a token names exactly one assigned or granted batch, or a final command.
 
-pub(in crate::group) mod apply;
-pub(in crate::group) mod attempts;
-pub(in crate::group) mod batch;
-pub(in crate::group) mod finish;
-pub(in crate::group) mod mark;
-pub(in crate::group) mod timeouts;
-pub(in crate::group) mod values;
+pub(crate) mod apply;
+pub(crate) mod attempts;
+pub(crate) mod batch;
+pub(crate) mod finish;
+pub(crate) mod mark;
+pub(crate) mod timeouts;
+pub(crate) mod values;
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,6 @@ impl Batches {
         self.by_id.get_mut(id)
     }
 
-    /// How many are unfinished.
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
@@ -63,7 +62,6 @@ impl Batches {
         self.minted += 1;
     }
 
-    /// The number of the next batch of this shard.
     pub(crate) fn next_id(&self, shard: ShardId) -> BatchId {
         BatchId::mint(self.minted + 1, shard)
     }
@@ -73,7 +71,6 @@ impl Batches {
         self.tokens_minted += 1;
     }
 
-    /// The next token of this shard.
     pub(crate) fn next_token(&self, shard: ShardId) -> Token {
         let minted = self.tokens_minted + 1;
         let minted = if planted!(TokensEqual) { minted | 1 } else { minted };
@@ -90,7 +87,6 @@ impl Batches {
         self.ended.get(&id).copied()
     }
 
-    /// It is a part of a rerun or a cold start.
     pub(crate) fn note_rerun(&mut self, id: BatchId, place: RerunPlace) {
         self.reruns.insert(id, place);
     }

@@ -55,7 +55,6 @@ pub(crate) type Deadlines = [Option<Timestamp>; 3];
 /// In the order in which [`Deadlines`] has them, which is that of their declaration.
 const KINDS: [TimeoutKind; 3] = [TimeoutKind::Dependency, TimeoutKind::Output, TimeoutKind::ByTime];
 
-/// Those of a batch with this base time.
 fn deadlines_of(spec: &JobSpec, base: Timestamp, zone: &TimeZone) -> Deadlines {
     let after = |seconds: u32| {
         base.saturating_add(SignedDuration::from_secs(seconds.into())).unwrap_or(Timestamp::MAX)
@@ -164,7 +163,6 @@ impl GroupShard {
         }
     }
 
-    /// What a deadline that has passed asks for.
     pub(crate) fn deadline_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return self.batches.late_passed(id, kind) };
         let deadline = batch.deadlines.as_deref().and_then(|deadlines| deadlines[kind as usize]);
@@ -189,7 +187,7 @@ impl GroupShard {
         }
     }
 
-    pub(in crate::group) fn apply_alarm(&mut self, event: &AlarmEvent) {
+    pub(crate) fn apply_alarm(&mut self, event: &AlarmEvent) {
         let AlarmEvent::Raised { kind, batch, .. } = event;
         if let (AlarmKind::BigTask, Some(batch)) = (kind, batch) {
             self.unwatch_duration(*batch);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_calendar::Template;
-use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES, Timestamp};
+use tidemill_model::{AttemptOutcome, BatchId, JobId, Timestamp};
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::Batch;
@@ -98,13 +98,5 @@ impl GroupShard {
         if let Some(newest) = newest.filter(|newest| newest.batch == id) {
             newest.values = (!outcome.values.is_empty()).then(|| Arc::new(outcome.values.clone()));
         }
-    }
-}
-
-/// The last resort against a worker that passes on more than it may: nothing of it counts, and the outcome says so.
-pub(crate) fn bound(outcome: &mut AttemptOutcome) {
-    if outcome.values_bytes() > MAX_VALUES_BYTES {
-        outcome.values.clear();
-        outcome.message = format!("its values took more than {MAX_VALUES_BYTES} bytes and are left out");
     }
 }

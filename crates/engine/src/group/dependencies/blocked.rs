@@ -18,17 +18,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{BatchEvent, BatchId, Condition, Event, JobId, Mapping, Timestamp, WaivedParent};
+use tidemill_model::{BatchEvent, BatchId, Condition, Event, JobId, Mapping, Timestamp};
 
-use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Phase, WaitsFor};
-use crate::group::dependencies::counted::{Counted, at_same_time};
-use crate::group::dependencies::failure::{Stand, counts};
+use crate::group::dependencies::counted::at_same_time;
+use crate::group::dependencies::failure::{Stand, counts, first_of};
+use crate::group::{GroupShard, put};
 
 /// Parents behind one another that are named in one answer.
 const NAMED: usize = 20;
 
-/// The shard's blocked batches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Blocked {
     by_batch: BTreeMap<BatchId, Blocker>,
@@ -37,14 +36,13 @@ pub(crate) struct Blocked {
 
 /// What is on record of a blocked batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::group) struct Blocker {
-    pub(in crate::group) parent: JobId,
-    pub(in crate::group) logical_time: Timestamp,
-    pub(in crate::group) since: Timestamp,
+pub(crate) struct Blocker {
+    pub(crate) parent: JobId,
+    pub(crate) logical_time: Timestamp,
+    pub(crate) since: Timestamp,
 }
 
 impl Blocked {
-    /// The batch has ended.
     pub(crate) fn forget(&mut self, id: BatchId) {
         self.by_batch.remove(&id);
         self.turning.remove(&id);
@@ -66,15 +64,13 @@ impl GroupShard {
     /// Whether a time of a dependency blocks a batch, wherever that may still get another one.
     fn blocks(&self, batch: &Batch, dependency: &WaitsFor, time: Timestamp, met: bool) -> bool {
         let parent = dependency.declared.parent;
-        let waiver = WaivedParent { job: parent, logical_time: Some(time) };
-        if met || batch.waived().contains(&waiver) {
+        if met || batch.waives(parent, time) {
             return false;
         }
         let is_enough = counts(&batch.definition, &dependency.parent(), Stand::Failed);
         (self.stand_of(parent, time) == Stand::Failed && !is_enough) || self.is_blocked(parent, time)
     }
 
-    /// The times of a dependency that block a batch.
     fn blocking<'a>(
         &'a self,
         batch: &'a Batch,
@@ -94,29 +90,21 @@ impl GroupShard {
         times().filter(move |(time, met)| may_block && blocks(time, **met)).map(|(time, _)| *time)
     }
 
-    /// Whether a parent that a batch counts blocks it.
     fn blocks_counted(&self, batch: &Batch, parent: JobId) -> bool {
-        let counted = batch.counted.as_ref().filter(|counted| counted.is_lost(parent));
-        let is_open = |counted: &Counted| !counted.is_told_met(parent) && !batch.waives_counted(parent);
+        let is_lost = batch.counted.as_ref().is_some_and(|counted| counted.lost.contains(&parent));
         let is_enough = || counts(&batch.definition, &at_same_time(parent), Stand::Failed);
-        counted.is_some_and(|counted| is_open(counted))
+        is_lost
+            && batch.is_kept_back_by(parent)
             && (!is_enough() || self.is_blocked(parent, batch.logical_time))
     }
 
     /// The first time that blocks a batch, in the order of its definition.
     fn first_blocking(&self, batch: &Batch) -> Option<(JobId, Timestamp)> {
-        let of = |dependency: &WaitsFor| {
-            let time = self.blocking(batch, dependency).next()?;
-            Some((dependency.declared.parent, time))
-        };
-        let blocks = |counted: &Counted| counted.lost().any(|parent| self.blocks_counted(batch, parent));
-        let Some(counted) = batch.counted.as_deref().filter(|counted| blocks(counted)) else {
-            return batch.dependencies.iter().find_map(of);
-        };
-        batch.definition.parents.iter().find_map(|parent| match counted.contains(parent.job) {
-            true => self.blocks_counted(batch, parent.job).then_some((parent.job, batch.logical_time)),
-            false => batch.dependencies.iter().filter(|it| it.declared.parent == parent.job).find_map(of),
-        })
+        first_of(
+            batch,
+            |parent| self.blocks_counted(batch, parent),
+            |of| Some((of.declared.parent, self.blocking(batch, of).next()?)),
+        )
     }
 
     fn still_blocks(&self, batch: &Batch, known: &Blocker) -> bool {
@@ -126,7 +114,7 @@ impl GroupShard {
     }
 
     /// What is to be on record of a batch and is not; `None`: nothing.
-    fn block_turn(&self, id: BatchId, now: Timestamp) -> Option<Event> {
+    pub(crate) fn block_turn(&self, id: BatchId, now: Timestamp) -> Option<Event> {
         let batch = self.batches.get(&id)?;
         let known = self.dependencies.blocked.by_batch.get(&id);
         let waiting = Some(batch).filter(|_| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }));
@@ -136,14 +124,11 @@ impl GroupShard {
             return None;
         }
         let first = waiting.and_then(|batch| self.first_blocking(batch));
-        match (first, known) {
-            (Some((parent, logical_time)), known) => {
-                let since = known.map_or(now, |known| known.since);
-                Some(Event::Batch(BatchEvent::Blocked { batch: id, parent, logical_time, since }))
-            }
-            (None, Some(_)) => Some(Event::Batch(BatchEvent::Unblocked { batch: id })),
-            (None, None) => None,
+        if let Some((parent, logical_time)) = first {
+            let since = known.map_or(now, |known| known.since);
+            return Some(BatchEvent::Blocked { batch: id, parent, logical_time, since }.into());
         }
+        known.map(|_| BatchEvent::Unblocked { batch: id }.into())
     }
 
     /// The first batch whose record is not what the state says.
@@ -152,17 +137,9 @@ impl GroupShard {
         turning.find(|id| self.block_turn(*id, Timestamp::MIN).is_some())
     }
 
-    pub(crate) fn turn_blocked(&self, id: BatchId, now: Timestamp) -> Vec<Event> {
-        self.block_turn(id, now).into_iter().collect()
-    }
-
-    /// Looks again whether a batch is blocked.
     pub(crate) fn look_for_block(&mut self, id: BatchId) {
-        if self.block_turn(id, Timestamp::MIN).is_some() {
-            self.dependencies.blocked.turning.insert(id);
-        } else {
-            self.dependencies.blocked.turning.remove(&id);
-        }
+        let is_turning = self.block_turn(id, Timestamp::MIN).is_some();
+        put(&mut self.dependencies.blocked.turning, id, is_turning);
     }
 
     /// A parent's time stands otherwise, or the batch heard of it. Most of what a batch hears neither blocks it nor
@@ -193,7 +170,7 @@ impl GroupShard {
     }
 
     /// Whoever waits for the batch is blocked with it, or is not any more.
-    pub(in crate::group) fn blocker_changed(&mut self, id: BatchId, blocker: Option<Blocker>) {
+    pub(crate) fn blocker_changed(&mut self, id: BatchId, blocker: Option<Blocker>) {
         match blocker {
             Some(blocker) => self.dependencies.blocked.by_batch.insert(id, blocker),
             None => self.dependencies.blocked.by_batch.remove(&id),

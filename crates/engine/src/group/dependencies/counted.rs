@@ -15,11 +15,10 @@ use tidemill_model::{
     BatchId, CountedParents, JobDefinition, JobId, Mapping, Parent, Timestamp, WaivedParent,
 };
 
-use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Waiter};
-use crate::group::dependencies::Dependencies;
 use crate::group::dependencies::failure::{Stand, counts};
 use crate::group::jobs::job::Job;
+use crate::group::{GroupShard, leave, put};
 
 /// Stands in a [`Waiter`] for the number of a listed dependency.
 pub(crate) const COUNTED: u16 = u16::MAX;
@@ -28,9 +27,8 @@ const LISTED_WAIVERS: usize = 64;
 
 /// Batches that count parents which they do not list, by logical time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Counting(BTreeMap<Timestamp, BTreeSet<BatchId>>);
+pub(crate) struct Counting(pub(super) BTreeMap<Timestamp, BTreeSet<BatchId>>);
 
-/// The counted parents of one batch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Counted {
     /// All parents with mapping `same` of its definition, in order of id.
@@ -40,11 +38,11 @@ pub(crate) struct Counted {
     /// Those that the batch was told to be met, bit by bit in the order of `same`.
     told_met: Box<[u64]>,
     /// A person lets it run without any of them.
-    is_waived: bool,
+    pub(crate) is_waived: bool,
     /// Told to be unmet, and not waived.
-    unmet: u32,
-    /// Those that failed, or are blocked by a failed parent themselves.
-    lost: BTreeSet<JobId>,
+    pub(crate) unmet: u32,
+    /// Those that failed, or are blocked by a failed parent themselves: few, where there are many parents.
+    pub(crate) lost: BTreeSet<JobId>,
 }
 
 impl Counted {
@@ -66,24 +64,6 @@ impl Counted {
         self.same.iter().copied().filter(|parent| !self.is_listed(*parent))
     }
 
-    pub(crate) fn unmet(&self) -> u32 {
-        self.unmet
-    }
-
-    pub(crate) fn is_waived(&self) -> bool {
-        self.is_waived
-    }
-
-    /// Those that failed, or are blocked by a failed parent themselves: few, where there are many parents.
-    pub(crate) fn lost(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.lost.iter().copied()
-    }
-
-    pub(crate) fn is_lost(&self, parent: JobId) -> bool {
-        self.lost.contains(&parent)
-    }
-
-    /// Whether the batch was told that this one is met.
     pub(crate) fn is_told_met(&self, parent: JobId) -> bool {
         let at = self.same.binary_search(&parent);
         at.is_ok_and(|at| self.told_met[at / 64] & (1 << (at % 64)) != 0)
@@ -131,26 +111,24 @@ impl Batch {
         self.counted.as_ref().is_some_and(|counted| counted.is_told_met(parent))
     }
 
+    /// Whether a parent of those that it counts keeps it back.
+    pub(crate) fn is_kept_back_by(&self, parent: JobId) -> bool {
+        !self.is_told_met(parent) && !self.waives_counted(parent)
+    }
+
     /// Whether a person lets it run without this parent, of those that it counts.
     pub(crate) fn waives_counted(&self, parent: JobId) -> bool {
-        let waiver = WaivedParent { job: parent, logical_time: Some(self.logical_time) };
-        self.counted.as_ref().is_some_and(|counted| counted.is_waived) || self.waived().contains(&waiver)
-    }
-}
-
-impl Dependencies {
-    /// An unfinished batch that counts parents is there.
-    pub(crate) fn join_counted(&mut self, id: BatchId, time: Timestamp) {
-        self.counted.0.entry(time).or_default().insert(id);
+        self.counted.as_ref().is_some_and(|counted| counted.is_waived)
+            || self.waives(parent, self.logical_time)
     }
 }
 
 impl GroupShard {
     /// Whether batches of the definition count those of their parents that [`GroupShard::is_countable`] tells.
     pub(crate) fn counts_parents(&self, job: &Job, definition: &JobDefinition) -> bool {
-        let are_many = !job.submitted && definition.parents.len() > self.sizes.listed_parents;
-        let countable = || definition.parents.iter().filter(|parent| self.is_countable(definition, parent));
-        are_many && countable().count() > self.sizes.listed_parents
+        let (parents, most) = (&definition.parents, self.sizes.listed_parents);
+        let countable = || parents.iter().filter(|parent| self.is_countable(definition, parent)).count();
+        !job.submitted && parents.len() > most && countable() > most
     }
 
     pub(crate) fn is_countable(&self, definition: &JobDefinition, parent: &Parent) -> bool {
@@ -174,8 +152,7 @@ impl GroupShard {
         let parents: Vec<JobId> = counted.parents().collect();
         counted.unmet = u32::try_from(parents.len()).unwrap_or(u32::MAX);
         for parent in parents {
-            let stand = self.stand_of(parent, time);
-            if counts(definition, &at_same_time(parent), stand) {
+            if counts(definition, &at_same_time(parent), self.stand_of(parent, time)) {
                 counted.tell(parent, true, false);
             }
             if self.is_lost(parent, time) {
@@ -198,19 +175,14 @@ impl GroupShard {
         for id in self.counting(parent, time) {
             let counted = self.batches.get_mut(&id).and_then(|batch| batch.counted.as_mut());
             let Some(counted) = counted else { continue };
-            if is_lost {
-                counted.lost.insert(parent);
-            } else {
-                counted.lost.remove(&parent);
-            }
+            put(&mut counted.lost, parent, is_lost);
         }
     }
 
     /// The unfinished batches that count this parent's time, in order of id.
     pub(crate) fn counting(&self, parent: JobId, time: Timestamp) -> Vec<BatchId> {
         let batches = self.dependencies.counted.0.get(&time).into_iter().flatten().copied();
-        let counts = |id: &BatchId| self.batches.get(id).is_some_and(|batch| batch.counts_parent(parent));
-        batches.filter(counts).collect()
+        batches.filter(|id| self.counts_of(*id, parent)).collect()
     }
 
     /// Logical times of this parent, from one on and before another, that some batch counts.
@@ -220,21 +192,21 @@ impl GroupShard {
         from: Timestamp,
         to: Timestamp,
     ) -> impl Iterator<Item = Timestamp> + '_ {
-        let counts =
-            move |id: &BatchId| self.batches.get(id).is_some_and(|batch| batch.counts_parent(parent));
         let times = self.dependencies.counted.0.range(from..to);
-        times.filter(move |(_, batches)| batches.iter().any(counts)).map(|(time, _)| *time)
+        let counts = move |batches: &BTreeSet<BatchId>| batches.iter().any(|id| self.counts_of(*id, parent));
+        times.filter(move |(_, batches)| counts(batches)).map(|(time, _)| *time)
     }
 
-    /// Whether some batch counts this parent.
     pub(crate) fn is_counted(&self, parent: JobId) -> bool {
         // An ad-hoc job has no children.
         if self.dependencies.counted.0.is_empty() || self.jobs.get(&parent).is_some_and(|job| job.submitted) {
             return false;
         }
-        let mut batches =
-            self.dependencies.counted.0.values().flatten().filter_map(|id| self.batches.get(id));
-        batches.any(|batch| batch.counts_parent(parent))
+        self.dependencies.counted.0.values().flatten().any(|id| self.counts_of(*id, parent))
+    }
+
+    fn counts_of(&self, id: BatchId, parent: JobId) -> bool {
+        self.batches.get(&id).is_some_and(|batch| batch.counts_parent(parent))
     }
 
     /// The first batch that counts the parent's time, behind `after`, and was not told how it stands.
@@ -247,14 +219,13 @@ impl GroupShard {
         let batches = self.dependencies.counted.0.get(&time)?;
         let first = after.map_or(BatchId(i64::MIN), |(id, _)| id);
         let stand = self.stand_of(parent, time);
-        let mut behind = batches
-            .range(first..)
-            .map(|id| (*id, COUNTED))
-            .filter(|waiter| after.is_none_or(|after| *waiter > after));
+        let is_untold = |batch: &Batch| {
+            let is_met = || counts(&batch.definition, &at_same_time(parent), stand);
+            batch.counts_parent(parent) && batch.is_told_met(parent) != is_met()
+        };
+        let mut behind = batches.range(first..).map(|id| (*id, COUNTED));
         behind.find(|waiter| {
-            let batch = self.batches.get(&waiter.0).filter(|batch| batch.counts_parent(parent));
-            let is_met = |batch: &Batch| counts(&batch.definition, &at_same_time(parent), stand);
-            batch.is_some_and(|batch| batch.is_told_met(parent) != is_met(batch))
+            after.is_none_or(|after| *waiter > after) && self.batches.get(&waiter.0).is_some_and(is_untold)
         })
     }
 
@@ -274,11 +245,8 @@ impl GroupShard {
     /// The counted parents that keep a batch back, in order of id.
     pub(crate) fn unmet_counted(batch: &Batch) -> impl Iterator<Item = JobId> + '_ {
         let counted = batch.counted.iter().filter(|counted| counted.unmet > 0);
-        counted.flat_map(move |counted| {
-            counted
-                .parents()
-                .filter(move |parent| !counted.is_told_met(*parent) && !batch.waives_counted(*parent))
-        })
+        let parents = counted.flat_map(|counted| counted.parents());
+        parents.filter(move |parent| batch.is_kept_back_by(*parent))
     }
 
     /// The counted parents that keep a batch back: each, or all of them at once where they are many.
@@ -298,8 +266,7 @@ impl GroupShard {
         let is_unmet = |waiver: &&WaivedParent| {
             waiver.logical_time == Some(batch.logical_time)
                 && batch.counts_parent(waiver.job)
-                && !batch.waives_counted(waiver.job)
-                && !batch.is_told_met(waiver.job)
+                && batch.is_kept_back_by(waiver.job)
         };
         let unmet = u32::try_from(parents.iter().filter(is_unmet).count()).unwrap_or(u32::MAX);
         let counted = self.batches.get_mut(&id).and_then(|batch| batch.counted.as_mut());
@@ -311,15 +278,16 @@ impl GroupShard {
     /// A batch that counted parents has ended; who was still to be told of them need not be any more.
     pub(crate) fn leave_counted(&mut self, id: BatchId, batch: &Batch) {
         let (Some(counted), time) = (&batch.counted, batch.logical_time) else { return };
-        if let Some(batches) = self.dependencies.counted.0.get_mut(&time) {
-            batches.remove(&id);
-            if batches.is_empty() {
-                self.dependencies.counted.0.remove(&time);
-            }
-        }
+        leave(&mut self.dependencies.counted.0, &time, &id);
         let is_concerned = |(parent, at): &&(JobId, Timestamp)| *at == time && counted.contains(*parent);
-        let untold: Vec<JobId> =
-            self.dependencies.waiters.changed().filter(is_concerned).map(|(parent, _)| *parent).collect();
+        let untold: Vec<JobId> = self
+            .dependencies
+            .waiters
+            .changed
+            .keys()
+            .filter(is_concerned)
+            .map(|(parent, _)| *parent)
+            .collect();
         for parent in untold {
             self.newest_changed(parent, time);
         }

@@ -19,10 +19,8 @@ use crate::group::dependencies::Dependencies;
 /// Jobs that the record of a deletion names.
 const NAMED_JOBS: usize = 100;
 
-/// By the parent.
 pub(crate) type DeletedParents = BTreeMap<JobId, DeletedParent>;
 
-/// A deleted job.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DeletedParent {
     /// As `group/name`.
@@ -33,16 +31,10 @@ pub(crate) struct DeletedParent {
 }
 
 impl Dependencies {
-    /// Whether a parent was deleted, and jobs of this shard name it.
-    pub(crate) fn is_named_though_deleted(&self, parent: JobId) -> bool {
+    /// Whether jobs of this shard name a parent that was deleted; `None`: it was not.
+    pub(crate) fn is_deleted_and_named(&self, parent: JobId) -> Option<bool> {
         let deleted = self.deleted_parents.get(&parent);
-        deleted.is_some_and(|deleted| !deleted.children.is_empty()) && !planted!(DeletedParentNotWaitedFor)
-    }
-
-    /// Whether a parent was deleted, and no job of this shard names it any more.
-    pub(crate) fn is_adopted_from(&self, parent: JobId) -> bool {
-        let deleted = self.deleted_parents.get(&parent);
-        deleted.is_some_and(|deleted| deleted.children.is_empty() || planted!(DeletedParentNotWaitedFor))
+        deleted.map(|deleted| !deleted.children.is_empty() && !planted!(DeletedParentNotWaitedFor))
     }
 }
 
@@ -122,7 +114,7 @@ impl GroupShard {
     }
 
     fn note_named(&mut self, parent: JobId) {
-        let is_named = self.dependencies.is_named_though_deleted(parent);
+        let is_named = self.dependencies.is_deleted_and_named(parent) == Some(true);
         if let Some(job) = self.jobs.get_mut(&parent) {
             job.is_named = is_named;
         }

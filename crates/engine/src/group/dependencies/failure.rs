@@ -10,15 +10,16 @@
 //! *Invariant:* the batches that are to be ended for their parents stand in [`Dependencies`](super::Dependencies); whether one
 //! does is looked at again whenever a parent's newest run, what it has heard of it, or its own phase changes.
 
+use std::sync::Arc;
+
 use tidemill_model::{
     BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, OnParentFailure, Parent, RunIf, Timestamp,
-    WaivedParent,
 };
 
-use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Phase, WaitsFor};
 use crate::group::dependencies::Dependencies;
 use crate::group::jobs::job::Job;
+use crate::group::{GroupShard, put};
 
 /// How the newest run of a job's logical time stands for those who wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,19 +47,18 @@ impl Job {
 impl Dependencies {
     /// The same of a parent in another group, as its shard last said.
     fn stand_elsewhere(&self, parent: JobId, time: Timestamp) -> Stand {
+        let is_named = self.is_deleted_and_named(parent);
         match self.foreign.standing(parent, time) {
             Some(standing) if standing.succeeded => Stand::Satisfied,
             Some(standing) if standing.has_ended() => Stand::Failed,
             // Its shard may not know that jobs of this one name it, where these came later.
-            Some(standing)
-                if standing.skipped && (standing.deleted || !self.is_named_though_deleted(parent)) =>
-            {
+            Some(standing) if standing.skipped && (standing.deleted || is_named != Some(true)) => {
                 Stand::Skipped
             }
-            Some(standing) if standing.deleted && standing.run.is_none() && self.is_adopted_from(parent) => {
+            Some(standing) if standing.deleted && standing.run.is_none() && is_named == Some(false) => {
                 Stand::Skipped
             }
-            None if self.foreign.get(parent).is_none() && self.is_adopted_from(parent) => Stand::Skipped,
+            None if self.foreign.get(parent).is_none() && is_named == Some(false) => Stand::Skipped,
             Some(_) | None => Stand::Open,
         }
     }
@@ -76,37 +76,24 @@ impl GroupShard {
         }
     }
 
-    /// Whether a parent's time is what a batch of this job waits for by that mapping.
-    pub(crate) fn is_met_for(&self, definition: &JobDefinition, parent: &Parent, time: Timestamp) -> bool {
-        counts(definition, parent, self.stand_of(parent.job, time))
-    }
-
     /// Whether a batch that runs on failure only has none to run for. Somebody who lets it run without a parent lets it
     /// run without a failure, too.
     pub(crate) fn lacks_a_failure(&self, batch: &Batch) -> bool {
         batch.definition.spec.run_if == RunIf::Failure
             && !batch.has_waivers()
-            && !self.parents_of(batch).any(|(parent, time)| self.stand_of(parent, time) == Stand::Failed)
-    }
-
-    /// Parents' times that it waits for, the own past left out.
-    pub(crate) fn parents_of<'a>(&self, batch: &'a Batch) -> impl Iterator<Item = (JobId, Timestamp)> + 'a {
-        let listed = of_others(batch).flat_map(|dependency| {
-            dependency.declared.times.iter().map(|time| (dependency.declared.parent, *time))
-        });
-        let counted = batch.counted.iter().flat_map(|counted| counted.parents());
-        listed.chain(counted.map(|parent| (parent, batch.logical_time)))
+            && !parents_of(batch).any(|(parent, time)| self.stand_of(parent, time) == Stand::Failed)
     }
 
     /// How a batch is to be ended for its parents, and why; `None`: it is not.
-    fn outcome_by_parents(&self, batch: &Batch) -> Option<(BatchResult, String)> {
+    fn outcome_by_parents(&self, id: BatchId) -> Option<(BatchResult, String)> {
+        let batch = self.batches.get(&id)?;
         if !matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }) {
             return None;
         }
         if batch.definition.spec.run_if == RunIf::Failure {
             let idle = [Stand::Satisfied, Stand::Skipped];
             let is_met = |(parent, time)| idle.contains(&self.stand_of(parent, time));
-            let is_idle = !batch.has_waivers() && batch.unmet() == 0 && self.parents_of(batch).all(is_met);
+            let is_idle = !batch.has_waivers() && batch.unmet() == 0 && parents_of(batch).all(is_met);
             let message = "it runs only on failure, and none of its parents failed".to_owned();
             return is_idle.then_some((BatchResult::Skipped, message));
         }
@@ -121,24 +108,9 @@ impl GroupShard {
 
     /// The first parent, in the order of the definition, for which a dependency cannot be met any more, and its time.
     fn first_lost(&self, batch: &Batch) -> Option<(JobId, Timestamp)> {
-        let listed = || of_others(batch).find_map(|dependency| self.lost(batch, dependency));
-        let Some(counted) = batch.counted.as_ref() else { return listed() };
-        let time = batch.logical_time;
-        let is_lost = |parent: JobId| {
-            self.stand_of(parent, time) == Stand::Failed
-                && !counted.is_told_met(parent)
-                && !batch.waives_counted(parent)
-        };
-        if !counted.lost().any(is_lost) {
-            return listed();
-        }
-        batch.definition.other_parents().find_map(|parent| match counted.contains(parent) {
-            true => is_lost(parent).then_some((parent, time)),
-            false => {
-                let mut of_it = of_others(batch).filter(|dependency| dependency.declared.parent == parent);
-                of_it.find_map(|dependency| self.lost(batch, dependency))
-            }
-        })
+        let (own, time) = (batch.definition.id, batch.logical_time);
+        let is_lost = |parent| self.stand_of(parent, time) == Stand::Failed && batch.is_kept_back_by(parent);
+        first_of(batch, is_lost, |of| self.lost(batch, of).filter(|(parent, _)| *parent != own))
     }
 
     /// A parent's time for which a dependency cannot be met any more.
@@ -148,8 +120,7 @@ impl GroupShard {
         }
         let parent = dependency.declared.parent;
         let failed = |time: &&Timestamp| {
-            let waiver = WaivedParent { job: parent, logical_time: Some(**time) };
-            self.stand_of(parent, **time) == Stand::Failed && !batch.waived().contains(&waiver)
+            self.stand_of(parent, **time) == Stand::Failed && !batch.waives(parent, **time)
         };
         let never = |time: &Timestamp| failed(&time) || self.stand_of(parent, *time) == Stand::Skipped;
         let mut times = dependency.declared.times.iter();
@@ -161,18 +132,14 @@ impl GroupShard {
         lost.map(|time| (parent, *time))
     }
 
-    /// The first batch that is to be ended for its parents.
     pub(crate) fn next_concluding(&self) -> Option<BatchId> {
-        let is_due = |id: &&BatchId| {
-            self.batches.get(id).is_some_and(|batch| self.outcome_by_parents(batch).is_some())
-        };
-        self.dependencies.concluding.iter().find(is_due).copied()
+        let mut concluding = self.dependencies.concluding.iter().copied();
+        concluding.find(|id| self.outcome_by_parents(*id).is_some())
     }
 
     pub(crate) fn conclude(&self, id: BatchId) -> Vec<Event> {
-        let outcome_by_parents = self.batches.get(&id).and_then(|batch| self.outcome_by_parents(batch));
         let finished = |(result, message)| self.batches.batch_end(id, result, None, message);
-        outcome_by_parents.map(finished).into_iter().collect()
+        self.outcome_by_parents(id).map(finished).into_iter().collect()
     }
 
     /// Looks again whether a batch is to be ended for its parents, or blocked by them, or may not run any more.
@@ -187,7 +154,7 @@ impl GroupShard {
         if let Phase::Ready { key } = batch.phase
             && self.lacks_a_failure(batch)
         {
-            let definition = std::sync::Arc::clone(&batch.definition);
+            let definition = Arc::clone(&batch.definition);
             if let Some(batch) = self.batches.get_mut(&id) {
                 batch.phase = Phase::Waiting;
             }
@@ -196,12 +163,8 @@ impl GroupShard {
             // What runs on failure may have got one without hearing anything new.
             self.make_ready(batch.since, id);
         }
-        let ends = self.batches.get(&id).is_some_and(|batch| self.outcome_by_parents(batch).is_some());
-        if ends {
-            self.dependencies.concluding.insert(id);
-        } else {
-            self.dependencies.concluding.remove(&id);
-        }
+        let is_due = self.outcome_by_parents(id).is_some();
+        put(&mut self.dependencies.concluding, id, is_due);
     }
 
     /// The newest run of a parent's time is another one, or ended.
@@ -227,6 +190,31 @@ pub(crate) fn counts(definition: &JobDefinition, parent: &Parent, stand: Stand) 
         // Of `any`, one has to succeed.
         Stand::Skipped => parent.mapping != Mapping::Any,
     }
+}
+
+/// Parents' times that a batch waits for, the own past left out.
+pub(crate) fn parents_of(batch: &Batch) -> impl Iterator<Item = (JobId, Timestamp)> {
+    let listed = of_others(batch).flat_map(|dependency| {
+        dependency.declared.times.iter().map(|time| (dependency.declared.parent, *time))
+    });
+    let counted = batch.counted.iter().flat_map(|counted| counted.parents());
+    listed.chain(counted.map(|parent| (parent, batch.logical_time)))
+}
+
+/// The first parent's time, in the order of the definition, of those that a batch counts, where `counted` says so, and of
+/// those of its dependencies that `listed` gives.
+pub(super) fn first_of(
+    batch: &Batch,
+    counted: impl Fn(JobId) -> bool,
+    listed: impl Fn(&WaitsFor) -> Option<(JobId, Timestamp)>,
+) -> Option<(JobId, Timestamp)> {
+    // Few are lost among very many parents.
+    let of_counted = batch.counted.as_deref().filter(|of| of.lost.iter().any(|parent| counted(*parent)));
+    let Some(of_counted) = of_counted else { return batch.dependencies.iter().find_map(listed) };
+    batch.definition.parents.iter().find_map(|parent| match of_counted.contains(parent.job) {
+        true => counted(parent.job).then_some((parent.job, batch.logical_time)),
+        false => batch.dependencies.iter().filter(|it| it.declared.parent == parent.job).find_map(&listed),
+    })
 }
 
 fn has_rule(definition: &JobDefinition) -> bool {

@@ -18,19 +18,16 @@ use tidemill_model::{
     BatchResult, JobId, ShardId, ShardMessage, Standing, Subscription, SubscriptionEvent, Timestamp,
 };
 
-use crate::group::GroupShard;
+use crate::group::dependencies::foreign::{KNOWN_TIMES, MAX_TIMES};
 use crate::group::jobs::kept_texts::Kept;
+use crate::group::{GroupShard, times_of};
 
-/// Logical times of one message.
-const MAX_TIMES: usize = 500;
 /// Standings of one message.
 const MAX_STANDINGS: usize = 100;
 /// Bytes of values in one message after which no further time is put into it.
 const MAX_VALUES: usize = 64 * 1024;
 /// Generations of one job that one shard can be behind: as many as are caught up with after an outage (GEN-9).
 const MAX_UNTOLD: usize = 1_000;
-/// Newest logical times that a new follower is told.
-const KNOWN_TIMES: usize = 64;
 
 /// What other shards want to hear of this one's jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -62,79 +59,72 @@ impl Followers {
         self.untold.get(&to).is_some_and(|untold| !untold.known.is_empty())
     }
 
-    /// Whether some other shard watches it.
     pub(crate) fn is_watched(&self, job: JobId, time: Timestamp) -> bool {
         self.watches.contains_key(&(job, time))
     }
 
-    /// Times of a job that other shards watch.
     pub(crate) fn watched(&self, job: JobId, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
         self.watches.range((job, from)..(job, to)).map(|((_, time), _)| *time).collect()
     }
 
     /// Whether some other shard may still ask or hear about the job.
     pub(crate) fn concern(&self, job: JobId) -> bool {
-        let mut watched = self.watches.range((job, Timestamp::MIN)..=(job, Timestamp::MAX));
-        self.follows.contains_key(&job) || watched.next().is_some()
+        self.follows.contains_key(&job) || self.watches.range(times_of(job)).next().is_some()
+    }
+
+    /// Shards that want to hear of each batch of the job.
+    fn told_of_generations(&self, job: JobId) -> Vec<ShardId> {
+        let follows = self.follows.get(&job).into_iter().flatten();
+        follows.filter(|(_, what)| **what == Subscription::Generations).map(|(shard, _)| *shard).collect()
     }
 }
 
 impl GroupShard {
-    pub(in crate::group) fn apply_subscription(&mut self, event: &SubscriptionEvent) {
+    pub(crate) fn apply_subscription(&mut self, event: &SubscriptionEvent) {
+        let followers = &mut self.dependencies.followers;
         match event {
-            SubscriptionEvent::ParentSubscribed { job, by, what } => self.parent_subscribed(*job, *by, *what),
+            SubscriptionEvent::ParentSubscribed { job, by, what } => {
+                let (job, by, what) = (*job, *by, *what);
+                let follows = followers.follows.entry(job).or_default();
+                let before = follows.insert(by, what);
+                if what == Subscription::Nothing {
+                    follows.remove(&by);
+                    if follows.is_empty() {
+                        followers.follows.remove(&job);
+                    }
+                }
+                let untold = followers.untold.entry(by).or_default();
+                if what != Subscription::Generations {
+                    untold.known.remove(&job);
+                    untold.generations.remove(&job);
+                } else if before != Some(Subscription::Generations) {
+                    untold.known.insert(job);
+                }
+                self.tell_shard(by);
+                self.forget_unfollowed(job);
+            }
             SubscriptionEvent::ParentTimesSubscribed { job, by, times } => {
-                self.parent_times_subscribed(*job, *by, times)
+                for key in times.iter().map(|time| (*job, *time)) {
+                    followers.watches.entry(key).or_default().insert(*by, None);
+                    followers.untold.entry(*by).or_default().standings.insert(key);
+                }
+                self.tell_shard(*by);
             }
             SubscriptionEvent::ParentTimesUnsubscribed { job, by, times } => {
-                self.parent_times_unsubscribed(*job, *by, times)
-            }
-        }
-    }
-
-    pub(crate) fn parent_subscribed(&mut self, job: JobId, by: ShardId, what: Subscription) {
-        let follows = self.dependencies.followers.follows.entry(job).or_default();
-        let before = follows.insert(by, what);
-        if what == Subscription::Nothing {
-            follows.remove(&by);
-            if follows.is_empty() {
-                self.dependencies.followers.follows.remove(&job);
-            }
-        }
-        let untold = self.dependencies.followers.untold.entry(by).or_default();
-        if what == Subscription::Generations {
-            if before != Some(Subscription::Generations) {
-                untold.known.insert(job);
-            }
-        } else {
-            untold.known.remove(&job);
-            untold.generations.remove(&job);
-        }
-        self.tell_shard(by);
-        self.forget_unfollowed(job);
-    }
-
-    pub(crate) fn parent_times_subscribed(&mut self, job: JobId, by: ShardId, times: &[Timestamp]) {
-        for time in times {
-            self.dependencies.followers.watches.entry((job, *time)).or_default().insert(by, None);
-            self.dependencies.followers.untold.entry(by).or_default().standings.insert((job, *time));
-        }
-        self.tell_shard(by);
-    }
-
-    pub(crate) fn parent_times_unsubscribed(&mut self, job: JobId, by: ShardId, times: &[Timestamp]) {
-        for time in times {
-            if let Some(watches) = self.dependencies.followers.watches.get_mut(&(job, *time)) {
-                watches.remove(&by);
-                if watches.is_empty() {
-                    self.dependencies.followers.watches.remove(&(job, *time));
+                for key in times.iter().map(|time| (*job, *time)) {
+                    if let Some(watches) = followers.watches.get_mut(&key) {
+                        watches.remove(by);
+                        if watches.is_empty() {
+                            followers.watches.remove(&key);
+                        }
+                    }
+                    if let Some(untold) = followers.untold.get_mut(by) {
+                        untold.standings.remove(&key);
+                    }
                 }
-            }
-            if let Some(untold) = self.dependencies.followers.untold.get_mut(&by) {
-                untold.standings.remove(&(job, *time));
+                self.forget_unfollowed(*job);
             }
         }
-        self.forget_unfollowed(job);
     }
 
     fn forget_unfollowed(&mut self, job: JobId) {
@@ -155,26 +145,18 @@ impl GroupShard {
 
     /// The job has come from another group: who asked for it before is told what there is.
     pub(crate) fn tell_of_taken(&mut self, job: JobId) {
-        let follows = self.dependencies.followers.follows.get(&job).into_iter().flatten();
-        let follows =
-            follows.filter(|(_, what)| **what == Subscription::Generations).map(|(shard, _)| *shard);
-        for shard in follows.collect::<Vec<_>>() {
+        for shard in self.dependencies.followers.told_of_generations(job) {
             self.dependencies.followers.untold.entry(shard).or_default().known.insert(job);
             self.tell_shard(shard);
         }
-        let watched =
-            self.dependencies.followers.watches.range((job, Timestamp::MIN)..=(job, Timestamp::MAX));
-        for time in watched.map(|((_, time), _)| *time).collect::<Vec<_>>() {
+        let watched = self.dependencies.followers.watches.range(times_of(job));
+        for (job, time) in watched.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.tell_watchers(job, time);
         }
     }
 
-    /// A batch of the job was generated: other shards that follow it are told.
     pub(crate) fn tell_followers(&mut self, job: JobId, time: Timestamp) {
-        let Some(follows) = self.dependencies.followers.follows.get(&job) else { return };
-        let shards = follows.iter().filter(|(_, what)| **what == Subscription::Generations);
-        let shards: Vec<ShardId> = shards.map(|(shard, _)| *shard).collect();
-        for shard in shards {
+        for shard in self.dependencies.followers.told_of_generations(job) {
             let untold = self.dependencies.followers.untold.entry(shard).or_default();
             let generations = untold.generations.entry(job).or_default();
             generations.times.push_back(time);
@@ -192,8 +174,12 @@ impl GroupShard {
         while self.mailbox.room(to) > 0 {
             let message = if let Some(job) = untold.known.pop_first() {
                 self.known_times(job)
-            } else if let Some((job, generations)) = untold.generations.pop_first() {
-                Some(next_generations(job, generations, &mut untold))
+            } else if let Some((job, Generations { mut times, left_out })) = untold.generations.pop_first() {
+                let later = times.split_off(times.len().min(MAX_TIMES));
+                if !later.is_empty() {
+                    untold.generations.insert(job, Generations { times: later, left_out: 0 });
+                }
+                Some(ShardMessage::Generated { job, times: times.into(), left_out })
             } else if let Some((job, _)) = untold.standings.first().copied() {
                 self.next_standings(to, job, &mut untold.standings)
             } else {
@@ -265,13 +251,4 @@ impl GroupShard {
             values_dropped: passed_on == Some(Kept::Dropped),
         }
     }
-}
-
-fn next_generations(job: JobId, mut generations: Generations, untold: &mut Untold) -> ShardMessage {
-    let count = generations.times.len().min(MAX_TIMES);
-    let times = generations.times.drain(..count).collect();
-    if !generations.times.is_empty() {
-        untold.generations.insert(job, Generations { left_out: 0, ..generations.clone() });
-    }
-    ShardMessage::Generated { job, times, left_out: generations.left_out }
 }

@@ -30,42 +30,44 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable};
-use tidemill_model::{Dependency, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp};
+use tidemill_model::{
+    Dependency, ForeignParent, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp,
+};
 
-use crate::group::GroupShard;
 use crate::group::dependencies::Dependencies;
-use crate::group::jobs::former::FormerNames;
+use crate::group::generation::generated::Trigger;
+use crate::group::jobs::job::FormerNames;
+use crate::group::{GroupShard, times_of};
 
 /// Logical times of one message.
 pub(super) const MAX_TIMES: usize = 500;
-/// Newest logical times that are kept of a parent.
-const KNOWN_TIMES: usize = 64;
+/// Newest logical times that are kept of a parent, and that a new follower is told.
+pub(super) const KNOWN_TIMES: usize = 64;
 
 /// What the shard knows of other groups.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Foreign {
     pub(super) parents: BTreeMap<JobId, ForeignJob>,
     /// Times that batches wait for, or waited for and the parent's shard does not know it yet.
-    pub(super) times: BTreeMap<(JobId, Timestamp), Watched>,
-    pub(super) unsaid: BTreeMap<ShardId, Unsaid>,
+    times: BTreeMap<(JobId, Timestamp), Watched>,
+    unsaid: BTreeMap<ShardId, Unsaid>,
 }
 
-/// A parent in another group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ForeignJob {
     /// As `group/name`.
     pub(crate) name: String,
     pub(crate) former_names: FormerNames,
-    pub(super) shard: ShardId,
+    shard: ShardId,
     /// What gives it its logical times.
     pub(crate) schedule: Option<Arc<Timetable>>,
     pub(crate) children: BTreeSet<JobId>,
     /// Its first child here is on its way.
-    pub(super) expected: bool,
+    expected: bool,
     /// What its shard was told that this one wants to hear.
-    pub(super) said: Subscription,
+    said: Subscription,
     /// Its newest logical times, as far as this shard was told.
-    pub(super) known: BTreeSet<Timestamp>,
+    known: BTreeSet<Timestamp>,
 }
 
 impl ForeignJob {
@@ -73,28 +75,21 @@ impl ForeignJob {
     pub(crate) fn newest_upto(&self, time: Timestamp) -> Option<Timestamp> {
         self.known.range(..=time).next_back().copied()
     }
-
-    fn note(&mut self, times: &[Timestamp]) {
-        self.known.extend(times);
-        while self.known.len() > KNOWN_TIMES {
-            self.known.pop_first();
-        }
-    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Watched {
+struct Watched {
     /// Some batch waits for it.
-    pub(super) wanted: bool,
+    wanted: bool,
     /// The parent's shard was told so.
-    pub(super) said: bool,
+    said: bool,
     /// What it answered last.
-    pub(super) standing: Option<Standing>,
+    standing: Option<Standing>,
 }
 
 /// What another shard should hear, if it still holds when there is room for it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Unsaid {
+struct Unsaid {
     follow: BTreeSet<JobId>,
     watch: BTreeSet<(JobId, Timestamp)>,
 }
@@ -107,16 +102,8 @@ impl Unsaid {
 }
 
 impl Foreign {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.parents.is_empty()
-    }
-
     pub(crate) fn get(&self, parent: JobId) -> Option<&ForeignJob> {
         self.parents.get(&parent)
-    }
-
-    pub(super) fn get_mut(&mut self, parent: JobId) -> Option<&mut ForeignJob> {
-        self.parents.get_mut(&parent)
     }
 
     /// How a time stands, as its shard last said.
@@ -129,70 +116,40 @@ impl Foreign {
         self.unsaid.get(&to).is_some_and(|unsaid| !unsaid.follow.is_empty())
     }
 
-    fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
-        self.times.retain(|(job, _), _| *job != parent);
-        for unsaid in self.unsaid.values_mut() {
-            unsaid.forget(parent);
-        }
-        self.unsaid.retain(|_, unsaid| *unsaid != Unsaid::default());
-        self.parents.remove(&parent).map(|parent| parent.children).unwrap_or_default()
-    }
-
-    /// The parent is a job of another shard from now on, which has to hear what this one wants of it. Where it was
-    /// before, and what was wanted there: whether to follow it, and its times.
-    pub(in crate::group) fn went_to(
-        &mut self,
-        parent: JobId,
-        shard: ShardId,
-    ) -> Option<(ShardId, bool, Vec<Timestamp>)> {
-        let known = self.parents.get_mut(&parent).filter(|known| known.shard != shard)?;
-        let old = std::mem::replace(&mut known.shard, shard);
-        let was_followed = std::mem::replace(&mut known.said, Subscription::Nothing) != Subscription::Nothing;
-        if let Some(unsaid) = self.unsaid.get_mut(&old) {
-            unsaid.forget(parent);
-        }
-        let of_it = (parent, Timestamp::MIN)..=(parent, Timestamp::MAX);
-        let said =
-            self.times.range(of_it.clone()).filter(|(_, watched)| watched.said).map(|((_, time), _)| *time);
-        let said = said.collect();
-        self.times.retain(|(job, _), watched| *job != parent || watched.wanted);
-        let unsaid = self.unsaid.entry(shard).or_default();
-        for (key, watched) in self.times.range_mut(of_it) {
-            watched.said = false;
-            unsaid.watch.insert(*key);
-        }
-        Some((old, was_followed, said))
-    }
-
     fn shard_of(&self, parent: JobId) -> Option<ShardId> {
         self.parents.get(&parent).map(|parent| parent.shard)
     }
 
-    /// Whether some batch waits for a time of it.
     fn is_awaited(&self, parent: JobId) -> bool {
-        self.times.range((parent, Timestamp::MIN)..=(parent, Timestamp::MAX)).any(|(_, it)| it.wanted)
+        self.times.range(times_of(parent)).any(|(_, it)| it.wanted)
     }
 }
 
 impl Dependencies {
     /// A job of this shard names a parent; whether that is one of another group.
-    pub(in crate::group) fn join_foreign(&mut self, parent: JobId, child: JobId) -> bool {
-        let Some(known) = self.foreign.get_mut(parent) else { return false };
+    pub(crate) fn join_foreign(&mut self, parent: JobId, child: JobId) -> bool {
+        let Some(known) = self.foreign.parents.get_mut(&parent) else { return false };
         known.expected = false;
         known.children.insert(child);
         true
     }
 
     /// It names the parent no more; whether that is one of another group.
-    pub(in crate::group) fn leave_foreign(&mut self, parent: JobId, child: JobId) -> bool {
-        let Some(known) = self.foreign.get_mut(parent) else { return false };
+    pub(crate) fn leave_foreign(&mut self, parent: JobId, child: JobId) -> bool {
+        let Some(known) = self.foreign.parents.get_mut(&parent) else { return false };
         known.children.remove(&child);
         true
     }
 
     /// The parent is a job of this shard from now on: its children here.
-    pub(in crate::group) fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
-        self.foreign.came_here(parent)
+    pub(crate) fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
+        let Foreign { parents, times, unsaid } = &mut self.foreign;
+        times.retain(|(job, _), _| *job != parent);
+        for unsaid in unsaid.values_mut() {
+            unsaid.forget(parent);
+        }
+        unsaid.retain(|_, unsaid| *unsaid != Unsaid::default());
+        parents.remove(&parent).map(|parent| parent.children).unwrap_or_default()
     }
 
     /// A calendar that parents in other groups may keep to has changed.
@@ -205,7 +162,6 @@ impl Dependencies {
         }
     }
 
-    /// A batch waits for the time.
     pub(crate) fn wait_for_foreign(&mut self, parent: JobId, time: Timestamp) {
         let Some(shard) = self.foreign.shard_of(parent) else { return };
         let watched = self.foreign.times.entry((parent, time)).or_default();
@@ -215,7 +171,6 @@ impl Dependencies {
         }
     }
 
-    /// No batch waits for the time any more.
     pub(crate) fn let_go_of_foreign(&mut self, parent: JobId, time: Timestamp) {
         let Some(shard) = self.foreign.shard_of(parent) else { return };
         let Some(watched) = self.foreign.times.get_mut(&(parent, time)) else { return };
@@ -235,8 +190,10 @@ impl Dependencies {
     }
 
     pub(crate) fn parent_times_received(&mut self, parent: JobId, times: &[Timestamp]) {
-        if let Some(known) = self.foreign.get_mut(parent) {
-            known.note(times);
+        let Some(known) = self.foreign.parents.get_mut(&parent) else { return };
+        known.known.extend(times);
+        while known.known.len() > KNOWN_TIMES {
+            known.known.pop_first();
         }
     }
 }
@@ -246,6 +203,32 @@ impl GroupShard {
     pub(crate) fn children_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
         let local = self.jobs.get(&parent).map(|job| &job.children);
         local.or_else(|| self.dependencies.foreign.get(parent).map(|parent| &parent.children))
+    }
+
+    /// JOB-9: the parent is a job of that shard from now on, which is told what this one wants. The old one is told that
+    /// nothing of here asks there any more.
+    pub(crate) fn parent_went(&mut self, parent: JobId, shard: ShardId) {
+        let Foreign { parents, times, unsaid } = &mut self.dependencies.foreign;
+        let Some(known) = parents.get_mut(&parent).filter(|known| known.shard != shard) else { return };
+        let old = std::mem::replace(&mut known.shard, shard);
+        let was_followed = std::mem::replace(&mut known.said, Subscription::Nothing) != Subscription::Nothing;
+        if let Some(unsaid) = unsaid.get_mut(&old) {
+            unsaid.forget(parent);
+        }
+        let said = times.range(times_of(parent)).filter(|(_, watched)| watched.said);
+        let said: Vec<Timestamp> = said.map(|((_, time), _)| *time).collect();
+        times.retain(|(job, _), watched| *job != parent || watched.wanted);
+        let unsaid = unsaid.entry(shard).or_default();
+        for (key, watched) in times.range_mut(times_of(parent)) {
+            watched.said = false;
+            unsaid.watch.insert(*key);
+        }
+        for times in said.chunks(MAX_TIMES) {
+            self.mailbox.send(old, ShardMessage::Unwatch { job: parent, times: times.to_vec() });
+        }
+        if was_followed {
+            self.mailbox.send(old, ShardMessage::Subscription { job: parent, what: Subscription::Nothing });
+        }
     }
 
     /// After the parent's children or waiters changed: its shard is to hear what this one wants of it.
@@ -278,19 +261,14 @@ impl GroupShard {
 
     /// Says what there is to say about the parents of a batch that came or went.
     pub(crate) fn say_of<'a>(&mut self, dependencies: impl IntoIterator<Item = &'a Dependency>) {
-        if self.dependencies.foreign.is_empty() {
+        if self.dependencies.foreign.parents.is_empty() {
             return;
         }
-        let parents = dependencies.into_iter().map(|dependency| dependency.parent);
-        let foreign: Vec<JobId> =
-            parents.filter(|parent| self.dependencies.foreign.get(*parent).is_some()).collect();
-        for parent in foreign {
-            if let Some(shard) = self.dependencies.foreign.shard_of(parent) {
-                self.say(shard);
-            }
-            let is_childless =
-                self.dependencies.foreign.get(parent).is_some_and(|parent| parent.children.is_empty());
-            if is_childless {
+        for parent in dependencies.into_iter().map(|dependency| dependency.parent) {
+            let Some(shard) = self.dependencies.foreign.shard_of(parent) else { continue };
+            self.say(shard);
+            let known = self.dependencies.foreign.get(parent);
+            if known.is_some_and(|parent| parent.children.is_empty()) {
                 self.follow_foreign(parent);
             }
         }
@@ -315,7 +293,7 @@ impl GroupShard {
 
     fn say_follow(&mut self, to: ShardId, job: JobId) {
         let what = self.wants_of(job);
-        let Some(known) = self.dependencies.foreign.get_mut(job) else { return };
+        let Some(known) = self.dependencies.foreign.parents.get_mut(&job) else { return };
         if std::mem::replace(&mut known.said, what) != what {
             self.mailbox.send(to, ShardMessage::Subscription { job, what });
         }
@@ -360,5 +338,61 @@ impl GroupShard {
         let message =
             if wanted { ShardMessage::Watch { job, times } } else { ShardMessage::Unwatch { job, times } };
         self.mailbox.send(to, message);
+    }
+
+    pub(crate) fn parents_replicated(&mut self, parents: &[ForeignParent]) {
+        for told in parents {
+            self.parent_went(told.job, told.shard);
+            let is_known =
+                self.dependencies.foreign.get(told.job).is_some() || self.jobs.orphans_of(told.job).is_some();
+            if told.moved && !is_known && !self.waits_for_any_of(told.job) {
+                continue;
+            }
+            let calendars = self.jobs.calendars();
+            let schedule = told.schedule.as_ref();
+            let schedule = schedule.and_then(|spec| calendars.timetable_of(spec, told.firing.as_ref()));
+            if let Some(known) = self.dependencies.foreign.parents.get_mut(&told.job) {
+                known.former_names.note(&known.name, &told.name);
+                (known.name, known.schedule) = (told.name.clone(), schedule);
+            } else {
+                let new = ForeignJob {
+                    name: told.name.clone(),
+                    former_names: FormerNames::default(),
+                    shard: told.shard,
+                    schedule,
+                    children: self.jobs.take_orphans(told.job),
+                    expected: false,
+                    said: Subscription::Nothing,
+                    known: BTreeSet::new(),
+                };
+                self.dependencies.foreign.parents.insert(told.job, new);
+                let times: Vec<Timestamp> = self.dependencies.waiters.times_of(told.job).collect();
+                for time in times {
+                    self.dependencies.wait_for_foreign(told.job, time);
+                }
+            }
+            if let Some(known) = self.dependencies.foreign.parents.get_mut(&told.job) {
+                known.expected = known.children.is_empty() && !told.moved;
+            }
+            self.follow_foreign(told.job);
+            self.say(told.shard);
+        }
+    }
+
+    pub(crate) fn parent_status_updated(&mut self, parent: JobId, standings: &[Standing]) {
+        for standing in standings {
+            let time = standing.logical_time;
+            if let Some(watched) = self.dependencies.foreign.times.get_mut(&(parent, time)) {
+                watched.standing = Some(standing.clone());
+                self.newest_changed(parent, time);
+            }
+        }
+    }
+
+    pub(crate) fn parent_generations_received(&mut self, parent: JobId, times: &[Timestamp]) {
+        self.dependencies.parent_times_received(parent, times);
+        for time in times {
+            self.trigger(Trigger { parent, logical_time: *time, after: None, base: None });
+        }
     }
 }

@@ -1,14 +1,13 @@
 //! What batches wait for inside the cluster: logical times of parents, here and in other groups.
 
-pub(in crate::group) mod blocked;
-pub(in crate::group) mod counted;
-pub(in crate::group) mod deleted_parents;
-pub(in crate::group) mod failure;
-pub(in crate::group) mod followers;
-pub(in crate::group) mod foreign;
-pub(in crate::group) mod foreign_parents;
-pub(in crate::group) mod waiters;
-pub(in crate::group) mod waive;
+pub(crate) mod blocked;
+pub(crate) mod counted;
+pub(crate) mod deleted_parents;
+pub(crate) mod failure;
+pub(crate) mod followers;
+pub(crate) mod foreign;
+pub(crate) mod waiters;
+pub(crate) mod waive;
 
 use std::collections::BTreeSet;
 
@@ -24,11 +23,8 @@ use self::waiters::Waiters;
 /// Who waits for which parent, and who of other groups does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Dependencies {
-    /// Who waits for which logical time of a parent.
     waiters: Waiters,
-    /// Batches that count parents which they do not list.
     counted: Counting,
-    /// Parents in other groups.
     foreign: Foreign,
     /// Other groups that have children of this one's jobs.
     followers: Followers,
@@ -36,7 +32,6 @@ pub(crate) struct Dependencies {
     deleted_parents: DeletedParents,
     /// Batches that are to be ended for their parents.
     concluding: BTreeSet<BatchId>,
-    /// Batches that a failed parent blocks.
     blocked: Blocked,
 }
 

@@ -5,12 +5,12 @@ use std::ops::Bound;
 
 use tidemill_model::{BatchEvent, BatchId, Event, JobId, Timestamp};
 
-use crate::group::GroupShard;
 use crate::group::batches::attempts::rejected;
 use crate::group::batches::batch::{Batch, Phase, Waiter, WaitsFor};
 use crate::group::dependencies::Dependencies;
 use crate::group::dependencies::counted::{COUNTED, at_same_time};
 use crate::group::dependencies::failure::{Stand, counts};
+use crate::group::{GroupShard, leave, times_of};
 
 type Times = (JobId, Timestamp);
 
@@ -23,41 +23,10 @@ pub(crate) struct Waiters {
     /// Ad-hoc jobs that wait for the first batch of a job that never had one.
     for_first: BTreeMap<JobId, BTreeSet<Waiter>>,
     /// Times whose newest run changed, and the last waiter that has been told.
-    changed: BTreeMap<Times, Option<Waiter>>,
+    pub(super) changed: BTreeMap<Times, Option<Waiter>>,
 }
 
 impl Waiters {
-    fn join(&mut self, time: Times, waiter: Waiter) {
-        self.by_time.entry(time).or_default().insert(waiter);
-    }
-
-    /// Whether nobody listed waits for the time any more, and this one did.
-    fn leave(&mut self, time: Times, waiter: Waiter) -> bool {
-        let Some(waiters) = self.by_time.get_mut(&time) else { return false };
-        waiters.remove(&waiter);
-        let is_last = waiters.is_empty();
-        if is_last {
-            self.by_time.remove(&time);
-        }
-        is_last
-    }
-
-    fn join_first(&mut self, parent: JobId, waiter: Waiter) {
-        self.for_first.entry(parent).or_default().insert(waiter);
-    }
-
-    fn leave_first(&mut self, parent: JobId, waiter: Waiter) {
-        let Some(waiters) = self.for_first.get_mut(&parent) else { return };
-        waiters.remove(&waiter);
-        if waiters.is_empty() {
-            self.for_first.remove(&parent);
-        }
-    }
-
-    pub(crate) fn await_first(&self, parent: JobId) -> bool {
-        self.for_first.contains_key(&parent)
-    }
-
     pub(crate) fn await_time(&self, time: Times) -> bool {
         self.by_time.contains_key(&time)
     }
@@ -83,50 +52,47 @@ impl Waiters {
         self.by_time.range((job, from)..(job, to)).map(|((_, time), _)| *time)
     }
 
-    /// All times of the job for which somebody waits.
     pub(crate) fn times_of(&self, job: JobId) -> impl Iterator<Item = Timestamp> + '_ {
-        self.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).map(|((_, time), _)| *time)
+        self.by_time.range(times_of(job)).map(|((_, time), _)| *time)
     }
 
     /// The first time that stands otherwise, and the last waiter that has been told.
     pub(crate) fn first_changed(&self) -> Option<(Times, Option<Waiter>)> {
         self.changed.first_key_value().map(|(time, after)| (*time, *after))
     }
-
-    /// Parents of which a time stands otherwise.
-    pub(crate) fn changed(&self) -> impl Iterator<Item = &Times> {
-        self.changed.keys()
-    }
 }
 
 impl Dependencies {
-    /// A batch was generated, and waits for what it lists.
-    pub(in crate::group) fn wait_for_parents(&mut self, id: BatchId, batch: &Batch, is_submission: bool) {
+    /// A batch was generated, and waits for what it lists and counts.
+    pub(crate) fn wait_for_parents(&mut self, id: BatchId, batch: &Batch, is_submission: bool) {
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             let waiter = (id, index as u16);
             for time in &dependency.declared.times {
                 let key = (dependency.declared.parent, *time);
-                self.waiters.join(key, waiter);
-                if !self.foreign.is_empty() {
+                self.waiters.by_time.entry(key).or_default().insert(waiter);
+                if !self.foreign.parents.is_empty() {
                     self.wait_for_foreign(key.0, key.1);
                 }
             }
             if is_submission && dependency.is_open() {
-                self.waiters.join_first(dependency.declared.parent, waiter);
+                self.waiters.for_first.entry(dependency.declared.parent).or_default().insert(waiter);
             }
+        }
+        if batch.counted.is_some() {
+            self.counted.0.entry(batch.logical_time).or_default().insert(id);
         }
     }
 
     /// A batch has ended, and waits for nothing. Times of its parents of which others are still to be told.
-    pub(in crate::group) fn wait_no_more(&mut self, id: BatchId, batch: &Batch) -> Vec<Times> {
+    pub(crate) fn wait_no_more(&mut self, id: BatchId, batch: &Batch) -> Vec<Times> {
         let mut untold = Vec::new();
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             let (parent, waiter) = (dependency.declared.parent, (id, index as u16));
             if dependency.is_open() {
-                self.waiters.leave_first(parent, waiter);
+                leave(&mut self.waiters.for_first, &parent, &waiter);
             }
             for time in &dependency.declared.times {
-                if self.waiters.leave((parent, *time), waiter) {
+                if leave(&mut self.waiters.by_time, &(parent, *time), &waiter) {
                     self.let_go_of_foreign(parent, *time);
                 }
                 if self.waiters.changed.contains_key(&(parent, *time)) {
@@ -138,10 +104,10 @@ impl Dependencies {
     }
 
     /// The job has its first batch: whoever waited for any waits for this one.
-    pub(in crate::group) fn first_came(&mut self, parent: JobId, time: Timestamp) -> BTreeSet<Waiter> {
+    pub(crate) fn first_came(&mut self, parent: JobId, time: Timestamp) -> BTreeSet<Waiter> {
         let waiters = self.waiters.for_first.remove(&parent).unwrap_or_default();
-        for waiter in &waiters {
-            self.waiters.join((parent, time), *waiter);
+        if !waiters.is_empty() {
+            self.waiters.by_time.entry((parent, time)).or_default().extend(&waiters);
         }
         waiters
     }
@@ -151,7 +117,7 @@ impl GroupShard {
     /// Whether a batch waits for one of the job, here or in another group, or a job of another group names it.
     pub(crate) fn is_waited_for(&self, id: JobId) -> bool {
         self.waits_for_any_of(id)
-            || self.dependencies.waiters.await_first(id)
+            || self.dependencies.waiters.for_first.contains_key(&id)
             || self.dependencies.followers.concern(id)
     }
 
@@ -160,7 +126,7 @@ impl GroupShard {
         self.dependencies.waiters.times_of(id).next().is_some() || self.is_counted(id)
     }
 
-    pub(in crate::group) fn dependency_changed(
+    pub(crate) fn dependency_changed(
         &mut self,
         now: Timestamp,
         id: BatchId,
@@ -213,8 +179,7 @@ impl GroupShard {
         self.reconsider_waiters(job, time);
     }
 
-    /// A waiter hears how the time stands.
-    pub(in crate::group) fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
+    pub(crate) fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return Vec::new() };
         let listed = batch.dependencies.get(usize::from(index)).map(WaitsFor::parent);
         let declared = if index == COUNTED { Some(at_same_time(parent)) } else { listed };
@@ -251,21 +216,15 @@ impl GroupShard {
         time: Timestamp,
         after: Option<Waiter>,
     ) -> Option<Waiter> {
-        let listing = self.next_listing(parent, time, after);
-        listing.into_iter().chain(self.next_counting(parent, time, after)).min()
-    }
-
-    fn next_listing(&self, parent: JobId, time: Timestamp, after: Option<Waiter>) -> Option<Waiter> {
         let stand = self.stand_of(parent, time);
-        self.dependencies.waiters.behind((parent, time), after).find(|(id, index)| {
-            let Some(batch) = self.batches.get(id) else { return false };
-            let dependency = batch.dependencies.get(usize::from(*index));
-            dependency
-                .and_then(|dependency| {
-                    let met = counts(&batch.definition, &dependency.parent(), stand);
-                    Some(dependency.met[dependency.position(time)?] != met)
-                })
-                .unwrap_or(false)
-        })
+        let is_untold = |(id, index): &Waiter| {
+            let batch = self.batches.get(id)?;
+            let dependency = batch.dependencies.get(usize::from(*index))?;
+            let met = counts(&batch.definition, &dependency.parent(), stand);
+            Some(dependency.met[dependency.position(time)?] != met)
+        };
+        let mut behind = self.dependencies.waiters.behind((parent, time), after);
+        let listing = behind.find(|waiter| is_untold(waiter) == Some(true));
+        listing.into_iter().chain(self.next_counting(parent, time, after)).min()
     }
 }

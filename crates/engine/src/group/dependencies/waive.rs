@@ -1,8 +1,8 @@
 //! DEP-7: a person lets a batch run without some of its conditions, on record with name and reason.
 
 use tidemill_model::{
-    Actor, BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, MAX_CODE_BYTES, MAX_PATH_BYTES,
-    Rejection, Timestamp, WaivedParent, Waiver, bounds,
+    Actor, BatchEvent, BatchId, ExternalDependency, ExternalDependencyId, JobId, MAX_CODE_BYTES,
+    MAX_PATH_BYTES, Rejection, Timestamp, WaivedParent, Waiver, bounds,
 };
 
 use crate::decision::Decision;
@@ -27,19 +27,16 @@ impl GroupShard {
             return Err(Rejection::NotWaitedFor { batch: id.0, reason: "it has started".to_owned() });
         }
         let external_dependencies = self.waived_external_dependencies(batch, what);
-        let mut parents = waived_parents(batch, what);
-        let (of_counted, counted_parents) = match what {
-            Waiver::All => Self::waivable_counted(batch, None),
-            Waiver::Parent { job, logical_time }
-                if logical_time.is_none_or(|wanted| wanted == batch.logical_time) =>
-            {
-                Self::waivable_counted(batch, Some(*job))
-            }
-            Waiver::Parent { .. } | Waiver::Path(_) | Waiver::ThirdParty(_) | Waiver::Quality => {
-                (Vec::new(), false)
-            }
+        let named = match what {
+            Waiver::All => Some((None, None)),
+            Waiver::Parent { job, logical_time } => Some((Some(*job), *logical_time)),
+            Waiver::Path(_) | Waiver::ThirdParty(_) | Waiver::Quality => None,
         };
-        let counted = batch.counted.as_ref().map_or(0, |counted| counted.unmet());
+        let mut parents = named.map(|(job, time)| waived_parents(batch, job, time)).unwrap_or_default();
+        let counted = named.filter(|(_, time)| time.is_none_or(|wanted| wanted == batch.logical_time));
+        let (of_counted, counted_parents) =
+            counted.map(|(job, _)| Self::waivable_counted(batch, job)).unwrap_or_default();
+        let counted = batch.counted.as_ref().map_or(0, |counted| counted.unmet);
         let counted_left = if counted_parents { 0 } else { counted.saturating_sub(of_counted.len() as u32) };
         parents.extend(of_counted);
         parents.sort();
@@ -109,7 +106,7 @@ impl GroupShard {
         }
         needs.waived.extend(parents);
         if let Some(gate) = needs.gate.as_mut().filter(|_| *quality) {
-            gate.waive();
+            gate.waived = true;
         }
         self.make_ready(now, *id);
         self.reconsider(*id);
@@ -117,12 +114,7 @@ impl GroupShard {
 }
 
 /// Of its parents' times that have not succeeded, those that are named.
-fn waived_parents(batch: &Batch, what: &Waiver) -> Vec<WaivedParent> {
-    let (wanted, wanted_time) = match what {
-        Waiver::All => (None, None),
-        Waiver::Parent { job, logical_time } => (Some(*job), *logical_time),
-        Waiver::Path(_) | Waiver::ThirdParty(_) | Waiver::Quality => return Vec::new(),
-    };
+fn waived_parents(batch: &Batch, wanted: Option<JobId>, wanted_time: Option<Timestamp>) -> Vec<WaivedParent> {
     let mut waived: Vec<WaivedParent> = Vec::new();
     for dependency in batch.dependencies.iter().filter(|dependency| !batch.is_met(dependency, &[])) {
         let job = dependency.declared.parent;

@@ -4,18 +4,14 @@ use crate::decision::Decision;
 use crate::group::GroupShard;
 use crate::group::batches::attempts::rejected;
 use crate::group::external::External;
-use crate::group::external::external_dependencies::{Known, MAX_RECHECKED};
+use crate::group::external::external_dependencies::{Known, MAX_RECHECKED, satisfied};
 use std::collections::BTreeSet;
 use tidemill_model::{
-    BatchId, Event, ExternalDependencyId, MAX_ANSWERS, ObservationEvent, PathAnswer, Rejection,
-    ThirdPartyReport, Timestamp, Token, WorkerId,
+    Event, ExternalDependencyId, MAX_ANSWERS, ObservationEvent, PathAnswer, Rejection, Timestamp, Token,
+    WorkerId,
 };
 
 impl GroupShard {
-    pub(crate) fn third_party_reported(&self, reports: &[ThirdPartyReport]) -> Vec<Event> {
-        self.external.known.reported(self.id, reports)
-    }
-
     /// DEP-6: what the worker did not find is gone for all that wait for it; the batch waits again.
     pub(crate) fn recheck_failed(
         &self,
@@ -46,7 +42,7 @@ impl GroupShard {
         Ok(Decision::events(events))
     }
 
-    pub(in crate::group) fn apply_observation(&mut self, now: Timestamp, event: &ObservationEvent) {
+    pub(crate) fn apply_observation(&mut self, now: Timestamp, event: &ObservationEvent) {
         match event {
             // What the catalogue decides.
             ObservationEvent::ThirdPartyReported { .. }
@@ -54,7 +50,7 @@ impl GroupShard {
             | ObservationEvent::ProbesLate { .. }
             | ObservationEvent::ProbesRecovered { .. } => {}
             ObservationEvent::ExternalDependencyRegistered { external_dependency, what } => {
-                self.external.external_dependency_registered(now, *external_dependency, what)
+                self.external.known.registered(now, *external_dependency, what)
             }
             ObservationEvent::ExternalDependencySatisfied { external_dependency, generation } => {
                 self.external_dependency_changed(now, *external_dependency, *generation, true);
@@ -77,20 +73,16 @@ impl GroupShard {
         there: bool,
     ) {
         for batch in self.external.known.changed(now, id, generation, there) {
-            self.need_changed(now, batch, id, there);
-        }
-    }
-
-    fn need_changed(&mut self, now: Timestamp, batch: BatchId, id: ExternalDependencyId, there: bool) {
-        let needs = self.batches.get_mut(&batch).and_then(|batch| batch.needs.as_deref_mut());
-        let needs = needs.into_iter().flat_map(|needs| needs.external_dependencies.iter_mut());
-        for need in needs.filter(|need| need.id == id) {
-            need.met = there;
-        }
-        if there {
-            self.make_ready(now, batch);
-        } else {
-            self.make_unready(now, batch);
+            let needs = self.batches.get_mut(&batch).and_then(|batch| batch.needs.as_deref_mut());
+            let needs = needs.into_iter().flat_map(|needs| needs.external_dependencies.iter_mut());
+            for need in needs.filter(|need| need.id == id) {
+                need.met = there;
+            }
+            if there {
+                self.make_ready(now, batch);
+            } else {
+                self.make_unready(now, batch);
+            }
         }
     }
 }
@@ -112,13 +104,7 @@ impl External {
             });
             is_news && seen.insert(answer.external_dependency)
         });
-        let satisfied = |answer: &PathAnswer| {
-            let PathAnswer { external_dependency, generation, .. } = *answer;
-            Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                external_dependency,
-                generation,
-            })
-        };
+        let satisfied = |answer: &PathAnswer| satisfied(answer.external_dependency, answer.generation);
         Ok(Decision::events(news.map(satisfied).collect()))
     }
 }

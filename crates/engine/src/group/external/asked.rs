@@ -4,7 +4,7 @@ use crate::decision::Decision;
 use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Phase};
 use crate::group::external::External;
-use crate::group::external::external_dependencies::{LOOKED_AT, MAX_WANTED};
+use crate::group::external::external_dependencies::{Known, LOOKED_AT, MAX_WANTED};
 use std::ops::Bound;
 use std::sync::Arc;
 use tidemill_model::{
@@ -18,9 +18,7 @@ impl GroupShard {
         if let Some(id) = batch {
             let known = self.unfinished(id)?;
             let mut paths = known.external_dependencies().iter().filter(|need| need.is_unmet());
-            if !paths.any(|need| {
-                matches!(self.external.known.what(need.id), Some(ExternalDependency::Path { .. }))
-            }) {
+            if !paths.any(|need| self.external.known.by_id.get(&need.id).is_some_and(Known::is_path)) {
                 let reason = "none of its paths is missing".to_owned();
                 return Err(Rejection::NotWaitedFor { batch: id.0, reason });
             }
@@ -36,13 +34,10 @@ impl GroupShard {
     ) -> LiveAnswer {
         let limit = (limit as usize).clamp(1, MAX_WANTED);
         let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut wanted = self.external.known.wanted.range((behind, Bound::Unbounded)).peekable();
-        let mut external_dependencies = Vec::new();
-        while let Some(id) = wanted.peek().filter(|_| external_dependencies.len() < limit) {
-            external_dependencies.extend(self.wanted_external_dependency(**id));
-            wanted.next();
-        }
-        LiveAnswer::Wanted { external_dependencies, more: wanted.peek().is_some() }
+        let behind = self.external.known.wanted.range((behind, Bound::Unbounded));
+        let mut wanted = behind.filter_map(|id| self.wanted_external_dependency(*id));
+        let external_dependencies = wanted.by_ref().take(limit).collect();
+        LiveAnswer::Wanted { external_dependencies, more: wanted.next().is_some() }
     }
 
     fn wanted_external_dependency(&self, id: ExternalDependencyId) -> Option<WantedExternalDependency> {
@@ -57,7 +52,7 @@ impl GroupShard {
         Some(WantedExternalDependency { id, generation: known.generation, path, mark, urgent, nudge })
     }
 
-    pub(in crate::group) fn probes_requested(&mut self, batch: Option<BatchId>) {
+    pub(crate) fn probes_requested(&mut self, batch: Option<BatchId>) {
         self.external.known.nudges += 1;
         let nudge = self.external.known.nudges;
         let Some(id) = batch else {

@@ -21,8 +21,8 @@ use tidemill_model::{
     Timestamp, WorkerId,
 };
 
-use crate::group::external::External;
 use crate::group::external::needs::Need;
+use crate::group::put;
 
 /// Reports that nobody waits for yet, at most so many per shard.
 const MAX_KEPT: usize = 100_000;
@@ -66,7 +66,7 @@ pub(super) struct Known {
 
 impl ExternalDependencies {
     /// What a new batch waits for, and the events that tell of what was not waited for before.
-    pub(in crate::group) fn wanted_by(
+    pub(crate) fn wanted_by(
         &self,
         shard: ShardId,
         wanted: Vec<ExternalDependency>,
@@ -80,10 +80,7 @@ impl ExternalDependencies {
                 minted += 1;
                 let id = ExternalDependencyId::mint(minted, shard);
                 fresh.insert(what.clone(), id);
-                told.push(Event::Observation(ObservationEvent::ExternalDependencyRegistered {
-                    external_dependency: id,
-                    what,
-                }));
+                told.push(registered(id, what));
                 id
             });
             if !ids.contains(&id) {
@@ -94,37 +91,23 @@ impl ExternalDependencies {
     }
 
     /// What a report changes.
-    pub(in crate::group) fn reported(&self, shard: ShardId, reports: &[ThirdPartyReport]) -> Vec<Event> {
-        let last: BTreeMap<ExternalDependency, bool> = reports
-            .iter()
-            .map(|report| {
-                let (code, logical_time) = (Arc::clone(&report.code), report.logical_time);
-                (ExternalDependency::ThirdParty { code, logical_time }, report.ready)
-            })
-            .collect();
+    pub(crate) fn reported(&self, shard: ShardId, reports: &[ThirdPartyReport]) -> Vec<Event> {
+        let said = |report: &ThirdPartyReport| {
+            let (code, logical_time) = (Arc::clone(&report.code), report.logical_time);
+            (ExternalDependency::ThirdParty { code, logical_time }, report.ready)
+        };
+        let last: BTreeMap<ExternalDependency, bool> = reports.iter().map(said).collect();
         let mut minted = self.minted;
         let mut events = Vec::new();
         for (what, ready) in last {
             match self.by_what.get(&what).and_then(|id| Some((*id, self.by_id.get(id)?))) {
                 Some((_, known)) if known.satisfied == ready => {}
-                Some((id, known)) if ready => {
-                    events.push(Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                        external_dependency: id,
-                        generation: known.generation,
-                    }));
-                }
+                Some((id, known)) if ready => events.push(satisfied(id, known.generation)),
                 Some((id, known)) => events.push(known.withdrawn(id, None)),
                 None if ready => {
                     minted += 1;
                     let id = ExternalDependencyId::mint(minted, shard);
-                    events.push(Event::Observation(ObservationEvent::ExternalDependencyRegistered {
-                        external_dependency: id,
-                        what,
-                    }));
-                    events.push(Event::Observation(ObservationEvent::ExternalDependencySatisfied {
-                        external_dependency: id,
-                        generation: 1,
-                    }));
+                    events.extend([registered(id, what), satisfied(id, 1)]);
                 }
                 None => {}
             }
@@ -132,7 +115,17 @@ impl ExternalDependencies {
         events
     }
 
-    pub(in crate::group) fn join(&mut self, batch: BatchId, id: ExternalDependencyId) -> Option<Need> {
+    pub(crate) fn registered(&mut self, now: Timestamp, id: ExternalDependencyId, what: &ExternalDependency) {
+        self.minted += 1;
+        let what = Arc::new(what.clone());
+        self.by_what.insert(Arc::clone(&what), id);
+        let waiters = BTreeSet::new();
+        let known = Known { what, generation: 1, satisfied: false, since: now, nudge: 0, waiters };
+        self.by_id.insert(id, known);
+        self.rest(id);
+    }
+
+    pub(crate) fn join(&mut self, batch: BatchId, id: ExternalDependencyId) -> Option<Need> {
         let known = self.by_id.get_mut(&id)?;
         known.waiters.insert(batch);
         self.spare.remove(&id);
@@ -143,7 +136,7 @@ impl ExternalDependencies {
         Some(Need { id, met: known.satisfied, waived: false })
     }
 
-    pub(in crate::group) fn leave(&mut self, batch: BatchId, id: ExternalDependencyId) {
+    pub(crate) fn leave(&mut self, batch: BatchId, id: ExternalDependencyId) {
         let Some(known) = self.by_id.get_mut(&id) else { return };
         known.waiters.remove(&batch);
         if known.waiters.is_empty() {
@@ -164,11 +157,7 @@ impl ExternalDependencies {
         self.kept.remove(&(known.since, id));
         (known.satisfied, known.generation, known.since) = (there, generation, now);
         let waiters = known.waiters.clone();
-        if !there && !waiters.is_empty() && known.is_path() {
-            self.wanted.insert(id);
-        } else {
-            self.wanted.remove(&id);
-        }
+        put(&mut self.wanted, id, !there && !waiters.is_empty() && known.is_path());
         if waiters.is_empty() {
             self.rest(id);
         }
@@ -176,7 +165,7 @@ impl ExternalDependencies {
     }
 
     /// Where an external dependency stands that nobody waits for: reports that say *ready* are kept, all else is to be forgotten.
-    pub(in crate::group) fn rest(&mut self, id: ExternalDependencyId) {
+    pub(crate) fn rest(&mut self, id: ExternalDependencyId) {
         let Some(known) = self.by_id.get(&id) else { return };
         if !known.is_path() && known.satisfied {
             self.spare.remove(&id);
@@ -201,14 +190,12 @@ impl ExternalDependencies {
     }
 
     pub(crate) fn forget(&self, now: Timestamp) -> Vec<Event> {
-        let external_dependencies =
-            self.spare.iter().copied().chain(self.surplus(now)).take(FORGOTTEN_AT_ONCE);
-        vec![Event::Observation(ObservationEvent::ExternalDependenciesEvicted {
-            external_dependencies: external_dependencies.collect(),
-        })]
+        let forgotten = self.spare.iter().copied().chain(self.surplus(now)).take(FORGOTTEN_AT_ONCE);
+        let external_dependencies = forgotten.collect();
+        vec![Event::Observation(ObservationEvent::ExternalDependenciesEvicted { external_dependencies })]
     }
 
-    pub(in crate::group) fn forgotten(&mut self, external_dependencies: &[ExternalDependencyId]) {
+    pub(crate) fn forgotten(&mut self, external_dependencies: &[ExternalDependencyId]) {
         for id in external_dependencies {
             if self.by_id.get(id).is_none_or(|known| !known.waiters.is_empty()) {
                 continue;
@@ -235,7 +222,7 @@ impl Known {
         matches!(*self.what, ExternalDependency::Path { .. })
     }
 
-    pub(in crate::group) fn withdrawn(&self, id: ExternalDependencyId, worker: Option<&WorkerId>) -> Event {
+    pub(crate) fn withdrawn(&self, id: ExternalDependencyId, worker: Option<&WorkerId>) -> Event {
         Event::Observation(ObservationEvent::ExternalDependencyRevoked {
             external_dependency: id,
             generation: self.generation + 1,
@@ -244,23 +231,10 @@ impl Known {
     }
 }
 
-impl External {
-    pub(in crate::group) fn external_dependency_registered(
-        &mut self,
-        now: Timestamp,
-        id: ExternalDependencyId,
-        what: &ExternalDependency,
-    ) {
-        let external_dependencies = &mut self.known;
-        external_dependencies.minted += 1;
-        let what = Arc::new(what.clone());
-        external_dependencies.by_what.insert(Arc::clone(&what), id);
-        let waiters = BTreeSet::new();
-        let known = Known { what, generation: 1, satisfied: false, since: now, nudge: 0, waiters };
-        external_dependencies.by_id.insert(id, known);
-        external_dependencies.rest(id);
-    }
+fn registered(external_dependency: ExternalDependencyId, what: ExternalDependency) -> Event {
+    Event::Observation(ObservationEvent::ExternalDependencyRegistered { external_dependency, what })
 }
 
-/// A batch's own parameters.
-pub(crate) type Parameters = BTreeMap<String, String>;
+pub(super) fn satisfied(external_dependency: ExternalDependencyId, generation: u64) -> Event {
+    Event::Observation(ObservationEvent::ExternalDependencySatisfied { external_dependency, generation })
+}

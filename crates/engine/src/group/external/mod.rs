@@ -1,7 +1,7 @@
 //! What batches wait for outside: paths, reports of third parties, the quality service.
 
-pub(in crate::group) mod answers;
-pub(in crate::group) mod asked;
+pub(crate) mod answers;
+pub(crate) mod asked;
 pub(crate) mod external_dependencies;
 pub(crate) mod needs;
 pub(crate) mod quality;
@@ -26,11 +26,11 @@ impl External {
 
     /// The next batch about which the quality service is to be asked.
     pub(crate) fn next_quality(&self) -> Option<BatchId> {
-        self.quality.next_due()
+        self.quality.due.first().copied()
     }
 
     /// The quality service need not be asked about the batch.
     pub(crate) fn quality_not_due(&mut self, id: BatchId) {
-        self.quality.not_due(id);
+        self.quality.due.remove(&id);
     }
 }

@@ -3,21 +3,23 @@
 use crate::group::GroupShard;
 use crate::group::batches::batch::Batch;
 use crate::group::external::External;
-use crate::group::external::external_dependencies::Parameters;
-use crate::schedule::Facts;
+use crate::group::external::quality::Gate;
+use crate::schedule::{Facts, Parameters};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidemill_model::{BatchId, DataPath, Event, ExternalDependency, ExternalDependencyId, JobId, Timestamp};
+use tidemill_model::{
+    BatchId, DataPath, Event, ExternalDependency, ExternalDependencyId, JobId, Timestamp, WaivedParent,
+};
 
 /// What a batch waits for besides parents. Batches that wait for nothing of the kind have none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Needs {
     pub(crate) external_dependencies: Box<[Need]>,
     /// Parents' times that it runs without (DEP-7).
-    pub(crate) waived: Vec<tidemill_model::WaivedParent>,
+    pub(crate) waived: Vec<WaivedParent>,
     /// When parents' times that it waits for were taken back, of those that are.
     pub(crate) withdrawn: BTreeMap<(JobId, Timestamp), Timestamp>,
-    pub(crate) gate: Option<Box<crate::group::external::quality::Gate>>,
+    pub(crate) gate: Option<Box<Gate>>,
 }
 
 /// One thing that one batch waits for.
@@ -79,7 +81,7 @@ impl GroupShard {
 
 impl External {
     /// What a batch that was just generated waits for; nothing: it waits for nothing outside.
-    pub(in crate::group) fn needs_of(
+    pub(crate) fn needs_of(
         &mut self,
         id: BatchId,
         wanted: &[ExternalDependencyId],

@@ -14,14 +14,14 @@ use std::ops::Bound;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AlarmEvent, AlarmKind, BatchEvent, BatchId, Condition, Event, Incarnation, LiveAnswer,
-    QualityQuestion, Rejection, Severity, Timestamp,
+    Actor, AlarmKind, BatchEvent, BatchId, Condition, Event, Incarnation, LiveAnswer, QualityQuestion,
+    Rejection, Severity, Timestamp,
 };
 
 use crate::decision::Decision;
 use crate::group::batches::attempts::rejected;
 use crate::group::batches::batch::{Batch, Phase};
-use crate::group::{GroupShard, Timer};
+use crate::group::{GroupShard, Timer, alarm};
 
 /// Questions of one answer.
 const MAX_ASKS: usize = 1_000;
@@ -31,7 +31,7 @@ const MAX_REASON_CHARS: usize = 500;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Quality {
     /// All else is met, and it was never asked.
-    due: BTreeSet<BatchId>,
+    pub(super) due: BTreeSet<BatchId>,
     /// To be sent by whoever takes it.
     open: BTreeSet<BatchId>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Gate {
     asked_since: Option<Timestamp>,
     word: Option<Word>,
     /// A person lets the batch run without the service's word.
-    waived: bool,
+    pub(crate) waived: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -59,21 +59,6 @@ struct Word {
 impl Gate {
     pub(crate) fn is_open(&self) -> bool {
         self.waived || self.word.as_ref().is_some_and(|word| word.allowed)
-    }
-
-    pub(crate) fn waive(&mut self) {
-        self.waived = true;
-    }
-}
-
-impl Quality {
-    pub(crate) fn next_due(&self) -> Option<BatchId> {
-        self.due.first().copied()
-    }
-
-    /// The batch does not only wait for the service any more.
-    pub(crate) fn not_due(&mut self, id: BatchId) {
-        self.due.remove(&id);
     }
 }
 
@@ -93,7 +78,8 @@ impl GroupShard {
                 gate.number,
                 batch.definition.full_name()
             );
-            events.push(alarm(AlarmKind::QualityUnanswered, id, batch, message));
+            let of = (id, &*batch.definition);
+            events.push(alarm(AlarmKind::QualityUnanswered, Severity::Important, of, None, message));
         }
         events
     }
@@ -105,20 +91,18 @@ impl GroupShard {
         by: &Incarnation,
     ) -> Result<Decision, Rejection> {
         let batch = self.unfinished(id)?;
-        let gate =
-            batch.gate().filter(|gate| gate.number == number && self.external.quality.open.contains(&id));
-        if let Some(taken) = batch.gate().filter(|gate| gate.number == number && gate.taken_by.is_some()) {
-            let what = format!("somebody who asks question {number} about batch {id}");
-            return if taken.taken_by.as_ref() == Some(by) {
-                Ok(Decision::nothing())
-            } else {
+        let gate = batch.gate().filter(|gate| gate.number == number);
+        match gate.and_then(|gate| gate.taken_by.as_ref()) {
+            Some(taken) if taken == by => Ok(Decision::nothing()),
+            Some(_) => {
+                let what = format!("somebody who asks question {number} about batch {id}");
                 Err(Rejection::AlreadyThere { what })
-            };
+            }
+            None if gate.is_some() && self.external.quality.open.contains(&id) => {
+                Ok(Decision::of(BatchEvent::QualitySent { batch: id, number, by: by.clone() }))
+            }
+            None => Err(Rejection::unknown("open question about batch", id)),
         }
-        if gate.is_none() {
-            return Err(Rejection::unknown("open question about batch", id));
-        }
-        Ok(Decision::of(BatchEvent::QualitySent { batch: id, number, by: by.clone() }))
     }
 
     /// DQ-2: the call back.
@@ -139,20 +123,17 @@ impl GroupShard {
         if gate.word.as_ref().is_some_and(|word| word.allowed == allowed && word.reason == reason) {
             return Ok(Decision::nothing());
         }
-        let answered = Event::Batch(BatchEvent::QualityAnswered {
-            batch: id,
-            allowed,
-            reason: reason.clone(),
-            by: by.clone(),
-        });
-        let mut events = vec![answered];
+        let (told, by) = (reason.clone(), by.clone());
+        let mut events: Vec<Event> =
+            vec![BatchEvent::QualityAnswered { batch: id, allowed, reason: told, by }.into()];
         if !allowed {
             if let (Phase::Assigned { token, worker, .. }, false) = (&batch.phase, gate.waived) {
                 events.push(rejected(id, (*token, worker), "the quality service refused it"));
             }
             let name = batch.definition.full_name();
             let message = format!("the quality service refused batch {id} of {name}: {reason}");
-            events.push(alarm(AlarmKind::QualityRefused, id, batch, message));
+            let of = (id, &*batch.definition);
+            events.push(alarm(AlarmKind::QualityRefused, Severity::Important, of, None, message));
         }
         Ok(Decision::events(events))
     }
@@ -215,9 +196,8 @@ impl GroupShard {
         number: u32,
         again_at: Timestamp,
     ) {
-        self.external.quality.due.remove(&id);
+        self.settle_gate(id);
         self.external.quality.open.insert(id);
-        self.stop_asking(id);
         self.timers.set(again_at, Timer::Quality(id));
         if let Some(gate) = self.gate_mut(id) {
             gate.number = number;
@@ -250,21 +230,11 @@ impl GroupShard {
     pub(crate) fn settle_gate(&mut self, id: BatchId) {
         self.external.quality.due.remove(&id);
         self.external.quality.open.remove(&id);
-        self.stop_asking(id);
-    }
-
-    fn stop_asking(&mut self, id: BatchId) {
-        if let Some(at) = self.gate_mut(id).and_then(|gate| gate.again_at.take()) {
-            self.timers.cancel(at, Timer::Quality(id));
-        }
+        let at = self.gate_mut(id).and_then(|gate| gate.again_at.take());
+        self.timers.cancel(at, Timer::Quality(id));
     }
 
     pub(crate) fn gate_mut(&mut self, id: BatchId) -> Option<&mut Gate> {
         self.batches.get_mut(&id)?.needs.as_deref_mut()?.gate.as_deref_mut()
     }
-}
-
-fn alarm(kind: AlarmKind, id: BatchId, batch: &Batch, message: String) -> Event {
-    let (job, batch, severity) = (Some(batch.definition.id), Some(id), Severity::Important);
-    Event::Alarm(AlarmEvent::Raised { kind, severity, job, batch, worker: None, message })
 }

@@ -33,7 +33,7 @@ impl GroupShard {
                 }
             },
             Phase::Granted { incarnation: life, nonce: asked } if life == incarnation && asked == nonce => {
-                Decision::repeated(worker, self.granted_final(*token))
+                Decision::repeated(worker, self.outstanding_final(*token))
             }
             Phase::Granted { .. } => refused(GRANTED_TO_ANOTHER),
         })
@@ -42,8 +42,8 @@ impl GroupShard {
     /// What the worker of a final command must hear of such a fact.
     pub(crate) fn work_of_final_command(&self, event: &FinalCommandEvent) -> Option<(WorkerId, WorkMessage)> {
         let (worker, message) = match event {
-            FinalCommandEvent::Assigned { token, worker, .. } => (worker, self.outstanding_final(*token)?),
-            FinalCommandEvent::Granted { token, worker, .. } => (worker, self.granted_final(*token)?),
+            FinalCommandEvent::Assigned { token, worker, .. }
+            | FinalCommandEvent::Granted { token, worker, .. } => (worker, self.outstanding_final(*token)?),
             FinalCommandEvent::Finished { token: Some(token), worker, .. } => {
                 (worker, WorkMessage::Recorded { token: *token })
             }
@@ -57,23 +57,18 @@ impl GroupShard {
     /// What its worker must hear of it.
     pub(crate) fn outstanding_final(&self, token: Token) -> Option<WorkMessage> {
         let held = self.final_commands.held.get(&token)?;
-        match held.phase {
-            Phase::Assigned { .. } => Some(WorkMessage::Assigned {
+        Some(match &held.phase {
+            Phase::Assigned { .. } => WorkMessage::Assigned {
                 worker: held.worker.clone(),
                 token,
                 job_type: held.of.definition.spec.job_type.clone(),
                 checks: Vec::new(),
-            }),
-            Phase::Granted { .. } => self.granted_final(token),
-        }
-    }
-
-    /// The order to start it.
-    pub(crate) fn granted_final(&self, token: Token) -> Option<WorkMessage> {
-        let held = self.final_commands.held.get(&token)?;
-        let Phase::Granted { incarnation, nonce } = &held.phase else { return None };
-        let spec = Box::new(self.final_spec(token, held).ok()?);
-        Some(WorkMessage::Granted { incarnation: incarnation.clone(), nonce: nonce.clone(), spec })
+            },
+            Phase::Granted { incarnation, nonce } => {
+                let spec = Box::new(self.final_spec(token, held).ok()?);
+                WorkMessage::Granted { incarnation: incarnation.clone(), nonce: nonce.clone(), spec }
+            }
+        })
     }
 
     fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {

@@ -25,28 +25,26 @@ use tidemill_model::{
 use crate::decision::Decision;
 use crate::group::batches::batch::Batch;
 use crate::group::placement::unplaced::Unplaced;
+use crate::group::workers::Demand;
 use crate::group::workers::report::GRANTED_TO_ANOTHER;
-use crate::group::workers::worker::Demand;
 use crate::group::{GroupShard, Timer, alarm};
 
-/// Final commands that have not ended.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Finals {
     /// Of batches that have just ended, and the worker of each one's last attempt.
-    pub(super) due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
+    due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
     /// Of batches that ended without an attempt.
-    pub(in crate::group) unplaced: Unplaced,
-    pub(super) held: BTreeMap<Token, Box<Held>>,
+    pub(crate) unplaced: Unplaced,
+    held: BTreeMap<Token, Box<Held>>,
     /// The workers of the last attempts of unfinished batches.
-    pub(super) last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
+    last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
 }
 
-/// The last attempt that ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Last {
-    pub(super) worker: WorkerId,
-    pub(super) exit_code: Option<i32>,
-    pub(super) values: Option<Arc<BTreeMap<String, String>>>,
+struct Last {
+    worker: WorkerId,
+    exit_code: Option<i32>,
+    values: Option<Arc<BTreeMap<String, String>>>,
 }
 
 /// A batch that has ended.
@@ -61,17 +59,16 @@ pub(crate) struct Ended {
     pub(crate) ending: Ending,
 }
 
-/// A final command that a worker has.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Held {
-    pub(super) batch: BatchId,
-    pub(super) of: Ended,
-    pub(super) worker: WorkerId,
-    pub(super) phase: Phase,
+struct Held {
+    batch: BatchId,
+    of: Ended,
+    worker: WorkerId,
+    phase: Phase,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Phase {
+enum Phase {
     Assigned { start_by: Timestamp },
     Granted { incarnation: Incarnation, nonce: Nonce },
 }
@@ -83,7 +80,6 @@ impl Held {
 }
 
 impl Finals {
-    /// Whose turn it is.
     pub(crate) fn next_due(&self) -> Option<BatchId> {
         self.due.keys().next().copied()
     }
@@ -126,12 +122,11 @@ impl Finals {
 
     /// What becomes of one whose worker was lost, came back, or is dead.
     pub(crate) fn final_settled(&self, token: Token) -> Vec<Event> {
-        match self.is_granted(token) {
-            true => {
-                self.final_ended(token, FinalResult::Lost, "its worker fell silent and the lease is over")
-            }
-            false => self.final_ended(token, FinalResult::NotRun, "its worker was lost before it started"),
-        }
+        let (result, why) = match self.is_granted(token) {
+            true => (FinalResult::Lost, "its worker fell silent and the lease is over"),
+            false => (FinalResult::NotRun, "its worker was lost before it started"),
+        };
+        self.final_ended(token, result, why)
     }
 
     /// A worker gives it back, which is its right until it was granted, and after that while nothing of it runs.
@@ -176,17 +171,16 @@ impl Finals {
 }
 
 /// It takes the slot of an attempt, and none of its memory.
-pub(in crate::group) fn demand(definition: &JobDefinition) -> Demand<'_> {
+pub(crate) fn demand(definition: &JobDefinition) -> Demand<'_> {
     Demand { memory_mb: 0, ..Demand::of(definition) }
 }
 
-/// The text, where the job has one.
-pub(in crate::group) fn final_command(definition: &JobDefinition) -> Option<&str> {
+pub(crate) fn final_command(definition: &JobDefinition) -> Option<&str> {
     definition.spec.final_command.as_deref()
 }
 
 impl GroupShard {
-    pub(in crate::group) fn apply_final_command(&mut self, event: &FinalCommandEvent) {
+    pub(crate) fn apply_final_command(&mut self, event: &FinalCommandEvent) {
         match event {
             FinalCommandEvent::Assigned { batch, worker, token, start_by, .. } => {
                 self.final_assigned(*batch, worker, (*token, *start_by));
@@ -215,7 +209,7 @@ impl GroupShard {
         vec![self.assigned_final(id, ended, worker, now)]
     }
 
-    pub(in crate::group) fn assigned_final(
+    pub(crate) fn assigned_final(
         &self,
         id: BatchId,
         ended: &Ended,
@@ -279,7 +273,7 @@ impl GroupShard {
     }
 
     /// It waits for a worker no longer.
-    pub(in crate::group) fn final_placed(&mut self, batch: BatchId) -> Option<Box<Ended>> {
+    pub(crate) fn final_placed(&mut self, batch: BatchId) -> Option<Box<Ended>> {
         let (until, ended) = self.final_commands.unplaced.remove(batch)?;
         self.timers.cancel(until, Timer::Final(batch));
         Some(ended)
@@ -321,7 +315,7 @@ fn told(
     std::iter::once(end).chain(alarm).collect()
 }
 
-pub(in crate::group) fn failed(
+pub(crate) fn failed(
     batch: BatchId,
     ended: &Ended,
     worker: Option<&WorkerId>,

@@ -1,13 +1,15 @@
-//! What people do to one job or batch: run, rerun, kill.
+//! What people do to one job or batch: run, rerun, kill, submit an ad-hoc job. That one is defined, generated and forgotten
+//! by its group's shard alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, Answer, AttemptEvent, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch, Rejection,
-    Timestamp, bounds,
+    Actor, Answer, AttemptEvent, BatchId, BatchResult, Event, JobDefinition, JobEvent, JobId, JobSpec,
+    Mapping, Origin, Parent, RecordedBatch, Rejection, Submission, Timestamp, bounds,
 };
 
-use crate::catalogue::check_parameters;
+use crate::catalogue::{check_parameters, check_program, check_values};
 use crate::decision::Decision;
 use crate::group::GroupShard;
 use crate::group::generation::generate::NewBatch;
@@ -16,8 +18,8 @@ use crate::group::jobs::job::{Job, NewestRun};
 use crate::group::jobs::kept_texts::{Kept, Texts};
 
 const MAX_PARAMETERS_BYTES: usize = 64 * 1024;
+const MAX_PARENTS: usize = 1_000;
 
-/// A run by hand, as it was asked for.
 pub(crate) struct ByHand<'a> {
     /// Absent: the current period's.
     pub(crate) logical_time: Option<Timestamp>,
@@ -103,31 +105,77 @@ impl GroupShard {
         if let Some(newest) = job.history.get(time).filter(|newest| newest.result.is_none()) {
             return Err(unfinished(job.definition.id, newest.batch, time));
         }
-        let batch = self.next_batch_id();
+        let batch = self.batches.next_id(self.id);
         let mut events = self.evict_history(job, now);
         events.extend(self.generated(new));
         Ok(Decision::answered(events, Answer::Generated { batch, disabled: !job.enabled }))
     }
 
-    /// A job that still has its definition.
     pub(crate) fn defined_job(&self, id: JobId) -> Result<&Job, Rejection> {
-        let job = self.jobs.get(&id).filter(|job| !job.removed);
-        job.ok_or_else(|| match self.was_submitted(id) {
-            true => {
-                let rule = format!(
-                    "was submitted to run once, and its definition is no longer kept: {} others \
-                     have ended since, or it was deleted; submit it again",
-                    self.sizes.remembered_submissions
-                );
-                Rejection::field("job", id, rule)
-            }
-            false => Rejection::unknown("job", id),
-        })
+        if let Some(job) = self.jobs.get(&id).filter(|job| !job.removed) {
+            return Ok(job);
+        }
+        // The id of an ad-hoc job, which may be forgotten (ADR 6).
+        if id.shard() == self.id && id.0 > 0 && id < self.jobs.next_id(self.id) {
+            let rule = format!(
+                "was submitted to run once, and its definition is no longer kept: {} others \
+                 have ended since, or it was deleted; submit it again",
+                self.sizes.remembered_submissions
+            );
+            return Err(Rejection::field("job", id, rule));
+        }
+        Err(Rejection::unknown("job", id))
     }
 
-    /// Whether this is the id of an ad-hoc job, which may be forgotten (ADR 6).
-    fn was_submitted(&self, id: JobId) -> bool {
-        id.shard() == self.id && id.0 > 0 && id < self.jobs.next_id(self.id)
+    /// API-1 without cron: runs at once, or as soon as the newest batches of its parents have succeeded. A parent
+    /// that has never had a batch is waited for until it has had one.
+    pub(crate) fn submit_job(&self, submission: &Submission, now: Timestamp) -> Result<Decision, Rejection> {
+        let known = self.group.as_ref().filter(|group| group.name == submission.group);
+        let group = known.ok_or_else(|| Rejection::unknown("group", &submission.group))?;
+        if submission.parents.len() > MAX_PARENTS {
+            let rule = format!("at most {MAX_PARENTS} jobs can be waited for");
+            return Err(Rejection::field("dependency_jobids", submission.parents.len(), rule));
+        }
+        if let Some(unknown) = submission.parents.iter().find(|parent| self.defined_job(**parent).is_err()) {
+            return Err(Rejection::unknown("job", unknown));
+        }
+        let bounds = [
+            ("retries", submission.retries, bounds::RETRIES),
+            ("retry_interval_s", submission.retry_interval_s, bounds::RETRY_INTERVAL_S),
+        ];
+        for (field, value, most) in bounds {
+            if value > most {
+                return Err(Rejection::field(field, value, format!("must be at most {most}")));
+            }
+        }
+        let parents = submission.parents.iter().map(|job| Parent { job: *job, mapping: Mapping::Latest });
+        let spec = JobSpec {
+            owner: submission.owner.clone(),
+            app_name: submission.app_name.clone(),
+            parameters: submission.parameters.clone(),
+            priority: submission.priority,
+            retries: submission.retries,
+            retry_interval_s: submission.retry_interval_s,
+            ..JobSpec::new(&submission.group, &submission.name, &submission.job_type)
+        };
+        let definition = JobDefinition {
+            id: self.jobs.next_id(self.id),
+            version: 1,
+            group_id: group.id,
+            parents: parents.collect(),
+            run_as_by: None,
+            spec: spec.running(submission.program.clone()),
+        };
+        check_program(&definition).and_then(|()| check_values(&definition, &[]))?;
+        let definition = Arc::new(definition);
+        let job = Job::new(Arc::clone(&definition), true, true);
+        let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let generated = self.generated(NewBatch::of(&job, time, 0, Origin::Submission));
+        let batch = Some(self.batches.next_id(self.id));
+        let answer = Answer::Submitted { job: definition.id, batch };
+        let mut events = vec![Event::Job(JobEvent::Submitted { definition })];
+        events.extend(generated);
+        Ok(Decision::answered(events, answer))
     }
 
     /// EXE-5: a waiting or assigned batch is cancelled at once, a running one is ended by its worker.
@@ -136,12 +184,10 @@ impl GroupShard {
         let reason: String = reason.chars().take(bounds::KILL_REASON_CHARS).collect();
         let event = match batch.grant() {
             Some(grant) if grant.kill.is_some() => return Ok(Decision::nothing()),
-            Some(grant) => Event::Attempt(AttemptEvent::KillRequested {
-                batch: id,
-                token: grant.token,
-                by: by.clone(),
-                reason,
-            }),
+            Some(grant) => {
+                let (token, by) = (grant.token, by.clone());
+                AttemptEvent::KillRequested { batch: id, token, by, reason }.into()
+            }
             None => self.batches.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),
         };
         Ok(Decision::of(event))

@@ -4,12 +4,11 @@
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AlarmEvent, AlarmKind, Event, JobDefinition, JobId, PartitionEvent, ScheduleEvent, Severity, Timestamp,
+    AlarmEvent, AlarmKind, Event, JobId, PartitionEvent, ScheduleEvent, Severity, Timestamp,
 };
 
 use crate::group::{GroupShard, Timer};
 
-/// How often a fire is tried again.
 const RETRIES: u32 = 3;
 const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(5);
 /// One tick: jobs whose fires fail within one such minute are counted together.
@@ -18,7 +17,6 @@ const TICK_S: i64 = 60;
 const MANY: u32 = 10;
 const MAX_REASON_CHARS: usize = 500;
 
-/// A fire that failed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Failed {
     pub(crate) failures: u32,
@@ -48,10 +46,9 @@ impl GroupShard {
     pub(crate) fn generation_failed(&self, id: JobId, reason: &str, now: Timestamp) -> Vec<Event> {
         let entity = Timer::Fire(id).entity();
         let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
+        let suspended = |reason| Event::Partition(PartitionEvent::TimerSuspended { entity, reason });
         let known = self.jobs.get(&id).and_then(|job| Some((job, job.next?)));
-        let Some((job, next)) = known else {
-            return vec![Event::Partition(PartitionEvent::TimerSuspended { entity, reason })];
-        };
+        let Some((job, next)) = known else { return vec![suspended(reason)] };
         let failures = job.failed.map_or(0, |failed| failed.failures) + 1;
         let retry_at = now.saturating_add(RETRY_AFTER).ok().filter(|_| failures <= RETRIES);
         let (logical_time, told) = (next.logical_time, reason.clone());
@@ -67,8 +64,10 @@ impl GroupShard {
                 "generation failed: {} makes no batch for {logical_time} or later, tried {failures} times: {reason}",
                 job.definition.full_name()
             );
-            events.push(Event::Partition(PartitionEvent::TimerSuspended { entity, reason }));
-            let severity = severity(&job.definition);
+            events.push(suspended(reason));
+            // ALM-3: the upper half of priorities by SMS and mail, the lower by mail.
+            let is_important = u8::from(job.definition.spec.priority) < 5;
+            let severity = if is_important { Severity::Important } else { Severity::Notice };
             events.push(alarm(AlarmKind::GenerationFailed, severity, Some(id), message));
         }
         if failures == 1 && self.generation.failing.jobs_at(now) == MANY {
@@ -94,17 +93,10 @@ impl GroupShard {
         }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let timer = Timer::Fire(id);
-        if let Some(at) = job.fires_at() {
-            self.timers.cancel(at, timer);
-        }
+        self.timers.cancel(job.fires_at(), timer);
         job.failed = Some(Failed { failures, retry_at });
         self.timers.set(retry_at, timer);
     }
-}
-
-/// ALM-3: the upper half of priorities by SMS and mail, the lower by mail.
-fn severity(definition: &JobDefinition) -> Severity {
-    if u8::from(definition.spec.priority) < 5 { Severity::Important } else { Severity::Notice }
 }
 
 fn alarm(kind: AlarmKind, severity: Severity, job: Option<JobId>, message: String) -> Event {

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_calendar::{Timetable, Zone};
 use tidemill_model::{
-    BatchEvent, BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns,
-    Origin, Parent, RerunPlace, ScheduleEvent, SkipReason, Timestamp,
+    Actor, BatchEvent, BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping,
+    MissedRuns, Origin, Overlap, Parent, RerunPlace, ScheduleEvent, SkipReason, Timestamp,
 };
 
 use crate::catalogue::MAX_DECLARED_TIMES;
 use crate::group::GroupShard;
 use crate::group::dependencies::failure::counts;
 use crate::group::dependencies::foreign::ForeignJob;
-use crate::group::generation::overlap::Before;
 use crate::group::jobs::job::Job;
 use crate::schedule::{Facts, required_times};
 
@@ -27,10 +26,11 @@ const MAX_CATCH_UP_BATCHES: usize = 1_000;
 const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 /// Fires that one skip event covers at most, so that one decision stays short.
 const MAX_SKIP: usize = 10_000;
+/// Batches that one decision ends.
+const MAX_ENDED: usize = 100;
 /// Logical times of parents that one batch can wait for.
 const MAX_TIMES: usize = 3 * MAX_DECLARED_TIMES / 2;
 
-/// A batch that is to be.
 pub(crate) struct NewBatch<'a> {
     pub(crate) job: &'a Job,
     /// Today's, or an earlier one of the job.
@@ -67,9 +67,8 @@ impl<'a> NewBatch<'a> {
     }
 }
 
-/// A parent, as this shard knows it.
 #[derive(Clone, Copy)]
-pub(in crate::group) enum Known<'a> {
+pub(crate) enum Known<'a> {
     Here(&'a Job),
     Elsewhere(&'a ForeignJob),
 }
@@ -96,11 +95,6 @@ impl GroupShard {
                 Some(Arc::new(schedule.into()))
             }),
         }
-    }
-
-    /// The version of the calendar that a definition follows.
-    pub(crate) fn calendar_of(&self, definition: &JobDefinition) -> Option<u32> {
-        self.schedule_of(definition)?.calendar_version()
     }
 
     /// The job's own schedule, or that of its nearest ancestor that has one.
@@ -136,11 +130,19 @@ impl GroupShard {
             // Two runs of one logical time must never live at once, and the newer one decides.
             return vec![skip(job, schedule, next, next.at, SkipReason::RunByHand)];
         }
-        let mut events = match self.before_batch(job, next) {
-            Before::Batch(events) => events,
-            Before::More(events) => return events,
-            Before::Nothing => {
+        // BYD-1: while an earlier scheduled batch of its job is unfinished.
+        let mut events = match job.definition.spec.overlap {
+            Overlap::Skip if scheduled(job).next().is_some() => {
                 return vec![skip(job, schedule, next, now.next(), SkipReason::Overlap)];
+            }
+            Overlap::Queue | Overlap::Allow | Overlap::Skip => Vec::new(),
+            Overlap::CancelOld => {
+                let ended = self.end_old(job, next);
+                if ended.len() >= MAX_ENDED {
+                    // There are more than one decision can end, and then it is looked again.
+                    return ended;
+                }
+                ended
             }
         };
         let after = schedule.next(next);
@@ -151,10 +153,17 @@ impl GroupShard {
         events
     }
 
+    fn end_old(&self, job: &Job, fire: Fire) -> Vec<Event> {
+        let (owner, time) = (Actor::owner(), fire.logical_time);
+        let reason = format!("the batch for {time} takes its place (overlap: cancel_old)");
+        let ended = scheduled(job).map(|batch| self.killed(batch, &owner, &reason));
+        ended.filter(|events| !events.is_empty()).take(MAX_ENDED).flatten().collect()
+    }
+
     /// A new batch, with what it waits for resolved at this moment; before it, what nobody waited for yet.
     pub(crate) fn generated(&self, new: NewBatch<'_>) -> Vec<Event> {
         let NewBatch { job, definition, logical_time, run, parameters, .. } = new;
-        let batch = self.next_batch_id();
+        let batch = self.batches.next_id(self.id);
         let (dependencies, counted_parents) = self.waits_for(job, definition, logical_time);
         let format = crate::schedule::time_format(definition).unwrap_or_default();
         let facts = Facts::of_batch(definition, batch, run, logical_time, format.as_ref());
@@ -174,7 +183,7 @@ impl GroupShard {
             earliest_start: self.earliest_start(definition, logical_time),
             parameters,
             next: new.next,
-            calendar: self.calendar_of(definition),
+            calendar: self.schedule_of(definition).and_then(|schedule| schedule.calendar_version()),
             base: new.base,
             rerun: new.rerun,
             concurrent: new.concurrent,
@@ -206,10 +215,6 @@ impl GroupShard {
         (dependencies, are_counted.then_some(counted))
     }
 
-    pub(crate) fn next_batch_id(&self) -> BatchId {
-        self.batches.next_id(self.id)
-    }
-
     fn resolve(
         &self,
         job: &Job,
@@ -235,7 +240,9 @@ impl GroupShard {
         }
         let met = |time: &&Timestamp| match known {
             Some(Known::Here(known)) if own_past => counts(definition, parent, known.stand(**time)),
-            Some(Known::Here(_) | Known::Elsewhere(_)) => self.is_met_for(definition, parent, **time),
+            Some(Known::Here(_) | Known::Elsewhere(_)) => {
+                counts(definition, parent, self.stand_of(parent.job, **time))
+            }
             None => false,
         };
         let met = times.iter().filter(met).copied().collect();
@@ -257,13 +264,12 @@ impl GroupShard {
         Dependency { parent: id, mapping, times: vec![time], met }
     }
 
-    /// What this shard knows of a parent.
     fn known(&self, parent: JobId) -> Option<Known<'_>> {
         let here = self.jobs.get(&parent).map(Known::Here);
         here.or_else(|| self.dependencies.foreign().get(parent).map(Known::Elsewhere))
     }
 
-    pub(in crate::group) fn times_of(
+    pub(crate) fn times_of(
         &self,
         definition: &JobDefinition,
         parent: &Known<'_>,
@@ -286,6 +292,11 @@ impl GroupShard {
             (_, _, _) => vec![time],
         }
     }
+}
+
+/// The unfinished batches that the schedule made: those of run 0.
+fn scheduled(job: &Job) -> impl Iterator<Item = BatchId> + '_ {
+    job.unfinished().filter(|(_, newest)| newest.run == 0).map(|(_, newest)| newest.batch)
 }
 
 /// The last resort against a batch that would not fit into an envelope: `apply` refuses what comes near.

@@ -1,10 +1,8 @@
 //! What the catalogue asks of a group for a rerun or a cold start: what there is, and to start and end batches.
 
-use std::sync::Arc;
-
 use tidemill_model::{
-    Account, Actor, Event, JobDefinition, JobId, Origin, ReportedRun, RerunDefinition, RerunEvent, RerunOnly,
-    RerunPlace, RunOutcome, RunSkip, RunsQuery, ShardId, ShardMessage, StartRun, Timestamp,
+    Actor, Event, JobId, Origin, ReportedRun, RerunDefinition, RerunEvent, RerunOnly, RerunPlace, RunOutcome,
+    RunSkip, RunsQuery, ShardId, ShardMessage, StartRun, Timestamp,
 };
 
 use crate::group::GroupShard;
@@ -13,7 +11,7 @@ use crate::group::jobs::job::{Job, NewestRun};
 use crate::group::jobs::kept_texts::Kept;
 
 impl GroupShard {
-    pub(in crate::group) fn apply_rerun(&mut self, event: &RerunEvent) {
+    pub(crate) fn apply_rerun(&mut self, event: &RerunEvent) {
         match event {
             RerunEvent::RunsReported { rerun, part, runs } => {
                 let (rerun, part, runs) = (*rerun, *part, runs.clone());
@@ -43,29 +41,30 @@ impl GroupShard {
 
     /// The newest runs of these logical times, as far as there ever was one.
     pub(crate) fn runs_of(&self, asked: &[RunsQuery]) -> Vec<ReportedRun> {
-        let of_job = |asked: &RunsQuery| {
-            let job = self.jobs.get(&asked.job);
-            let told = |time: &Timestamp| job.and_then(|job| reported_run(asked.job, job, *time));
-            asked.times.iter().filter_map(told).collect::<Vec<_>>()
-        };
-        asked.iter().flat_map(of_job).collect()
+        let times = asked.iter().flat_map(|asked| asked.times.iter().map(|time| (asked.job, *time)));
+        times.filter_map(|(id, time)| reported_run(id, self.jobs.get(&id)?, time)).collect()
     }
 
     /// GEN-6, GEN-8: one more run, unless one is unfinished; two runs of one logical time never live at once.
     pub(crate) fn start_run(&self, start: &StartRun, now: Timestamp) -> Vec<Event> {
-        match self.startable(start) {
-            Ok(job) => {
-                // What was recorded must still be there when it is used.
-                let is_recorded = start.definition == RerunDefinition::Recorded;
-                let mut events = if is_recorded { Vec::new() } else { self.evict_history(job, now) };
-                events.extend(self.rerun_generated(job, start));
-                events
-            }
+        let StartRun { place, job, logical_time: time, .. } = *start;
+        let job = match self.startable(start) {
+            Ok(job) => job,
             Err(reason) => {
-                let StartRun { place, job, logical_time, .. } = *start;
-                vec![Event::Rerun(RerunEvent::RunSkipped { place, job, logical_time, reason })]
+                return vec![RerunEvent::RunSkipped { place, job, logical_time: time, reason }.into()];
             }
-        }
+        };
+        let newest = job.newest_run(time);
+        // What was recorded must still be there when it is used.
+        let is_recorded = start.definition == RerunDefinition::Recorded;
+        let mut events = if is_recorded { Vec::new() } else { self.evict_history(job, now) };
+        let recorded = newest.and_then(|newest| newest.definition).filter(|_| is_recorded);
+        let definition = recorded.unwrap_or(&job.definition);
+        let parameters = newest.and_then(|newest| newest.parameters.texts()).cloned().unwrap_or_default();
+        let origin = if start.cold_start { Origin::ColdStart } else { Origin::Rerun };
+        let new = NewBatch::of(job, time, job.next_run(time), origin);
+        events.extend(self.generated(NewBatch { definition, parameters, rerun: Some(place), ..new }));
+        events
     }
 
     fn startable(&self, start: &StartRun) -> Result<&Job, RunSkip> {
@@ -98,21 +97,6 @@ impl GroupShard {
         Ok(job)
     }
 
-    fn rerun_generated(&self, job: &Job, start: &StartRun) -> Vec<Event> {
-        let time = start.logical_time;
-        let newest = job.newest_run(time);
-        let definition = match start.definition {
-            RerunDefinition::Recorded => {
-                newest.and_then(|newest| newest.definition).unwrap_or(&job.definition)
-            }
-            RerunDefinition::Today => &job.definition,
-        };
-        let parameters = newest.and_then(|newest| newest.parameters.texts()).cloned().unwrap_or_default();
-        let origin = if start.cold_start { Origin::ColdStart } else { Origin::Rerun };
-        let new = NewBatch::of(job, time, job.next_run(time), origin);
-        self.generated(NewBatch { definition, parameters, rerun: Some(start.place), ..new })
-    }
-
     /// What of a cancelled rerun still runs here is ended.
     pub(crate) fn kill_run(&self, place: RerunPlace, by: &Actor) -> Vec<Event> {
         let Some(batch) = self.batches.of_rerun(place) else { return Vec::new() };
@@ -127,17 +111,13 @@ fn gives_parameters_to_another_account(
     newest: &NewestRun<'_>,
     definition: RerunDefinition,
 ) -> bool {
-    let before = newest.definition.map(Arc::as_ref);
+    let before = newest.definition.and_then(|definition| definition.spec.run_as.as_ref());
     let account = match definition {
-        RerunDefinition::Today => run_as(&job.definition),
-        RerunDefinition::Recorded => before.and_then(run_as),
+        RerunDefinition::Today => job.definition.spec.run_as.as_ref(),
+        RerunDefinition::Recorded => before,
     };
     let has_parameters = newest.parameters.texts().is_some_and(|texts| !texts.is_empty());
-    account.is_some() && has_parameters && before.and_then(run_as) != account
-}
-
-fn run_as(definition: &JobDefinition) -> Option<&Account> {
-    definition.spec.run_as.as_ref()
+    account.is_some() && has_parameters && before != account
 }
 
 fn reported_run(id: JobId, job: &Job, time: Timestamp) -> Option<ReportedRun> {

@@ -89,11 +89,6 @@ impl GroupShard {
             }
         }
     }
-
-    pub(crate) fn apply_fire_moved(&mut self, id: JobId, next: Option<Fire>) {
-        self.jobs.calendars.settled(id);
-        self.set_next(id, next);
-    }
 }
 
 /// The fire to come of a job whose calendar may have changed.

@@ -19,7 +19,6 @@ const MAX_VALUES: usize = 64 * 1024;
 /// Versions of one job's definition that are kept for its evicted times; the lowest go first.
 const MAX_DEFINITIONS: usize = 100;
 
-/// The evicted logical times of one job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Evicted {
     /// Which they are: these and no others.
@@ -27,9 +26,7 @@ pub(crate) struct Evicted {
     /// The newest run, where it was not the first.
     runs: BTreeMap<Timestamp, u32>,
     /// Those whose newest run did not succeed, by how it ended.
-    failed: Times,
-    killed: Times,
-    skipped: Times,
+    otherwise: Vec<(BatchResult, Times)>,
     /// The version that a time's newest run had: that of the last entry up to it.
     versions: BTreeMap<Timestamp, u32>,
     definitions: BTreeMap<u32, Arc<JobDefinition>>,
@@ -39,27 +36,25 @@ pub(crate) struct Evicted {
 
 impl Evicted {
     pub(crate) fn add(&mut self, time: Timestamp, newest: &Newest) {
-        let next = self.times.first_after(time);
-        self.times.insert(time);
-        if newest.run > 0 {
-            self.runs.insert(time, newest.run);
-        }
-        self.set_result(time, newest.result.unwrap_or(BatchResult::Failed));
-        self.set_version(time, next, newest.definition.version);
-        self.keep_definition(&newest.definition);
+        let result = newest.result.unwrap_or(BatchResult::Failed);
+        self.note(time, newest.run, result, newest.definition.version);
         put(&mut self.parameters, MAX_PARAMETERS, time, newest.parameters.as_ref());
         put(&mut self.values, MAX_VALUES, time, newest.values.as_ref());
+        let definition = &newest.definition;
+        self.definitions.entry(definition.version).or_insert_with(|| Arc::clone(definition));
+        if self.definitions.len() > MAX_DEFINITIONS {
+            // First those that no time names any more, else the lowest.
+            let named: BTreeSet<u32> = self.versions.values().copied().collect();
+            self.definitions.retain(|version, _| named.contains(version));
+        }
+        if self.definitions.len() > MAX_DEFINITIONS {
+            self.definitions.pop_first();
+        }
     }
 
     /// Adds what another group knew of a time. The definition of then was one of that group, and is not known here.
     pub(crate) fn add_moved(&mut self, time: Timestamp, of: &MovedRuns) {
-        let next = self.times.first_after(time);
-        self.times.insert(time);
-        if of.run > 0 {
-            self.runs.insert(time, of.run);
-        }
-        self.set_result(time, of.result);
-        self.set_version(time, next, of.version);
+        self.note(time, of.run, of.result, of.version);
         let texts = |texts: &Texts| (!texts.is_empty()).then(|| Arc::new(texts.clone()));
         put(&mut self.parameters, MAX_PARAMETERS, time, texts(&of.parameters).as_ref());
         put(&mut self.values, MAX_VALUES, time, texts(&of.values).as_ref());
@@ -69,6 +64,16 @@ impl Evicted {
         if of.values_dropped {
             dropped(&mut self.values, MAX_VALUES, time);
         }
+    }
+
+    fn note(&mut self, time: Timestamp, run: u32, result: BatchResult, version: u32) {
+        let next = self.times.first_after(time);
+        self.times.insert(time);
+        if run > 0 {
+            self.runs.insert(time, run);
+        }
+        self.set_result(time, result);
+        self.set_version(time, next, version);
     }
 
     /// All of them, oldest first.
@@ -86,34 +91,29 @@ impl Evicted {
         self.times.newest_upto(time)
     }
 
-    /// The newest run of a time that it holds.
     pub(crate) fn run(&self, time: Timestamp) -> u32 {
         self.runs.get(&time).copied().unwrap_or(0)
     }
 
     /// How the newest run of a time that it holds ended.
     pub(crate) fn result(&self, time: Timestamp) -> BatchResult {
-        if self.failed.contains(time) {
-            BatchResult::Failed
-        } else if self.killed.contains(time) {
-            BatchResult::Killed
-        } else if self.skipped.contains(time) {
-            BatchResult::Skipped
-        } else {
-            BatchResult::Success
-        }
+        let otherwise = self.otherwise.iter().find(|(_, times)| times.contains(time));
+        otherwise.map_or(BatchResult::Success, |(result, _)| *result)
     }
 
     /// From now on the newest run of a time that it holds counts as ended so.
     pub(crate) fn set_result(&mut self, time: Timestamp, result: BatchResult) {
-        for times in [&mut self.failed, &mut self.killed, &mut self.skipped] {
+        for (_, times) in &mut self.otherwise {
             times.remove(time);
         }
-        match result {
-            BatchResult::Success => {}
-            BatchResult::Failed => self.failed.insert(time),
-            BatchResult::Killed => self.killed.insert(time),
-            BatchResult::Skipped => self.skipped.insert(time),
+        if result == BatchResult::Success {
+            return;
+        }
+        if !self.otherwise.iter().any(|(known, _)| *known == result) {
+            self.otherwise.push((result, Times::default()));
+        }
+        for (_, times) in self.otherwise.iter_mut().filter(|(known, _)| *known == result) {
+            times.insert(time);
         }
     }
 
@@ -149,23 +149,6 @@ impl Evicted {
         }
         if let Some(next) = next.filter(|next| self.versions.get(next) == Some(&version)) {
             self.versions.remove(&next);
-        }
-    }
-
-    fn keep_definition(&mut self, definition: &Arc<JobDefinition>) {
-        let version = definition.version;
-        self.definitions.entry(version).or_insert_with(|| Arc::clone(definition));
-        if self.definitions.len() > MAX_DEFINITIONS {
-            self.drop_definition();
-        }
-    }
-
-    /// First one that no time names any more, else the lowest.
-    fn drop_definition(&mut self) {
-        let named: BTreeSet<u32> = self.versions.values().copied().collect();
-        self.definitions.retain(|version, _| named.contains(version));
-        if self.definitions.len() > MAX_DEFINITIONS {
-            self.definitions.pop_first();
         }
     }
 }

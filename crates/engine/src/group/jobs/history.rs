@@ -1,9 +1,12 @@
-//! What became of a job's newest logical times, in full.
+//! What became of a job's newest logical times, in full, and when the oldest of them leave.
 
 use std::sync::Arc;
 
-use tidemill_model::{BatchId, BatchResult, JobDefinition, Timestamp};
+use tidemill_model::{BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, PartitionEvent, Timestamp};
 
+use crate::group::GroupShard;
+use crate::group::generation::generate::Known;
+use crate::group::jobs::job::Job;
 use crate::group::jobs::kept_texts::Texts;
 
 /// The newest run of each logical time, oldest first. Short, and mostly one entry: a sorted list takes a
@@ -50,7 +53,6 @@ impl History {
         self.0[..behind].last().map(|(time, _)| *time)
     }
 
-    /// Takes out everything up to and with `upto`.
     pub(crate) fn take_upto(&mut self, upto: Timestamp) -> impl Iterator<Item = (Timestamp, Newest)> + '_ {
         let behind = self.0.partition_point(|(known, _)| *known <= upto);
         self.0.drain(..behind)
@@ -61,7 +63,6 @@ impl History {
     }
 }
 
-/// The newest run of one logical time.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Newest {
     pub(crate) run: u32,
@@ -74,12 +75,61 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
-    /// A batch that was generated just now.
-    pub(in crate::group) fn generated(
+    pub(crate) fn generated(
         (batch, run): (BatchId, u32),
         definition: &Arc<JobDefinition>,
         parameters: Option<Arc<Texts>>,
     ) -> Self {
         Self { run, batch, result: None, parameters, definition: Arc::clone(definition), values: None }
+    }
+}
+
+impl GroupShard {
+    pub(crate) fn history_evicted(&mut self, id: JobId, upto: Timestamp) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        for (time, newest) in job.history.take_upto(upto) {
+            job.evicted.add(time, &newest);
+        }
+        self.drop_spent_trigger();
+    }
+
+    /// Before another logical time is added: lets go of the oldest ended ones that no mapping reaches.
+    pub(crate) fn evict_history(&self, job: &Job, now: Timestamp) -> Vec<Event> {
+        if job.history.len() < 2 * self.sizes.spare_history {
+            return Vec::new();
+        }
+        let keep = self.history_reach(job) + self.sizes.spare_history;
+        if job.history.len() < 2 * keep {
+            return Vec::new();
+        }
+        let surplus = job.history.len() - keep;
+        let oldest = job.history.iter().take(surplus);
+        let ended = oldest.take_while(|(time, newest)| *time <= now && newest.result.is_some());
+        let job = job.definition.id;
+        let evicted = |(upto, _)| Event::Partition(PartitionEvent::HistoryEvicted { job, upto });
+        ended.last().map(evicted).into_iter().collect()
+    }
+
+    /// How many logical times back the widest mapping of any child reaches.
+    fn history_reach(&self, job: &Job) -> usize {
+        let Some((newest, _)) = job.history.last() else { return 0 };
+        let own = job.definition.id;
+        let reach = |child: &Job, mapping: Mapping| match mapping {
+            Mapping::Same | Mapping::Latest => 1,
+            Mapping::Offset(n) => usize::from(n) + 1,
+            Mapping::All | Mapping::Any => {
+                2 * self.times_of(&child.definition, &Known::Here(job), mapping, newest).len() + 1
+            }
+        };
+        let children = job.children.iter().filter_map(|id| self.jobs.get(id)).chain([job]);
+        let of_child = |child: &Job| {
+            // Found at once among very many parents, each of which asks.
+            if child.counts(own) {
+                return Some(1);
+            }
+            let parents = child.definition.parents.iter().filter(|parent| parent.job == own);
+            parents.map(|parent| reach(child, parent.mapping)).max()
+        };
+        children.filter_map(of_child).max().unwrap_or(1)
     }
 }

@@ -10,10 +10,12 @@ use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, LISTED_PA
 use crate::group::dependencies::counted::same_parents;
 use crate::group::generation::failing::Failed;
 use crate::group::jobs::evicted::Evicted;
-use crate::group::jobs::former::FormerNames;
 use crate::group::jobs::history::{History, Newest};
 use crate::group::jobs::kept_texts::Kept;
 use crate::group::placement::queue::ReadyKey;
+
+/// Older names of a job are not kept.
+const MAX_NAMES: usize = 16;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Job {
@@ -22,7 +24,6 @@ pub(crate) struct Job {
     /// When its batches are due; absent when it has no schedule or this version cannot read it.
     pub(crate) schedule: Option<Arc<Timetable>>,
     pub(crate) enabled: bool,
-    /// Since when it is switched off.
     pub(crate) disabled_since: Option<Timestamp>,
     /// While it is switched off: the time before which its schedule made no batches when it was switched off.
     pub(crate) skipped_before_off: Option<Timestamp>,
@@ -39,7 +40,6 @@ pub(crate) struct Job {
     pub(crate) next: Option<Fire>,
     /// The logical time of its schedule up to which all is dealt with, where days of a calendar are left out.
     pub(crate) passed: Option<Timestamp>,
-    /// The next fire has failed.
     pub(crate) failed: Option<Failed>,
     /// The last generated batch was behind its time, so more may be.
     pub(crate) catching_up: bool,
@@ -73,7 +73,6 @@ pub(crate) struct NewestRun<'a> {
 pub(crate) struct Limit {
     /// Assigned or running.
     pub(crate) active: u32,
-    /// In the queue.
     pub(crate) queued: u32,
     /// Ready, but the maximum is reached, or the job is disabled.
     parked: BTreeSet<ReadyKey>,
@@ -82,7 +81,6 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Keeps a ready batch out of the queue.
     pub(crate) fn park(&mut self, key: ReadyKey, waits_while_disabled: bool) {
         self.parked.insert(key);
         if !waits_while_disabled {
@@ -145,7 +143,6 @@ impl Job {
         }
     }
 
-    /// Switches generation and assignment on or off at `now`.
     pub(crate) fn switch(&mut self, enabled: bool, now: Timestamp) {
         if !self.removed {
             self.skipped_before_off = self.skips_when_off().filter(|_| !enabled);
@@ -185,7 +182,6 @@ impl Job {
         Some(&self.definition).filter(is_meant).or(recorded.filter(is_meant)).unwrap_or(&self.definition)
     }
 
-    /// The newest run of a logical time, if there ever was one.
     pub(crate) fn newest_run(&self, time: Timestamp) -> Option<NewestRun<'_>> {
         if let Some(newest) = self.history.get(time) {
             return Some(NewestRun {
@@ -248,5 +244,27 @@ impl Job {
 
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = (Timestamp, &Newest)> {
         self.history.iter().filter(|(_, newest)| newest.result.is_none())
+    }
+}
+
+/// The full names that a job had, the newest last: batches keep the definitions they were generated with, whose templates
+/// name parents as they were called then (BYD-20, JOB-9).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct FormerNames(Vec<String>);
+
+impl FormerNames {
+    pub(crate) fn note(&mut self, old: &str, new: &str) {
+        if old == new {
+            return;
+        }
+        self.0.retain(|name| name != old && name != new);
+        self.0.push(old.to_owned());
+        if self.0.len() > MAX_NAMES {
+            self.0.remove(0);
+        }
+    }
+
+    pub(crate) fn had(&self, name: &str) -> bool {
+        self.0.iter().any(|former| former == name)
     }
 }

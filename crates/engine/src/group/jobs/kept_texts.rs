@@ -10,7 +10,6 @@ use crate::group::jobs::times::Times;
 /// What an entry takes beside its texts.
 const ENTRY_BYTES: usize = 64;
 
-/// Texts by name.
 pub(crate) type Texts = BTreeMap<String, String>;
 
 /// What is known of the texts of one time.
@@ -38,7 +37,7 @@ impl<'a> Kept<'a> {
 }
 
 /// By time. Equal ones are kept once.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct KeptTexts {
     by_time: BTreeMap<Timestamp, Arc<Texts>>,
     /// All that there are, and of how many times.
@@ -51,8 +50,7 @@ pub(crate) struct KeptTexts {
 
 impl KeptTexts {
     pub(crate) fn new(most: usize) -> Self {
-        let (by_time, distinct) = (BTreeMap::new(), BTreeMap::new());
-        Self { by_time, distinct, bytes: 0, most, dropped: Times::default() }
+        Self { most, ..Self::default() }
     }
 
     pub(crate) fn get(&self, time: Timestamp) -> Kept<'_> {

@@ -1,28 +1,25 @@
 //! What the shard knows of its jobs: definitions, what became of their logical times, names, calendars.
 
-pub(in crate::group) mod account;
-pub(in crate::group) mod calendars;
-pub(in crate::group) mod evicted;
-pub(in crate::group) mod eviction;
-pub(in crate::group) mod fired;
-pub(in crate::group) mod former;
-pub(in crate::group) mod history;
-pub(in crate::group) mod job;
-pub(in crate::group) mod kept_texts;
-pub(in crate::group) mod moves;
-pub(in crate::group) mod replicated;
-pub(in crate::group) mod skipped;
-pub(in crate::group) mod submissions;
-pub(in crate::group) mod times;
+pub(crate) mod calendars;
+pub(crate) mod evicted;
+pub(crate) mod history;
+pub(crate) mod job;
+pub(crate) mod kept_texts;
+pub(crate) mod moves;
+pub(crate) mod replicated;
+pub(crate) mod skipped;
+pub(crate) mod times;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use tidemill_model::{JobId, ShardId};
+use tidemill_model::{JobEvent, JobId, ShardId, Timestamp};
+
+use super::GroupShard;
 
 use self::calendars::Calendars;
 use self::job::Job;
 
-/// The jobs of a shard.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Jobs {
     by_id: BTreeMap<JobId, Box<Job>>,
@@ -56,16 +53,10 @@ impl Jobs {
         JobId::mint(self.minted + 1, shard)
     }
 
-    pub(crate) fn note_submitted(&mut self) {
-        self.minted += 1;
-    }
-
-    /// One that was submitted to run once has ended.
     pub(crate) fn note_submission_ended(&mut self, id: JobId) {
         self.submissions.push_back(id);
     }
 
-    /// Jobs that name a parent which is not known here.
     pub(crate) fn orphans_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
         self.orphans.get(&parent)
     }
@@ -79,11 +70,44 @@ impl Jobs {
         &self.calendars
     }
 
+    pub(crate) fn apply_job(&mut self, event: &JobEvent) {
+        match event {
+            JobEvent::Submitted { definition } => {
+                self.minted += 1;
+                self.insert(definition.id, Job::new(Arc::clone(definition), true, true));
+            }
+            // What the catalogue decides.
+            JobEvent::Defined { .. }
+            | JobEvent::Enabled { .. }
+            | JobEvent::Disabled { .. }
+            | JobEvent::Deleted { .. }
+            | JobEvent::ParentDeleted { .. }
+            | JobEvent::MoveRequested { .. }
+            | JobEvent::Moved { .. }
+            | JobEvent::MoveRejected { .. }
+            | JobEvent::Cancelled { .. } => {}
+        }
+    }
+
     fn insert(&mut self, id: JobId, job: Job) {
         self.by_id.insert(id, Box::new(job));
     }
 
     fn remove(&mut self, id: JobId) -> Option<Box<Job>> {
         self.by_id.remove(&id)
+    }
+}
+
+impl GroupShard {
+    /// Ad-hoc jobs leave the state in the order in which they ended, once there are too many.
+    pub(crate) fn forget_submissions(&mut self, now: Timestamp) {
+        while self.jobs.submissions.len() > self.sizes.remembered_submissions {
+            let Some(oldest) = self.jobs.submissions.pop_front() else { return };
+            if self.jobs.get(&oldest).is_some_and(|job| self.is_needed(oldest, job)) {
+                self.jobs.submissions.push_back(oldest);
+                return;
+            }
+            self.job_dropped(now, oldest);
+        }
     }
 }

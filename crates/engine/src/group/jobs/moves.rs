@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    BatchResult, Event, Fire, JobDefinition, JobId, MovedJob, MovedRuns, Rejection, ShardId, ShardMessage,
+    BatchResult, Event, JobDefinition, JobId, MovedJob, MovedRuns, Rejection, ShardId, ShardMessage,
     Timestamp, TransferEvent,
 };
 
@@ -27,10 +27,6 @@ const MAX_MOVED_BYTES: usize = 128 * 1024;
 const MAX_BYTES: usize = MAX_DECISION_WEIGHT - 16 * 1024;
 
 impl Jobs {
-    fn on_its_days(&self, definition: &JobDefinition, next: Option<Fire>, now: Timestamp) -> Option<Fire> {
-        anew(self.calendars.timetable(definition).as_deref(), next, now)
-    }
-
     /// A fire that was due on the way is made up for as after an outage. The calendar may have changed meanwhile.
     pub(crate) fn attach_job(
         &self,
@@ -41,17 +37,27 @@ impl Jobs {
     ) -> Event {
         let next = moved.next.filter(|_| enabled);
         let follows_days = enabled && definition.spec.calendar.is_some();
-        let next = if follows_days { self.on_its_days(definition, next, now) } else { next };
+        let next = match follows_days {
+            true => anew(self.calendars.timetable(definition).as_deref(), next, now),
+            false => next,
+        };
         let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
         Event::Transfer(TransferEvent::JobAttached { definition, enabled, next, moved })
     }
 }
 
 impl GroupShard {
-    pub(in crate::group) fn apply_transfer(&mut self, now: Timestamp, event: &TransferEvent) {
+    pub(crate) fn apply_transfer(&mut self, now: Timestamp, event: &TransferEvent) {
         match event {
-            TransferEvent::JobDetached { job, moved } => self.job_detached(now, *job, moved),
-            TransferEvent::JobDetachRejected { job, reason } => self.job_detach_rejected(*job, reason),
+            TransferEvent::JobDetached { job, moved } => {
+                self.job_dropped(now, *job);
+                let (job, moved) = (*job, Arc::clone(moved));
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportJobDetached { job, moved });
+            }
+            TransferEvent::JobDetachRejected { job, reason } => {
+                let (job, reason) = (*job, reason.clone());
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportJobDetachRejected { job, reason });
+            }
             TransferEvent::JobAttached { definition, enabled, next, moved } => {
                 self.job_replicated(now, definition, *enabled, *next);
                 self.job_attached(definition.id, *enabled, moved);
@@ -68,12 +74,11 @@ impl GroupShard {
         }
     }
 
-    /// What the catalogue's request to let a job go comes to.
     pub(crate) fn detach_job(&self, job: JobId, until: Timestamp, now: Timestamp) -> Event {
-        match self.let_go(job, until, now) {
-            Ok(moved) => Event::Transfer(TransferEvent::JobDetached { job, moved: Arc::new(moved) }),
-            Err(reason) => Event::Transfer(TransferEvent::JobDetachRejected { job, reason }),
-        }
+        Event::Transfer(match self.let_go(job, until, now) {
+            Ok(moved) => TransferEvent::JobDetached { job, moved: Arc::new(moved) },
+            Err(reason) => TransferEvent::JobDetachRejected { job, reason },
+        })
     }
 
     fn let_go(&self, id: JobId, until: Timestamp, now: Timestamp) -> Result<MovedJob, Rejection> {
@@ -123,17 +128,6 @@ impl GroupShard {
                  failed or were run again; delete it there, and define it in the other group"
             ))
         })
-    }
-
-    pub(crate) fn job_detached(&mut self, now: Timestamp, job: JobId, moved: &Arc<MovedJob>) {
-        self.job_dropped(now, job);
-        let moved = Arc::clone(moved);
-        self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportJobDetached { job, moved });
-    }
-
-    pub(crate) fn job_detach_rejected(&mut self, job: JobId, reason: &Rejection) {
-        self.mailbox
-            .send(ShardId::CATALOGUE, ShardMessage::ReportJobDetachRejected { job, reason: reason.clone() });
     }
 
     /// What the old group knew of the job, which is one of this shard by now.

@@ -1,17 +1,40 @@
-//! A definition comes, changes and goes, as the catalogue decided.
+//! A definition comes, changes and goes, as the catalogue decided, and its next fire moves.
 
 use crate::group::jobs::job::Job;
-use crate::group::{GroupShard, Timer};
+use crate::group::{GroupShard, Timer, leave};
 use std::sync::Arc;
-use tidemill_model::{JobDefinition, JobId, Timestamp};
+use tidemill_model::{Fire, JobDefinition, JobId, ScheduleEvent, Timestamp};
 
 impl GroupShard {
-    pub(in crate::group) fn job_replicated(
+    pub(crate) fn apply_schedule(&mut self, now: Timestamp, event: &ScheduleEvent) {
+        match event {
+            ScheduleEvent::Skipped { job: id, to, next, .. } => {
+                let before = self.jobs.skips_before(*id);
+                self.set_next(*id, *next);
+                if let Some(job) = self.jobs.get_mut(id) {
+                    job.catching_up = false;
+                    job.pass(*to);
+                }
+                self.skips_changed(*id, before);
+            }
+            ScheduleEvent::Rescheduled { job, next } => {
+                let before = self.jobs.skips_before(*job);
+                self.jobs.calendars.settled(*job);
+                self.set_next(*job, *next);
+                self.skips_changed(*job, before);
+            }
+            ScheduleEvent::GenerationFailed { job, failures, retry_at, .. } => {
+                self.apply_generation_failed(now, *job, *failures, *retry_at);
+            }
+        }
+    }
+
+    pub(crate) fn job_replicated(
         &mut self,
         now: Timestamp,
         definition: &Arc<JobDefinition>,
         enabled: bool,
-        next: Option<tidemill_model::Fire>,
+        next: Option<Fire>,
     ) {
         let id = definition.id;
         let mut job = Job::new(Arc::clone(definition), enabled, false);
@@ -66,14 +89,7 @@ impl GroupShard {
         self.promote(id);
     }
 
-    /// The catalogue switched it on or off.
-    pub(in crate::group) fn job_switched(
-        &mut self,
-        now: Timestamp,
-        id: JobId,
-        enabled: bool,
-        next: Option<tidemill_model::Fire>,
-    ) {
+    pub(crate) fn job_switched(&mut self, now: Timestamp, id: JobId, enabled: bool, next: Option<Fire>) {
         let before = self.jobs.skips_before(id);
         if let Some(known) = self.jobs.get_mut(&id) {
             known.switch(enabled, now);
@@ -122,7 +138,7 @@ impl GroupShard {
         }
     }
 
-    pub(in crate::group) fn is_needed(&self, id: JobId, job: &Job) -> bool {
+    pub(crate) fn is_needed(&self, id: JobId, job: &Job) -> bool {
         self.is_waited_for(id)
             || job.unfinished().next().is_some()
             || job.removed && (job.is_named || job.is_orphaning)
@@ -133,22 +149,23 @@ impl GroupShard {
         for parent in job.parents() {
             if let Some(parent) = self.jobs.get_mut(&parent) {
                 parent.children.remove(&id);
-            } else if !self.dependencies.leave_foreign(parent, id)
-                && let Some(orphans) = self.jobs.orphans.get_mut(&parent)
-            {
-                orphans.remove(&id);
-                if orphans.is_empty() {
-                    self.jobs.orphans.remove(&parent);
-                }
+            } else if !self.dependencies.leave_foreign(parent, id) {
+                leave(&mut self.jobs.orphans, &parent, &id);
             }
         }
     }
 
-    pub(crate) fn set_next(&mut self, id: JobId, next: Option<tidemill_model::Fire>) {
+    /// Its schedule made a batch for the time.
+    pub(crate) fn fired(&mut self, now: Timestamp, id: JobId, time: Timestamp, next: Option<Fire>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        if let Some(old) = job.fires_at() {
-            self.timers.cancel(old, Timer::Fire(id));
-        }
+        job.catching_up = next.is_some_and(|next| next.at <= now);
+        job.pass(time);
+        self.set_next(id, next);
+    }
+
+    pub(crate) fn set_next(&mut self, id: JobId, next: Option<Fire>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        self.timers.cancel(job.fires_at(), Timer::Fire(id));
         job.failed = None;
         job.next = next;
         if let Some(next) = next {

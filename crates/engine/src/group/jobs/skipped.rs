@@ -74,7 +74,6 @@ impl Job {
 }
 
 impl Jobs {
-    /// The time before which a job's schedule makes no batches any more.
     pub(crate) fn skips_before(&self, job: JobId) -> Option<Timestamp> {
         self.get(&job).and_then(|job| job.skips_before())
     }

@@ -51,7 +51,6 @@ impl Steps {
         u32::try_from(passed).unwrap_or(u32::MAX).min(last)
     }
 
-    /// Which of its times this is.
     fn position(self, first: Timestamp, time: Timestamp) -> Option<u32> {
         let distance = time.duration_since(first);
         if distance.is_zero() {
@@ -70,13 +69,11 @@ impl Times {
         self.at_or_before(time).is_some_and(|(first, steps)| steps.position(first, time).is_some())
     }
 
-    /// The newest that is not after `time`.
     pub(crate) fn newest_upto(&self, time: Timestamp) -> Option<Timestamp> {
         let (first, steps) = self.at_or_before(time)?;
         Some(steps.nth(first, steps.passed(first, time)))
     }
 
-    /// The first that is after `time`.
     pub(crate) fn first_after(&self, time: Timestamp) -> Option<Timestamp> {
         if let Some((first, steps)) = self.at_or_before(time)
             && time < steps.last(first)
@@ -109,27 +106,18 @@ impl Times {
         }
         let last = steps.last(first);
         let distance = time.duration_since(last);
-        if time > last && (steps.count == 1 || distance == steps.step) && self.fits_behind(first, time) {
+        let has_room = steps.count < i32::MAX as u32;
+        if time > last && (steps.count == 1 || distance == steps.step) && has_room {
             self.0.insert(first, Steps { step: distance, count: steps.count + 1 });
             return;
         }
         if time < last {
-            self.split(first, steps, time);
+            // Two entries: those before the time, and those after it.
+            let before = (steps.passed(first, time) + 1).min(steps.count - 1);
+            self.0.insert(first, Steps { count: before, ..steps });
+            self.0.insert(steps.nth(first, before), Steps { count: steps.count - before, ..steps });
         }
         self.0.insert(time, ALONE);
-    }
-
-    /// Whether no other entry begins between `first` and `time`, and there is room to count.
-    fn fits_behind(&self, first: Timestamp, time: Timestamp) -> bool {
-        let room = self.0.get(&first).is_some_and(|steps| steps.count < i32::MAX as u32);
-        room && self.at_or_before(time).is_some_and(|(nearest, _)| nearest == first)
-    }
-
-    /// Makes two entries of one: those before `time`, and those after it.
-    fn split(&mut self, first: Timestamp, steps: Steps, time: Timestamp) {
-        let before = (steps.passed(first, time) + 1).min(steps.count - 1);
-        self.0.insert(first, Steps { count: before, ..steps });
-        self.0.insert(steps.nth(first, before), Steps { count: steps.count - before, ..steps });
     }
 
     fn at_or_before(&self, time: Timestamp) -> Option<(Timestamp, Steps)> {

@@ -74,35 +74,42 @@ impl GroupShard {
         vec![fact.into()]
     }
 
-    /// What the catalogue says of those who pull tasks.
-    fn learned_of_pull(&self, message: &ShardMessage) -> Vec<Event> {
-        let fact = match message {
-            ShardMessage::Template { template } => {
-                Fact::TemplateReplicated { template: Arc::clone(template) }
+    /// What the catalogue asks and says of reruns, pools, those who pull tasks, and what is outside.
+    fn learned_otherwise(&self, message: &ShardMessage, now: Timestamp) -> Vec<Event> {
+        vec![match message {
+            ShardMessage::QueryUnfinished { question, jobs } => {
+                let (question, jobs) = (*question, self.unfinished_of(jobs));
+                DeletionEvent::UnfinishedReported { question, jobs }.into()
             }
-            ShardMessage::DropTemplate { name } => Fact::TemplateDropped { name: name.clone() },
-            ShardMessage::Users { users } => Fact::UsersReplicated { users: users.clone() },
-            ShardMessage::DetachUser { user } => return vec![self.pull.detach_user(user)],
-            ShardMessage::AttachUser { user, history, tasks } => {
-                let (user, history, tasks) = (user.clone(), history.clone(), tasks.clone());
-                return vec![TransferEvent::UserAttached { user, history, tasks }.into()];
-            }
-            _ => return Vec::new(),
-        };
-        vec![fact.into()]
-    }
-
-    /// What a rerun of the catalogue asks, and what it starts and ends here.
-    fn learned_of_reruns(&self, message: &ShardMessage, now: Timestamp) -> Vec<Event> {
-        match message {
             ShardMessage::QueryRuns { rerun, part, asked } => {
                 let (rerun, part, runs) = (*rerun, *part, self.runs_of(asked));
-                vec![RerunEvent::RunsReported { rerun, part, runs }.into()]
+                RerunEvent::RunsReported { rerun, part, runs }.into()
             }
-            ShardMessage::StartRun(start) => self.start_run(start, now),
-            ShardMessage::KillRun { place, by } => self.kill_run(*place, by),
-            _ => Vec::new(),
-        }
+            ShardMessage::StartRun(start) => return self.start_run(start, now),
+            ShardMessage::KillRun { place, by } => return self.kill_run(*place, by),
+            ShardMessage::ThirdParty { reports } => {
+                return self.external.dependencies().reported(self.id, reports);
+            }
+            ShardMessage::ProbeNow { by } => {
+                ObservationEvent::ProbesRequested { batch: None, by: by.clone() }.into()
+            }
+            ShardMessage::Template { template } => {
+                Fact::TemplateReplicated { template: Arc::clone(template) }.into()
+            }
+            ShardMessage::DropTemplate { name } => Fact::TemplateDropped { name: name.clone() }.into(),
+            ShardMessage::Users { users } => Fact::UsersReplicated { users: users.clone() }.into(),
+            ShardMessage::DetachUser { user } => self.pull.detach_user(user),
+            ShardMessage::AttachUser { user, history, tasks } => {
+                let (user, history, tasks) = (user.clone(), history.clone(), tasks.clone());
+                TransferEvent::UserAttached { user, history, tasks }.into()
+            }
+            ShardMessage::Pool { pool } => Fact::PoolReplicated { pool: Arc::clone(pool) }.into(),
+            ShardMessage::DropPool { name } => Fact::PoolDropped { name: name.clone() }.into(),
+            ShardMessage::GrantPermits { pools, permits } => {
+                PermitEvent::Received { pools: pools.clone(), permits: *permits }.into()
+            }
+            _ => return Vec::new(),
+        }]
     }
 
     fn learned(
@@ -111,8 +118,7 @@ impl GroupShard {
         message: &ShardMessage,
         now: Timestamp,
     ) -> Result<Vec<Event>, Rejection> {
-        let replicated = Event::Replication;
-        Ok(vec![match message {
+        let fact = match message {
             ShardMessage::Parents { .. }
             | ShardMessage::ParentDeleted { .. }
             | ShardMessage::ReleaseParent { .. }
@@ -124,53 +130,46 @@ impl GroupShard {
             | ShardMessage::Known { .. } => return Ok(self.learned_of_parents(from, message)),
             ShardMessage::Group { id, name, worker_key, settings } => {
                 let (name, worker_key, settings) = (name.clone(), worker_key.clone(), settings.clone());
-                replicated(Fact::GroupReplicated { group: *id, name, worker_key, settings })
+                Fact::GroupReplicated { group: *id, name, worker_key, settings }
             }
             ShardMessage::Job { definition, enabled } => {
                 let next = if *enabled { self.next_fire(definition, now) } else { None };
                 let definition = Arc::clone(definition);
-                replicated(Fact::JobReplicated { definition, enabled: *enabled, next })
+                Fact::JobReplicated { definition, enabled: *enabled, next }
             }
             ShardMessage::Switch { job, enabled } => {
                 let next = if *enabled { self.next_of(*job, now) } else { None };
-                replicated(Fact::JobSwitchReplicated { job: *job, enabled: *enabled, next })
+                Fact::JobSwitchReplicated { job: *job, enabled: *enabled, next }
             }
             ShardMessage::Calendar { calendar } => {
-                replicated(Fact::CalendarReplicated { calendar: Arc::clone(calendar) })
+                Fact::CalendarReplicated { calendar: Arc::clone(calendar) }
             }
-            ShardMessage::DropCalendar { name } => replicated(Fact::CalendarDropped { name: name.clone() }),
+            ShardMessage::DropCalendar { name } => Fact::CalendarDropped { name: name.clone() },
             ShardMessage::Freeze { scope, freeze } => {
-                replicated(Fact::FreezeReplicated { scope: *scope, freeze: freeze.clone() })
+                Fact::FreezeReplicated { scope: *scope, freeze: freeze.clone() }
             }
-            ShardMessage::DetachJob { job, until } => self.detach_job(*job, *until, now),
+            ShardMessage::DetachJob { job, until } => return Ok(vec![self.detach_job(*job, *until, now)]),
             ShardMessage::AttachJob { definition, enabled, moved } => {
-                self.jobs.attach_job(definition, *enabled, moved, now)
+                return Ok(vec![self.jobs.attach_job(definition, *enabled, moved, now)]);
             }
             ShardMessage::Remove { job, orphaned_in } => {
-                replicated(Fact::JobDropped { job: *job, orphaned_in: orphaned_in.clone() })
+                Fact::JobDropped { job: *job, orphaned_in: orphaned_in.clone() }
             }
-            ShardMessage::QueryUnfinished { question, jobs } => {
-                let (question, jobs) = (*question, self.unfinished_of(jobs));
-                Event::Deletion(DeletionEvent::UnfinishedReported { question, jobs })
-            }
-            ShardMessage::Cancel { job, by } => {
-                replicated(Fact::CancellationReplicated { job: *job, by: by.clone() })
-            }
-            ShardMessage::QueryRuns { .. } | ShardMessage::StartRun(_) | ShardMessage::KillRun { .. } => {
-                return Ok(self.learned_of_reruns(message, now));
-            }
-            ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
-            ShardMessage::ProbeNow { by } => {
-                Event::Observation(ObservationEvent::ProbesRequested { batch: None, by: by.clone() })
-            }
-            ShardMessage::Template { .. }
+            ShardMessage::Cancel { job, by } => Fact::CancellationReplicated { job: *job, by: by.clone() },
+            ShardMessage::QueryUnfinished { .. }
+            | ShardMessage::QueryRuns { .. }
+            | ShardMessage::StartRun(_)
+            | ShardMessage::KillRun { .. }
+            | ShardMessage::ThirdParty { .. }
+            | ShardMessage::ProbeNow { .. }
+            | ShardMessage::Template { .. }
             | ShardMessage::DropTemplate { .. }
             | ShardMessage::Users { .. }
             | ShardMessage::DetachUser { .. }
-            | ShardMessage::AttachUser { .. } => return Ok(self.learned_of_pull(message)),
-            ShardMessage::Pool { .. } | ShardMessage::DropPool { .. } | ShardMessage::GrantPermits { .. } => {
-                return Ok(learned_of_pools(message));
-            }
+            | ShardMessage::AttachUser { .. }
+            | ShardMessage::Pool { .. }
+            | ShardMessage::DropPool { .. }
+            | ShardMessage::GrantPermits { .. } => return Ok(self.learned_otherwise(message, now)),
             ShardMessage::ReportUnfinished { .. }
             | ShardMessage::ReportPermits { .. }
             | ShardMessage::ReportUserDetached { .. }
@@ -182,7 +181,8 @@ impl GroupShard {
                 let what = "an answer to the catalogue".to_owned();
                 return Err(Rejection::WrongShard { what, shard: self.id.0 });
             }
-        }])
+        };
+        Ok(vec![fact.into()])
     }
 
     /// A changed definition keeps a fire that is pending on the same timetable; otherwise times count from
@@ -206,16 +206,4 @@ impl GroupShard {
         }
         known.schedule.as_ref()?.first_after(now)
     }
-}
-
-/// What the catalogue says of pools.
-fn learned_of_pools(message: &ShardMessage) -> Vec<Event> {
-    vec![match message {
-        ShardMessage::Pool { pool } => Fact::PoolReplicated { pool: Arc::clone(pool) }.into(),
-        ShardMessage::DropPool { name } => Fact::PoolDropped { name: name.clone() }.into(),
-        ShardMessage::GrantPermits { pools, permits } => {
-            PermitEvent::Received { pools: pools.clone(), permits: *permits }.into()
-        }
-        _ => return Vec::new(),
-    }]
 }

@@ -2,15 +2,13 @@
 //! the latest allowed logical time, or before their earliest start.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{BatchId, Condition, Freeze, FreezeScope, JobDefinition, Timestamp};
 
-use crate::group::batches::batch::{Batch, Phase};
+use crate::group::batches::batch::Batch;
 use crate::group::{GroupShard, Timer};
 
-/// What the catalogue said is frozen.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct FreezeSet {
     everything: Option<Since>,
@@ -55,12 +53,9 @@ impl GroupShard {
         let after = self.placement.frozen.latest();
         let is_beyond =
             |time: Timestamp, latest: Option<Timestamp>| latest.is_some_and(|latest| time > latest);
-        let mut concerned: Vec<(Timestamp, BatchId)> = self
-            .batches
-            .iter()
-            .map(|(id, batch)| (batch.logical_time, id))
-            .filter(|(time, _)| is_beyond(*time, before) != is_beyond(*time, after))
-            .collect();
+        let times = self.batches.iter().map(|(id, batch)| (batch.logical_time, id));
+        let turned = times.filter(|(time, _)| is_beyond(*time, before) != is_beyond(*time, after));
+        let mut concerned: Vec<(Timestamp, BatchId)> = turned.collect();
         // Batches come out of a hash table.
         concerned.sort_unstable();
         for (time, id) in concerned {
@@ -70,15 +65,6 @@ impl GroupShard {
                 self.make_ready(now, id);
             }
         }
-    }
-
-    fn hold_ready(&mut self, now: Timestamp, id: BatchId) {
-        let Some(batch) = self.batches.get_mut(&id) else { return };
-        let Phase::Ready { key } = batch.phase else { return };
-        batch.phase = Phase::Waiting;
-        batch.since = now;
-        let definition = Arc::clone(&batch.definition);
-        self.unqueue(&definition, key);
     }
 
     /// The base time of the period that has this logical time, and the job's minutes.
@@ -94,7 +80,6 @@ impl GroupShard {
         base.checked_add(minutes).ok()
     }
 
-    /// Holds a new batch back until its earliest start.
     pub(crate) fn hold_until(&mut self, id: BatchId, earliest: Option<Timestamp>, now: Timestamp) {
         if let Some(earliest) = earliest.filter(|earliest| *earliest > now) {
             self.placement.early.insert(id, earliest);
@@ -113,7 +98,6 @@ impl GroupShard {
         }
     }
 
-    /// What of this keeps a batch back.
     pub(crate) fn why_held_back(&self, id: BatchId, batch: &Batch) -> Vec<Condition> {
         if batch.holder().is_some() {
             return Vec::new();

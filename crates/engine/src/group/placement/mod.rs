@@ -1,12 +1,12 @@
 //! Which batch runs next, and where.
 
-pub(in crate::group) mod freeze;
-pub(in crate::group) mod place;
-pub(in crate::group) mod pools;
-pub(in crate::group) mod queue;
-pub(in crate::group) mod ready;
-pub(in crate::group) mod turns;
-pub(in crate::group) mod unplaced;
+pub(crate) mod freeze;
+pub(crate) mod place;
+pub(crate) mod pools;
+pub(crate) mod queue;
+pub(crate) mod ready;
+pub(crate) mod turns;
+pub(crate) mod unplaced;
 
 use tidemill_model::JobDefinition;
 
@@ -20,9 +20,7 @@ pub(crate) struct Placement {
     queue: Queue,
     /// What batches of several jobs share.
     pools: Pools,
-    /// What may not be assigned now.
     frozen: FreezeSet,
-    /// Batches whose earliest start is ahead.
     early: Early,
 }
 
@@ -39,7 +37,7 @@ impl Placement {
         &mut self.pools
     }
 
-    /// A batch was assigned: whether it stood in the queue.
+    /// Whether the batch that was assigned stood in the queue.
     pub(crate) fn start(&mut self, definition: &JobDefinition, key: ReadyKey) -> bool {
         self.queue.start(definition, key)
     }

@@ -1,12 +1,14 @@
 //! Which batch goes to which worker.
 
-use tidemill_model::{BatchEvent, BatchId, Event, PoolName, Priority, Timestamp, WorkerId};
+use tidemill_model::{
+    BatchEvent, BatchId, BatchResult, Event, JobDefinition, PoolName, Priority, Timestamp, WorkerId,
+};
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::Batch;
 use crate::group::placement::pools::Shut;
 use crate::group::placement::queue::{Class, Lane, ReadyKey};
-use crate::group::workers::worker::Demand;
+use crate::group::workers::Demand;
 
 /// How many batches of a class to look at when the free workers have already turned the first down.
 const LOOK_AHEAD: usize = 64;
@@ -125,8 +127,8 @@ impl GroupShard {
 
     pub(crate) fn assign(&self, id: BatchId, worker: &WorkerId, now: Timestamp) -> Option<Event> {
         let batch = self.batches.get(&id)?;
-        if let Some(refused) = self.refuse_account(id, &batch.definition) {
-            return Some(refused);
+        if let Some(message) = self.forbidden_account(&batch.definition) {
+            return Some(self.batches.batch_end(id, BatchResult::Failed, None, message));
         }
         Some(Event::Batch(BatchEvent::Assigned {
             batch: id,
@@ -135,6 +137,21 @@ impl GroupShard {
             worker: worker.clone(),
             start_by: self.start_by(now),
         }))
+    }
+
+    /// DSP-2: why a batch of this job is not run, for people; nothing: its account is allowed, or is the worker's own.
+    pub(crate) fn forbidden_account(&self, definition: &JobDefinition) -> Option<String> {
+        let account = definition.spec.run_as.as_ref()?;
+        if definition.run_as_by.is_none() {
+            return Some(format!(
+                "the job was defined before accounts were bound to keys; apply it again with a key that may have jobs run \
+                 as {account}"
+            ));
+        }
+        let allowed = self.group.as_ref().and_then(|group| group.settings.accounts.as_deref());
+        let is_allowed = allowed.is_some_and(|allowed| allowed.allow(account)) || planted!(AccountNotAllowed);
+        (!is_allowed)
+            .then(|| format!("jobs of group {} may not run as account {account}", definition.spec.group))
     }
 
     /// The next batch of a class, and the best worker that has not had it already; if every worker that could

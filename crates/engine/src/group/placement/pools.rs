@@ -26,7 +26,7 @@ use tidemill_model::{
 use crate::group::GroupShard;
 use crate::group::placement::Placement;
 use crate::group::placement::queue::{Class, Lane};
-use crate::group::workers::worker::Demand;
+use crate::group::workers::Demand;
 use crate::rate::Starts;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,7 +45,6 @@ struct Known {
     starts: Starts,
 }
 
-/// What one live assignment has.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Taken {
     pub(crate) batch: BatchId,
@@ -54,7 +53,6 @@ pub(crate) struct Taken {
     permit: Option<Arc<[PoolUse]>>,
 }
 
-/// Permits of one set of pools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Permits {
     fresh: u32,
@@ -70,12 +68,20 @@ struct Permits {
 /// Why pools do not let a batch start.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Shut<'a> {
-    /// A pool of the group has no room.
-    Full { pool: &'a Pool, used: u64 },
-    /// It has let too many start.
-    Rate { pool: &'a Pool, rate: Rate, opens: Timestamp },
+    Full {
+        pool: &'a Pool,
+        used: u64,
+    },
+    Rate {
+        pool: &'a Pool,
+        rate: Rate,
+        opens: Timestamp,
+    },
     /// No permit for the pools that groups share.
-    Permits { pools: Arc<[PoolUse]>, used: u32 },
+    Permits {
+        pools: Arc<[PoolUse]>,
+        used: u32,
+    },
 }
 
 impl Known {
@@ -125,10 +131,7 @@ impl Pools {
 
     /// Who has slots of a pool, in order of their batches.
     pub(crate) fn holders(&self, name: &PoolName) -> Vec<(BatchId, u32)> {
-        let of = |taken: &Taken| {
-            let of = taken.uses.iter().find(|of| of.name == *name)?;
-            Some((taken.batch, of.weight))
-        };
+        let of = |taken: &Taken| Some((taken.batch, taken.uses.iter().find(|of| of.name == *name)?.weight));
         let mut holders: Vec<(BatchId, u32)> = self.taken.values().filter_map(of).collect();
         holders.sort_unstable();
         holders
@@ -204,7 +207,7 @@ impl Pools {
     }
 
     fn told(&mut self, report: &PermitReport) {
-        let Some(permits) = self.permits.get_mut(&report.pools[..]) else { return };
+        let permits = self.permits.entry(report.pools[..].into()).or_default();
         let surplus = report.unused.saturating_sub(permits.unused);
         permits.fresh = permits.fresh.saturating_sub(surplus);
         permits.unused = permits.unused.saturating_sub(report.unused);
@@ -236,13 +239,16 @@ impl Placement {
 }
 
 impl GroupShard {
-    pub(in crate::group) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
+    pub(crate) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
         match event {
             PermitEvent::RateLimitReset { name } => self.placement.pools.opened(now, name),
             PermitEvent::Received { pools, permits } => {
                 self.placement.pools.permits_received(pools, *permits)
             }
-            PermitEvent::Reported { report } => self.permits_reported(report),
+            PermitEvent::Reported { report } => {
+                self.placement.pools.told(report);
+                self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportPermits { report: report.clone() });
+            }
             // What the catalogue decides.
             PermitEvent::ReportReceived { .. } | PermitEvent::Granted { .. } => {}
         }
@@ -282,7 +288,6 @@ impl GroupShard {
         })
     }
 
-    /// Whether a worker takes such batches.
     pub(crate) fn is_taken(&self, demand: &Demand<'_>) -> bool {
         self.workers.iter().any(|(_, worker)| worker.could_take(demand))
     }
@@ -304,11 +309,5 @@ impl GroupShard {
             free = free.max(of_class);
         }
         (free.min(u32::try_from(ready).unwrap_or(u32::MAX)), is_taken)
-    }
-
-    pub(crate) fn permits_reported(&mut self, report: &PermitReport) {
-        self.placement.pools.permits.entry(report.pools[..].into()).or_default();
-        self.placement.pools.told(report);
-        self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportPermits { report: report.clone() });
     }
 }

@@ -71,18 +71,14 @@ impl Lane {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Queue {
     lanes: BTreeMap<Lane, BTreeMap<Priority, Class>>,
-    turns: BTreeMap<JobType, BTreeMap<Priority, Turns>>,
+    turns: BTreeMap<(JobType, Priority), Turns>,
     len: usize,
 }
 
 impl Queue {
     pub(crate) fn insert(&mut self, definition: &JobDefinition, key: ReadyKey) {
         let lane = Lane::of(definition);
-        let of_type = match self.turns.get_mut(&lane.job_type) {
-            Some(of_type) => of_type,
-            None => self.turns.entry(lane.job_type.clone()).or_default(),
-        };
-        let turns = of_type.entry(definition.spec.priority).or_default();
+        let turns = self.turns.entry((lane.job_type.clone(), definition.spec.priority)).or_default();
         let Came { name, turn, is_moved } = turns.comes(&definition.spec.owner);
         if is_moved {
             self.move_on(definition, turn);
@@ -104,7 +100,7 @@ impl Queue {
             return false;
         }
         self.len -= 1;
-        if class.is_empty() {
+        if class.owners.is_empty() {
             classes.remove(&definition.spec.priority);
         }
         if classes.is_empty() {
@@ -116,47 +112,33 @@ impl Queue {
 
     /// One batch of its owner is not ready any more. Turns are kept while something is.
     fn goes(&mut self, definition: &JobDefinition) {
-        let JobSpec { job_type, priority, owner, .. } = &definition.spec;
-        let Some(of_type) = self.turns.get_mut(job_type) else { return };
-        if let Some(turns) = of_type.get_mut(priority) {
-            turns.goes(owner);
-            if turns.is_empty() {
-                of_type.remove(priority);
-            }
-        }
-        if of_type.is_empty() {
-            self.turns.remove(job_type);
+        let key = (definition.spec.job_type.clone(), definition.spec.priority);
+        let Some(turns) = self.turns.get_mut(&key) else { return };
+        turns.goes(&definition.spec.owner);
+        if turns.is_empty() {
+            self.turns.remove(&key);
         }
     }
 
     /// Takes a batch out that is started, which is its owner's turn; whether it was there.
     pub(crate) fn start(&mut self, definition: &JobDefinition, key: ReadyKey) -> bool {
-        let was_there = self.remove(definition, key);
-        if was_there {
-            self.serve(definition);
+        if !self.remove(definition, key) {
+            return false;
         }
-        was_there
-    }
-
-    fn serve(&mut self, definition: &JobDefinition) {
-        let JobSpec { job_type, priority, owner, .. } = &definition.spec;
-        let turns = self.turns.get_mut(job_type).and_then(|of_type| of_type.get_mut(priority));
-        if let Some(turn) = turns.and_then(|turns| turns.served(owner)) {
+        let turns = self.turns.get_mut(&(definition.spec.job_type.clone(), definition.spec.priority));
+        if let Some(turn) = turns.and_then(|turns| turns.served(&definition.spec.owner)) {
             self.move_on(definition, turn);
         }
+        true
     }
 
     /// The owner's turn moves on, in every class where something of it is ready.
     fn move_on(&mut self, definition: &JobDefinition, turn: u64) {
         let JobSpec { job_type, priority, owner, .. } = &definition.spec;
-        for (_, classes) in self
-            .lanes
-            .range_mut(Lane::first(job_type.clone())..)
-            .take_while(|(lane, _)| lane.job_type == *job_type)
-        {
-            if let Some(class) = classes.get_mut(priority) {
-                class.move_on(owner, turn);
-            }
+        let lanes = self.lanes.range_mut(Lane::first(job_type.clone())..);
+        let of_type = lanes.take_while(|(lane, _)| lane.job_type == *job_type);
+        for class in of_type.filter_map(|(_, classes)| classes.get_mut(priority)) {
+            class.move_on(owner, turn);
         }
     }
 
@@ -175,17 +157,14 @@ impl Queue {
         self.lanes.iter()
     }
 
-    /// Any batch of a lane.
     pub(crate) fn first_of(&self, lane: &Lane) -> Option<ReadyKey> {
         self.lanes.get(lane)?.values().find_map(Class::oldest)
     }
 
     /// All of them, in no certain order.
     pub(crate) fn keys(&self) -> impl Iterator<Item = ReadyKey> + '_ {
-        self.lanes
-            .values()
-            .flat_map(BTreeMap::values)
-            .flat_map(|class| class.owners.values().flat_map(|owner| owner.ready.iter().copied()))
+        let owners = self.lanes.values().flatten().flat_map(|(_, class)| class.owners.values());
+        owners.flat_map(|owner| owner.ready.iter().copied())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -193,7 +172,6 @@ impl Queue {
     }
 }
 
-/// Ready batches of one lane and priority.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Class {
     /// Those that have something ready here.
@@ -264,16 +242,10 @@ impl Class {
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.owners.is_empty()
-    }
-
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.owners.values().map(|owner| owner.ready.len()).sum()
     }
 
-    /// Who waits longest.
     pub(crate) fn oldest(&self) -> Option<ReadyKey> {
         self.ages.first().map(|(key, _)| *key)
     }

@@ -49,11 +49,15 @@ impl GroupShard {
 
     pub(crate) fn make_unready(&mut self, now: Timestamp, id: BatchId) {
         self.external.quality_not_due(id);
+        if self.batches.get(&id).is_some_and(|batch| !batch.may_run()) {
+            self.hold_ready(now, id);
+        }
+    }
+
+    /// A ready batch waits again.
+    pub(super) fn hold_ready(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let Phase::Ready { key } = batch.phase else { return };
-        if batch.may_run() {
-            return;
-        }
         batch.phase = Phase::Waiting;
         batch.since = now;
         let definition = Arc::clone(&batch.definition);
@@ -66,12 +70,7 @@ impl GroupShard {
         self.left_queue(definition, key, was_queued);
     }
 
-    pub(in crate::group) fn left_queue(
-        &mut self,
-        definition: &JobDefinition,
-        key: ReadyKey,
-        was_queued: bool,
-    ) {
+    pub(crate) fn left_queue(&mut self, definition: &JobDefinition, key: ReadyKey, was_queued: bool) {
         if let Some(job) = self.jobs.get_mut(&definition.id) {
             if was_queued {
                 job.limit.queued = job.limit.queued.saturating_sub(1);
@@ -83,7 +82,7 @@ impl GroupShard {
     }
 
     /// A lowered maximum takes the last of the queue out again, and a job switched off all that waits while it is.
-    pub(in crate::group) fn demote(&mut self, id: JobId) {
+    pub(crate) fn demote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let is_above = job.limit.active + job.limit.queued > job.definition.spec.max_concurrent;
         if job.limit.queued == 0 || !(is_above || job.is_off()) {

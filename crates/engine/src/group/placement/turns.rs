@@ -14,7 +14,6 @@ pub(crate) const CREDIT: u64 = 64;
 /// that comes at the same moment a few go first, too.
 pub(crate) const FEW: usize = 256;
 
-/// The turns of owners.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Turns {
     /// The highest turn that was served.
@@ -34,7 +33,6 @@ struct Standing {
 /// One more batch of an owner is ready.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Came {
-    /// The owner.
     pub(crate) name: Arc<str>,
     pub(crate) turn: u64,
     /// Its other batches stood at another turn before.
@@ -106,7 +104,6 @@ impl Turns {
         (before.ready > 0).then_some(turn)
     }
 
-    /// Nothing is ready.
     pub(crate) fn is_empty(&self) -> bool {
         self.owners.len() == self.idle.len()
     }

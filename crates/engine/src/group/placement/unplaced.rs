@@ -22,36 +22,31 @@ const MAX_WAITING: usize = 10_000;
 
 /// Final commands that wait for a worker with a free slot.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(in crate::group) struct Unplaced {
+pub(crate) struct Unplaced {
     /// Each with the time until which a worker must have room.
     waiting: BTreeMap<BatchId, (Timestamp, Box<Ended>)>,
     lanes: BTreeMap<(Lane, Priority), BTreeSet<BatchId>>,
 }
 
 impl Unplaced {
-    pub(in crate::group) fn insert(&mut self, id: BatchId, until: Timestamp, ended: Box<Ended>) {
+    pub(crate) fn insert(&mut self, id: BatchId, until: Timestamp, ended: Box<Ended>) {
         self.lanes.entry(lane(&ended.definition)).or_default().insert(id);
         self.waiting.insert(id, (until, ended));
     }
 
-    pub(in crate::group) fn remove(&mut self, id: BatchId) -> Option<(Timestamp, Box<Ended>)> {
+    pub(crate) fn remove(&mut self, id: BatchId) -> Option<(Timestamp, Box<Ended>)> {
         let removed = self.waiting.remove(&id)?;
         let lane = lane(&removed.1.definition);
         leave(&mut self.lanes, &lane, &id);
         Some(removed)
     }
 
-    pub(in crate::group) fn all(&self) -> impl Iterator<Item = &Ended> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Ended> {
         self.waiting.values().map(|(_, ended)| &**ended)
     }
 
     fn get(&self, id: BatchId) -> Option<&Ended> {
         self.waiting.get(&id).map(|(_, ended)| &**ended)
-    }
-
-    /// The oldest of each lane, oldest first.
-    fn firsts(&self) -> BTreeSet<BatchId> {
-        self.lanes.values().filter_map(|ids| ids.first().copied()).collect()
     }
 }
 
@@ -67,7 +62,10 @@ impl GroupShard {
         if unplaced.waiting.len() > MAX_WAITING {
             return unplaced.waiting.keys().next().map(|id| (*id, None));
         }
-        unplaced.firsts().into_iter().find_map(|id| {
+        // The oldest of each lane, oldest first.
+        let firsts: BTreeSet<BatchId> =
+            unplaced.lanes.values().filter_map(|ids| ids.first().copied()).collect();
+        firsts.into_iter().find_map(|id| {
             let definition = &unplaced.get(id)?.definition;
             if self.forbidden_account(definition).is_some() {
                 return Some((id, None));
@@ -88,7 +86,6 @@ impl GroupShard {
         }
     }
 
-    /// Nobody has had room for it in time.
     pub(crate) fn final_not_placed(&self, id: BatchId) -> Vec<Event> {
         let Some(ended) = self.final_commands.unplaced.get(id) else { return Vec::new() };
         let why = "the batch had no attempt, and no worker that may run its job had a free slot in time";

@@ -17,25 +17,7 @@ pub(super) enum Ended {
     Expired,
 }
 
-/// How a grant ends.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Ending<'a> {
-    Completed { result: &'a str, at: Timestamp },
-    Returned,
-    Expired,
-}
-
-impl Ending<'_> {
-    fn ended(self) -> Ended {
-        match self {
-            Ending::Completed { .. } => Ended::Completed,
-            Ending::Returned => Ended::Returned,
-            Ending::Expired => Ended::Expired,
-        }
-    }
-}
-
-pub(super) fn hash_of(result: &str) -> [u8; 32] {
+fn hash_of(result: &str) -> [u8; 32] {
     Sha256::digest(result.as_bytes()).into()
 }
 
@@ -58,7 +40,7 @@ impl Pull {
     }
 
     /// What the end of a grant's lease asks for.
-    pub(in crate::group) fn grant_expired(&self, grant: GrantId) -> Vec<Event> {
+    pub(crate) fn grant_expired(&self, grant: GrantId) -> Vec<Event> {
         let Some(user) = self.holders.get(&grant) else { return Vec::new() };
         let known = self.users.get(user).and_then(Option::as_deref);
         let Some(live) = known.and_then(|known| known.live.as_ref()) else { return Vec::new() };
@@ -119,7 +101,7 @@ impl GroupShard {
         };
         let live = self
             .live_grant(user.as_deref(), grant)
-            .map_err(|reason| Rejection::NotReturned { grant: grant.0, reason })?;
+            .map_err(|reason| Rejection::NotReturned { grant: grant.0, reason: reason.to_owned() })?;
         Ok(Decision::of(TaskEvent::GrantReturned {
             grant,
             task: live.task,
@@ -131,51 +113,47 @@ impl GroupShard {
     }
 
     /// The user's live grant, if it is that one; else what became of that one.
-    fn live_grant<'a>(&self, user: Option<&'a User>, grant: GrantId) -> Result<&'a Grant, String> {
+    fn live_grant<'a>(&self, user: Option<&'a User>, grant: GrantId) -> Result<&'a Grant, &'static str> {
         if let Some(live) = user.and_then(|user| user.live.as_ref()).filter(|live| live.id == grant) {
             return Ok(live);
         }
         if self.pull.holders.contains_key(&grant) {
-            return Err("is another user's".to_owned());
+            return Err("is another user's");
         }
+        let newest = GrantId::mint(self.pull.grants_minted, self.id);
+        let has_minted = grant.shard() == self.id && grant.0 > i64::from(self.id.0) && grant <= newest;
         Err(match self.pull.ended.get(&grant) {
-            Some(Ended::Completed) => "was completed before".to_owned(),
-            Some(Ended::Returned) => "was returned".to_owned(),
-            Some(Ended::Expired) => "has expired".to_owned(),
-            None if self.has_minted(grant) => "ended long ago".to_owned(),
-            None => "was never given here".to_owned(),
+            Some(Ended::Completed) => "was completed before",
+            Some(Ended::Returned) => "was returned",
+            Some(Ended::Expired) => "has expired",
+            None if has_minted => "ended long ago",
+            None => "was never given here",
         })
     }
 
-    fn has_minted(&self, grant: GrantId) -> bool {
-        let newest = GrantId::mint(self.pull.grants_minted, self.id);
-        grant.shard() == self.id && grant.0 > i64::from(self.id.0) && grant <= newest
-    }
-
-    pub(super) fn grant_ended(&mut self, grant: GrantId, ending: Ending<'_>) {
+    /// `result`: of a completion.
+    pub(super) fn grant_ended(&mut self, now: Timestamp, grant: GrantId, ended: Ended, result: &str) {
         let Some(name) = self.pull.holders.remove(&grant) else { return };
-        self.pull.ended.insert(grant, ending.ended());
+        self.pull.ended.insert(grant, ended);
         let Some(user) = self.pull.users.get_mut(&name).and_then(Option::as_deref_mut) else { return };
         let Some(live) = user.live.take() else { return };
-        if let Ending::Completed { result, at } = ending {
-            user.completed(&live, hash_of(result), at);
+        if ended == Ended::Completed {
+            user.completed(&live, hash_of(result), now);
         }
         planted!(LateCompletionAccepted => {
             tidemill_planted::note(grant.0, live.task.0);
             tidemill_planted::note(-grant.0, live.start.as_second());
         });
-        if let Some(at) = live.expires_at {
-            self.timers.cancel(at, Timer::PullLease(grant));
-        }
+        self.timers.cancel(live.expires_at, Timer::PullLease(grant));
         if let Some(task) = self.pull.tasks.get_mut(&live.task) {
             task.count(live.start, |ledger| {
-                let twice = matches!(ending, Ending::Returned) && planted!(ReturnedToStockTwice);
-                let lost = matches!(ending, Ending::Expired) && planted!(ExpiredNotInStock);
+                let twice = ended == Ended::Returned && planted!(ReturnedToStockTwice);
+                let lost = ended == Ended::Expired && planted!(ExpiredNotInStock);
                 ledger.live = ledger.live.saturating_sub(if twice { 2 } else { u64::from(!lost) });
-                match ending {
-                    Ending::Completed { .. } => ledger.completed += 1,
-                    Ending::Returned => ledger.returned += 1,
-                    Ending::Expired => ledger.expired += 1,
+                match ended {
+                    Ended::Completed => ledger.completed += 1,
+                    Ended::Returned => ledger.returned += 1,
+                    Ended::Expired => ledger.expired += 1,
                 }
             });
             task.settle(live.start);

@@ -7,17 +7,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Event, GrantId, MovedOccurrence, MovedTask, Rejection, ShardId, ShardMessage, TaskId, Template,
-    TemplateName, Timestamp, TransferEvent, UserHistory, UserName,
+    Event, GrantId, MovedTask, Rejection, ShardId, ShardMessage, TaskId, Template, TemplateName, Timestamp,
+    TransferEvent, UserHistory, UserName,
 };
 
-use super::task::{Occurrence, PullTask};
+use super::task::PullTask;
 use super::users::{Last, User};
 use crate::group::GroupShard;
 use crate::group::pull::Pull;
 use crate::weight::of_event;
 
-/// Own tasks that go along.
 const MAX_MOVED_TASKS: usize = 500;
 /// What goes along in all, bytes: records and messages of three shards hold it, each beside other things.
 const MAX_MOVED_BYTES: usize = 128 * 1024;
@@ -58,8 +57,7 @@ impl Pull {
         Ok(event)
     }
 
-    /// What the catalogue's request to let a user go comes to.
-    pub(in crate::group) fn detach_user(&self, user: &UserName) -> Event {
+    pub(crate) fn detach_user(&self, user: &UserName) -> Event {
         let kept = |reason| Event::Transfer(TransferEvent::UserDetachRejected { user: user.clone(), reason });
         self.released(user).unwrap_or_else(kept)
     }
@@ -73,24 +71,24 @@ impl GroupShard {
         to_catalogue.map(|(_, _, message)| message).any(is_its)
     }
 
-    pub(in crate::group) fn users_replicated(&mut self, now: Timestamp, users: &[UserName]) {
+    pub(crate) fn users_replicated(&mut self, now: Timestamp, users: &[UserName]) {
         for user in users {
             self.pull.users.entry(user.clone()).or_default();
         }
         self.set_purge_timer(now);
     }
 
-    pub(in crate::group) fn template_replicated(&mut self, now: Timestamp, template: &Arc<Template>) {
+    pub(crate) fn template_replicated(&mut self, now: Timestamp, template: &Arc<Template>) {
         self.pull.templates.insert(template.spec.name.clone(), Arc::clone(template));
         self.set_purge_timer(now);
     }
 
-    pub(in crate::group) fn template_dropped(&mut self, now: Timestamp, name: &TemplateName) {
+    pub(crate) fn template_dropped(&mut self, now: Timestamp, name: &TemplateName) {
         self.pull.templates.remove(name);
         self.set_purge_timer(now);
     }
 
-    pub(in crate::group) fn user_detached(
+    pub(crate) fn user_detached(
         &mut self,
         now: Timestamp,
         user: &UserName,
@@ -106,19 +104,14 @@ impl GroupShard {
         self.set_purge_timer(now);
     }
 
-    pub(in crate::group) fn user_detach_rejected(
-        &mut self,
-        now: Timestamp,
-        user: &UserName,
-        reason: &Rejection,
-    ) {
+    pub(crate) fn user_detach_rejected(&mut self, now: Timestamp, user: &UserName, reason: &Rejection) {
         let (user, reason) = (user.clone(), reason.clone());
         self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportUserDetachRejected { user, reason });
         self.set_purge_timer(now);
     }
 
     /// Its tasks come along even where the group has a lower limit for new ones.
-    pub(in crate::group) fn user_attached(
+    pub(crate) fn user_attached(
         &mut self,
         now: Timestamp,
         user: &UserName,
@@ -162,27 +155,21 @@ impl PullTask {
     /// more.
     fn moved(&self, id: TaskId, from: Timestamp) -> MovedTask {
         let within = &self.given[self.given.partition_point(|given| given.start < from)..];
-        let moved = |given: &Occurrence| MovedOccurrence {
-            start: given.start,
-            ledger: given.ledger,
-            next: given.next,
-        };
         MovedTask {
             task: id,
             version: self.version,
-            spec: self.spec.clone(),
+            spec: Arc::clone(&self.spec),
             totals: self.totals,
-            occurrences: within.iter().map(moved).collect(),
+            occurrences: within.to_vec(),
         }
     }
 }
 
 impl From<&MovedTask> for PullTask {
     fn from(moved: &MovedTask) -> Self {
-        let given = |of: &MovedOccurrence| Occurrence { start: of.start, ledger: of.ledger, next: of.next };
         let mut task = PullTask::new(moved.version, &moved.spec);
         task.totals = moved.totals;
-        task.given = moved.occurrences.iter().map(given).collect();
+        task.given = moved.occurrences.clone();
         for of in &moved.occurrences {
             task.settle(of.start);
         }

@@ -19,11 +19,9 @@ mod complete;
 mod give;
 mod members;
 mod purge;
-mod show;
 mod task;
 mod tasks;
 mod users;
-mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,14 +32,13 @@ use tidemill_model::{
     TemplateName, Timestamp, UserName,
 };
 
-use self::complete::{Ended, Ending};
+use self::complete::Ended;
 use self::purge::Purge;
 use self::task::PullTask;
 use self::users::{Board, User};
 use super::{GroupShard, Remembered};
 use crate::decision::Decision;
 
-/// The pull tasks of a group and of its users.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Pull {
     templates: BTreeMap<TemplateName, Arc<Template>>,
@@ -50,7 +47,6 @@ pub(crate) struct Pull {
     tasks: FxHashMap<TaskId, Box<PullTask>>,
     /// Tasks for whoever of the group asks first.
     board: Board,
-    /// Who has which live grant.
     holders: FxHashMap<GrantId, UserName>,
     /// Grants that ended lately, so that a late completion hears why it is refused.
     ended: Remembered<GrantId, Ended>,
@@ -136,7 +132,10 @@ impl GroupShard {
         match command {
             TaskCommand::Create { spec } => self.create_task(spec, now),
             TaskCommand::Change { task, spec } => self.change_task(*task, spec, now),
-            TaskCommand::Delete { task } => self.pull.delete_task(*task),
+            TaskCommand::Delete { task } => {
+                self.pull.valid_task(*task)?;
+                Ok(Decision::of(TaskEvent::Deleted { task: *task }))
+            }
             TaskCommand::Pull { user } => self.give(user, now),
             TaskCommand::Complete { user, grant, result } => self.complete_task(user, *grant, result),
             TaskCommand::ReturnGrant { user, grant, reason } => {
@@ -152,10 +151,10 @@ impl GroupShard {
             TaskEvent::Deleted { task } => self.pull.task_deleted(now, *task),
             TaskEvent::Granted { .. } => self.task_granted(now, event),
             TaskEvent::Completed { grant, result, .. } => {
-                self.grant_ended(*grant, Ending::Completed { result, at: now });
+                self.grant_ended(now, *grant, Ended::Completed, result);
             }
-            TaskEvent::GrantReturned { grant, .. } => self.grant_ended(*grant, Ending::Returned),
-            TaskEvent::GrantExpired { grant, .. } => self.grant_ended(*grant, Ending::Expired),
+            TaskEvent::GrantReturned { grant, .. } => self.grant_ended(now, *grant, Ended::Returned, ""),
+            TaskEvent::GrantExpired { grant, .. } => self.grant_ended(now, *grant, Ended::Expired, ""),
             TaskEvent::Purged { before, tasks } => self.pull.tasks_purged(now, *before, tasks),
         }
         self.set_purge_timer(now);

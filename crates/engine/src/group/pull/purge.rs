@@ -6,39 +6,30 @@ use tidemill_model::{Event, TaskEvent, TaskId, Timestamp};
 use super::Pull;
 use crate::group::{GroupShard, Timer};
 
-/// Tasks of one event.
 const MAX_TASKS: usize = 500;
-/// From one round to the next.
 const PAUSE: SignedDuration = SignedDuration::from_hours(1);
 
-/// How far external dependencies are forgotten.
-#[derive(Debug, Clone, PartialEq)]
+/// How far old tasks are forgotten.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Purge {
     /// Nothing that started before is given any more.
-    pub(super) horizon: Timestamp,
-    /// When something was forgotten last.
+    horizon: Option<Timestamp>,
     last_at: Option<Timestamp>,
     /// There was more than one event's worth.
     goes_on: bool,
     timer: Option<Timestamp>,
 }
 
-impl Default for Purge {
-    fn default() -> Self {
-        Self { horizon: Timestamp::MIN, last_at: None, goes_on: false, timer: None }
-    }
-}
-
 impl Pull {
     /// What started before may have been forgotten.
     pub(super) fn horizon(&self) -> Timestamp {
-        self.purge.horizon
+        self.purge.horizon.unwrap_or(Timestamp::MIN)
     }
 
     /// A round has more to forget than stood in its last event.
     fn purge_goes_on(&self) -> bool {
         let oldest = self.ages.first().map(|(oldest, _)| *oldest);
-        self.purge.goes_on && oldest.is_some_and(|oldest| oldest < self.purge.horizon)
+        self.purge.goes_on && oldest.is_some_and(|oldest| oldest < self.horizon())
     }
 
     pub(super) fn forget_task(&mut self, id: TaskId) {
@@ -63,7 +54,7 @@ impl Pull {
             }
         }
         let purge = &mut self.purge;
-        purge.horizon = purge.horizon.max(before);
+        purge.horizon = purge.horizon.max(Some(before));
         purge.last_at = Some(now);
         purge.goes_on = tasks.len() >= MAX_TASKS;
     }
@@ -71,7 +62,7 @@ impl Pull {
 
 impl GroupShard {
     /// The timer stands where the oldest of all is old enough, and an hour after the last round at the earliest.
-    pub(in crate::group) fn set_purge_timer(&mut self, now: Timestamp) {
+    pub(crate) fn set_purge_timer(&mut self, now: Timestamp) {
         let days = i64::from(self.settings().pull_retention_days);
         let kept = SignedDuration::from_hours(24 * days) + SignedDuration::from_millis(1);
         let purge = &self.pull.purge;
@@ -85,17 +76,14 @@ impl GroupShard {
         });
         let timer = timer.filter(|_| !self.timers.is_suspended(Timer::Purge));
         if timer != self.pull.purge.timer {
-            if let Some(old) = self.pull.purge.timer {
-                self.timers.cancel(old, Timer::Purge);
-            }
+            self.timers.cancel(self.pull.purge.timer, Timer::Purge);
             self.timers.set(timer, Timer::Purge);
             self.pull.purge.timer = timer;
         }
     }
 
-    pub(in crate::group) fn purge(&self, now: Timestamp) -> Event {
-        let before =
-            if self.pull.purge_goes_on() { self.pull.purge.horizon } else { self.retained_from(now) };
+    pub(crate) fn purge(&self, now: Timestamp) -> Event {
+        let before = if self.pull.purge_goes_on() { self.pull.horizon() } else { self.retained_from(now) };
         let old = self.pull.ages.range(..(before, TaskId(i64::MIN))).map(|(_, task)| *task);
         Event::Task(TaskEvent::Purged { before, tasks: old.take(MAX_TASKS).collect() })
     }

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_calendar::{Rotation, Zone};
-use tidemill_model::{Ledger, TaskSpec, Timestamp, When};
+use tidemill_model::{Ledger, MovedOccurrence, TaskSpec, Timestamp, When};
 
-/// A task of the group or of one of its users.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PullTask {
     pub(super) version: u32,
@@ -17,20 +16,10 @@ pub(super) struct PullTask {
     /// Over all its occurrences, forgotten ones included.
     pub(super) totals: Ledger,
     /// What was given and is kept, oldest start first.
-    pub(super) given: Vec<Occurrence>,
+    pub(super) given: Vec<MovedOccurrence>,
     /// Of a rotating one: used-up occurrences of its grid, neighbours as one run, from the first to behind the last.
     spent: BTreeMap<Timestamp, Timestamp>,
-    /// Its entry among the ages.
     pub(super) age: Option<Timestamp>,
-}
-
-/// An occurrence that was given at least once.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Occurrence {
-    pub(super) start: Timestamp,
-    pub(super) ledger: Ledger,
-    /// The start of the next one, as the event of a grant said.
-    pub(super) next: Option<Timestamp>,
 }
 
 /// The occurrences that a rotating task has; the error is for people, without the field's name.
@@ -47,12 +36,6 @@ pub(super) fn rotation_of(when: &When) -> Result<Option<Rotation>, (&'static str
                 .map(Some)
                 .map_err(|error| ("when.every_days.n", error.to_string()))
         }
-    }
-}
-
-impl Occurrence {
-    fn behind(&self) -> Timestamp {
-        self.next.filter(|next| *next > self.start).unwrap_or_else(|| self.start.next())
     }
 }
 
@@ -74,7 +57,7 @@ impl PullTask {
         self.deleted_at.is_none()
     }
 
-    pub(super) fn occurrence(&self, start: Timestamp) -> Option<&Occurrence> {
+    fn occurrence(&self, start: Timestamp) -> Option<&MovedOccurrence> {
         let place = self.given.binary_search_by_key(&start, |given| given.start).ok()?;
         self.given.get(place)
     }
@@ -127,35 +110,27 @@ impl PullTask {
     }
 
     /// Changes the ledgers of an occurrence and of the task alike.
-    pub(super) fn count(
-        &mut self,
-        start: Timestamp,
-        change: impl Fn(&mut Ledger),
-    ) -> Option<&mut Occurrence> {
-        let place = match self.given.binary_search_by_key(&start, |given| given.start) {
-            Ok(place) => place,
-            Err(place) => {
-                self.given.insert(place, Occurrence { start, ledger: Ledger::default(), next: None });
-                place
-            }
-        };
+    pub(super) fn count(&mut self, start: Timestamp, change: impl Fn(&mut Ledger)) -> &mut MovedOccurrence {
+        let place = self.given.binary_search_by_key(&start, |given| given.start).unwrap_or_else(|place| {
+            self.given.insert(place, MovedOccurrence { start, ledger: Ledger::default(), next: None });
+            place
+        });
         change(&mut self.totals);
-        let occurrence = self.given.get_mut(place)?;
+        let occurrence = &mut self.given[place];
         change(&mut occurrence.ledger);
-        Some(occurrence)
+        occurrence
     }
 
     /// After its stock has changed: whether the occurrence is passed over. One of an earlier grid is not looked for,
     /// and as a run between two of this one it would hide the run that both are in.
     pub(super) fn settle(&mut self, start: Timestamp) {
         let is_looked_for = self.rotation.as_ref().is_some_and(|rotation| rotation.is_on_grid(start));
-        let Some(occurrence) = self.occurrence(start).copied().filter(|_| is_looked_for) else {
-            return;
-        };
+        let Some(occurrence) = self.occurrence(start).filter(|_| is_looked_for) else { return };
+        let behind = occurrence.next.filter(|next| *next > start).unwrap_or_else(|| start.next());
         if self.stock(start) == 0 {
-            self.spend(start, occurrence.behind());
+            self.spend(start, behind);
         } else {
-            self.restock(start, occurrence.behind());
+            self.restock(start, behind);
         }
     }
 
@@ -182,7 +157,6 @@ impl PullTask {
         }
     }
 
-    /// Another version.
     pub(super) fn change(&mut self, version: u32, spec: &Arc<TaskSpec>) {
         let same_grid = self.spec.when == spec.when;
         self.version = version;
@@ -215,11 +189,8 @@ impl PullTask {
     /// Forgets what started before; whether nothing of it is left.
     pub(super) fn purge(&mut self, before: Timestamp) -> bool {
         self.given.retain(|given| given.start >= before || given.ledger.live > 0);
-        while let Some((from, behind)) = self.spent.first_key_value().map(|(from, behind)| (*from, *behind)) {
-            if behind > before {
-                break;
-            }
-            self.spent.remove(&from);
+        while let Some(run) = self.spent.first_entry().filter(|run| *run.get() <= before) {
+            run.remove();
         }
         self.given.is_empty() && self.ends_at().is_some_and(|end| end < before)
     }

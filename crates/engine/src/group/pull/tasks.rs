@@ -15,7 +15,7 @@ const MAX_ONCE_OF_USER: u32 = 1_000;
 const MAX_ONCE_OF_GROUP: u32 = 100_000;
 
 impl Pull {
-    fn valid_task(&self, id: TaskId) -> Result<&PullTask, Rejection> {
+    pub(super) fn valid_task(&self, id: TaskId) -> Result<&PullTask, Rejection> {
         let task = self.tasks.get(&id).ok_or_else(|| Rejection::unknown("task", id))?;
         if task.is_valid() { Ok(task) } else { Err(Rejection::TaskDeleted { task: id.0 }) }
     }
@@ -47,11 +47,6 @@ impl Pull {
             board.leave(id, &spec);
         }
         self.settle(id);
-    }
-
-    pub(super) fn delete_task(&self, id: TaskId) -> Result<Decision, Rejection> {
-        self.valid_task(id)?;
-        Ok(Decision::of(TaskEvent::Deleted { task: id }))
     }
 
     pub(super) fn task_created(&mut self, id: TaskId, spec: &Arc<TaskSpec>) {

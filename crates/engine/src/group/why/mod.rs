@@ -3,9 +3,7 @@
 mod parents;
 mod placement;
 
-use tidemill_model::{
-    BatchId, BatchState, Condition, JobDefinition, JobId, LiveAnswer, LiveQuery, Timestamp, Why,
-};
+use tidemill_model::{BatchId, BatchState, Condition, JobId, LiveAnswer, LiveQuery, Timestamp, Why};
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::Batch;
@@ -78,8 +76,7 @@ impl GroupShard {
     }
 
     pub(crate) fn name_of(&self, job: JobId) -> String {
-        let name = |definition: &JobDefinition| format!("{}/{}", definition.spec.group, definition.spec.name);
-        let here = self.jobs.get(&job).map(|job| name(&job.definition));
+        let here = self.jobs.get(&job).map(|job| job.definition.full_name());
         let name = here.or_else(|| self.dependencies.foreign().get(job).map(|job| job.name.clone()));
         let name = name.or_else(|| self.dependencies.deleted_name(job));
         name.unwrap_or_else(|| format!("job {job}"))

@@ -3,13 +3,13 @@
 use super::LISTED_TIMES;
 use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Phase, WaitsFor};
-use crate::group::dependencies::failure::Stand;
-use tidemill_model::{BatchState, Condition, JobId, LeftOut, Mapping, Timestamp, WaivedParent};
+use crate::group::dependencies::failure::{Stand, parents_of};
+use tidemill_model::{BatchState, Condition, JobId, LeftOut, Mapping, Timestamp};
 
 impl GroupShard {
     /// Parents' times that were skipped, before it runs. The own past has none: it holds what there was.
-    pub(in crate::group) fn left_out(&self, batch: &Batch) -> Vec<LeftOut> {
-        let waits_for = self.parents_of(batch).filter(|_| batch.grant().is_none());
+    pub(crate) fn left_out(&self, batch: &Batch) -> Vec<LeftOut> {
+        let waits_for = parents_of(batch).filter(|_| batch.grant().is_none());
         let skipped = waits_for.filter(|(parent, time)| self.stand_of(*parent, *time) == Stand::Skipped);
         let left_out = skipped.take(LISTED_TIMES).map(|(job, logical_time)| {
             let name = self.name_of(job);
@@ -20,7 +20,7 @@ impl GroupShard {
         left_out.collect()
     }
 
-    pub(in crate::group) fn unmet_times(&self, batch: &Batch, dependency: &WaitsFor) -> Vec<Condition> {
+    pub(crate) fn unmet_times(&self, batch: &Batch, dependency: &WaitsFor) -> Vec<Condition> {
         let parent = dependency.declared.parent;
         let name = self.name_of(parent);
         let is_for_once = self.jobs.get(&batch.definition.id).is_some_and(|job| job.submitted);
@@ -36,30 +36,29 @@ impl GroupShard {
         let any = if dependency.declared.mapping == Mapping::Any { "any of: " } else { "" };
         let waits = format!("{any}waits for ");
         times
-            .filter(|(time, met)| !**met && !batch.waived().contains(&waived(parent, **time)))
+            .filter(|(time, met)| !**met && !batch.waives(parent, **time))
             .take(LISTED_TIMES)
             .map(|(time, _)| self.unmet_time(batch, &waits, parent, *time))
             .collect()
     }
 
     /// BYD-18: it runs only on failure, its mappings are met without one, and these may still fail.
-    pub(in crate::group) fn why_no_failure(&self, batch: &Batch) -> Vec<Condition> {
+    pub(crate) fn why_no_failure(&self, batch: &Batch) -> Vec<Condition> {
         if batch.phase != Phase::Waiting || batch.unmet() > 0 || !self.lacks_a_failure(batch) {
             return Vec::new();
         }
-        let open =
-            self.parents_of(batch).filter(|(parent, time)| self.stand_of(*parent, *time) == Stand::Open);
+        let open = parents_of(batch).filter(|(parent, time)| self.stand_of(*parent, *time) == Stand::Open);
         let waits = "it runs only on failure, and waits for the end of ";
         open.take(LISTED_TIMES).map(|(parent, time)| self.unmet_time(batch, waits, parent, time)).collect()
     }
 
     /// Of very many parents at its own logical time, some that keep it back, and how many more there are.
-    pub(in crate::group) fn why_counted(&self, batch: &Batch) -> Vec<Condition> {
+    pub(crate) fn why_counted(&self, batch: &Batch) -> Vec<Condition> {
         let time = batch.logical_time;
         let unmet = Self::unmet_counted(batch).take(LISTED_TIMES);
         let mut conditions: Vec<Condition> =
             unmet.map(|parent| self.unmet_time(batch, "waits for ", parent, time)).collect();
-        let unmet = batch.counted.as_ref().map_or(0, |counted| counted.unmet()) as usize;
+        let unmet = batch.counted.as_ref().map_or(0, |counted| counted.unmet) as usize;
         let more = unmet.saturating_sub(conditions.len());
         if more > 0 {
             let message = format!("waits for {more} more of its parents of {time}, {unmet} in all");
@@ -71,20 +70,18 @@ impl GroupShard {
 
     /// What it is waiting to hear of a parent's time.
     fn unmet_time(&self, batch: &Batch, waits: &str, parent: JobId, time: Timestamp) -> Condition {
-        if let Some((deleted, message)) = self.why_parent_deleted(batch, waits, parent, time) {
-            let condition = self.condition("parent_deleted", message, batch);
-            let since = Some(deleted.max(batch.waits_since(parent, time)));
-            return Condition { since, job: Some(parent), logical_time: Some(time), ..condition };
-        }
-        let (name, stands) = (self.name_of(parent), self.how_parent_stands(parent, time));
-        let message = format!("{waits}{name} of {time}: {stands}");
-        let condition = self.condition("dependency", message, batch);
-        let since = Some(batch.waits_since(parent, time));
-        Condition { since, job: Some(parent), logical_time: Some(time), ..condition }
+        let since = batch.waits_since(parent, time);
+        let condition = match self.why_parent_deleted(batch, waits, parent, time) {
+            Some((deleted, message)) => Condition::new("parent_deleted", message, Some(deleted.max(since))),
+            None => {
+                let (name, stands) = (self.name_of(parent), self.how_parent_stands(parent, time));
+                Condition::new("dependency", format!("{waits}{name} of {time}: {stands}"), Some(since))
+            }
+        };
+        Condition { job: Some(parent), logical_time: Some(time), ..condition }
     }
 
-    /// By what the shard of the other group said last.
-    fn how_foreign_stands(&self, parent: JobId, time: tidemill_model::Timestamp) -> String {
+    fn how_foreign_stands(&self, parent: JobId, time: Timestamp) -> String {
         let Some(standing) = self.dependencies.foreign().standing(parent, time) else {
             return "its group has not answered yet".to_owned();
         };
@@ -102,7 +99,7 @@ impl GroupShard {
         format!("its group last said that {named} {stands}")
     }
 
-    pub(crate) fn how_parent_stands(&self, parent: JobId, time: tidemill_model::Timestamp) -> String {
+    pub(crate) fn how_parent_stands(&self, parent: JobId, time: Timestamp) -> String {
         if self.dependencies.foreign().get(parent).is_some() {
             return self.how_foreign_stands(parent, time);
         }
@@ -126,8 +123,4 @@ impl GroupShard {
             }
         }
     }
-}
-
-fn waived(job: JobId, time: Timestamp) -> WaivedParent {
-    WaivedParent { job, logical_time: Some(time) }
 }

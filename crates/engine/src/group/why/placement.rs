@@ -4,25 +4,25 @@ use super::{LISTED_HOLDERS, MAX_HOLDERS};
 use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, PauseAfter, Phase};
 use crate::group::placement::pools::Shut;
-use crate::group::placement::queue::Lane;
-use crate::group::workers::worker::{Demand, Turned, Worker};
+use crate::group::placement::queue::{Lane, ReadyKey};
+use crate::group::workers::{Demand, Turned, Worker};
 use tidemill_model::{
     BatchId, Condition, LiveAnswer, PoolHolder, PoolName, PoolSpec, Rate, Timestamp, WorkerId,
 };
 
 impl GroupShard {
     /// DSP-1: of a disabled job, only what people asked for by name is assigned.
-    pub(in crate::group) fn why_disabled(&self, batch: &Batch) -> Option<Condition> {
+    pub(crate) fn why_disabled(&self, batch: &Batch) -> Option<Condition> {
         let job = self.jobs.get(&batch.definition.id).filter(|job| job.is_off())?;
         if !batch.origin.waits_while_disabled() {
             return None;
         }
         let since = job.disabled_since.filter(|_| batch.holder().is_none())?.max(batch.generated);
         let message = format!("job {} is disabled; enable it to let this go on", job.definition.full_name());
-        Some(Condition { since: Some(since), ..self.condition("disabled", message, batch) })
+        Some(Condition::new("disabled", message, Some(since)))
     }
 
-    pub(in crate::group) fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
+    pub(crate) fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
         match &batch.phase {
             Phase::Waiting => None,
             Phase::Pausing { until, after } => {
@@ -46,11 +46,7 @@ impl GroupShard {
         }
     }
 
-    fn why_not_placed(
-        &self,
-        batch: &Batch,
-        key: crate::group::placement::queue::ReadyKey,
-    ) -> Option<Condition> {
+    fn why_not_placed(&self, batch: &Batch, key: ReadyKey) -> Option<Condition> {
         let definition = &batch.definition;
         if let Some(job) = self.jobs.get(&definition.id).filter(|job| job.limit.is_parked(key)) {
             if job.is_off() && batch.origin.waits_while_disabled() {
@@ -70,38 +66,33 @@ impl GroupShard {
         };
         let (gone, out) = (|turned: Turned| turned.gone, |turned: Turned| turned.out);
         if let Some(label) = &lane.label {
-            let labelled: Vec<_> =
-                of_type.iter().copied().filter(|(_, worker)| worker.labels.contains(label)).collect();
-            of_type.retain(|(_, worker)| worker.labels.contains(label) && !worker.lost && !worker.expired);
+            of_type.retain(|(_, worker)| worker.labels.contains(label));
+            let labelled = of_type.clone();
+            of_type.retain(|(_, worker)| !worker.lost && !worker.expired);
             if of_type.is_empty() {
                 let kind = &definition.spec.job_type;
                 let message = format!("no worker of the group that takes {kind} has label {label}");
-                let since = since(&labelled, gone);
-                return Some(Condition { since, ..self.condition("worker_label", message, batch) });
+                return Some(Condition::new("worker_label", message, since(&labelled, gone)));
             }
         }
-        if let Some(host) = &lane.host
-            && !of_type.iter().any(|(_, worker)| worker.host == host.as_ref() && worker.takes_work())
-        {
-            let message =
-                format!("it is pinned to host {host}, where no worker takes {}", definition.spec.job_type);
-            let here = of_type.iter().filter(|(_, worker)| worker.host == host.as_ref());
-            if let Some(why) = self.why_overloaded(batch, here.map(|(_, worker)| *worker)) {
-                return Some(why);
+        if let Some(host) = &lane.host {
+            let here = of_type.iter().copied().filter(|(_, worker)| worker.host == host.as_ref());
+            let here: Vec<_> = here.collect();
+            if !here.iter().any(|(_, worker)| worker.takes_work()) {
+                let kind = &definition.spec.job_type;
+                let message = format!("it is pinned to host {host}, where no worker takes {kind}");
+                let pinned = || Condition::new("pinned_host", message, since(&here, out));
+                return Some(self.why_overloaded(batch, &here).unwrap_or_else(pinned));
             }
-            let here: Vec<_> =
-                of_type.iter().copied().filter(|(_, worker)| worker.host == host.as_ref()).collect();
-            let since = since(&here, out);
-            return Some(Condition { since, ..self.condition("pinned_host", message, batch) });
         }
         if of_type.is_empty() || of_type.iter().all(|(_, worker)| worker.lost || worker.expired) {
             let message = format!("no worker of the group takes jobs of type {}", definition.spec.job_type);
-            let since = since(&of_type, gone);
-            return Some(Condition { since, ..self.condition("no_worker", message, batch) });
+            return Some(Condition::new("no_worker", message, since(&of_type, gone)));
         }
         if of_type.iter().all(|(_, worker)| !worker.takes_work()) {
-            if let Some(why) = self.why_overloaded(batch, of_type.iter().map(|(_, worker)| *worker)) {
-                return Some(why);
+            let overloaded = self.why_overloaded(batch, &of_type);
+            if overloaded.is_some() {
+                return overloaded;
             }
             let unready = of_type.iter().find_map(|(id, worker)| Some((*id, worker.unready.as_deref()?)));
             let (kind, message) = match unready {
@@ -110,8 +101,7 @@ impl GroupShard {
                 }
                 None => ("drained", "every worker of its type is drained or lost".to_owned()),
             };
-            let since = since(&of_type, out);
-            return Some(Condition { since, ..self.condition(kind, message, batch) });
+            return Some(Condition::new(kind, message, since(&of_type, out)));
         }
         let has_room = self.workers.fitting(Demand::of(definition)).next().is_some();
         let is_kept_by_pools = has_room && !definition.spec.pools.is_empty();
@@ -119,14 +109,10 @@ impl GroupShard {
     }
 
     /// MON-7: of those that would take it but for their load or memory, if there is one.
-    fn why_overloaded<'a>(
-        &self,
-        batch: &Batch,
-        workers: impl Iterator<Item = &'a Worker>,
-    ) -> Option<Condition> {
-        let sick: Vec<&Worker> = workers
-            .filter(|worker| worker.is_overloaded() && !worker.drained && !worker.lost && !worker.expired)
-            .collect();
+    fn why_overloaded(&self, batch: &Batch, workers: &[(&WorkerId, &Worker)]) -> Option<Condition> {
+        let would_take = |worker: &&Worker| !worker.drained && !worker.lost && !worker.expired;
+        let sick = workers.iter().map(|(_, worker)| *worker).filter(|worker| worker.is_overloaded());
+        let sick: Vec<&Worker> = sick.filter(would_take).collect();
         let machine = sick.first()?.machine?;
         let message = format!(
             "{} of its workers get no work until they have recovered; the first has a load of {} % and {} of {} MiB free",
@@ -137,11 +123,11 @@ impl GroupShard {
         );
         let last = sick.iter().filter_map(|worker| worker.turned.overloaded).max();
         let since = Some(last.unwrap_or(batch.since).max(batch.since));
-        Some(Condition { since, ..self.condition("worker_overloaded", message, batch) })
+        Some(Condition::new("worker_overloaded", message, since))
     }
 
     /// BYD-4: a ready batch that its pools keep, and who has what it waits for.
-    pub(in crate::group) fn why_pools(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
+    pub(crate) fn why_pools(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
         let Phase::Ready { key } = batch.phase else { return None };
         let uses = &batch.definition.spec.pools;
         let parked = self.jobs.get(&batch.definition.id).is_some_and(|job| job.limit.is_parked(key));
@@ -204,7 +190,7 @@ impl GroupShard {
         format!("; {name} is held by {}{more}", others.join(", "))
     }
 
-    pub(in crate::group) fn pool_holders(&self, name: &PoolName) -> LiveAnswer {
+    pub(crate) fn pool_holders(&self, name: &PoolName) -> LiveAnswer {
         let Some(group) = &self.group else { return LiveAnswer::NotFound };
         let holder = |(batch, weight): (BatchId, u32)| {
             let job = self.batches.get(&batch).map(|known| known.definition.id);
@@ -224,7 +210,9 @@ impl GroupShard {
         let here: Vec<&Worker> =
             of_type.iter().map(|(_, worker)| *worker).filter(|worker| worker.is_on(demand.host)).collect();
         let takes: Vec<&Worker> = here.iter().copied().filter(|worker| worker.takes_work()).collect();
-        let since = Some(self.in_turn_since(batch, takes.iter().copied()));
+        // It only waits for its turn since it is ready, or since the first of its workers is back.
+        let back = takes.iter().filter_map(|worker| worker.turned.back).min();
+        let since = Some(back.unwrap_or(batch.since).max(batch.since));
         let free = |worker: &Worker| worker.slots.get(job_type).map_or(0, |slots| slots.free_for(&demand));
         if demand.memory_mb > 0 && takes.iter().any(|worker| free(worker) > 0) {
             let most = takes.iter().map(|worker| worker.memory_left()).max().unwrap_or(0);
@@ -234,7 +222,7 @@ impl GroupShard {
             let need = demand.memory_mb;
             let message =
                 format!("it needs {need} MiB of memory, and no worker has more than {most} MiB left{silent}");
-            return Condition { since, ..self.condition("no_memory", message, batch) };
+            return Condition::new("no_memory", message, since);
         }
         let overloaded = here.iter().filter(|worker| worker.is_overloaded()).count();
         let kept =
@@ -246,12 +234,6 @@ impl GroupShard {
         if overloaded > 0 {
             message.push_str(&format!("; {overloaded} workers are overloaded and get no work"));
         }
-        Condition { since, ..self.condition("no_slot", message, batch) }
-    }
-
-    /// Since when it only waits for its turn: since it is ready, or since the first of its workers is back.
-    fn in_turn_since<'a>(&self, batch: &Batch, workers: impl Iterator<Item = &'a Worker>) -> Timestamp {
-        let back = workers.filter(|worker| worker.takes_work()).filter_map(|worker| worker.turned.back).min();
-        back.unwrap_or(batch.since).max(batch.since)
+        Condition::new("no_slot", message, since)
     }
 }

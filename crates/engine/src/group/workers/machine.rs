@@ -8,7 +8,7 @@ use tidemill_model::{
 };
 
 use crate::group::GroupShard;
-use crate::group::workers::worker::{Machine, Worker, Workers};
+use crate::group::workers::Worker;
 
 /// A change that puts no worker over a bound, nor back, is on record at most this often.
 const SELDOM: SignedDuration = SignedDuration::from_secs(60);
@@ -18,17 +18,7 @@ const MEMORY_STEP_PERCENT: u64 = 10;
 const LOAD_STEP_PERCENT: u32 = 50;
 const MAX_REASON_CHARS: usize = 255;
 
-impl Workers {
-    pub(crate) fn worker_measured(&mut self, now: Timestamp, id: &WorkerId, of: (Measure, bool)) {
-        let (measure, overloaded) = of;
-        self.turn(now, id, |worker| {
-            worker.machine = Some(Machine::new(measure, now, overloaded, worker.reserved_mb));
-        });
-    }
-}
-
 impl GroupShard {
-    /// What a heartbeat says of the machine, if it is worth an event.
     pub(crate) fn measured(&self, id: &WorkerId, measure: Measure, now: Timestamp) -> Option<Event> {
         let known = self.workers.get(id)?.machine;
         let measure =

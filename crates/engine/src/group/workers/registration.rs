@@ -1,24 +1,91 @@
 //! Workers come, fall silent, come back, and stop taking work.
+//!
+//! How long after its last word something may still run on one: it goes by the bounds that it was told when it registered,
+//! whatever became of the group's since. The journal says which those were (`WorkerRegistered`), and only they can tell when
+//! its silence is long enough.
 
 use std::collections::BTreeMap;
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use tidemill_model::{
-    Event, GroupSettings, Heartbeat, Incarnation, Registration, Rejection, Timestamp, Token, WorkMessage,
-    WorkerEvent, WorkerId,
+    Event, GroupSettings, Heartbeat, Incarnation, OnSilence, Registration, Rejection, Timestamp, Token,
+    WorkMessage, WorkerEvent, WorkerId,
 };
 
 use crate::decision::Decision;
-use crate::group::workers::lease::Told;
 use crate::group::workers::machine::heard;
 use crate::group::workers::settle::SettleCause;
-use crate::group::workers::worker::{Demand, Slots, Worker, Workers};
+use crate::group::workers::{Demand, Machine, Slots, Worker, Workers};
 use crate::group::{Group, GroupShard};
 
 const MAX_WORKERS: usize = 10_000;
 const MAX_TYPES: usize = 64;
 const MAX_SLOTS: u32 = 100_000;
 const MAX_LABELS: usize = 64;
+
+/// What the silence of a worker leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// When it got no acknowledgement for so many milliseconds, margin included, it has killed what it ran; `None`: what
+    /// it runs runs on, however long it is silent.
+    pub(crate) ends_after_ms: Option<u64>,
+}
+
+impl Lease {
+    /// Of a worker that goes by these bounds.
+    pub(crate) fn of(settings: &GroupSettings) -> Self {
+        let ends_after_ms = match settings.on_silence {
+            OnSilence::Kill => Some(settings.lease_ms.saturating_add(settings.lease_margin_ms)),
+            OnSilence::Hold => None,
+        };
+        Self { ends_after_ms }
+    }
+
+    /// Of a worker that goes by one of the two, and nobody knows by which.
+    fn or_longer(self, other: Self) -> Self {
+        let both = self.ends_after_ms.zip(other.ends_after_ms);
+        Self { ends_after_ms: both.map(|(ms, other)| ms.max(other)) }
+    }
+}
+
+/// What one worker was told, in its present life and before.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Told {
+    /// The bounds that the answer to its last registration gives.
+    pub(crate) settings: GroupSettings,
+    /// The longest lease that this life was told. An answer may be lost or late, so any of them may count.
+    life: Lease,
+    /// The same of earlier lives, while something that they held may not have ended.
+    earlier: Option<Lease>,
+}
+
+impl Told {
+    /// A first life that holds nothing.
+    pub(crate) fn new(settings: GroupSettings) -> Self {
+        Self { life: Lease::of(&settings), settings, earlier: None }
+    }
+
+    /// The same life asked again.
+    pub(crate) fn again(self, settings: GroupSettings) -> Self {
+        Self { life: self.life.or_longer(Lease::of(&settings)), settings, earlier: self.earlier }
+    }
+
+    /// Another life began while attempts of this one were not known to have ended.
+    pub(crate) fn reborn(self, settings: GroupSettings) -> Self {
+        let earlier = Some(self.lease());
+        Self { life: Lease::of(&settings), settings, earlier }
+    }
+
+    /// All that earlier lives held has ended.
+    pub(crate) fn forget_earlier(&mut self) {
+        self.earlier = None;
+    }
+
+    /// What silence means for everything that the worker holds.
+    pub(crate) fn lease(&self) -> Lease {
+        self.earlier.map_or(self.life, |earlier| self.life.or_longer(earlier))
+    }
+}
 
 impl Workers {
     pub(crate) fn declare_lost(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
@@ -43,11 +110,13 @@ impl Workers {
 }
 
 impl GroupShard {
-    pub(in crate::group) fn apply_worker(&mut self, now: Timestamp, event: &WorkerEvent) {
+    pub(crate) fn apply_worker(&mut self, now: Timestamp, event: &WorkerEvent) {
         match event {
             WorkerEvent::Registered { .. } => self.worker_registered(now, event),
             WorkerEvent::Measured { worker, measure, overloaded } => {
-                self.workers.worker_measured(now, worker, (*measure, *overloaded));
+                self.workers.turn(now, worker, |worker| {
+                    worker.machine = Some(Machine::new(*measure, now, *overloaded, worker.reserved_mb));
+                });
             }
             WorkerEvent::Lost { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.lost = true);
@@ -161,7 +230,7 @@ impl GroupShard {
             Some(told) if !tokens.is_empty() => told.reborn(settings),
             Some(_) | None => Told::new(settings),
         };
-        let slots_of = |kind, max| Slots::new(max, reserved.get(kind).copied());
+        let slots_of = |kind, max| Slots { max, used: 0, reserved: reserved.get(kind).copied(), common: 0 };
         let mut slots: BTreeMap<_, _> =
             slots.iter().map(|(kind, max)| (kind.clone(), slots_of(kind, *max))).collect();
         let demand = |token: &Token| match self.batches.of_token(*token) {
@@ -261,7 +330,6 @@ fn key(hex: &str) -> Option<VerifyingKey> {
     VerifyingKey::from_bytes(&bytes::<32>(hex)?).ok()
 }
 
-/// Whether a text is a group's public key.
 pub(crate) fn is_public_key(hex: &str) -> bool {
     // Of a weak one, as 64 zeros, signatures can be made without the private half.
     key(hex).is_some_and(|key| !key.is_weak())

@@ -6,20 +6,19 @@
 use std::num::NonZeroI32;
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Nonce, Rejection, ReturnReason,
-    StartRequest, SuccessCheck, Timestamp, Token, Usage, WorkMessage, WorkerId,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, MAX_VALUES_BYTES, Nonce,
+    Rejection, ReturnReason, StartRequest, SuccessCheck, Timestamp, Token, Usage, WorkMessage, WorkerId,
 };
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
 use crate::group::batches::attempts::{rejected, returned};
 use crate::group::batches::batch::{Batch, Phase};
-use crate::group::batches::values::bound;
 
 /// Codes that one attempt can report.
 const MAX_CODES: u8 = 100;
-pub(in crate::group) const MAX_NONCE_BYTES: usize = 255;
-pub(in crate::group) const GRANTED_TO_ANOTHER: &str = "it was granted to another question";
+pub(crate) const MAX_NONCE_BYTES: usize = 255;
+pub(crate) const GRANTED_TO_ANOTHER: &str = "it was granted to another question";
 const NEVER_GRANTED: &str = "its start was never granted";
 
 impl GroupShard {
@@ -146,7 +145,12 @@ impl GroupShard {
         if batch.grant().is_some() {
             let mut outcome = outcome.clone();
             outcome.message = outcome.message.chars().take(500).collect();
-            bound(&mut outcome);
+            // The last resort against a worker that passes on more than it may: nothing of it counts.
+            if outcome.values_bytes() > MAX_VALUES_BYTES {
+                outcome.values.clear();
+                outcome.message =
+                    format!("its values took more than {MAX_VALUES_BYTES} bytes and are left out");
+            }
             self.judge_by_code(batch, &mut outcome);
             return Decision::events(self.batches.end_attempt(id, token, outcome, usage.cloned(), now));
         }

@@ -9,12 +9,11 @@ use tidemill_model::{
 use crate::group::GroupShard;
 use crate::group::batches::attempts::returned;
 use crate::group::batches::batch::Phase;
-use crate::group::workers::worker::Workers;
+use crate::group::workers::Workers;
 
 /// Tokens that one decision settles.
 const STEP: usize = 64;
 
-/// A worker whose tokens are to be settled.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Unsettled {
     pub(crate) because: SettleCause,
@@ -53,7 +52,7 @@ impl Workers {
 }
 
 impl GroupShard {
-    /// The next step for a worker that [`Workers`](super::worker::Workers) names.
+    /// The next step for a worker that [`Workers`](super::Workers) names.
     pub(crate) fn settle(&self, worker: &WorkerId, now: Timestamp) -> Vec<Event> {
         let Some(unsettled) = self.workers.unsettled.get(worker) else { return Vec::new() };
         let settled = |(token, batch): (Token, Option<BatchId>)| {
