@@ -22,7 +22,7 @@ mod jobs;
 mod messages;
 mod placement;
 mod pull;
-pub(crate) mod timers;
+pub(in crate::group) mod timers;
 mod why;
 mod workers;
 

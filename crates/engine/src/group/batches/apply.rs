@@ -6,7 +6,7 @@ use crate::group::{GroupShard, Timer};
 use tidemill_model::{BatchEvent, BatchId, Event, Origin, Timestamp, WorkMessage, WorkerId};
 
 /// The pause after an attempt is over.
-pub(crate) fn retry_due(batch: BatchId) -> Event {
+pub(in crate::group) fn retry_due(batch: BatchId) -> Event {
     Event::Batch(BatchEvent::RetryDue { batch })
 }
 
@@ -44,7 +44,7 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn apply_batch(&mut self, now: Timestamp, event: &BatchEvent) {
+    pub(in crate::group) fn apply_batch(&mut self, now: Timestamp, event: &BatchEvent) {
         match event {
             BatchEvent::Generated { job, logical_time, origin, .. } => {
                 let before = self.jobs.skips_before(*job);

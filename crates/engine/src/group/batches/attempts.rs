@@ -16,17 +16,25 @@ use tidemill_model::{
 const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// An assignment comes back, and another worker may get it.
-pub(crate) fn returned(batch: BatchId, (token, worker): (Token, &WorkerId), reason: ReturnReason) -> Event {
+pub(in crate::group) fn returned(
+    batch: BatchId,
+    (token, worker): (Token, &WorkerId),
+    reason: ReturnReason,
+) -> Event {
     Event::Batch(BatchEvent::AssignmentReturned { batch, token, worker: worker.clone(), reason })
 }
 
 /// The same, for the worker gave it back or may not have it any more.
-pub(crate) fn rejected(batch: BatchId, holder: (Token, &WorkerId), why: impl Into<String>) -> Event {
+pub(in crate::group) fn rejected(
+    batch: BatchId,
+    holder: (Token, &WorkerId),
+    why: impl Into<String>,
+) -> Event {
     returned(batch, holder, ReturnReason::Rejected(why.into()))
 }
 
 impl GroupShard {
-    pub(crate) fn apply_attempt(&mut self, now: Timestamp, event: &AttemptEvent) {
+    pub(in crate::group) fn apply_attempt(&mut self, now: Timestamp, event: &AttemptEvent) {
         match event {
             AttemptEvent::StartGranted { batch, token, worker, incarnation, nonce } => {
                 self.start_granted(now, *batch, *token, worker, incarnation, nonce);
@@ -82,7 +90,7 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn batch_assigned(
+    pub(in crate::group) fn batch_assigned(
         &mut self,
         now: Timestamp,
         id: BatchId,
@@ -111,7 +119,7 @@ impl GroupShard {
     }
 
     /// The token is nobody's any more: its slot and its place in the limit are free.
-    pub(crate) fn release(&mut self, token: Token) {
+    pub(in crate::group) fn release(&mut self, token: Token) {
         let Some(id) = self.batches.by_token.remove(&token) else { return };
         planted!(LateFinishAccepted => tidemill_planted::note(token.0, id.0));
         self.unwatch_duration(id);
@@ -139,7 +147,7 @@ impl GroupShard {
 
     /// Another worker gets it. If one gives it back that had it before, all have had it: it pauses, so that
     /// unwilling workers do not pass it round for ever.
-    pub(crate) fn assignment_returned(
+    pub(in crate::group) fn assignment_returned(
         &mut self,
         now: Timestamp,
         id: BatchId,
@@ -199,7 +207,7 @@ impl GroupShard {
         self.watch_duration(id);
     }
 
-    pub(crate) fn retry_due(&mut self, now: Timestamp, id: BatchId) {
+    pub(in crate::group) fn retry_due(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         if let Phase::Pausing { until, .. } = batch.phase {
             self.timers.cancel(until, Timer::Retry(id));

@@ -175,7 +175,7 @@ impl Batch {
     }
 
     /// Whether it runs without this parent's time.
-    pub(crate) fn waives(&self, job: JobId, time: Timestamp) -> bool {
+    pub(in crate::group) fn waives(&self, job: JobId, time: Timestamp) -> bool {
         self.waived().contains(&WaivedParent { job, logical_time: Some(time) })
     }
 

@@ -106,7 +106,7 @@ impl GroupShard {
         })
     }
 
-    pub(crate) fn apply_deletion(&mut self, event: &DeletionEvent) {
+    pub(in crate::group) fn apply_deletion(&mut self, event: &DeletionEvent) {
         match event {
             DeletionEvent::UnfinishedReported { question, jobs } => {
                 let message = ShardMessage::ReportUnfinished { question: *question, jobs: jobs.clone() };
@@ -147,7 +147,7 @@ impl GroupShard {
         self.killed(batch, by, "its job was deleted")
     }
 
-    pub(crate) fn batch_finished(&mut self, now: Timestamp, id: BatchId, end: (BatchResult, bool)) {
+    pub(in crate::group) fn batch_finished(&mut self, now: Timestamp, id: BatchId, end: (BatchResult, bool)) {
         let (result, _) = end;
         self.batches.cancelling.remove(&id);
         self.batches.marks.remove(&id);

@@ -2,13 +2,13 @@
 //!
 //! *Invariant:* a batch is in exactly one phase; a token names exactly one assigned or granted batch, or a final command.
 
-pub(crate) mod apply;
-pub(crate) mod attempts;
-pub(crate) mod batch;
-pub(crate) mod finish;
-pub(crate) mod mark;
-pub(crate) mod timeouts;
-pub(crate) mod values;
+pub(in crate::group) mod apply;
+pub(in crate::group) mod attempts;
+pub(in crate::group) mod batch;
+pub(in crate::group) mod finish;
+pub(in crate::group) mod mark;
+pub(in crate::group) mod timeouts;
+pub(in crate::group) mod values;
 
 use std::collections::BTreeMap;
 

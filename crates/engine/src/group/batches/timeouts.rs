@@ -50,7 +50,7 @@ struct LateBatch {
 }
 
 /// What is left to be watched of a batch, by kind.
-pub(crate) type Deadlines = [Option<Timestamp>; 3];
+pub(in crate::group) type Deadlines = [Option<Timestamp>; 3];
 
 /// In the order in which [`Deadlines`] has them, which is that of their declaration.
 const KINDS: [TimeoutKind; 3] = [TimeoutKind::Dependency, TimeoutKind::Output, TimeoutKind::ByTime];
@@ -187,7 +187,7 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn apply_alarm(&mut self, event: &AlarmEvent) {
+    pub(in crate::group) fn apply_alarm(&mut self, event: &AlarmEvent) {
         let AlarmEvent::Raised { kind, batch, .. } = event;
         if let (AlarmKind::BigTask, Some(batch)) = (kind, batch) {
             self.unwatch_duration(*batch);

@@ -36,10 +36,10 @@ pub(crate) struct Blocked {
 
 /// What is on record of a blocked batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Blocker {
-    pub(crate) parent: JobId,
-    pub(crate) logical_time: Timestamp,
-    pub(crate) since: Timestamp,
+pub(in crate::group) struct Blocker {
+    pub(in crate::group) parent: JobId,
+    pub(in crate::group) logical_time: Timestamp,
+    pub(in crate::group) since: Timestamp,
 }
 
 impl Blocked {
@@ -114,7 +114,7 @@ impl GroupShard {
     }
 
     /// What is to be on record of a batch and is not; `None`: nothing.
-    pub(crate) fn block_turn(&self, id: BatchId, now: Timestamp) -> Option<Event> {
+    pub(in crate::group) fn block_turn(&self, id: BatchId, now: Timestamp) -> Option<Event> {
         let batch = self.batches.get(&id)?;
         let known = self.dependencies.blocked.by_batch.get(&id);
         let waiting = Some(batch).filter(|_| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }));
@@ -170,7 +170,7 @@ impl GroupShard {
     }
 
     /// Whoever waits for the batch is blocked with it, or is not any more.
-    pub(crate) fn blocker_changed(&mut self, id: BatchId, blocker: Option<Blocker>) {
+    pub(in crate::group) fn blocker_changed(&mut self, id: BatchId, blocker: Option<Blocker>) {
         match blocker {
             Some(blocker) => self.dependencies.blocked.by_batch.insert(id, blocker),
             None => self.dependencies.blocked.by_batch.remove(&id),

@@ -38,11 +38,11 @@ pub(crate) struct Counted {
     /// Those that the batch was told to be met, bit by bit in the order of `same`.
     told_met: Box<[u64]>,
     /// A person lets it run without any of them.
-    pub(crate) is_waived: bool,
+    pub(in crate::group) is_waived: bool,
     /// Told to be unmet, and not waived.
-    pub(crate) unmet: u32,
+    pub(in crate::group) unmet: u32,
     /// Those that failed, or are blocked by a failed parent themselves: few, where there are many parents.
-    pub(crate) lost: BTreeSet<JobId>,
+    pub(in crate::group) lost: BTreeSet<JobId>,
 }
 
 impl Counted {
@@ -112,7 +112,7 @@ impl Batch {
     }
 
     /// Whether a parent of those that it counts keeps it back.
-    pub(crate) fn is_kept_back_by(&self, parent: JobId) -> bool {
+    pub(in crate::group) fn is_kept_back_by(&self, parent: JobId) -> bool {
         !self.is_told_met(parent) && !self.waives_counted(parent)
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct DeletedParent {
 
 impl Dependencies {
     /// Whether jobs of this shard name a parent that was deleted; `None`: it was not.
-    pub(crate) fn is_deleted_and_named(&self, parent: JobId) -> Option<bool> {
+    pub(in crate::group) fn is_deleted_and_named(&self, parent: JobId) -> Option<bool> {
         let deleted = self.deleted_parents.get(&parent);
         deleted.map(|deleted| !deleted.children.is_empty() && !planted!(DeletedParentNotWaitedFor))
     }

@@ -80,7 +80,7 @@ impl Followers {
 }
 
 impl GroupShard {
-    pub(crate) fn apply_subscription(&mut self, event: &SubscriptionEvent) {
+    pub(in crate::group) fn apply_subscription(&mut self, event: &SubscriptionEvent) {
         let followers = &mut self.dependencies.followers;
         match event {
             SubscriptionEvent::ParentSubscribed { job, by, what } => {

@@ -127,7 +127,7 @@ impl Foreign {
 
 impl Dependencies {
     /// A job of this shard names a parent; whether that is one of another group.
-    pub(crate) fn join_foreign(&mut self, parent: JobId, child: JobId) -> bool {
+    pub(in crate::group) fn join_foreign(&mut self, parent: JobId, child: JobId) -> bool {
         let Some(known) = self.foreign.parents.get_mut(&parent) else { return false };
         known.expected = false;
         known.children.insert(child);
@@ -135,14 +135,14 @@ impl Dependencies {
     }
 
     /// It names the parent no more; whether that is one of another group.
-    pub(crate) fn leave_foreign(&mut self, parent: JobId, child: JobId) -> bool {
+    pub(in crate::group) fn leave_foreign(&mut self, parent: JobId, child: JobId) -> bool {
         let Some(known) = self.foreign.parents.get_mut(&parent) else { return false };
         known.children.remove(&child);
         true
     }
 
     /// The parent is a job of this shard from now on: its children here.
-    pub(crate) fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
+    pub(in crate::group) fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
         let Foreign { parents, times, unsaid } = &mut self.foreign;
         times.retain(|(job, _), _| *job != parent);
         for unsaid in unsaid.values_mut() {

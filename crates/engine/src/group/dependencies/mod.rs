@@ -1,13 +1,13 @@
 //! What batches wait for inside the cluster: logical times of parents, here and in other groups.
 
-pub(crate) mod blocked;
-pub(crate) mod counted;
-pub(crate) mod deleted_parents;
-pub(crate) mod failure;
-pub(crate) mod followers;
-pub(crate) mod foreign;
-pub(crate) mod waiters;
-pub(crate) mod waive;
+pub(in crate::group) mod blocked;
+pub(in crate::group) mod counted;
+pub(in crate::group) mod deleted_parents;
+pub(in crate::group) mod failure;
+pub(in crate::group) mod followers;
+pub(in crate::group) mod foreign;
+pub(in crate::group) mod waiters;
+pub(in crate::group) mod waive;
 
 use std::collections::BTreeSet;
 

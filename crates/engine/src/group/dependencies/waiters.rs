@@ -64,7 +64,7 @@ impl Waiters {
 
 impl Dependencies {
     /// A batch was generated, and waits for what it lists and counts.
-    pub(crate) fn wait_for_parents(&mut self, id: BatchId, batch: &Batch, is_submission: bool) {
+    pub(in crate::group) fn wait_for_parents(&mut self, id: BatchId, batch: &Batch, is_submission: bool) {
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             let waiter = (id, index as u16);
             for time in &dependency.declared.times {
@@ -84,7 +84,7 @@ impl Dependencies {
     }
 
     /// A batch has ended, and waits for nothing. Times of its parents of which others are still to be told.
-    pub(crate) fn wait_no_more(&mut self, id: BatchId, batch: &Batch) -> Vec<Times> {
+    pub(in crate::group) fn wait_no_more(&mut self, id: BatchId, batch: &Batch) -> Vec<Times> {
         let mut untold = Vec::new();
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             let (parent, waiter) = (dependency.declared.parent, (id, index as u16));
@@ -104,7 +104,7 @@ impl Dependencies {
     }
 
     /// The job has its first batch: whoever waited for any waits for this one.
-    pub(crate) fn first_came(&mut self, parent: JobId, time: Timestamp) -> BTreeSet<Waiter> {
+    pub(in crate::group) fn first_came(&mut self, parent: JobId, time: Timestamp) -> BTreeSet<Waiter> {
         let waiters = self.waiters.for_first.remove(&parent).unwrap_or_default();
         if !waiters.is_empty() {
             self.waiters.by_time.entry((parent, time)).or_default().extend(&waiters);
@@ -126,7 +126,7 @@ impl GroupShard {
         self.dependencies.waiters.times_of(id).next().is_some() || self.is_counted(id)
     }
 
-    pub(crate) fn dependency_changed(
+    pub(in crate::group) fn dependency_changed(
         &mut self,
         now: Timestamp,
         id: BatchId,
@@ -179,7 +179,7 @@ impl GroupShard {
         self.reconsider_waiters(job, time);
     }
 
-    pub(crate) fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
+    pub(in crate::group) fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return Vec::new() };
         let listed = batch.dependencies.get(usize::from(index)).map(WaitsFor::parent);
         let declared = if index == COUNTED { Some(at_same_time(parent)) } else { listed };

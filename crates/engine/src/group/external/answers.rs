@@ -42,7 +42,7 @@ impl GroupShard {
         Ok(Decision::events(events))
     }
 
-    pub(crate) fn apply_observation(&mut self, now: Timestamp, event: &ObservationEvent) {
+    pub(in crate::group) fn apply_observation(&mut self, now: Timestamp, event: &ObservationEvent) {
         match event {
             // What the catalogue decides.
             ObservationEvent::ThirdPartyReported { .. }

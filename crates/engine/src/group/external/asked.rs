@@ -52,7 +52,7 @@ impl GroupShard {
         Some(WantedExternalDependency { id, generation: known.generation, path, mark, urgent, nudge })
     }
 
-    pub(crate) fn probes_requested(&mut self, batch: Option<BatchId>) {
+    pub(in crate::group) fn probes_requested(&mut self, batch: Option<BatchId>) {
         self.external.known.nudges += 1;
         let nudge = self.external.known.nudges;
         let Some(id) = batch else {

@@ -66,7 +66,7 @@ pub(super) struct Known {
 
 impl ExternalDependencies {
     /// What a new batch waits for, and the events that tell of what was not waited for before.
-    pub(crate) fn wanted_by(
+    pub(in crate::group) fn wanted_by(
         &self,
         shard: ShardId,
         wanted: Vec<ExternalDependency>,
@@ -91,7 +91,7 @@ impl ExternalDependencies {
     }
 
     /// What a report changes.
-    pub(crate) fn reported(&self, shard: ShardId, reports: &[ThirdPartyReport]) -> Vec<Event> {
+    pub(in crate::group) fn reported(&self, shard: ShardId, reports: &[ThirdPartyReport]) -> Vec<Event> {
         let said = |report: &ThirdPartyReport| {
             let (code, logical_time) = (Arc::clone(&report.code), report.logical_time);
             (ExternalDependency::ThirdParty { code, logical_time }, report.ready)
@@ -115,7 +115,12 @@ impl ExternalDependencies {
         events
     }
 
-    pub(crate) fn registered(&mut self, now: Timestamp, id: ExternalDependencyId, what: &ExternalDependency) {
+    pub(in crate::group) fn registered(
+        &mut self,
+        now: Timestamp,
+        id: ExternalDependencyId,
+        what: &ExternalDependency,
+    ) {
         self.minted += 1;
         let what = Arc::new(what.clone());
         self.by_what.insert(Arc::clone(&what), id);
@@ -125,7 +130,7 @@ impl ExternalDependencies {
         self.rest(id);
     }
 
-    pub(crate) fn join(&mut self, batch: BatchId, id: ExternalDependencyId) -> Option<Need> {
+    pub(in crate::group) fn join(&mut self, batch: BatchId, id: ExternalDependencyId) -> Option<Need> {
         let known = self.by_id.get_mut(&id)?;
         known.waiters.insert(batch);
         self.spare.remove(&id);
@@ -136,7 +141,7 @@ impl ExternalDependencies {
         Some(Need { id, met: known.satisfied, waived: false })
     }
 
-    pub(crate) fn leave(&mut self, batch: BatchId, id: ExternalDependencyId) {
+    pub(in crate::group) fn leave(&mut self, batch: BatchId, id: ExternalDependencyId) {
         let Some(known) = self.by_id.get_mut(&id) else { return };
         known.waiters.remove(&batch);
         if known.waiters.is_empty() {
@@ -165,7 +170,7 @@ impl ExternalDependencies {
     }
 
     /// Where an external dependency stands that nobody waits for: reports that say *ready* are kept, all else is to be forgotten.
-    pub(crate) fn rest(&mut self, id: ExternalDependencyId) {
+    pub(in crate::group) fn rest(&mut self, id: ExternalDependencyId) {
         let Some(known) = self.by_id.get(&id) else { return };
         if !known.is_path() && known.satisfied {
             self.spare.remove(&id);
@@ -222,7 +227,7 @@ impl Known {
         matches!(*self.what, ExternalDependency::Path { .. })
     }
 
-    pub(crate) fn withdrawn(&self, id: ExternalDependencyId, worker: Option<&WorkerId>) -> Event {
+    pub(in crate::group) fn withdrawn(&self, id: ExternalDependencyId, worker: Option<&WorkerId>) -> Event {
         Event::Observation(ObservationEvent::ExternalDependencyRevoked {
             external_dependency: id,
             generation: self.generation + 1,

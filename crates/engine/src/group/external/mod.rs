@@ -1,7 +1,7 @@
 //! What batches wait for outside: paths, reports of third parties, the quality service.
 
-pub(crate) mod answers;
-pub(crate) mod asked;
+pub(in crate::group) mod answers;
+pub(in crate::group) mod asked;
 pub(crate) mod external_dependencies;
 pub(crate) mod needs;
 pub(crate) mod quality;

@@ -81,7 +81,7 @@ impl GroupShard {
 
 impl External {
     /// What a batch that was just generated waits for; nothing: it waits for nothing outside.
-    pub(crate) fn needs_of(
+    pub(in crate::group) fn needs_of(
         &mut self,
         id: BatchId,
         wanted: &[ExternalDependencyId],

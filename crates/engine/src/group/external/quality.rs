@@ -46,7 +46,7 @@ pub(crate) struct Gate {
     asked_since: Option<Timestamp>,
     word: Option<Word>,
     /// A person lets the batch run without the service's word.
-    pub(crate) waived: bool,
+    pub(in crate::group) waived: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

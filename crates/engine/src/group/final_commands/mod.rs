@@ -34,7 +34,7 @@ pub(crate) struct Finals {
     /// Of batches that have just ended, and the worker of each one's last attempt.
     due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
     /// Of batches that ended without an attempt.
-    pub(crate) unplaced: Unplaced,
+    pub(in crate::group) unplaced: Unplaced,
     held: BTreeMap<Token, Box<Held>>,
     /// The workers of the last attempts of unfinished batches.
     last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
@@ -175,12 +175,12 @@ pub(crate) fn demand(definition: &JobDefinition) -> Demand<'_> {
     Demand { memory_mb: 0, ..Demand::of(definition) }
 }
 
-pub(crate) fn final_command(definition: &JobDefinition) -> Option<&str> {
+pub(in crate::group) fn final_command(definition: &JobDefinition) -> Option<&str> {
     definition.spec.final_command.as_deref()
 }
 
 impl GroupShard {
-    pub(crate) fn apply_final_command(&mut self, event: &FinalCommandEvent) {
+    pub(in crate::group) fn apply_final_command(&mut self, event: &FinalCommandEvent) {
         match event {
             FinalCommandEvent::Assigned { batch, worker, token, start_by, .. } => {
                 self.final_assigned(*batch, worker, (*token, *start_by));
@@ -209,7 +209,7 @@ impl GroupShard {
         vec![self.assigned_final(id, ended, worker, now)]
     }
 
-    pub(crate) fn assigned_final(
+    pub(in crate::group) fn assigned_final(
         &self,
         id: BatchId,
         ended: &Ended,
@@ -273,7 +273,7 @@ impl GroupShard {
     }
 
     /// It waits for a worker no longer.
-    pub(crate) fn final_placed(&mut self, batch: BatchId) -> Option<Box<Ended>> {
+    pub(in crate::group) fn final_placed(&mut self, batch: BatchId) -> Option<Box<Ended>> {
         let (until, ended) = self.final_commands.unplaced.remove(batch)?;
         self.timers.cancel(until, Timer::Final(batch));
         Some(ended)
@@ -315,7 +315,7 @@ fn told(
     std::iter::once(end).chain(alarm).collect()
 }
 
-pub(crate) fn failed(
+pub(in crate::group) fn failed(
     batch: BatchId,
     ended: &Ended,
     worker: Option<&WorkerId>,

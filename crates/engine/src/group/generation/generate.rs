@@ -68,7 +68,7 @@ impl<'a> NewBatch<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Known<'a> {
+pub(in crate::group) enum Known<'a> {
     Here(&'a Job),
     Elsewhere(&'a ForeignJob),
 }
@@ -269,7 +269,7 @@ impl GroupShard {
         here.or_else(|| self.dependencies.foreign().get(parent).map(Known::Elsewhere))
     }
 
-    pub(crate) fn times_of(
+    pub(in crate::group) fn times_of(
         &self,
         definition: &JobDefinition,
         parent: &Known<'_>,

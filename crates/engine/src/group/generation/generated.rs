@@ -22,7 +22,7 @@ pub(crate) struct Trigger {
 }
 
 impl GroupShard {
-    pub(crate) fn batch_generated(&mut self, now: Timestamp, event: &BatchEvent) {
+    pub(in crate::group) fn batch_generated(&mut self, now: Timestamp, event: &BatchEvent) {
         let BatchEvent::Generated {
             batch: id,
             job: job_id,
@@ -108,14 +108,14 @@ impl GroupShard {
     }
 
     /// Nothing, where no child is to be generated.
-    pub(crate) fn trigger(&mut self, trigger: Trigger) {
+    pub(in crate::group) fn trigger(&mut self, trigger: Trigger) {
         if self.next_child(&trigger).is_some() {
             self.generation.triggers.push_back(trigger);
         }
     }
 
     /// After `child` was generated for `time`: the triggers of its parents for that time go on behind it.
-    pub(crate) fn advance_triggers(&mut self, parents: &[JobId], child: JobId, time: Timestamp) {
+    pub(in crate::group) fn advance_triggers(&mut self, parents: &[JobId], child: JobId, time: Timestamp) {
         if let Some(front) = self.generation.triggers.front_mut()
             && front.logical_time == time
             && parents.contains(&front.parent)
@@ -125,7 +125,7 @@ impl GroupShard {
         self.drop_spent_trigger();
     }
 
-    pub(crate) fn drop_spent_trigger(&mut self) {
+    pub(in crate::group) fn drop_spent_trigger(&mut self) {
         while let Some(front) = self.generation.triggers.front()
             && self.next_child(front).is_none()
         {
@@ -133,7 +133,7 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn prune_triggers(&mut self) {
+    pub(in crate::group) fn prune_triggers(&mut self) {
         let mut triggers = std::mem::take(&mut self.generation.triggers);
         triggers.retain(|trigger| self.next_child(trigger).is_some());
         self.generation.triggers = triggers;

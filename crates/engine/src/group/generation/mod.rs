@@ -1,10 +1,10 @@
 //! How batches come to be: by schedule, after parents, by hand, by submission, by a plan.
 
-pub(crate) mod by_hand;
-pub(crate) mod failing;
-pub(crate) mod generate;
-pub(crate) mod generated;
-pub(crate) mod reruns;
+pub(in crate::group) mod by_hand;
+pub(in crate::group) mod failing;
+pub(in crate::group) mod generate;
+pub(in crate::group) mod generated;
+pub(in crate::group) mod reruns;
 
 use std::collections::VecDeque;
 

@@ -11,7 +11,7 @@ use crate::group::jobs::job::{Job, NewestRun};
 use crate::group::jobs::kept_texts::Kept;
 
 impl GroupShard {
-    pub(crate) fn apply_rerun(&mut self, event: &RerunEvent) {
+    pub(in crate::group) fn apply_rerun(&mut self, event: &RerunEvent) {
         match event {
             RerunEvent::RunsReported { rerun, part, runs } => {
                 let (rerun, part, runs) = (*rerun, *part, runs.clone());

@@ -85,7 +85,7 @@ impl Newest {
 }
 
 impl GroupShard {
-    pub(crate) fn history_evicted(&mut self, id: JobId, upto: Timestamp) {
+    pub(in crate::group) fn history_evicted(&mut self, id: JobId, upto: Timestamp) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         for (time, newest) in job.history.take_upto(upto) {
             job.evicted.add(time, &newest);

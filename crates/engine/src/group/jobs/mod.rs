@@ -1,14 +1,14 @@
 //! What the shard knows of its jobs: definitions, what became of their logical times, names, calendars.
 
-pub(crate) mod calendars;
-pub(crate) mod evicted;
-pub(crate) mod history;
-pub(crate) mod job;
-pub(crate) mod kept_texts;
-pub(crate) mod moves;
-pub(crate) mod replicated;
-pub(crate) mod skipped;
-pub(crate) mod times;
+pub(in crate::group) mod calendars;
+pub(in crate::group) mod evicted;
+pub(in crate::group) mod history;
+pub(in crate::group) mod job;
+pub(in crate::group) mod kept_texts;
+pub(in crate::group) mod moves;
+pub(in crate::group) mod replicated;
+pub(in crate::group) mod skipped;
+pub(in crate::group) mod times;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Jobs {
         &self.calendars
     }
 
-    pub(crate) fn apply_job(&mut self, event: &JobEvent) {
+    pub(in crate::group) fn apply_job(&mut self, event: &JobEvent) {
         match event {
             JobEvent::Submitted { definition } => {
                 self.minted += 1;
@@ -100,7 +100,7 @@ impl Jobs {
 
 impl GroupShard {
     /// Ad-hoc jobs leave the state in the order in which they ended, once there are too many.
-    pub(crate) fn forget_submissions(&mut self, now: Timestamp) {
+    pub(in crate::group) fn forget_submissions(&mut self, now: Timestamp) {
         while self.jobs.submissions.len() > self.sizes.remembered_submissions {
             let Some(oldest) = self.jobs.submissions.pop_front() else { return };
             if self.jobs.get(&oldest).is_some_and(|job| self.is_needed(oldest, job)) {

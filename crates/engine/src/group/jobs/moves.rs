@@ -47,7 +47,7 @@ impl Jobs {
 }
 
 impl GroupShard {
-    pub(crate) fn apply_transfer(&mut self, now: Timestamp, event: &TransferEvent) {
+    pub(in crate::group) fn apply_transfer(&mut self, now: Timestamp, event: &TransferEvent) {
         match event {
             TransferEvent::JobDetached { job, moved } => {
                 self.job_dropped(now, *job);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tidemill_model::{Fire, JobDefinition, JobId, ScheduleEvent, Timestamp};
 
 impl GroupShard {
-    pub(crate) fn apply_schedule(&mut self, now: Timestamp, event: &ScheduleEvent) {
+    pub(in crate::group) fn apply_schedule(&mut self, now: Timestamp, event: &ScheduleEvent) {
         match event {
             ScheduleEvent::Skipped { job: id, to, next, .. } => {
                 let before = self.jobs.skips_before(*id);
@@ -29,7 +29,7 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn job_replicated(
+    pub(in crate::group) fn job_replicated(
         &mut self,
         now: Timestamp,
         definition: &Arc<JobDefinition>,
@@ -89,7 +89,13 @@ impl GroupShard {
         self.promote(id);
     }
 
-    pub(crate) fn job_switched(&mut self, now: Timestamp, id: JobId, enabled: bool, next: Option<Fire>) {
+    pub(in crate::group) fn job_switched(
+        &mut self,
+        now: Timestamp,
+        id: JobId,
+        enabled: bool,
+        next: Option<Fire>,
+    ) {
         let before = self.jobs.skips_before(id);
         if let Some(known) = self.jobs.get_mut(&id) {
             known.switch(enabled, now);
@@ -138,7 +144,7 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn is_needed(&self, id: JobId, job: &Job) -> bool {
+    pub(in crate::group) fn is_needed(&self, id: JobId, job: &Job) -> bool {
         self.is_waited_for(id)
             || job.unfinished().next().is_some()
             || job.removed && (job.is_named || job.is_orphaning)
@@ -156,7 +162,7 @@ impl GroupShard {
     }
 
     /// Its schedule made a batch for the time.
-    pub(crate) fn fired(&mut self, now: Timestamp, id: JobId, time: Timestamp, next: Option<Fire>) {
+    pub(in crate::group) fn fired(&mut self, now: Timestamp, id: JobId, time: Timestamp, next: Option<Fire>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.catching_up = next.is_some_and(|next| next.at <= now);
         job.pass(time);

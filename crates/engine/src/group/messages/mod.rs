@@ -7,7 +7,7 @@ use tidemill_model::{ReplicationEvent, Timestamp};
 use crate::group::{Group, GroupShard};
 
 impl GroupShard {
-    pub(crate) fn apply_replication(&mut self, now: Timestamp, event: &ReplicationEvent) {
+    pub(in crate::group) fn apply_replication(&mut self, now: Timestamp, event: &ReplicationEvent) {
         match event {
             ReplicationEvent::GroupReplicated { group, name, worker_key, settings } => {
                 self.group = Some(Group {

@@ -1,12 +1,12 @@
 //! Which batch runs next, and where.
 
-pub(crate) mod freeze;
-pub(crate) mod place;
-pub(crate) mod pools;
-pub(crate) mod queue;
-pub(crate) mod ready;
-pub(crate) mod turns;
-pub(crate) mod unplaced;
+pub(in crate::group) mod freeze;
+pub(in crate::group) mod place;
+pub(in crate::group) mod pools;
+pub(in crate::group) mod queue;
+pub(in crate::group) mod ready;
+pub(in crate::group) mod turns;
+pub(in crate::group) mod unplaced;
 
 use tidemill_model::JobDefinition;
 

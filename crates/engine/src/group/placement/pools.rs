@@ -239,7 +239,7 @@ impl Placement {
 }
 
 impl GroupShard {
-    pub(crate) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
+    pub(in crate::group) fn apply_permit(&mut self, now: Timestamp, event: &PermitEvent) {
         match event {
             PermitEvent::RateLimitReset { name } => self.placement.pools.opened(now, name),
             PermitEvent::Received { pools, permits } => {

@@ -70,7 +70,12 @@ impl GroupShard {
         self.left_queue(definition, key, was_queued);
     }
 
-    pub(crate) fn left_queue(&mut self, definition: &JobDefinition, key: ReadyKey, was_queued: bool) {
+    pub(in crate::group) fn left_queue(
+        &mut self,
+        definition: &JobDefinition,
+        key: ReadyKey,
+        was_queued: bool,
+    ) {
         if let Some(job) = self.jobs.get_mut(&definition.id) {
             if was_queued {
                 job.limit.queued = job.limit.queued.saturating_sub(1);
@@ -82,7 +87,7 @@ impl GroupShard {
     }
 
     /// A lowered maximum takes the last of the queue out again, and a job switched off all that waits while it is.
-    pub(crate) fn demote(&mut self, id: JobId) {
+    pub(in crate::group) fn demote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let is_above = job.limit.active + job.limit.queued > job.definition.spec.max_concurrent;
         if job.limit.queued == 0 || !(is_above || job.is_off()) {

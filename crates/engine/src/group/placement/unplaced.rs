@@ -22,7 +22,7 @@ const MAX_WAITING: usize = 10_000;
 
 /// Final commands that wait for a worker with a free slot.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Unplaced {
+pub(in crate::group) struct Unplaced {
     /// Each with the time until which a worker must have room.
     waiting: BTreeMap<BatchId, (Timestamp, Box<Ended>)>,
     lanes: BTreeMap<(Lane, Priority), BTreeSet<BatchId>>,

@@ -40,7 +40,7 @@ impl Pull {
     }
 
     /// What the end of a grant's lease asks for.
-    pub(crate) fn grant_expired(&self, grant: GrantId) -> Vec<Event> {
+    pub(in crate::group) fn grant_expired(&self, grant: GrantId) -> Vec<Event> {
         let Some(user) = self.holders.get(&grant) else { return Vec::new() };
         let known = self.users.get(user).and_then(Option::as_deref);
         let Some(live) = known.and_then(|known| known.live.as_ref()) else { return Vec::new() };

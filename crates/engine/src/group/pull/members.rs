@@ -57,7 +57,7 @@ impl Pull {
         Ok(event)
     }
 
-    pub(crate) fn detach_user(&self, user: &UserName) -> Event {
+    pub(in crate::group) fn detach_user(&self, user: &UserName) -> Event {
         let kept = |reason| Event::Transfer(TransferEvent::UserDetachRejected { user: user.clone(), reason });
         self.released(user).unwrap_or_else(kept)
     }
@@ -71,24 +71,24 @@ impl GroupShard {
         to_catalogue.map(|(_, _, message)| message).any(is_its)
     }
 
-    pub(crate) fn users_replicated(&mut self, now: Timestamp, users: &[UserName]) {
+    pub(in crate::group) fn users_replicated(&mut self, now: Timestamp, users: &[UserName]) {
         for user in users {
             self.pull.users.entry(user.clone()).or_default();
         }
         self.set_purge_timer(now);
     }
 
-    pub(crate) fn template_replicated(&mut self, now: Timestamp, template: &Arc<Template>) {
+    pub(in crate::group) fn template_replicated(&mut self, now: Timestamp, template: &Arc<Template>) {
         self.pull.templates.insert(template.spec.name.clone(), Arc::clone(template));
         self.set_purge_timer(now);
     }
 
-    pub(crate) fn template_dropped(&mut self, now: Timestamp, name: &TemplateName) {
+    pub(in crate::group) fn template_dropped(&mut self, now: Timestamp, name: &TemplateName) {
         self.pull.templates.remove(name);
         self.set_purge_timer(now);
     }
 
-    pub(crate) fn user_detached(
+    pub(in crate::group) fn user_detached(
         &mut self,
         now: Timestamp,
         user: &UserName,
@@ -104,14 +104,19 @@ impl GroupShard {
         self.set_purge_timer(now);
     }
 
-    pub(crate) fn user_detach_rejected(&mut self, now: Timestamp, user: &UserName, reason: &Rejection) {
+    pub(in crate::group) fn user_detach_rejected(
+        &mut self,
+        now: Timestamp,
+        user: &UserName,
+        reason: &Rejection,
+    ) {
         let (user, reason) = (user.clone(), reason.clone());
         self.mailbox.send(ShardId::CATALOGUE, ShardMessage::ReportUserDetachRejected { user, reason });
         self.set_purge_timer(now);
     }
 
     /// Its tasks come along even where the group has a lower limit for new ones.
-    pub(crate) fn user_attached(
+    pub(in crate::group) fn user_attached(
         &mut self,
         now: Timestamp,
         user: &UserName,

@@ -62,7 +62,7 @@ impl Pull {
 
 impl GroupShard {
     /// The timer stands where the oldest of all is old enough, and an hour after the last round at the earliest.
-    pub(crate) fn set_purge_timer(&mut self, now: Timestamp) {
+    pub(in crate::group) fn set_purge_timer(&mut self, now: Timestamp) {
         let days = i64::from(self.settings().pull_retention_days);
         let kept = SignedDuration::from_hours(24 * days) + SignedDuration::from_millis(1);
         let purge = &self.pull.purge;
@@ -82,7 +82,7 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn purge(&self, now: Timestamp) -> Event {
+    pub(in crate::group) fn purge(&self, now: Timestamp) -> Event {
         let before = if self.pull.purge_goes_on() { self.pull.horizon() } else { self.retained_from(now) };
         let old = self.pull.ages.range(..(before, TaskId(i64::MIN))).map(|(_, task)| *task);
         Event::Task(TaskEvent::Purged { before, tasks: old.take(MAX_TASKS).collect() })

@@ -121,7 +121,12 @@ impl Last {
 }
 
 impl Pull {
-    pub(crate) fn task_ledger(&self, id: TaskId, before: Option<Timestamp>, limit: u32) -> LiveAnswer {
+    pub(in crate::group) fn task_ledger(
+        &self,
+        id: TaskId,
+        before: Option<Timestamp>,
+        limit: u32,
+    ) -> LiveAnswer {
         let Some(task) = self.tasks.get(&id) else { return LiveAnswer::NotFound };
         let limit = MAX_OCCURRENCES.min(limit as usize);
         let older = before
@@ -144,7 +149,7 @@ impl Pull {
 }
 
 impl GroupShard {
-    pub(crate) fn user_standing(&self, name: &UserName, at: Timestamp) -> LiveAnswer {
+    pub(in crate::group) fn user_standing(&self, name: &UserName, at: Timestamp) -> LiveAnswer {
         let Some(user) = self.pull.users.get(name) else { return LiveAnswer::NotFound };
         let user = user.as_deref();
         let next = self.due_for(user, at).or_else(|| self.next_for(user, at));

@@ -8,7 +8,7 @@ use tidemill_model::{BatchState, Condition, JobId, LeftOut, Mapping, Timestamp};
 
 impl GroupShard {
     /// Parents' times that were skipped, before it runs. The own past has none: it holds what there was.
-    pub(crate) fn left_out(&self, batch: &Batch) -> Vec<LeftOut> {
+    pub(in crate::group) fn left_out(&self, batch: &Batch) -> Vec<LeftOut> {
         let waits_for = parents_of(batch).filter(|_| batch.grant().is_none());
         let skipped = waits_for.filter(|(parent, time)| self.stand_of(*parent, *time) == Stand::Skipped);
         let left_out = skipped.take(LISTED_TIMES).map(|(job, logical_time)| {
@@ -20,7 +20,7 @@ impl GroupShard {
         left_out.collect()
     }
 
-    pub(crate) fn unmet_times(&self, batch: &Batch, dependency: &WaitsFor) -> Vec<Condition> {
+    pub(in crate::group) fn unmet_times(&self, batch: &Batch, dependency: &WaitsFor) -> Vec<Condition> {
         let parent = dependency.declared.parent;
         let name = self.name_of(parent);
         let is_for_once = self.jobs.get(&batch.definition.id).is_some_and(|job| job.submitted);
@@ -43,7 +43,7 @@ impl GroupShard {
     }
 
     /// BYD-18: it runs only on failure, its mappings are met without one, and these may still fail.
-    pub(crate) fn why_no_failure(&self, batch: &Batch) -> Vec<Condition> {
+    pub(in crate::group) fn why_no_failure(&self, batch: &Batch) -> Vec<Condition> {
         if batch.phase != Phase::Waiting || batch.unmet() > 0 || !self.lacks_a_failure(batch) {
             return Vec::new();
         }
@@ -53,7 +53,7 @@ impl GroupShard {
     }
 
     /// Of very many parents at its own logical time, some that keep it back, and how many more there are.
-    pub(crate) fn why_counted(&self, batch: &Batch) -> Vec<Condition> {
+    pub(in crate::group) fn why_counted(&self, batch: &Batch) -> Vec<Condition> {
         let time = batch.logical_time;
         let unmet = Self::unmet_counted(batch).take(LISTED_TIMES);
         let mut conditions: Vec<Condition> =

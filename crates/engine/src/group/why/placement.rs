@@ -12,7 +12,7 @@ use tidemill_model::{
 
 impl GroupShard {
     /// DSP-1: of a disabled job, only what people asked for by name is assigned.
-    pub(crate) fn why_disabled(&self, batch: &Batch) -> Option<Condition> {
+    pub(in crate::group) fn why_disabled(&self, batch: &Batch) -> Option<Condition> {
         let job = self.jobs.get(&batch.definition.id).filter(|job| job.is_off())?;
         if !batch.origin.waits_while_disabled() {
             return None;
@@ -22,7 +22,7 @@ impl GroupShard {
         Some(Condition::new("disabled", message, Some(since)))
     }
 
-    pub(crate) fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
+    pub(in crate::group) fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
         match &batch.phase {
             Phase::Waiting => None,
             Phase::Pausing { until, after } => {
@@ -127,7 +127,7 @@ impl GroupShard {
     }
 
     /// BYD-4: a ready batch that its pools keep, and who has what it waits for.
-    pub(crate) fn why_pools(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
+    pub(in crate::group) fn why_pools(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
         let Phase::Ready { key } = batch.phase else { return None };
         let uses = &batch.definition.spec.pools;
         let parked = self.jobs.get(&batch.definition.id).is_some_and(|job| job.limit.is_parked(key));
@@ -190,7 +190,7 @@ impl GroupShard {
         format!("; {name} is held by {}{more}", others.join(", "))
     }
 
-    pub(crate) fn pool_holders(&self, name: &PoolName) -> LiveAnswer {
+    pub(in crate::group) fn pool_holders(&self, name: &PoolName) -> LiveAnswer {
         let Some(group) = &self.group else { return LiveAnswer::NotFound };
         let holder = |(batch, weight): (BatchId, u32)| {
             let job = self.batches.get(&batch).map(|known| known.definition.id);

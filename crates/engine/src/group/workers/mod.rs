@@ -3,7 +3,7 @@
 
 mod machine;
 mod registration;
-pub(crate) mod report;
+pub(in crate::group) mod report;
 mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -256,7 +256,7 @@ impl Workers {
     }
 
     /// Whether this life of the worker is the registered one, and not lost.
-    pub(crate) fn lives(&self, id: &WorkerId, incarnation: &Incarnation) -> bool {
+    pub(in crate::group) fn lives(&self, id: &WorkerId, incarnation: &Incarnation) -> bool {
         self.get(id).is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired)
     }
 

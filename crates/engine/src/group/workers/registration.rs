@@ -28,7 +28,7 @@ const MAX_LABELS: usize = 64;
 pub(crate) struct Lease {
     /// When it got no acknowledgement for so many milliseconds, margin included, it has killed what it ran; `None`: what
     /// it runs runs on, however long it is silent.
-    pub(crate) ends_after_ms: Option<u64>,
+    pub(in crate::group) ends_after_ms: Option<u64>,
 }
 
 impl Lease {
@@ -110,7 +110,7 @@ impl Workers {
 }
 
 impl GroupShard {
-    pub(crate) fn apply_worker(&mut self, now: Timestamp, event: &WorkerEvent) {
+    pub(in crate::group) fn apply_worker(&mut self, now: Timestamp, event: &WorkerEvent) {
         match event {
             WorkerEvent::Registered { .. } => self.worker_registered(now, event),
             WorkerEvent::Measured { worker, measure, overloaded } => {

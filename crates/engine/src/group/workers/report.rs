@@ -17,8 +17,8 @@ use crate::group::batches::batch::{Batch, Phase};
 
 /// Codes that one attempt can report.
 const MAX_CODES: u8 = 100;
-pub(crate) const MAX_NONCE_BYTES: usize = 255;
-pub(crate) const GRANTED_TO_ANOTHER: &str = "it was granted to another question";
+pub(in crate::group) const MAX_NONCE_BYTES: usize = 255;
+pub(in crate::group) const GRANTED_TO_ANOTHER: &str = "it was granted to another question";
 const NEVER_GRANTED: &str = "its start was never granted";
 
 impl GroupShard {
