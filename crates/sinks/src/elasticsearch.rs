@@ -9,13 +9,11 @@ mod bulk;
 mod corpus;
 mod document;
 mod http;
-#[cfg(test)]
-mod sample;
 
 use tidemill_log::Head;
 
 use crate::config::ElasticsearchConfig;
-use crate::pace::Pace;
+use crate::sink::Pace;
 use crate::{Batch, Error, Sink, Stored};
 use bulk::Bulk;
 pub(crate) use http::Server;

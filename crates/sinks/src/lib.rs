@@ -16,15 +16,13 @@
 //!   its own, and begins where its position says, however long the journal is.
 //! - Each sink has a thread for each partition, which reads on only when it has written. None waits for another.
 //!
-//! Where to start reading: [`Source`], the trait [`Sink`], [`run`].
+//! Where to start reading: [`Source`], the trait [`Sink`], [`run_with`].
 
 mod config;
 mod elasticsearch;
 mod error;
 #[cfg(feature = "mysql")]
 mod mysql;
-mod notes;
-mod pace;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod run;
@@ -38,13 +36,12 @@ pub use elasticsearch::ElasticsearchSink;
 pub use error::{Cause, Error};
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlSink;
-pub use notes::{keep_noting, noted};
 #[cfg(all(feature = "parquet", feature = "s3"))]
 pub use parquet::S3Files;
 #[cfg(feature = "parquet")]
 pub use parquet::{Files, LocalFiles, ParquetSink};
-pub use run::{Opener, openers, run, run_with};
+pub use run::{Opener, openers, run_with};
 pub use sink::{Sink, Stored};
 pub use source::{Batch, Source};
-pub use status::Progress;
+pub use status::{Progress, keep_noting, noted};
 pub use task_log::{Change, Given, State};

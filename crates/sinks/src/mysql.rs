@@ -8,7 +8,7 @@ use tidemill_log::Head;
 use tidemill_store::{MysqlConnection, MysqlError, MysqlServer};
 
 use crate::config::MysqlConfig;
-use crate::pace::Pace;
+use crate::sink::Pace;
 use crate::{Batch, Change, Error, Sink, Stored};
 
 /// Rows of one statement, and about how many bytes: far below any server's `max_allowed_packet`.
@@ -140,7 +140,6 @@ fn newest(changes: &[Change]) -> impl Iterator<Item = &Change> {
     newest.into_values()
 }
 
-/// Cut into statements.
 fn pieces<'a>(changes: impl Iterator<Item = &'a Change>) -> Vec<Vec<&'a Change>> {
     let (mut pieces, mut bytes) = (Vec::<Vec<&Change>>::new(), 0);
     for change in changes {

@@ -163,6 +163,16 @@ impl Sink for ParquetSink {
     }
 }
 
+/// Where the files are that are configured.
+pub(crate) fn files(config: &ParquetConfig) -> Result<Box<dyn Files>, Error> {
+    let root = config.root.as_deref().unwrap_or_default();
+    #[cfg(feature = "s3")]
+    if root.starts_with("s3://") {
+        return Ok(Box::new(S3Files::new(root, &config.s3)?));
+    }
+    Ok(Box::new(LocalFiles::new(root)))
+}
+
 /// The UTC day as Hive likes it.
 fn day(at: i64) -> String {
     let at = Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH);

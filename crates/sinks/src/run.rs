@@ -41,8 +41,10 @@ pub fn openers(config: &Config) -> Result<Vec<Opener>, Error> {
         return Err(Error::NotBuilt { setting, feature });
     }
     let mut openers = Vec::new();
+    #[cfg(feature = "mysql")]
     if config.mysql.url.is_some() {
-        openers.push(mysql(config)?);
+        let place = crate::mysql::Place::new(&config.mysql)?;
+        openers.push(Opener::new("mysql", move |partition| Ok(crate::MysqlSink::new(&place, partition))));
     }
     if config.elasticsearch.url.is_some() {
         let config = config.elasticsearch.clone();
@@ -50,72 +52,20 @@ pub fn openers(config: &Config) -> Result<Vec<Opener>, Error> {
         let open = move |partition| Ok(crate::ElasticsearchSink::new(&config, &server, partition));
         openers.push(Opener::new("elasticsearch", open));
     }
+    #[cfg(feature = "parquet")]
     if config.parquet.root.is_some() {
-        openers.push(parquet(config)?);
+        let config = config.parquet.clone();
+        let open =
+            move |partition| Ok(crate::ParquetSink::new(&config, crate::parquet::files(&config)?, partition));
+        openers.push(Opener::new("parquet", open));
     }
     Ok(openers)
 }
 
-#[cfg(feature = "mysql")]
-fn mysql(config: &Config) -> Result<Opener, Error> {
-    let place = crate::mysql::Place::new(&config.mysql)?;
-    Ok(Opener::new("mysql", move |partition| Ok(crate::MysqlSink::new(&place, partition))))
-}
-
-#[cfg(not(feature = "mysql"))]
-fn mysql(_: &Config) -> Result<Opener, Error> {
-    Err(Error::NotBuilt { setting: "sinks.mysql.url", feature: "mysql" })
-}
-
-#[cfg(feature = "parquet")]
-fn parquet(config: &Config) -> Result<Opener, Error> {
-    use crate::{LocalFiles, ParquetSink};
-    let config = config.parquet.clone();
-    let root = config.root.clone().unwrap_or_default();
-    if root.starts_with("s3://") {
-        return in_bucket(config, root);
-    }
-    let open = move |partition| Ok(ParquetSink::new(&config, Box::new(LocalFiles::new(&root)), partition));
-    Ok(Opener::new("parquet", open))
-}
-
-#[cfg(all(feature = "parquet", feature = "s3"))]
-fn in_bucket(config: crate::ParquetConfig, root: String) -> Result<Opener, Error> {
-    let open = move |partition| {
-        let files = Box::new(crate::S3Files::new(&root, &config.s3)?);
-        Ok(crate::ParquetSink::new(&config, files, partition))
-    };
-    Ok(Opener::new("parquet", open))
-}
-
-#[cfg(all(feature = "parquet", not(feature = "s3")))]
-fn in_bucket(_: crate::ParquetConfig, _: String) -> Result<Opener, Error> {
-    Err(Error::NotBuilt { setting: "sinks.parquet.root", feature: "s3" })
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet(_: &Config) -> Result<Opener, Error> {
-    Err(Error::NotBuilt { setting: "sinks.parquet.root", feature: "parquet" })
-}
-
-/// Passes task logs on to every configured sink until shutdown. What is away is waited for; nothing is skipped.
+/// Passes task logs on to these sinks until shutdown. What is away is waited for; nothing is skipped.
 ///
 /// # Errors
 /// The first error that no waiting fixes; the other partitions and sinks go on until shutdown.
-pub fn run(
-    config: &Config,
-    log: &Arc<dyn Log>,
-    tables: &Arc<dyn Tables>,
-    progress: &Progress,
-    shutdown: &Shutdown,
-) -> Result<(), Error> {
-    run_with(openers(config)?, log, tables, progress, shutdown)
-}
-
-/// [`run`] with these sinks.
-///
-/// # Errors
-/// As there.
 pub fn run_with(
     openers: Vec<Opener>,
     log: &Arc<dyn Log>,
@@ -144,7 +94,6 @@ pub fn run_with(
     keepers.join()
 }
 
-/// Keeps one partition of one sink.
 struct Keeper {
     opener: Arc<Opener>,
     partition: u32,
@@ -157,8 +106,30 @@ struct Keeper {
 impl Session for Keeper {
     type Error = Error;
 
+    /// Follows the journal from where the sink stands until shutdown (`Ok`) or an error.
     fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
-        self.session(worked)
+        let (name, partition) = (self.opener.name, self.partition);
+        let mut sink = (self.opener.open)(partition)?;
+        let position = sink.position()?;
+        let offset = position.as_ref().map(|head| head.offset);
+        self.progress.change(name, partition, |it| {
+            (it.stored, it.error) = (offset, None);
+        });
+        tracing::info!(sink = name, partition, offset, "partition {partition} goes to sink {name}");
+        let holder = "the task logs";
+        let mut source = Source::open(&*self.log, &self.tables, partition, holder, position)?;
+        self.shutdown.wakes(source.waker());
+        while !self.shutdown.is_requested() {
+            let stored = match source.read(LOOK_AROUND)? {
+                Some(batch) => sink.write(batch)?,
+                None => sink.rest(false)?,
+            };
+            *worked = true;
+            self.tell(stored);
+        }
+        let stored = sink.rest(true)?;
+        self.tell(stored);
+        Ok(())
     }
 
     fn failed(&mut self, error: &Error, reason: &str) -> bool {
@@ -186,32 +157,6 @@ impl Session for Keeper {
 }
 
 impl Keeper {
-    /// Follows the journal from where the sink stands until shutdown (`Ok`) or an error.
-    fn session(&self, worked: &mut bool) -> Result<(), Error> {
-        let (name, partition) = (self.opener.name, self.partition);
-        let mut sink = (self.opener.open)(partition)?;
-        let position = sink.position()?;
-        let offset = position.as_ref().map(|head| head.offset);
-        self.progress.change(name, partition, |it| {
-            (it.stored, it.error) = (offset, None);
-        });
-        tracing::info!(sink = name, partition, offset, "partition {partition} goes to sink {name}");
-        let holder = "the task logs";
-        let mut source = Source::open(&*self.log, &self.tables, partition, holder, position)?;
-        self.shutdown.wakes(source.waker());
-        while !self.shutdown.is_requested() {
-            let stored = match source.read(LOOK_AROUND)? {
-                Some(batch) => sink.write(batch)?,
-                None => sink.rest(false)?,
-            };
-            *worked = true;
-            self.tell(stored);
-        }
-        let stored = sink.rest(true)?;
-        self.tell(stored);
-        Ok(())
-    }
-
     fn tell(&self, stored: Stored) {
         self.progress.change(self.opener.name, self.partition, |it| {
             it.stored = stored.offset.or(it.stored);

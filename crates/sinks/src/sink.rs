@@ -1,4 +1,6 @@
-//! What a place that task logs go to has to do.
+//! What a place that task logs go to has to do, and when it writes a position without data, so that a start need not read far.
+
+use std::time::{Duration, Instant};
 
 use tidemill_log::Head;
 
@@ -36,5 +38,23 @@ pub trait Sink: Send {
     /// The place.
     fn rest(&mut self, _last: bool) -> Result<Stored, Error> {
         Ok(Stored::default())
+    }
+}
+
+/// Between two positions without data. Reading again what a few seconds brought costs little.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// When the position was written last.
+#[derive(Debug, Default)]
+pub(crate) struct Pace(Option<Instant>);
+
+impl Pace {
+    /// Whether it is time to write it, data or not.
+    pub(crate) fn is_due(&self) -> bool {
+        self.0.is_none_or(|at| at.elapsed() >= EVERY)
+    }
+
+    pub(crate) fn written(&mut self) {
+        self.0 = Some(Instant::now());
     }
 }

@@ -22,7 +22,6 @@ const MAX_READING: Duration = Duration::from_millis(100);
 const TABLES: Duration = Duration::from_secs(5);
 /// Versions of tasks that are kept in memory.
 const CACHED_VERSIONS: usize = 1_000;
-/// Rows asked for at once.
 const ROWS: usize = 500;
 
 /// What was read of a partition: all changes up to a head, perhaps none.

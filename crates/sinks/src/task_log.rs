@@ -88,28 +88,22 @@ impl State {
     /// What the client said when it was done.
     #[must_use]
     pub fn result(&self) -> Option<&str> {
-        match self {
-            State::Completed { result } => Some(result),
-            State::Live | State::Returned { .. } | State::Expired => None,
-        }
+        let Self::Completed { result } = self else { return None };
+        Some(result)
     }
 
     /// Who gave it back.
     #[must_use]
     pub fn returned_by(&self) -> Option<&str> {
-        match self {
-            State::Returned { by, .. } => Some(by),
-            State::Live | State::Completed { .. } | State::Expired => None,
-        }
+        let Self::Returned { by, .. } = self else { return None };
+        Some(by)
     }
 
     /// Why it was given back.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
-        match self {
-            State::Returned { reason, .. } => Some(reason),
-            State::Live | State::Completed { .. } | State::Expired => None,
-        }
+        let Self::Returned { reason, .. } = self else { return None };
+        Some(reason)
     }
 }
 

@@ -22,7 +22,6 @@ struct Item {
     lines: Vec<u8>,
 }
 
-/// Documents of one request.
 pub(super) struct Bulk {
     items: Vec<Item>,
 }
@@ -145,7 +144,7 @@ fn unfinished(sent: Vec<Item>, answer: &str, server: &Server) -> Result<Vec<Item
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::change;
+    use super::super::corpus::change;
     use super::*;
     use crate::State;
 

@@ -1,14 +1,32 @@
-//! What a server says that somebody else runs, or that is none of that kind at all.
+//! What a server says that somebody else runs, or that is none of that kind at all, and what tests send.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use tidemill_corpus::{Peer, corpus};
 
 use super::bulk::Bulk;
-use super::sample::change;
 use super::{ElasticsearchSink, Server};
 use crate::config::ElasticsearchConfig;
-use crate::{Error, Sink as _, State};
+use crate::{Change, Error, Given, Sink as _, State};
+
+/// What became of a grant with this fact, the fourth of its record.
+pub(super) fn change(grant: i64, offset: u64, state: State) -> Change {
+    let given = Given {
+        grant,
+        task: 1,
+        task_version: 1,
+        task_name: None,
+        template: None,
+        parameters: "{}".into(),
+        group: "demo".into(),
+        user: "ann".into(),
+        start_at: 0,
+        granted_at: 0,
+        expires_at: None,
+    };
+    Change { offset, index: 3, at: 0, given: Arc::new(given), state }
+}
 
 /// What is told of an answer, with its causes.
 const MOST_TOLD: usize = 4_000;

@@ -16,7 +16,6 @@ const MAX_ANSWER: u64 = 64 << 20;
 /// So much of an answer is told.
 const SHOWN: usize = 500;
 
-/// What the server said.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) text: String,

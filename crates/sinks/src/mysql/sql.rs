@@ -6,26 +6,27 @@ use tidemill_store::Value;
 
 use crate::Change;
 
-const COLUMNS: &[&str] = &[
-    "grant_id",
-    "task_id",
-    "task_version",
-    "task_name",
-    "template",
-    "parameters",
-    "group_name",
-    "user_name",
-    "start_at",
-    "granted_at",
-    "expires_at",
-    "state",
-    "ended_at",
-    "result",
-    "returned_by",
-    "reason",
-    "journal_partition",
-    "journal_offset",
-    "event_index",
+/// Each with what a change has in it.
+const COLUMNS: &[(&str, fn(&Change, u32) -> Value)] = &[
+    ("grant_id", |change, _| change.given.grant.into()),
+    ("task_id", |change, _| change.given.task.into()),
+    ("task_version", |change, _| change.given.task_version.into()),
+    ("task_name", |change, _| text(change.given.task_name.as_deref())),
+    ("template", |change, _| text(change.given.template.as_deref())),
+    ("parameters", |change, _| text(Some(&change.given.parameters))),
+    ("group_name", |change, _| text(Some(&change.given.group))),
+    ("user_name", |change, _| text(Some(&change.given.user))),
+    ("start_at", |change, _| time(Some(change.given.start_at))),
+    ("granted_at", |change, _| time(Some(change.given.granted_at))),
+    ("expires_at", |change, _| time(change.given.expires_at)),
+    ("state", |change, _| text(Some(change.state.word()))),
+    ("ended_at", |change, _| time(change.ended_at())),
+    ("result", |change, _| text(change.state.result())),
+    ("returned_by", |change, _| text(change.state.returned_by())),
+    ("reason", |change, _| text(change.state.reason())),
+    ("journal_partition", |_, partition| number(partition)),
+    ("journal_offset", |change, _| position(change.offset)),
+    ("event_index", |change, _| number(change.index)),
 ];
 /// Those that a later fact about the grant changes.
 const CHANGING: &[&str] =
@@ -91,37 +92,11 @@ pub(super) fn upsert(table: &str, partition: u32, changes: &[&Change]) -> (Strin
     let updates: Vec<_> = CHANGING.iter().map(|column| format!("{column} = VALUES({column})")).collect();
     let statement = format!(
         "INSERT INTO {table} ({}) VALUES {rows} ON DUPLICATE KEY UPDATE {}",
-        COLUMNS.join(", "),
+        COLUMNS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
         updates.join(", "),
     );
-    let values = changes.iter().flat_map(|change| row_of(change, partition)).collect();
-    (statement, values)
-}
-
-/// In the order of [`COLUMNS`].
-fn row_of(change: &Change, partition: u32) -> [Value; 19] {
-    let (given, state) = (&change.given, &change.state);
-    [
-        given.grant.into(),
-        given.task.into(),
-        given.task_version.into(),
-        text(given.task_name.as_deref()),
-        text(given.template.as_deref()),
-        text(Some(&given.parameters)),
-        text(Some(&given.group)),
-        text(Some(&given.user)),
-        time(Some(given.start_at)),
-        time(Some(given.granted_at)),
-        time(given.expires_at),
-        text(Some(state.word())),
-        time(change.ended_at()),
-        text(state.result()),
-        text(state.returned_by()),
-        text(state.reason()),
-        number(partition),
-        position(change.offset),
-        number(change.index),
-    ]
+    let row = |change: &&Change| COLUMNS.iter().map(move |(_, value)| value(change, partition));
+    (statement, changes.iter().flat_map(row).collect())
 }
 
 fn number(number: u32) -> Value {

@@ -15,7 +15,6 @@ use tidemill_log::Head;
 use crate::error::Cause;
 use crate::{Change, State};
 
-/// The footer's key of the position.
 const POSITION: &str = "tidemill.position";
 
 /// What a column holds. Times are 64-bit integers, milliseconds since 1970, for older Hives read no other form.
