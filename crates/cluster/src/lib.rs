@@ -26,24 +26,17 @@
 //! - [`AskOwner`], [`GroupShards`]: the same for callers on threads of their own.
 
 mod config;
-mod draw;
 mod error;
 mod live;
-mod live_http;
 mod outstanding;
-mod owners;
-mod peers;
 pub mod propagation;
-mod submit_request;
 mod submitter;
 
 pub use config::Config;
-pub use draw::{instance_id, request_id};
 pub use error::{Error, SubmitError};
-pub use live::{BoxFuture, Live, LiveError};
-pub use live_http::{HttpLive, InProcessLive, MAX_PLANNED_BYTES, OwnerAddress, live_router};
+pub use live::{
+    AskOwner, BoxFuture, GroupShards, HttpLive, InProcessLive, Live, LiveError, MAX_PLANNED_BYTES,
+    OwnerAddress, Peers, all_pages, follow_shards, live_router, trouble,
+};
 pub use outstanding::{Load, Output, Outstanding};
-pub use owners::{AskOwner, GroupShards, all_pages, follow_shards};
-pub use peers::{Peers, trouble};
-pub use submit_request::SubmitRequest;
-pub use submitter::Submitter;
+pub use submitter::{SubmitRequest, Submitter, instance_id, request_id};

@@ -1,4 +1,4 @@
-//! The loop around [`Outstanding`]: one thread that reads replies and minds the time.
+//! What a caller wants done, and the loop around [`Outstanding`]: one thread that reads replies and minds the time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, Producer, Reader, Record, Topic, Waker};
-use tidemill_model::{InstanceId, Reply};
+use tidemill_model::{Actor, Command, CommandRecord, InstanceId, Reply, RequestId, ShardId};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
-use crate::{Config, Error, Load, Output, Outstanding, SubmitError, SubmitRequest};
+use crate::{Config, Error, Load, Output, Outstanding, SubmitError};
 
 /// What is called with the outcome. It runs on the reading thread: it must be short and not block.
 type Waiter = Box<dyn FnOnce(Result<Reply, SubmitError>) + Send>;
@@ -18,6 +19,19 @@ type Waiter = Box<dyn FnOnce(Result<Reply, SubmitError>) + Send>;
 const MAX_REPLIES: usize = 4_096;
 /// How long the reading thread waits where nothing is due.
 const IDLE: Duration = Duration::from_millis(250);
+
+/// A command that waits to be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubmitRequest {
+    /// Which shard decides it.
+    pub shard: ShardId,
+    /// The caller's id for it; a repeat gets the first answer.
+    pub request: RequestId,
+    /// Who requests it.
+    pub actor: Actor,
+    /// What.
+    pub command: Command,
+}
 
 /// Sends requests and waits for their outcomes. A clone is the same submitter; the last one dropped stops it.
 #[derive(Clone)]
@@ -135,12 +149,13 @@ impl Drop for Inner {
 impl Shared {
     fn submit(self: &Arc<Self>, submit_request: SubmitRequest, timeout: Option<Duration>, waiter: Waiter) {
         let now = Instant::now();
-        let request = submit_request.request.clone();
         let partition = submit_request.shard.partition(self.log.partitions(Topic::Commands));
         let key = submit_request.shard.to_string().into_bytes();
-        let joined = lock(&self.outstanding).join(now, &request, waiter, timeout);
+        let joined = lock(&self.outstanding).join(now, &submit_request.request, waiter, timeout);
         let Err(waiter) = joined else { return };
-        let record = submit_request.into_record(self.instance.clone());
+        let SubmitRequest { shard, request, actor, command } = submit_request;
+        let reply_to = Some(self.instance.clone());
+        let record = CommandRecord { shard, request: Some(request.clone()), reply_to, actor, command };
         let value = serde_json::to_vec(&record).expect("a command has no map with keys that are not text");
         let output = {
             let mut outstanding = lock(&self.outstanding);
@@ -251,4 +266,19 @@ impl Listener {
 /// What the lock guards is never half done, so one that a panic left behind is taken over.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A new request id, for a caller that names none.
+pub fn request_id() -> RequestId {
+    RequestId::new(id())
+}
+
+/// A new instance id; every process that waits for replies needs one of its own.
+pub fn instance_id(role: &str) -> InstanceId {
+    InstanceId::new(format!("{role}-{}", id()))
+}
+
+/// A UUID of version 7, so that ids of a time stand together in indexes and lists. They are no secrets.
+fn id() -> String {
+    Uuid::now_v7().simple().to_string()
 }
