@@ -8,6 +8,7 @@ use reqwest::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -16,7 +17,6 @@ use crate::sse::Messages;
 
 /// Largest answer that is read into memory.
 const MAX_ANSWER_BYTES: u64 = 256 << 20;
-/// Most items that one call returns.
 const MAX_PAGE: usize = 1000;
 
 /// How a call is made.
@@ -179,7 +179,7 @@ impl<'a> Call<'a> {
 
     /// The request. A write gets a name, where it has none.
     fn request(&mut self) -> Result<RequestBuilder, Error> {
-        let Client { http, server, key, .. } = self.client;
+        let Client { http, server, key, key_prefix } = self.client;
         let url = format!("{server}{}", self.path);
         let mut request = match self.method {
             Method::Get => http.get(url),
@@ -197,7 +197,8 @@ impl<'a> Call<'a> {
             request = request.timeout(timeout);
         }
         if self.method != Method::Get {
-            let key = self.idempotency_key.get_or_insert_with(|| self.client.draw_key());
+            let drawn = || format!("{key_prefix}-{}", Uuid::now_v7().simple());
+            let key = self.idempotency_key.get_or_insert_with(drawn);
             request = request.header("Idempotency-Key", key.as_str());
         }
         if let Some(body) = self.body.take() {
@@ -251,5 +252,28 @@ fn read(response: &mut Response, idempotency_key: Option<&String>) -> Result<Ans
 impl std::fmt::Debug for Call<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Call").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A name as one segment of a path, whatever letters it has.
+pub fn segment(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_hold_any_name() {
+        assert_eq!(segment("load-1"), "load-1");
+        assert_eq!(segment("报 a/b"), "%E6%8A%A5%20a%2Fb");
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use reqwest::blocking::Client as Http;
 use serde::Deserialize;
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::builder::Builder;
 use crate::call::{Call, Method};
@@ -87,11 +86,6 @@ impl Client {
     pub fn await_shown(&self, position: &str, within: Duration) -> Result<(), Error> {
         let shown = self.get("/api/jobs").query("limit", 1).query("at_least", position).timeout(within);
         shown.send::<Value>().map(drop)
-    }
-
-    /// Draws the name of a request.
-    pub(crate) fn draw_key(&self) -> String {
-        format!("{}-{}", self.key_prefix, Uuid::now_v7().simple())
     }
 }
 

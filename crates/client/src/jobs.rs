@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidemill_model::{BatchId, JobId, JobSpec, SpecFile, Timestamp};
 
-use crate::call::Page;
+use crate::call::{Page, segment};
 use crate::client::{Client, Written};
 use crate::error::Error;
-use crate::path::segment;
 
 /// A job, as lists and [`Client::find_job`] show it; `GET /api/jobs/{id}` has more.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

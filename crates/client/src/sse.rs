@@ -13,7 +13,6 @@ pub struct Message {
     pub data: String,
 }
 
-/// Longest line that is read.
 const MAX_LINE_BYTES: u64 = 8 << 20;
 
 /// The events of one connection, until the server ends it.

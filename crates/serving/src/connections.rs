@@ -36,7 +36,6 @@ enum Phase {
 const PHASES: [Phase; 5] = [Phase::New, Phase::Silent, Phase::Heading, Phase::Busy, Phase::Closing];
 const PHASE_BITS: u32 = 3;
 
-/// One connection.
 pub(crate) struct Connection {
     number: u64,
     peer: IpAddr,
@@ -102,7 +101,6 @@ impl Drop for Busy {
     }
 }
 
-/// The connections of one listener.
 pub(crate) struct Connections {
     limits: Limits,
     began_at: Instant,

@@ -70,7 +70,8 @@ pub async fn serve(
                     }
                     // An encrypted connection begins with a handshake: there is no room for one either.
                     None if acceptor.is_some() => {}
-                    None => refuse(&stream),
+                    // The client may be gone, and must not keep anybody waiting.
+                    None => drop(stream.try_write(REFUSAL)),
                 },
                 Err(error) => recover(&connections, &error).await,
             },
@@ -88,11 +89,6 @@ pub async fn serve(
     }
 }
 
-/// The client may be gone, and must not keep anybody waiting.
-fn refuse(stream: &TcpStream) {
-    let _ = stream.try_write(REFUSAL);
-}
-
 /// A client that was gone before it was accepted is nothing; else room is made and it is tried again.
 async fn recover(connections: &Connections, error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
@@ -104,7 +100,6 @@ async fn recover(connections: &Connections, error: &io::Error) {
     tokio::time::sleep(PAUSE).await;
 }
 
-/// What every connection is served with.
 struct Serving {
     router: Router,
     limits: Limits,
