@@ -14,12 +14,10 @@
 
 pub mod address;
 mod args;
-mod command;
 mod commands;
 mod exit;
 mod failure;
 pub mod files;
-mod host;
 pub mod output;
 mod problem;
 pub mod render;
@@ -31,12 +29,11 @@ mod target;
 mod yaml;
 
 pub use args::{Global, OutputFormat, PartitionCommand};
-pub use command::Command;
-pub use commands::apply_jobs;
+pub use commands::{Command, apply_jobs};
 pub use exit::Exit;
 pub use failure::{Done, Failure};
-pub use host::{Host, Settings};
 pub use server::{Query, Server};
+pub use session::{Host, Settings};
 pub use suggestions::reword;
 pub use target::{KEY_FILE, OPERATOR_FILE, Target};
 pub use yaml::JobFiles;

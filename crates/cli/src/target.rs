@@ -6,8 +6,8 @@ use crate::address;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::files;
-use crate::host::Settings;
 use crate::server::OTHER_SERVER;
+use crate::session::Settings;
 
 /// Where nothing else is said.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8780";

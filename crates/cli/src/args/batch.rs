@@ -1,4 +1,4 @@
-//! `tidemill batch …`.
+//! `tidemill batch …`, and what batches wait for outside: `tidemill third-party …` and `tidemill probe …`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use tidemill_model::Timestamp;
@@ -75,18 +75,7 @@ pub(crate) enum BatchCommand {
     /// Let a batch run without some of its unmet conditions
     ///
     /// `tidemill batch why` lists them. What is named here is not waited for any more; the rest is.
-    Override {
-        /// Its id
-        batch: i64,
-        #[command(flatten)]
-        what: Condition,
-        /// Only for this logical time of the parent, RFC 3339
-        #[arg(long, value_name = "TIME", requires = "parent")]
-        logical_time: Option<Timestamp>,
-        /// Why, for the record; 1 to 500 characters
-        #[arg(long)]
-        reason: String,
-    },
+    Override(OverrideArgs),
     /// Say in place of the quality service whether a batch may run
     Quality {
         /// Its id
@@ -117,19 +106,38 @@ pub(crate) enum BatchCommand {
         idempotency_key: Option<String>,
     },
     /// Write what a batch printed
-    Logs {
-        /// Its id
-        batch: i64,
-        /// Go on until it ends
-        #[arg(short, long)]
-        follow: bool,
-        /// Its standard error instead of its standard output
-        #[arg(long)]
-        stderr: bool,
-        /// Of this attempt [default: the newest]
-        #[arg(long, value_name = "N")]
-        attempt: Option<u32>,
-    },
+    Logs(LogsArgs),
+}
+
+/// What a batch is to run without.
+#[derive(Debug, Args)]
+pub(crate) struct OverrideArgs {
+    /// Its id
+    pub(crate) batch: i64,
+    #[command(flatten)]
+    pub(crate) what: Condition,
+    /// Only for this logical time of the parent, RFC 3339
+    #[arg(long, value_name = "TIME", requires = "parent")]
+    pub(crate) logical_time: Option<Timestamp>,
+    /// Why, for the record; 1 to 500 characters
+    #[arg(long)]
+    pub(crate) reason: String,
+}
+
+/// What to write of a log.
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Its id
+    pub(crate) batch: i64,
+    /// Go on until it ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Its standard error instead of its standard output
+    #[arg(long)]
+    pub(crate) stderr: bool,
+    /// Of this attempt [default: the newest]
+    #[arg(long, value_name = "N")]
+    pub(crate) attempt: Option<u32>,
 }
 
 /// One condition, or all of them.
@@ -162,9 +170,7 @@ pub(crate) enum QualityWord {
     Refuse,
 }
 
-/// States of a batch.
 pub(super) const STATES: [&str; 4] = ["waiting", "assigned", "running", "finished"];
-/// Results of a batch.
 pub(super) const RESULTS: [&str; 4] = ["success", "failed", "killed", "skipped"];
 
 /// What a person says of a batch.
@@ -181,4 +187,42 @@ pub(crate) enum Marked {
 /// The word of a choice, as the server knows it.
 pub(crate) fn word(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// What to do with third parties' reports.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ThirdPartyCommand {
+    /// Say that something is ready for a logical time; kept for batches to come
+    Report {
+        /// Its code, as jobs name it in third_party
+        code: String,
+        /// For which logical time, RFC 3339
+        #[arg(long, value_name = "TIME")]
+        logical_time: Timestamp,
+        /// It is not ready, or not any more
+        #[arg(long)]
+        not_ready: bool,
+    },
+    /// List what was reported last, by code and logical time
+    Ls {
+        /// Only of this code
+        #[arg(long)]
+        code: Option<String>,
+        /// At most so many; all pages are fetched until then
+        #[arg(long, default_value = "50", value_parser = super::at_least_one)]
+        limit: usize,
+    },
+}
+
+/// What to do with probes of paths.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProbeCommand {
+    /// Probe the paths that batches wait for at once
+    Run {
+        /// Only what this batch waits for [default: everything, with an administrator's key]
+        #[arg(long)]
+        batch: Option<i64>,
+    },
+    /// List the authorities whose probes fail or are late
+    Late,
 }

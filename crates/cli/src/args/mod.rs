@@ -3,38 +3,27 @@
 
 mod batch;
 mod bulk;
-mod calendar;
-mod dead_letter;
-mod events;
-mod external_dependencies;
-mod freeze;
-mod group;
 mod job;
-mod key;
-mod partition;
-mod pool;
+mod named;
 mod pull;
 mod rerun;
-mod worker;
+mod site;
 
-pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
+pub(crate) use batch::{
+    BatchCommand, Condition, LogsArgs, OverrideArgs, ProbeCommand, QualityWord, ThirdPartyCommand, word,
+};
 pub(crate) use bulk::{BatchesArgs, BulkCommand, JobsArgs};
-pub(crate) use calendar::CalendarCommand;
-pub(crate) use dead_letter::DeadLetterCommand;
-pub(crate) use events::{EventsArgs, EventsCommand};
-pub(crate) use external_dependencies::{ProbeCommand, ThirdPartyCommand};
-pub(crate) use freeze::FreezeCommand;
-pub(crate) use group::GroupCommand;
 pub(crate) use job::{ApplyArgs, JobCommand, JobLsArgs, JobRunArgs, Parameter};
-pub(crate) use key::KeyCommand;
-pub use partition::PartitionCommand;
-pub(crate) use pool::PoolCommand;
+pub(crate) use named::{CalendarCommand, PoolCommand};
 pub(crate) use pull::{
     PullCommand, PullGrantsArgs, PullTaskCommand, PullTaskLsArgs, PullTemplateCommand, PullUserCommand,
     TaskKind,
 };
 pub(crate) use rerun::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs};
-pub(crate) use worker::WorkerCommand;
+pub use site::PartitionCommand;
+pub(crate) use site::{
+    DeadLetterCommand, EventsArgs, EventsCommand, FreezeCommand, GroupCommand, KeyCommand, WorkerCommand,
+};
 
 use std::path::PathBuf;
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidemill_client::Method;
 
 use super::{Session, external_dependencies, job, rerun, wait, why, write};
-use crate::args::{BatchCommand, OutputFormat, word};
+use crate::args::{BatchCommand, LogsArgs, OutputFormat, word};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
@@ -66,11 +66,7 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
             let body = json!({ "result": word(&result), "reason": reason });
             write::post(session, &path, Some(&body), format!("Batch {batch} is marked {}.", word(&result)))
         }
-        BatchCommand::Override { batch, what, logical_time, reason } => {
-            let request =
-                external_dependencies::Override { batch, what: &what, logical_time, reason: &reason };
-            external_dependencies::waive(session, &request)
-        }
+        BatchCommand::Override(args) => external_dependencies::waive(session, &args),
         BatchCommand::Quality { batch, word, reason } => {
             external_dependencies::quality(session, batch, word, &reason)
         }
@@ -80,9 +76,7 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
             let answer = session.server.write(Method::Post, &path, None, idempotency_key.as_deref())?;
             wait::show_batch(session, &answer, wait)
         }
-        BatchCommand::Logs { batch, follow, stderr, attempt } => {
-            logs(session, &Log { batch, follow, stderr, attempt })
-        }
+        BatchCommand::Logs(args) => logs(session, &args),
     }
 }
 
@@ -110,14 +104,7 @@ fn one(batch: &Value) -> String {
     render::fields(batch, &lists.map(|(field, _)| field)) + &sections.collect::<String>()
 }
 
-struct Log {
-    batch: i64,
-    follow: bool,
-    stderr: bool,
-    attempt: Option<u32>,
-}
-
-fn logs(session: &Session<'_>, log: &Log) -> Done<Exit> {
+fn logs(session: &Session<'_>, log: &LogsArgs) -> Done<Exit> {
     let path = format!("/api/batches/{}/log", log.batch);
     let stream = if log.stderr { "2" } else { "1" };
     let mut offset: u64 = 0;

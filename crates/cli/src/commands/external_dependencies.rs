@@ -3,20 +3,13 @@
 use serde_json::json;
 
 use super::{Session, job, write};
-use crate::args::{Condition, ProbeCommand, QualityWord, ThirdPartyCommand};
+use crate::args::{Condition, OverrideArgs, ProbeCommand, QualityWord, ThirdPartyCommand};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::server::Query;
 
-pub(super) struct Override<'a> {
-    pub(super) batch: i64,
-    pub(super) what: &'a Condition,
-    pub(super) logical_time: Option<tidemill_model::Timestamp>,
-    pub(super) reason: &'a str,
-}
-
-pub(super) fn waive(session: &Session<'_>, request: &Override<'_>) -> Done<Exit> {
-    let Override { batch, what, logical_time, reason } = request;
+pub(super) fn waive(session: &Session<'_>, args: &OverrideArgs) -> Done<Exit> {
+    let OverrideArgs { batch, what, logical_time, reason } = args;
     let what = match what {
         Condition { path: Some(path), .. } => json!({ "path": path }),
         Condition { third_party: Some(code), .. } => json!({ "third_party": code }),

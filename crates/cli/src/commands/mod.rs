@@ -2,61 +2,77 @@
 
 mod batch;
 mod bulk;
-mod calendar;
-mod dead_letter;
 mod events;
 mod external_dependencies;
-mod freeze;
-mod group;
 mod job;
-mod key;
 mod named;
-mod pool;
 mod pull;
 mod rerun;
-mod status;
+mod site;
 mod wait;
 mod why;
-mod worker;
 mod write;
 
 pub use job::apply_jobs;
 
-use crate::args::{Command, EventsCommand, Global, JobCommand, PartitionCommand};
+use clap::Subcommand;
+
+use crate::args::{self, EventsCommand, Global, JobCommand, PartitionCommand};
 use crate::exit::Exit;
 use crate::failure::Done;
-use crate::host::Host;
+use crate::session::Host;
 use crate::session::Session;
 
-/// Does what the command line says.
-pub(crate) fn run(host: &dyn Host, global: &Global, command: Command) -> Done<Exit> {
-    if let Command::Job(JobCommand::Validate { paths }) = &command {
-        return job::validate::run(host, global.output, paths);
-    }
-    let session = &Session::new(host, global)?;
-    match command {
-        Command::Job(command) => job::run(session, command),
-        Command::Batch(command) => batch::run(session, command),
-        Command::Bulk(command) => bulk::run(session, command),
-        Command::Pool(command) => pool::run(session, command),
-        Command::Pull(command) => pull::run(session, command),
-        Command::Calendar(command) => calendar::run(session, command),
-        Command::ThirdParty(command) => external_dependencies::third_party(session, command),
-        Command::Probe(command) => external_dependencies::probe(session, &command),
-        Command::Rerun(command) => rerun::run(session, command),
-        Command::ColdStart(args) => rerun::cold_start(session, &args),
-        Command::Worker(command) => worker::run(session, command),
-        Command::Group(command) => group::run(session, command),
-        Command::Freeze(command) => freeze::run(session, command),
-        Command::Key(command) => key::run(session, command),
-        Command::Events(EventsCommand::Tail(args)) => events::tail(session, args),
-        Command::DeadLetters(command) => dead_letter::run(session, command),
-        Command::Status => status::run(session),
+/// One of the commands that speak to a server, with its arguments. A program flattens it into its own commands.
+#[derive(Debug, Subcommand)]
+#[expect(private_interfaces, reason = "what stands on a command line is for this crate alone")]
+pub enum Command {
+    /// Any of them
+    #[command(flatten)]
+    #[doc(hidden)]
+    Any(args::Command),
+}
+
+impl Command {
+    /// Does it, and gives the exit code.
+    ///
+    /// # Errors
+    /// It was not done, or not known to be done; the failure says the exit code, too.
+    pub fn run(self, host: &dyn Host, global: &Global) -> Done<Exit> {
+        let Self::Any(command) = self;
+        if let args::Command::Job(JobCommand::Validate { paths }) = &command {
+            return job::validate(host, global.output, paths);
+        }
+        let session = &Session::new(host, global)?;
+        match command {
+            args::Command::Job(command) => job::run(session, command),
+            args::Command::Batch(command) => batch::run(session, command),
+            args::Command::Bulk(command) => bulk::run(session, command),
+            args::Command::Pool(command) => named::pool(session, command),
+            args::Command::Pull(command) => pull::run(session, command),
+            args::Command::Calendar(command) => named::calendar(session, command),
+            args::Command::ThirdParty(command) => external_dependencies::third_party(session, command),
+            args::Command::Probe(command) => external_dependencies::probe(session, &command),
+            args::Command::Rerun(command) => rerun::run(session, command),
+            args::Command::ColdStart(args) => rerun::cold_start(session, &args),
+            args::Command::Worker(command) => site::worker(session, command),
+            args::Command::Group(command) => site::group(session, command),
+            args::Command::Freeze(command) => site::freeze(session, command),
+            args::Command::Key(command) => site::key(session, command),
+            args::Command::Events(EventsCommand::Tail(args)) => events::tail(session, args),
+            args::Command::DeadLetters(command) => site::dead_letter(session, command),
+            args::Command::Status => site::status(session),
+        }
     }
 }
 
-/// Does what the command line says of a partition.
-pub(crate) fn run_of_partition(host: &dyn Host, global: &Global, command: &PartitionCommand) -> Done<Exit> {
-    let PartitionCommand::SetTime { partition, at } = command;
-    status::set_time(&Session::new(host, global)?, *partition, *at)
+impl PartitionCommand {
+    /// Does it, and gives the exit code.
+    ///
+    /// # Errors
+    /// As [`Command::run`].
+    pub fn run(&self, host: &dyn Host, global: &Global) -> Done<Exit> {
+        let Self::SetTime { partition, at } = self;
+        site::set_time(&Session::new(host, global)?, *partition, *at)
+    }
 }

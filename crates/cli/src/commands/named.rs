@@ -1,4 +1,4 @@
-//! What is defined by files and has a name and versions: calendars, pools, templates.
+//! What is defined by files and has a name and versions: `tidemill calendar …`, `tidemill pool …`, and templates.
 
 use std::path::Path;
 
@@ -6,9 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tidemill_client::segment;
+use tidemill_model::{CalendarSpec, PoolSpec};
 
 use super::{Session, write};
-use crate::args::OutputFormat;
+use crate::args::{CalendarCommand, OutputFormat, PoolCommand};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
@@ -17,7 +18,7 @@ use crate::server::Query;
 use crate::yaml;
 
 /// More than there can be.
-pub(super) const LIMIT: usize = 10_000;
+const LIMIT: usize = 10_000;
 
 /// One sort of them.
 pub(super) struct Named {
@@ -85,4 +86,75 @@ impl Named {
         }
         Ok(Exit::Success)
     }
+}
+
+const CALENDARS: Named = Named {
+    noun: "calendar",
+    plural: "calendars",
+    each: "its name",
+    path: "/api/calendars",
+    command: "calendar apply",
+    columns: "name, version, zone, DATES: date_count, CHANGED: changed_at, comment",
+};
+
+const CALENDAR_VERSIONS: &str =
+    "version, zone, DATES: date_count, DEFINED: defined_at, BY: defined_by, comment";
+
+pub(super) fn calendar(session: &Session<'_>, command: CalendarCommand) -> Done<Exit> {
+    match command {
+        CalendarCommand::Apply { file } => CALENDARS.apply(session, &file),
+        CalendarCommand::Show { name, at_version } => {
+            let version = at_version.map(|version| format!("/versions/{version}")).unwrap_or_default();
+            let path = format!("{}{version}", CALENDARS.path_of(&name));
+            CALENDARS.write::<CalendarSpec>(session, vec![CALENDARS.definition(session, &path)?])
+        }
+        CalendarCommand::Versions { name } => {
+            let path = format!("{}/versions", CALENDARS.path_of(&name));
+            let answer = session.server.list(&path, &Query::new(), LIMIT)?;
+            session.show_list(&answer, CALENDAR_VERSIONS, "No version is on record.")
+        }
+        CalendarCommand::Export => CALENDARS.export::<CalendarSpec>(session),
+        CalendarCommand::Ls => CALENDARS.ls(session),
+        CalendarCommand::Delete { name } => CALENDARS.delete(session, &name),
+    }
+}
+
+const POOLS: Named = Named {
+    noun: "pool",
+    plural: "pools",
+    each: "its name and slots",
+    path: "/api/pools",
+    command: "pool apply",
+    columns: "name, version, slots, STARTS: rate/starts, IN SECONDS: rate/interval_s, group, comment",
+};
+
+const HOLDERS: &str = "batch, job, group, slots";
+
+pub(super) fn pool(session: &Session<'_>, command: PoolCommand) -> Done<Exit> {
+    match command {
+        PoolCommand::Apply { file } => POOLS.apply(session, &file),
+        PoolCommand::Ls => POOLS.ls(session),
+        PoolCommand::Show { name } => {
+            let answer = session.server.get(&POOLS.path_of(&name), &[])?;
+            Ok(session.show(&answer, |answer| shown(&name, answer)))
+        }
+        PoolCommand::Export => POOLS.export::<PoolSpec>(session),
+        PoolCommand::Delete { name } => POOLS.delete(session, &name),
+    }
+}
+
+fn shown(name: &str, answer: &Value) -> String {
+    let slots = &answer["pool"]["slots"];
+    let used = answer["used"].as_u64().map_or("unknown; its owner could not be asked".to_owned(), |used| {
+        format!("{used} of {slots} slots are taken")
+    });
+    let rate = &answer["pool"]["rate"];
+    let rate = match (rate["starts"].as_u64(), rate["interval_s"].as_u64()) {
+        (Some(starts), Some(interval)) => format!("\nAt most {starts} batches start in {interval} seconds."),
+        _ => String::new(),
+    };
+    let of =
+        answer["pool"]["group"].as_str().map_or("shared by groups".to_owned(), |of| format!("of group {of}"));
+    let holders = render::items(&answer["holders"], HOLDERS, "Nobody has slots of it.");
+    format!("Pool {name}, {of}: {used}.{rate}\n\n{holders}")
 }

@@ -9,7 +9,6 @@ use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::server::Query;
 
-/// Where a job is.
 fn path_of(job: &str) -> String {
     match job.split_once('/') {
         Some((group, name)) => format!("/api/groups/{}/jobs/{}", segment(group), segment(name)),

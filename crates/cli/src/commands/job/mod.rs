@@ -2,18 +2,19 @@
 
 mod apply;
 mod find;
-mod preview;
-pub(super) mod validate;
 
 pub use apply::apply_jobs;
+pub(super) use apply::validate;
 pub(super) use find::id_of;
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tidemill_client::Method;
 use tidemill_model::JobSpec;
 
 use super::{Session, batch, wait, write};
-use crate::args::{JobCommand, JobLsArgs, JobRunArgs, OutputFormat, Parameter};
+use crate::args::{JobCommand, JobLsArgs, JobRunArgs, OutputFormat};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
@@ -24,7 +25,7 @@ use find::found;
 
 pub(super) fn run(session: &Session<'_>, command: JobCommand) -> Done<Exit> {
     match command {
-        JobCommand::Validate { paths } => validate::run(session.host, session.format, &paths),
+        JobCommand::Validate { paths } => validate(session.host, session.format, &paths),
         JobCommand::Apply(args) => apply::run(session, args),
         JobCommand::Export { group } => export(session, group),
         JobCommand::Ls(args) => list(session, args),
@@ -56,7 +57,7 @@ pub(super) fn run(session: &Session<'_>, command: JobCommand) -> Done<Exit> {
                     [("n", n.to_string())].into_iter().chain(after).collect()
                 }
             };
-            preview::show(session, &job, &query)
+            preview(session, &job, &query)
         }
         JobCommand::Skipped { job } => {
             let path = format!("/api/jobs/{}/skipped-runs", id_of(session, &job)?);
@@ -112,7 +113,8 @@ fn diff(session: &Session<'_>, job: &str, from: u32, to: u32) -> Done<Exit> {
 }
 
 fn run_once(session: &Session<'_>, args: &JobRunArgs) -> Done<Exit> {
-    let mut body = json!({ "parameters": object(&args.parameters), "concurrent": args.concurrent });
+    let parameters: BTreeMap<_, _> = args.parameters.iter().map(|it| (&it.name, &it.value)).collect();
+    let mut body = json!({ "parameters": parameters, "concurrent": args.concurrent });
     if let Some(time) = args.logical_time {
         body["logical_time"] = json!(time);
     }
@@ -162,8 +164,45 @@ fn act(session: &Session<'_>, job: &str, verb: &str, body: Option<&Value>, done:
     write::post(session, &path, body, format!("Job {job} {done}."))
 }
 
-fn object(parameters: &[Parameter]) -> Value {
-    let fields: serde_json::Map<_, _> =
-        parameters.iter().map(|parameter| (parameter.name.clone(), json!(parameter.value))).collect();
-    fields.into()
+fn preview(session: &Session<'_>, job: &str, query: &Query<'_>) -> Done<Exit> {
+    let path = format!("/api/jobs/{}/preview", id_of(session, job)?);
+    let answer = session.server.get(&path, query)?;
+    Ok(session.show(&answer, preview_told))
+}
+
+/// One logical time with all that is resolved for it, several as a table.
+fn preview_told(answer: &Value) -> String {
+    let fires = answer["fires"].as_array().map_or(&[][..], Vec::as_slice);
+    if fires.is_empty() {
+        return "No time is left on its schedule.".to_owned();
+    }
+    let mut head = format!("Zone {}", render::one_line(&answer["zone"]));
+    for (field, what) in [("calendar", "calendar"), ("follows", "logical times of")] {
+        if let Some(name) = answer[field].as_str() {
+            head.push_str(&format!(", {what} {}", render::one_line(&json!(name))));
+        }
+    }
+    if let [only] = fires {
+        let mut text = format!("{head}\n{}", render::fields(only, &["program", "environment"]));
+        text.push_str("environment\n");
+        for (name, value) in only["environment"].as_object().into_iter().flatten() {
+            text.push_str(&format!("    {name}={}\n", render::one_line(value)));
+        }
+        let program = &only["program"];
+        let arguments = ["script", "path"].map(|kind| &program[kind]["arguments"]);
+        if let Some(arguments) = arguments.into_iter().find_map(Value::as_array) {
+            text.push_str("arguments\n");
+            for argument in arguments {
+                text.push_str(&format!("    {}\n", render::one_line(argument)));
+            }
+        }
+        if let Some(path) = program["path"]["path"].as_str() {
+            text.push_str(&format!("program  {}\n", render::one_line(&json!(path))));
+        }
+        return text;
+    }
+    let rows = fires.iter().map(|fire| {
+        ["at", "logical_time", "command", "parameters"].map(|field| render::one_line(&fire[field])).to_vec()
+    });
+    format!("{head}\n{}", render::table(&["AT", "LOGICAL TIME", "COMMAND", "PARAMETERS"], rows))
 }
