@@ -1,27 +1,24 @@
 //! What every handler shares.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidemill_cluster::{Live, Submitter};
-use tidemill_model::{LiveAnswer, LiveQuery, ShardId, UserName};
+use tidemill_model::{BulkId, LiveAnswer, LiveQuery, ShardId, UserName};
 use tidemill_serving::Limits;
 use tidemill_serving::tls::Roles;
 use tidemill_store::hints::Hints;
-use tidemill_store::rows::GroupRow;
+use tidemill_store::rows::{AppKeyRow, GroupRow};
 use tidemill_store::{ReadPullTables, ReadTables, Tables};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::arrivals::Arrivals;
-use crate::bulks::Bulks;
+use crate::kept::{HOME_KEPT_FOR, Home, Kept, homeless};
 use crate::ports::{Admin, Cluster, Feed, Freshness, Past, SentCommands};
 use crate::position::JournalPosition;
-use crate::streams::Streams;
-use crate::trusted_keys::TrustedKeys;
-use crate::turns::Turns;
-use crate::user_groups::{Home, UserGroups, unknown};
+use crate::turns::{Told, Turns};
 use crate::worker_logs::WorkerLogs;
 use crate::{Config, Error, Problem};
 
@@ -54,17 +51,17 @@ pub struct Deps {
     pub partitions: u32,
 }
 
-/// What every handler shares.
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) deps: Deps,
-    pub(crate) keys: TrustedKeys,
+    pub(crate) keys: Kept<Arc<str>, AppKeyRow>,
     pub(crate) logs: WorkerLogs,
-    pub(crate) user_groups: UserGroups,
+    pub(crate) user_groups: Kept<UserName, Home>,
     pub(crate) bulks: Bulks,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) arrivals: Arc<Arrivals>,
-    pub(crate) streams: Arc<Streams>,
+    /// Answers that go on: how many of them are open, over all and for each key (OPS-7).
+    pub(crate) streams: Arc<Turns>,
     /// Threads that read the feed for streams.
     pub(crate) feed_reads: Arc<Turns>,
     /// Questions about the past, of which one is answered at a time.
@@ -83,6 +80,9 @@ pub(crate) struct App {
 /// How long the list of groups is kept; a group that is not in it is looked for at once.
 const GROUPS_FOR: Duration = Duration::from_secs(1);
 
+/// What those are told whose answer would be one too many that goes on.
+const STREAMS: Told =
+    Told { what: "event streams and downloads", per_key: " (max_streams_per_key)", bound: " (max_streams)" };
 /// Streams for which the feed is read at once; the others wait their turn.
 const FEED_READS: usize = 4;
 /// Questions about the past that are answered or wait for it, of all keys.
@@ -101,16 +101,16 @@ impl App {
         let config = config.within(limits);
         let peer_timeout = Duration::from_millis(config.peer_timeout_ms);
         Ok(Self {
-            keys: TrustedKeys::new(config.key_cache()),
-            user_groups: UserGroups::default(),
+            keys: Kept::new(config.key_cache()),
+            user_groups: Kept::new(HOME_KEPT_FOR),
             bulks: Bulks::default(),
             logs: WorkerLogs::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),
-            streams: Streams::new(config.max_streams, config.max_streams_per_key),
+            streams: Turns::new(STREAMS, config.max_streams, config.max_streams_per_key, config.max_streams),
             // What waits is bounded by the streams themselves.
-            feed_reads: Turns::new("reads of event streams", FEED_READS, usize::MAX, usize::MAX),
-            past_reads: Turns::new("questions about the past", 1, PAST_READS_PER_KEY, PAST_READS),
+            feed_reads: Turns::new(Told::of("reads of event streams"), FEED_READS, usize::MAX, usize::MAX),
+            past_reads: Turns::new(Told::of("questions about the past"), 1, PAST_READS_PER_KEY, PAST_READS),
             waiting_pulls: Arc::new(Semaphore::new(config.max_waiting_pulls)),
             asking_pulls: Arc::new(Semaphore::new(config.max_pull_requests_in_flight)),
             ready: tokio::sync::Mutex::default(),
@@ -207,12 +207,12 @@ impl App {
     /// # Errors
     /// The user has none; the tables.
     pub(crate) async fn home_of(&self, user: &UserName) -> Result<Home, Problem> {
-        if let Some(home) = self.user_groups.kept(user) {
+        if let Some(home) = self.user_groups.get(user) {
             return Ok(home);
         }
         let name = user.clone();
         let row = self.read(move |tables| tables.pull_user(name.as_str())).await?;
-        let row = row.ok_or_else(|| unknown(user))?;
+        let row = row.ok_or_else(|| homeless(user))?;
         let home = Home { group: row.group_name, shard: shard_in(row.shard), moving: row.moving };
         if !home.moving {
             self.user_groups.keep(user.clone(), home.clone());
@@ -220,7 +220,6 @@ impl App {
         Ok(home)
     }
 
-    /// The group of this name.
     pub(crate) async fn group_named(&self, name: &str) -> Result<Option<GroupRow>, Problem> {
         self.find_group(|group| &*group.name == name).await
     }
@@ -234,4 +233,30 @@ pub(crate) fn shard_of(group: &GroupRow) -> ShardId {
 /// The shard that a row names.
 pub(crate) fn shard_in(column: i64) -> ShardId {
     ShardId(u16::try_from(column).expect("the tables hold the shard that an event named"))
+}
+
+/// What this instance knows of operations on many batches or jobs, beyond the tables: those that it began.
+#[derive(Debug, Default)]
+pub(crate) struct Bulks {
+    own: Mutex<BTreeSet<BulkId>>,
+    pub(crate) news: Notify,
+}
+
+impl Bulks {
+    /// This instance took the request.
+    pub(crate) fn begun(&self, bulk: BulkId) {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(bulk);
+        self.news.notify_one();
+    }
+
+    pub(crate) fn is_own(&self, bulk: BulkId) -> bool {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&bulk)
+    }
+
+    pub(crate) fn keep(&self, open: &BTreeSet<BulkId>) {
+        // One that the tables do not show yet has an id above those that they do.
+        let newest = open.last().copied();
+        let is_kept = |bulk: &BulkId| open.contains(bulk) || newest.is_none_or(|newest| *bulk > newest);
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).retain(is_kept);
+    }
 }

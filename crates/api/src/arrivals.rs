@@ -10,7 +10,6 @@ use tokio::sync::Notify;
 /// Bodies of which nobody knows yet who sends them, at most.
 const MAX_UNKNOWN: usize = 64;
 
-/// The bodies on their way.
 pub(crate) struct Arrivals {
     bound: usize,
     unknown: usize,

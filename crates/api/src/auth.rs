@@ -66,14 +66,14 @@ impl App {
         }
         let hash = hash_of(&shown.secret);
         let fits = |key: &AppKeyRow| is_equal(&key.hash, &hash);
-        let key = match self.keys.kept(&shown.app).filter(fits) {
+        let key = match self.keys.get(&*shown.app).filter(fits) {
             Some(key) => key,
             // Unknown, or changed a moment ago: the tables decide.
             None => {
                 let app = shown.app;
                 let key = self.read(move |tables| tables.app_key(&app)).await?;
                 let key = key.filter(fits).ok_or_else(Problem::unauthorized)?;
-                self.keys.keep(&key);
+                self.keys.keep(Arc::clone(&key.app), key.clone());
                 key
             }
         };

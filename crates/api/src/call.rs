@@ -16,10 +16,12 @@ use crate::layers;
 use crate::parameter::{Asked, Parameter};
 use crate::params::{AT_LEAST, CURSOR, LIMIT};
 use crate::rights::{Needs, Reach};
+use crate::view::{List, Written};
 
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// What the document says of a call.
+#[derive(Default)]
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
@@ -38,6 +40,10 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
+        Self { method, path, summary, media: "application/json", ..Self::default() }
+    }
+
     pub(crate) fn get(path: &'static str, summary: &'static str) -> Self {
         Self::new(Method::GET, path, summary)
     }
@@ -50,24 +56,24 @@ impl Call {
         Self::new(Method::PUT, path, summary)
     }
 
-    pub(crate) fn delete(path: &'static str, summary: &'static str) -> Self {
-        Self::new(Method::DELETE, path, summary)
+    /// Shows what the tables hold about something of a group.
+    pub(crate) fn one<T: JsonSchema>(path: &'static str, summary: &'static str) -> Self {
+        Self::get(path, summary).of_group(Role::Viewer).fresh().gives::<T>()
     }
 
-    fn new(method: Method, path: &'static str, summary: &'static str) -> Self {
-        Self {
-            method,
-            path,
-            summary,
-            needs: None,
-            scheme: None,
-            query: Vec::new(),
-            request: None,
-            answer: None,
-            other_answer: None,
-            media: "application/json",
-            settles: false,
-        }
+    /// Lists what is of groups, part by part.
+    pub(crate) fn list<T: JsonSchema>(path: &'static str, summary: &'static str) -> Self {
+        Self::get(path, summary).of_group(Role::Viewer).page().gives::<List<T>>()
+    }
+
+    /// Lets a user change something of a group; where nothing else is said, the answer says no more than that it is done.
+    pub(crate) fn act(path: &'static str, summary: &'static str) -> Self {
+        Self::post(path, summary).of_group(Role::User).gives::<Written>()
+    }
+
+    /// As [`Call::act`], and takes something away.
+    pub(crate) fn remove(path: &'static str, summary: &'static str) -> Self {
+        Self { method: Method::DELETE, ..Self::act(path, summary) }
     }
 
     fn needs(mut self, role: Role, reach: Reach) -> Self {
@@ -114,13 +120,11 @@ impl Call {
         self
     }
 
-    /// It takes these parameters.
     pub(crate) fn query(mut self, query: &[Parameter]) -> Self {
         self.query.extend(query);
         self
     }
 
-    /// It takes this parameter.
     pub(crate) fn with<T>(mut self, asked: Asked<T>) -> Self {
         self.query.push(asked.parameter);
         self
@@ -159,24 +163,20 @@ impl Call {
 }
 
 /// Calls with their handlers.
+#[derive(Default)]
 pub(crate) struct Calls {
     pub(crate) router: Router<Arc<App>>,
     pub(crate) calls: Vec<Call>,
 }
 
 impl Calls {
-    pub(crate) fn new() -> Self {
-        Self { router: Router::new(), calls: Vec::new() }
-    }
-
     pub(crate) fn add<H, T>(mut self, call: Call, handler: H) -> Self
     where
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        let method =
-            MethodFilter::try_from(call.method.clone()).expect("the method of a call is a known one");
-        let mut route = on(method, handler);
+        let method = MethodFilter::try_from(call.method.clone());
+        let mut route = on(method.expect("the method of a call is a known one"), handler);
         // Calls of the form from outside look at their parameters where they look at their keys.
         if call.scheme.is_some() {
             let declared: Arc<[Parameter]> = call.query.as_slice().into();

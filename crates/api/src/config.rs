@@ -125,20 +125,12 @@ impl Config {
         }
     }
 
-    pub(crate) fn read_timeout(&self) -> Duration {
-        Duration::from_millis(self.read_timeout_ms)
-    }
-
     pub(crate) fn at_least_timeout(&self) -> Duration {
         Duration::from_millis(self.at_least_timeout_ms)
     }
 
     pub(crate) fn write_timeout(&self) -> Duration {
         Duration::from_millis(self.write_timeout_ms)
-    }
-
-    pub(crate) fn propagation_timeout(&self) -> Duration {
-        Duration::from_millis(self.propagation_timeout_ms)
     }
 
     pub(crate) fn key_cache(&self) -> Duration {

@@ -18,7 +18,6 @@ use crate::view::for_each_row;
 /// Errors, and warnings, that are told at once.
 const TOLD: usize = 20;
 
-/// A type that a job names.
 pub(crate) struct Named<'a> {
     /// Where it stands, as `jobs[3].type`.
     pub(crate) field: String,

@@ -1,15 +1,18 @@
-//! The public feed, straight from the journal.
+//! The public feed and commands as they were sent, straight from the log.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidemill_journal as journal;
 use tidemill_journal::{CloudEvent, FeedCursor};
-use tidemill_log::{Log, Readers as _, SharedJournals};
+use tidemill_log::{From, Log, Readers as _, SharedJournals, Topic};
 use tidemill_model::ShardId;
 use tidemill_store::Tables;
 
-use crate::ports::{Feed, FeedError, FeedEvent, FeedFrom, FeedReader};
+use crate::ports::{Feed, FeedError, FeedEvent, FeedFrom, FeedReader, SentCommands};
+
+/// Until a record that the log keeps has to be there.
+const POLL: Duration = Duration::from_secs(5);
 
 /// The public feed, straight from the journal. Its end is where the tables in use are. Streams share what they read of it.
 pub struct JournalFeed {
@@ -89,5 +92,28 @@ fn feed_event(cursor: &FeedCursor, event: CloudEvent) -> FeedEvent {
         event_type: event.kind.to_owned(),
         subject: event.subject,
         json: String::from_utf8(event.json).expect("JSON is text"),
+    }
+}
+
+/// The commands of this log.
+pub struct LogCommands {
+    log: Arc<dyn Log>,
+}
+
+impl LogCommands {
+    /// Of this log.
+    pub fn new(log: Arc<dyn Log>) -> Self {
+        Self { log }
+    }
+}
+
+impl SentCommands for LogCommands {
+    fn command(&self, partition: u32, offset: u64) -> Result<Option<Arc<[u8]>>, tidemill_log::Error> {
+        if !self.log.range(Topic::Commands, partition)?.contains(&offset) {
+            return Ok(None);
+        }
+        let mut reader = self.log.reader(Topic::Commands, partition, From::Offset(offset))?;
+        let found = reader.poll(1, POLL)?.into_iter().next();
+        Ok(found.filter(|record| record.offset == offset).map(|record| record.value))
     }
 }

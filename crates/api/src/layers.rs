@@ -45,16 +45,16 @@ fn place(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
 }
 
 /// Refuses what is over the bound on requests under way (OPS-7).
-pub(crate) async fn bounded(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let permit = match place(&app) {
-        Ok(permit) => permit,
-        Err(problem) => return problem.into_response(),
-    };
-    let entered = Entered(Arc::new(Mutex::new(Some(permit))));
+pub(crate) async fn bounded(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let entered = Entered(Arc::new(Mutex::new(Some(place(&app)?))));
     request.extensions_mut().insert(entered.clone());
     let response = next.run(request).await;
     entered.leave();
-    response
+    Ok(response)
 }
 
 /// Finds out who calls; handlers find it in the request's extensions.

@@ -43,7 +43,6 @@ reaches all of them, and of a cold start an unbound `super_administrator`.
 |---|---|---|
 ";
 
-/// Every call that there is.
 fn all() -> impl Iterator<Item = Call> {
     let all =
         [routes::calls(), routes::admin_calls(), routes::attempt_calls(), s4::calls(), routes::open_calls()];

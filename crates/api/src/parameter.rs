@@ -1,7 +1,6 @@
 //! Parameters of calls. One declaration has a parameter's name, type, sentence and rule: the document is made from it, a
 //! request is checked against it, and handlers read by it.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 use tidemill_model::{BatchId, JobId, TaskId, Timestamp};
 
 /// What a value has to be.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
     Text,
     /// `true` or `false`.
@@ -44,9 +43,7 @@ impl Rule {
             Self::Of(schema) => schema(generator),
         }
     }
-}
 
-impl Rule {
     /// What a value has to be, for whoever sent another one.
     pub(crate) fn must(self, name: &str) -> String {
         match self {
@@ -69,7 +66,7 @@ fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 }
 
 /// A parameter of a call.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     about: &'static str,
@@ -77,12 +74,6 @@ pub(crate) struct Parameter {
     required: bool,
     /// Whether a value keeps to the rule.
     pub(crate) fits: fn(Rule, &str) -> bool,
-}
-
-impl fmt::Debug for Parameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.about)
-    }
 }
 
 impl Parameter {
@@ -161,7 +152,7 @@ pub(crate) fn read<T: FromStr>(text: &str) -> Option<T> {
 }
 
 impl<T: Readable> Asked<T> {
-    const fn new(name: &'static str, about: &'static str, rule: Rule) -> Self {
+    pub(crate) const fn new(name: &'static str, about: &'static str, rule: Rule) -> Self {
         let fits = |rule: Rule, text: &str| T::read(rule, text).is_some();
         Self { parameter: Parameter { fits, ..Parameter::new(name, about, rule) }, value: PhantomData }
     }
@@ -183,11 +174,6 @@ impl Asked<String> {
         words: &'static [&'static str],
     ) -> Self {
         Self::new(name, about, Rule::Word(words))
-    }
-
-    /// Its handler looks at more than its declaration says.
-    pub(crate) const fn written(name: &'static str, about: &'static str, rule: Rule) -> Self {
-        Self::new(name, about, rule)
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) const LIMIT: Asked<u64> =
 /// Where a part of a list begins.
 pub(crate) const CURSOR: Asked<String> = Asked::text("cursor", "The `next` of the part before.");
 /// How fresh an answer has to be. Every call takes it.
-pub(crate) const AT_LEAST: Asked<String> = Asked::written(
+pub(crate) const AT_LEAST: Asked<String> = Asked::new(
     "at_least",
     "A `position`; the answer waits until it shows that write.",
     Rule::of::<JournalPosition>(),
@@ -100,7 +100,8 @@ impl Params {
         // A test that gets here finds a handler that reads another parameter than its call declares.
         debug_assert!(
             self.declared.as_ref().is_none_or(|declared| declared.iter().any(|it| it.is(&parameter))),
-            "the call does not declare {parameter:?}"
+            "the call does not declare {}",
+            parameter.name
         );
         let read = |text: &String| {
             let refused = || Problem::field(parameter.name, text, parameter.rule.must(parameter.name));

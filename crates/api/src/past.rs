@@ -11,7 +11,6 @@ use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
 
 use crate::ports::{Moment, Past, PastError};
 
-/// Records read at once.
 const RECORDS: usize = 512;
 /// Until one of them has to be there.
 const POLL: Duration = Duration::from_secs(1);

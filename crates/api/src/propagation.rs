@@ -2,6 +2,7 @@
 //! BYD-17); where it is not within a bounded time, the answer says where.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures_util::future::join;
@@ -50,7 +51,7 @@ pub(crate) async fn wait(app: &App, concerned: Concerned, position: JournalPosit
     };
     tokio::select! {
         _ = join(propagation.follow(&*app.deps.live), tables) => {}
-        () = tokio::time::sleep(app.config.propagation_timeout()) => {}
+        () = tokio::time::sleep(Duration::from_millis(app.config.propagation_timeout_ms)) => {}
         () = stopped => {}
     }
     let pending_groups = match propagation.pending() {

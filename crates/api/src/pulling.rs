@@ -17,9 +17,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Problem;
 use crate::app::App;
+use crate::kept::Home;
 use crate::rights::{Caller, Right};
 use crate::standing::Standing;
-use crate::user_groups::Home;
 use crate::write::{Done, Write};
 
 /// Between two looks of a pull that waits.
@@ -185,8 +185,7 @@ impl<'a> Puller<'a> {
     /// begins, and none that was meant for another shard.
     pub(crate) async fn send(&mut self, write: &Write<'_>, command: TaskCommand) -> Result<Done, Problem> {
         let command = Command::from(command);
-        let to =
-            async |shard: ShardId| write.part(&shard.to_string()).send_once(shard, command.clone()).await;
+        let to = async |shard: ShardId| write.part(shard).send_once(shard, command.clone()).await;
         let refused = match to(self.home.shard).await? {
             Ok(done) => return Ok(done),
             Err(rejection) => rejection,

@@ -151,7 +151,6 @@ impl Caller {
         self.asks.as_ref()
     }
 
-    /// The key's name.
     pub(crate) fn app(&self) -> &Arc<str> {
         &self.app
     }
@@ -236,6 +235,11 @@ impl Caller {
         self.has_role(needed.max(Role::User))?;
         self.reaches_all()?;
         Ok(self.right())
+    }
+
+    /// To act on what is of this group; nothing: of every group, with at least this rank.
+    pub(crate) fn for_group_or_site(&self, group: Option<&str>, needed: Role) -> Result<Right, Problem> {
+        group.map_or_else(|| self.for_site(needed), |group| self.for_group(group))
     }
 
     fn right(&self) -> Right {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::{Extension, Router, middleware};
 use tidemill_serving::tls::ServerSide;
@@ -63,7 +64,7 @@ impl Server {
     /// The configuration is outside its ranges, or the address cannot be listened on.
     pub async fn bind(config: Config, deps: Deps, limits: Limits) -> Result<Self, Error> {
         let address = config.listen;
-        let limits = Limits { body: config.read_timeout(), ..limits };
+        let limits = Limits { body: Duration::from_millis(config.read_timeout_ms), ..limits };
         let (stop, stopping) = watch::channel(false);
         let app = Arc::new(App::new(config, &limits, deps, stopping)?);
         let listener =

@@ -12,7 +12,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Credentials;
 use crate::rights::Caller;
-use crate::streams::OpenStream;
+use crate::turns::Turn;
 
 /// So long an answer goes on where the tables cannot be read.
 const UNREAD: Duration = Duration::from_secs(30);
@@ -63,7 +63,7 @@ impl Standing {
 
     /// The body of an answer about a group, which breaks off once the caller may not read it any more. `open` is its
     /// place among such answers.
-    pub(crate) fn while_may_read<S, E>(self, group: String, open: OpenStream, chunks: S) -> Body
+    pub(crate) fn while_may_read<S, E>(self, group: String, open: Turn, chunks: S) -> Body
     where
         S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
         E: Into<BoxError> + Send + 'static,
@@ -77,7 +77,7 @@ struct Following<S> {
     standing: Standing,
     group: String,
     chunks: S,
-    _open: OpenStream,
+    _open: Turn,
 }
 
 impl<S, E> Following<S>

@@ -8,10 +8,25 @@ use tokio::sync::oneshot;
 
 use crate::Problem;
 
+/// What those are told who get no place.
+pub(crate) struct Told {
+    /// What the places are for.
+    pub(crate) what: &'static str,
+    /// Behind the bound of one key.
+    pub(crate) per_key: &'static str,
+    /// Behind the bound of all keys.
+    pub(crate) bound: &'static str,
+}
+
+impl Told {
+    pub(crate) const fn of(what: &'static str) -> Self {
+        Self { what, per_key: "; wait for their answers", bound: " of this instance; try again later" }
+    }
+}
+
 /// Places, and who waits for one.
 pub(crate) struct Turns {
-    /// What the places are for, as the answer to those who get none says it.
-    what: &'static str,
+    told: Told,
     /// Of one key, at work or waiting.
     per_key: usize,
     /// Of all keys, at work or waiting.
@@ -38,13 +53,18 @@ pub(crate) struct Turn {
 struct Place(Option<Arc<Turns>>);
 
 impl Turns {
-    pub(crate) fn new(what: &'static str, places: usize, per_key: usize, bound: usize) -> Arc<Self> {
+    pub(crate) fn new(told: Told, places: usize, per_key: usize, bound: usize) -> Arc<Self> {
         let state = State { free: places, of_key: HashMap::new(), waiting: VecDeque::new() };
-        Arc::new(Self { what, per_key, bound, state: Mutex::new(state) })
+        Arc::new(Self { told, per_key, bound, state: Mutex::new(state) })
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many are at work or wait.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.state().of_key.values().sum::<usize>()).unwrap_or(u32::MAX)
     }
 
     /// A place for this key, once it is its turn.
@@ -63,15 +83,13 @@ impl Turns {
     fn enter(self: &Arc<Self>, key: &Arc<str>) -> Result<(Turn, Option<oneshot::Receiver<Place>>), Problem> {
         let mut state = self.state();
         let (own, all) = (state.of_key.get(key).copied().unwrap_or(0), state.of_key.values().sum::<usize>());
-        let what = self.what;
+        let Told { what, per_key, bound } = self.told;
         if own >= self.per_key {
-            let detail =
-                format!("key {key} has {own} {what} open, the bound for one key; wait for their answers");
+            let detail = format!("key {key} has {own} {what} open, the bound for one key{per_key}");
             return Err(Problem::overloaded(detail, 5));
         }
         if all >= self.bound {
-            let detail = format!("{all} {what} are open, the bound of this instance; try again later");
-            return Err(Problem::overloaded(detail, 5));
+            return Err(Problem::overloaded(format!("{all} {what} are open, the bound{bound}"), 5));
         }
         state.of_key.insert(Arc::clone(key), own + 1);
         let mut turn = Turn { key: Arc::clone(key), all: Arc::clone(self), place: None };
@@ -155,7 +173,7 @@ mod tests {
     /// OPS-7
     #[test]
     fn other_key_is_next_however_many_of_one_wait() {
-        let turns = Turns::new("reads", 1, 8, 16);
+        let turns = Turns::new(Told::of("reads"), 1, 8, 16);
         let (greedy, other) = keys();
         let first = poll(pin!(turns.take(&greedy))).unwrap().unwrap();
         let mut waiting: Vec<_> = (0..7).map(|_| Box::pin(turns.take(&greedy))).collect();
@@ -175,7 +193,7 @@ mod tests {
     /// OPS-7
     #[test]
     fn bounds_are_of_a_key_and_of_all() {
-        let turns = Turns::new("reads", 1, 2, 3);
+        let turns = Turns::new(Told::of("reads"), 1, 2, 3);
         let (greedy, other) = keys();
         let _first = poll(pin!(turns.take(&greedy))).unwrap().unwrap();
         let mut second = Box::pin(turns.take(&greedy));
@@ -191,7 +209,7 @@ mod tests {
 
     #[test]
     fn places_are_not_lost_with_those_who_give_up() {
-        let turns = Turns::new("reads", 1, 8, 16);
+        let turns = Turns::new(Told::of("reads"), 1, 8, 16);
         let (greedy, other) = keys();
         let first = poll(pin!(turns.take(&greedy))).unwrap().unwrap();
         let mut gone = Box::pin(turns.take(&greedy));
@@ -204,5 +222,19 @@ mod tests {
         assert!(poll(pin!(turns.take(&greedy))).is_some());
         let state = turns.state();
         assert_eq!((state.free, state.of_key.len()), (1, 0));
+    }
+    /// OPS-7
+    #[test]
+    fn one_key_leaves_streams_for_others() {
+        let told = Told { what: "streams", per_key: " (max_streams_per_key)", bound: " (max_streams)" };
+        let streams = Turns::new(told, 3, 2, 3);
+        let (greedy, other) = keys();
+        let open = |key: &Arc<str>| poll(pin!(streams.take(key))).unwrap();
+        let own = [open(&greedy).unwrap(), open(&greedy).unwrap()];
+        assert_eq!(open(&greedy).err().unwrap().code, "overloaded");
+        let _others = open(&other).unwrap();
+        assert!(open(&other).err().unwrap().detail.contains("max_streams)"));
+        drop(own);
+        assert!(open(&greedy).is_ok());
     }
 }

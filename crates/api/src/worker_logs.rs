@@ -11,6 +11,7 @@ use tidemill_cluster::{Peers, trouble};
 use tidemill_model::Token;
 use tidemill_serving::tls::Roles;
 
+use crate::parameter::{Readable, Rule};
 use crate::{Error, Problem};
 
 /// Which of the two streams.
@@ -21,17 +22,8 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// What [`parse`](Self::parse) takes.
-    pub(crate) const WORDS: &'static [&'static str] = &["1", "2", "stdout", "stderr"];
-
-    /// 1 or `stdout`, 2 or `stderr`.
-    pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
-        match text {
-            "1" | "stdout" => Ok(Self::Stdout),
-            "2" | "stderr" => Ok(Self::Stderr),
-            _ => Err(Problem::field("type", text, "must be 1 (stdout) or 2 (stderr)")),
-        }
-    }
+    /// As a parameter names one of them.
+    pub(crate) const WORDS: Rule = Rule::Word(&["1", "2", "stdout", "stderr"]);
 
     pub(crate) fn number(self) -> i32 {
         match self {
@@ -48,6 +40,16 @@ impl Stream {
     }
 }
 
+impl Readable for Stream {
+    fn read(_: Rule, text: &str) -> Option<Self> {
+        match text {
+            "1" | "stdout" => Some(Self::Stdout),
+            "2" | "stderr" => Some(Self::Stderr),
+            _ => None,
+        }
+    }
+}
+
 /// A part of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogPart {
@@ -59,7 +61,6 @@ pub struct LogPart {
     pub is_end: bool,
 }
 
-/// Asks workers for logs.
 pub(crate) struct WorkerLogs {
     client: reqwest::Client,
     scheme: &'static str,

@@ -1,5 +1,6 @@
 //! Sends one command and gives what came of it.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
@@ -38,13 +39,13 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Probl
 }
 
 /// A write: by whose right, and under which id.
+#[derive(Clone)]
 pub(crate) struct Write<'a> {
     app: &'a App,
-    right: Right,
-    request: RequestId,
+    pub(crate) right: Right,
+    pub(crate) request: RequestId,
 }
 
-/// What a command did.
 pub(crate) struct Done {
     pub(crate) answer: Answer,
     pub(crate) position: JournalPosition,
@@ -78,18 +79,8 @@ impl<'a> Write<'a> {
     }
 
     /// One of several commands that make one request; `what` tells them apart.
-    pub(crate) fn part(&self, what: &str) -> Self {
+    pub(crate) fn part(&self, what: impl Display) -> Self {
         Self { app: self.app, right: self.right.clone(), request: self.request.part(what) }
-    }
-
-    /// By whose right.
-    pub(crate) fn right(&self) -> &Right {
-        &self.right
-    }
-
-    /// The id of the request.
-    pub(crate) fn request(&self) -> &RequestId {
-        &self.request
     }
 
     /// Sends the command once, and gives the owner's refusal as such.
@@ -98,7 +89,19 @@ impl<'a> Write<'a> {
         shard: ShardId,
         command: Command,
     ) -> Result<Result<Done, Rejection>, Problem> {
-        self.send_as(self.request.clone(), shard, command).await
+        let (request, actor) = (self.request.clone(), self.right.actor());
+        let submit_request = SubmitRequest { shard, request, actor, command };
+        let reply =
+            self.app.deps.submitter.submit(submit_request, Some(self.app.config.write_timeout())).await?;
+        let position = JournalPosition::of(&reply);
+        Ok(match reply.outcome {
+            Outcome::Done => Ok(Done { answer: Answer::Done, position }),
+            Outcome::Answered(answer) => Ok(Done { answer, position }),
+            Outcome::Refused(rejection) => Err(rejection),
+            Outcome::Repeated | Outcome::Deferred => {
+                return Err(Problem::internal("the answer to a repeated request is missing"));
+            }
+        })
     }
 
     /// As [`Write::send`], about a job. Where the catalogue has that, and the group's shard has not heard of it yet, it is
@@ -127,37 +130,17 @@ impl<'a> Write<'a> {
         command: Command,
     ) -> Result<Result<Done, Rejection>, Problem> {
         let deadline = Instant::now() + patience;
-        let mut request = self.request.clone();
+        let mut write = self.clone();
         let mut pauses = BUSY_PAUSES.build();
         for again in 1.. {
-            match self.send_as(request, shard, command.clone()).await? {
+            match write.send_once(shard, command.clone()).await? {
                 Err(rejection) if passes(&rejection) && Instant::now() < deadline => {}
                 outcome => return Ok(outcome),
             }
             tokio::time::sleep(pauses.next().expect("they have no end")).await;
-            request = self.request.part(again);
+            write = self.part(again);
         }
         unreachable!("the loop ends by its deadline")
-    }
-
-    async fn send_as(
-        &self,
-        request: RequestId,
-        shard: ShardId,
-        command: Command,
-    ) -> Result<Result<Done, Rejection>, Problem> {
-        let submit_request = SubmitRequest { shard, request, actor: self.right.actor(), command };
-        let reply =
-            self.app.deps.submitter.submit(submit_request, Some(self.app.config.write_timeout())).await?;
-        let position = JournalPosition::of(&reply);
-        Ok(match reply.outcome {
-            Outcome::Done => Ok(Done { answer: Answer::Done, position }),
-            Outcome::Answered(answer) => Ok(Done { answer, position }),
-            Outcome::Refused(rejection) => Err(rejection),
-            Outcome::Repeated | Outcome::Deferred => {
-                return Err(Problem::internal("the answer to a repeated request is missing"));
-            }
-        })
     }
 }
 

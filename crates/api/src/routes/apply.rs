@@ -15,13 +15,10 @@ use crate::parameter::Asked;
 use crate::params::Params;
 use crate::propagation;
 use crate::spec::spec_of;
-use crate::view::{definition_of, for_each_row};
+use crate::view::{Answered, Settled, definition_of, for_each_row};
 
-use super::apply_body;
-use super::apply_request::Applied;
-use super::reader::Reader;
-use super::staged::StagedApply;
-use super::writer::Writer;
+use super::apply_body::{self, Applied};
+use super::requests::{Reader, Writer};
 
 pub(super) const DRY_RUN: Asked<bool> =
     Asked::flag("dry_run", "`true`: only say what would change; nothing is done.");
@@ -29,28 +26,21 @@ pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group; abs
 
 /// Adds and changes jobs, all or none (JOB-5). When it answers 200, whatever is done next finds them in effect in every
 /// group, however many it goes through.
-pub(super) async fn apply(
-    by: Writer,
-    params: Params,
-    LargeBody(body): LargeBody,
-) -> Result<(StatusCode, Json<Applied>), Problem> {
+pub(super) async fn apply(by: Writer, params: Params, LargeBody(body): LargeBody) -> Settled<Applied> {
     let dry_run = params.flag(DRY_RUN)?;
     let request = apply_body::read(&body, &by.app.config.default_zone)?;
     drop(body);
-    let jobs = request.jobs;
-    let groups = jobs.iter().map(|job| &job.group).chain(&request.prune);
+    let groups = request.jobs.iter().map(|job| &job.group).chain(&request.prune);
     let groups: BTreeSet<&str> = groups.map(GroupName::as_str).collect();
     let right = by.caller.for_groups(groups)?;
-    let unserved = job_types::check(&by.app, &types_of(&jobs), request.allow_unknown_type).await?;
+    let unserved = job_types::check(&by.app, &types_of(&request.jobs), request.allow_unknown_type).await?;
     let write = by.write(right)?;
-    let (cancel, orphan_children) = (request.cancel, request.orphan_children);
-    let staged = StagedApply { jobs, prune: request.prune, cancel, orphan_children };
     if dry_run {
-        let mut applied = Applied::of(staged.plan(&by.app, write.right()).await?, None);
+        let mut applied = Applied::of(request.plan(&by.app, &write.right).await?, None);
         applied.warnings.extend(unserved);
         return Ok((StatusCode::OK, Json(applied)));
     }
-    let (mut applied, position) = staged.apply(&by.app, &write).await?;
+    let (mut applied, position) = request.apply(&by.app, &write).await?;
     applied.late =
         propagation::wait(&by.app, tidemill_cluster::propagation::by_changes(&applied.changes), position)
             .await;
@@ -80,7 +70,7 @@ pub(crate) struct Exported {
 }
 
 /// The definitions of the catalogue that have names.
-pub(super) async fn export(by: Reader, params: Params) -> Result<Json<Exported>, Problem> {
+pub(super) async fn export(by: Reader, params: Params) -> Answered<Exported> {
     let group = by.caller.listed_group(params.get(GROUP)?)?;
     let rows = by.app.read(move |tables| named_jobs(tables, group)).await?;
     let definitions: Vec<_> =
@@ -102,7 +92,6 @@ fn name(row: &JobRow) -> (i64, (String, String)) {
     (row.id, (row.group_name.to_string(), row.name.to_string()))
 }
 
-/// The jobs to export.
 fn named_jobs(tables: &dyn Tables, group: Option<String>) -> Result<Vec<JobRow>, tidemill_store::Error> {
     let filter = JobFilter { group, submitted: Some(false), ..JobFilter::default() };
     let mut rows = Vec::new();

@@ -1,26 +1,82 @@
-//! The body of an apply, read job by job: nothing is kept of a job but its definition, and the first job beyond the bound
+//! What an `apply` is given and gives, and its bounds. Its body is read job by job: nothing is kept of a job but its definition, and the first job beyond the bound
 //! ends it (OPS-7).
 
 use std::fmt;
 
+use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tidemill_model::{FieldError, JobSpec};
+use tidemill_model::{ApplyPlan, FieldError, GroupName, JobSpec, PlannedChange};
 
-use super::apply_request::{ApplyRequest, MAX_JOBS, too_large};
 use crate::Problem;
 use crate::body::{bad_json, parse};
+use crate::position::JournalPosition;
+use crate::propagation::Late;
 use crate::unique::{Budget, MAX_DEPTH, Reader, check_name};
 
+/// Jobs that one `apply` may name.
+const MAX_JOBS: usize = 40_000;
 /// Bad jobs that are named at once.
 const MAX_ERRORS: usize = 20;
+
+/// Jobs to be added and changed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApplyRequest {
+    /// As written; at most 40,000.
+    pub(super) jobs: Vec<JobSpec>,
+    /// Also delete the jobs of these groups that are not named.
+    #[serde(default)]
+    pub(super) prune: Vec<GroupName>,
+    /// End what is unfinished of jobs that are deleted. Otherwise nothing of this is applied while one of them
+    /// has an unfinished batch.
+    #[serde(default)]
+    pub(super) cancel: bool,
+    /// Delete jobs that others name as parent, too: these keep their definitions, and their batches go on waiting.
+    #[serde(default)]
+    pub(super) orphan_children: bool,
+    /// Take jobs of types that neither the configuration nor any worker knows, whose batches wait until a worker
+    /// does. Otherwise they are refused.
+    #[serde(default)]
+    pub(super) allow_unknown_type: bool,
+}
+
+/// What `apply` did, or would do.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Applied {
+    /// Job by job, in the order given, unchanged ones too; then the deleted ones.
+    pub(super) changes: Vec<PlannedChange>,
+    /// For people.
+    pub(super) warnings: Vec<String>,
+    /// Give this as `at_least` to reads that must show it. Absent for a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) position: Option<String>,
+    /// How far it is.
+    #[serde(flatten)]
+    pub(super) late: Late,
+}
+
+impl Applied {
+    pub(super) fn of(plan: ApplyPlan, position: Option<JournalPosition>) -> Self {
+        let position = position.map(|position| position.to_string());
+        Self { changes: plan.changes, warnings: plan.warnings, position, late: Late::default() }
+    }
+}
+
+pub(super) fn too_large(value: impl ToString, rule: String) -> Problem {
+    let mut problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", rule.as_str());
+    problem.errors = vec![FieldError::new("jobs", value, rule)];
+    problem
+}
 
 /// Reads it; a schedule without a zone gets the configured one.
 pub(super) fn read(body: &[u8], default_zone: &str) -> Result<ApplyRequest, Problem> {
     let mut reading =
         Reading { default_zone, expects: Expects::Object, jobs: Vec::new(), errors: Vec::new(), end: None };
     let mut json = serde_json::Deserializer::from_slice(body);
-    let read = Whole(&mut reading).deserialize(&mut json).and_then(|rest| json.end().map(|()| rest));
+    let read = json.deserialize_any(Whole(&mut reading)).and_then(|rest| json.end().map(|()| rest));
     let rest = match (read, reading.end) {
         (Ok(rest), _) => rest,
         (Err(_), Some(End::TooMany)) => {
@@ -80,14 +136,6 @@ impl Expects {
 
 /// The body: all its members but the jobs, for which an empty list stands.
 struct Whole<'a, 'b>(&'a mut Reading<'b>);
-
-impl<'de> DeserializeSeed<'de> for Whole<'_, '_> {
-    type Value = Map<String, Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
 
 impl<'de> Visitor<'de> for Whole<'_, '_> {
     type Value = Map<String, Value>;

@@ -1,6 +1,5 @@
 //! What people let happen to a batch.
 
-use axum::Json;
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,12 +8,12 @@ use tidemill_model::{
 };
 
 use super::batches::batch_row;
+use super::requests::Writer;
 use super::run::{Generated, JobPlace, check_parameters, job_place};
-use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
-use crate::view::Written;
+use crate::view::{Answered, Written};
 
 /// Why a batch is ended.
 #[derive(Deserialize, JsonSchema)]
@@ -27,11 +26,7 @@ pub(crate) struct KillRequest {
 }
 
 /// Ends a batch (EXE-5).
-pub(super) async fn kill(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn kill(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
     let KillRequest { reason } = parse(body)?;
     let reason = reason.unwrap_or_default();
     if reason.chars().count() > bounds::KILL_REASON_CHARS {
@@ -56,11 +51,7 @@ pub(crate) struct OverrideResultRequest {
 }
 
 /// Says how a batch ended (BYD-16); what runs of it is ended first.
-pub(super) async fn mark(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn mark(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
     let (batch, shard, right) = by.batch(&text).await?;
     let OverrideResultRequest { result, reason } = parse(body)?;
     let known = serde_json::from_value(serde_json::Value::from(result.as_str()));
@@ -100,8 +91,7 @@ async fn identity(app: &App, batch: BatchId) -> Result<(JobId, Timestamp, Record
     Ok((JobId(row.job_id), logical_time, RecordedBatch { run, parameters }))
 }
 
-/// The same logical time again, run + 1.
-pub(super) async fn rerun(by: Writer, Path(text): Path<String>) -> Result<Json<Generated>, Problem> {
+pub(super) async fn rerun(by: Writer, Path(text): Path<String>) -> Answered<Generated> {
     let (batch, shard, right) = by.batch(&text).await?;
     let (job, logical_time, recorded) = identity(&by.app, batch).await?;
     let moved = moved_to(&by.app, job, shard).await?;

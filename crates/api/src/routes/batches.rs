@@ -8,14 +8,14 @@ use tidemill_model::{BatchId, BatchState, JobId, LiveAnswer, LiveQuery, ShardId,
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
-use super::reader::Reader;
+use super::requests::Reader;
 use crate::app::{App, shard_of};
 use crate::parameter::{Asked, Rule};
 use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
 use crate::rights::Caller;
 use crate::view::{
-    AttemptView, BatchDetail, BatchView, DependencyView, ExternalDependencyView, List, OutputView,
+    Answered, AttemptView, BatchDetail, BatchView, DependencyView, ExternalDependencyView, List, OutputView,
     OverrideView, QualityView, ReturnView, UserCodeView, batch_result, batch_state, name_of,
 };
 use crate::{JournalPosition, Problem};
@@ -39,7 +39,7 @@ pub(super) const BLOCKED: Asked<bool> =
     Asked::flag("blocked", "`true`: only those that a failed parent blocks.");
 pub(super) const FROM: Asked<Timestamp> = Asked::time("from", "Logical time at or after.");
 pub(super) const TO: Asked<Timestamp> = Asked::time("to", "Logical time before.");
-pub(super) const AS_OF: Asked<String> = Asked::written(
+pub(super) const AS_OF: Asked<String> = Asked::new(
     "as_of",
     "A moment of the past: a time as RFC 3339 has it, or a `position` of the batch's partition; absent: now. The journal is \
      read up to there, one such question at a time, for at most 30 seconds.",
@@ -55,8 +55,7 @@ pub(crate) enum AsOf {
     Position(JournalPosition),
 }
 
-/// Batches, the newest first.
-pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<BatchView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Answered<List<BatchView>> {
     let filter = BatchFilter {
         job: params.get(JOB)?.map(|JobId(job)| job),
         group: by.caller.listed_group(params.get(GROUP)?)?,
@@ -74,17 +73,13 @@ fn state_number(text: &str) -> Option<i64> {
     BatchState::ALL.into_iter().find(fits).map(|state| i64::from(state.number()))
 }
 
-/// A batch, what it waits for, and its attempts.
-pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<BatchDetail>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<BatchDetail> {
     let row = readable(&by.app, &by.caller, &text).await?;
     by.app.read(move |tables| detail(tables, row)).await.map(Json)
 }
 
 /// The assignments of a batch that ended without an attempt, the oldest first (DSP-5).
-pub(super) async fn assignment_returns(
-    by: Reader,
-    Path(text): Path<String>,
-) -> Result<Json<List<ReturnView>>, Problem> {
+pub(super) async fn assignment_returns(by: Reader, Path(text): Path<String>) -> Answered<List<ReturnView>> {
     let row = readable(&by.app, &by.caller, &text).await?;
     let returned = by.app.read(move |tables| tables.assignment_returns(row.id)).await?;
     Ok(Json(List::all(returned)))
@@ -97,7 +92,6 @@ pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<B
     Ok(row)
 }
 
-/// The row of a batch.
 pub(super) async fn batch_row(app: &App, batch: BatchId) -> Result<BatchRow, Problem> {
     app.find("batch", batch, |tables, batch| tables.batch(batch.0)).await
 }
@@ -114,11 +108,8 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
     }
     let mut external_dependencies = Vec::new();
     for of_batch in tables.batch_external_dependencies(row.id)? {
-        let external_dependency = tables.external_dependency(of_batch.external_dependency_id)?;
-        external_dependencies.extend(
-            external_dependency
-                .map(|external_dependency| ExternalDependencyView::new(&of_batch, external_dependency)),
-        );
+        let row = tables.external_dependency(of_batch.external_dependency_id)?;
+        external_dependencies.extend(row.map(|row| ExternalDependencyView::new(&of_batch, row)));
     }
     let filter = AttemptFilter { batch: Some(row.id), ..AttemptFilter::default() };
     let attempts = tables.attempts(&filter, &PageRequest::first(MAX_ATTEMPTS))?;
@@ -142,7 +133,7 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
 
 /// Every condition that keeps a batch from running, as its owner knows them now (DEP-8), or as it would have said at
 /// a moment of the past (DSP-1).
-pub(super) async fn why(by: Reader, Path(text): Path<String>, params: Params) -> Result<Json<Why>, Problem> {
+pub(super) async fn why(by: Reader, Path(text): Path<String>, params: Params) -> Answered<Why> {
     let batch: BatchId = id("batch", &text)?;
     let (shard, ()) = shard_of_batch(&by.app, batch, |group| by.caller.may_read(group)).await?;
     if let Some(as_of) = params.get(AS_OF)? {

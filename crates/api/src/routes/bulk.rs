@@ -12,15 +12,14 @@ use tidemill_model::{
 use tidemill_store::ReadTables;
 
 use super::bulk_matches::{BulkFilter, BulkMatch, matches};
-use super::reader::Reader;
-use super::writer::Writer;
+use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
-use crate::view::{BulkItemView, BulkView, List};
+use crate::view::{Answered, BulkItemView, BulkView, List};
 
 pub(super) const OUTCOME: Asked<String> =
     Asked::word("outcome", "Only `left`, `done` or `refused`.", &["left", "done", "refused"]);
@@ -154,21 +153,19 @@ fn action(request: &BulkRequest) -> Result<BulkAction, Problem> {
 }
 
 /// Operations, the newest first: each may concern every group.
-pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<BulkView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Answered<List<BulkView>> {
     List::part(&by.app, &params, move |tables, request| tables.bulk_operations(request)).await
 }
 
-/// How far an operation is.
-pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<BulkView>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<BulkView> {
     shown(&by.app, &by.caller, id("bulk", &text)?).await.map(Json)
 }
 
-/// What came of each batch or job of an operation.
 pub(super) async fn items(
     by: Reader,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Json<List<BulkItemView>>, Problem> {
+) -> Answered<List<BulkItemView>> {
     let outcome = params.get(OUTCOME)?;
     let bulk = shown(&by.app, &by.caller, id("bulk", &text)?).await?.row.0.id;
     List::part(&by.app, &params, move |tables, request| tables.bulk_items(bulk, outcome.as_deref(), request))

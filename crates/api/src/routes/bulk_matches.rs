@@ -62,10 +62,7 @@ pub(super) async fn matches(
 ) -> Result<(Right, Vec<BulkMatch>), Problem> {
     let mut filter = filter.clone();
     filter.group = caller.listed_group(filter.group)?;
-    let right = match &filter.group {
-        Some(group) => caller.for_group(group)?,
-        None => caller.for_site(Role::User)?,
-    };
+    let right = caller.for_group_or_site(filter.group.as_deref(), Role::User)?;
     let most = limit.min(action.most());
     let found = app
         .read(move |tables| match action.is_of_jobs() {

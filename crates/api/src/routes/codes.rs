@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use ed25519_dalek::{Signature, VerifyingKey};
@@ -8,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{Command, Token, WorkerCommand};
 
-use super::writer::written;
+use super::requests::written;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::{Body, parse};
 use crate::params::id;
 use crate::rights::{Asks, Right};
-use crate::view::Written;
+use crate::view::{Answered, Written};
 use crate::write::Write;
 
 /// What a program says of itself.
@@ -32,7 +31,7 @@ pub(super) async fn report(
     Path(text): Path<String>,
     headers: HeaderMap,
     request: Request,
-) -> Result<Json<Written>, Problem> {
+) -> Answered<Written> {
     let token: Token = id("attempt", &text)?;
     let group = app.group_of_shard(token.shard()).await?.filter(|_| token.0 > 0);
     let group =

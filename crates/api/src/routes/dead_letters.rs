@@ -7,13 +7,12 @@ use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Role, ShardId};
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{DeadLetterFilter, ReadTables};
 
-use super::reader::Reader;
-use super::writer::Writer;
+use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::App;
 use crate::parameter::Asked;
 use crate::params::Params;
-use crate::view::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, List, Redriven};
+use crate::view::{Answered, DeadLetterDetail, DeadLetterPlace, DeadLetterView, List, Redriven};
 use crate::write::{Done, Write};
 
 /// Bytes of a command that are shown.
@@ -23,13 +22,12 @@ pub(super) const OPEN: Asked<bool> =
     Asked::flag("open", "`true`: only those of which nothing has become yet; `false`: only the others.");
 
 /// Commands that were set aside and timers that were suspended, in the order of the journal (EVT-9).
-pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<DeadLetterView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Answered<List<DeadLetterView>> {
     let filter = DeadLetterFilter { kind: params.get(KIND)?, is_open: params.get(OPEN)? };
     List::part(&by.app, &params, move |tables, request| tables.dead_letters(&filter, request)).await
 }
 
-/// A dead letter, with the command as it was sent.
-pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<DeadLetterDetail>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<DeadLetterDetail> {
     let row = letter(&by.app, &text).await?;
     let (command, obstacle) = match Letter::of(&row) {
         Letter::Command { offset } => match raw(&by.app, &row, offset).await? {
@@ -43,7 +41,7 @@ pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<Dea
 }
 
 /// Sends the command again as a new one, in the name of the caller; or lets the job go on whose timer was suspended.
-pub(super) async fn redrive(by: Writer, Path(text): Path<String>) -> Result<Json<Redriven>, Problem> {
+pub(super) async fn redrive(by: Writer, Path(text): Path<String>) -> Answered<Redriven> {
     let right = by.caller.for_site(Role::SuperAdministrator)?;
     let row = letter(&by.app, &text).await?;
     if !row.is_open {

@@ -19,9 +19,8 @@ use crate::params::Params;
 use crate::ports::{FeedError, FeedEvent, FeedFrom, FeedReader};
 use crate::rights::Caller;
 use crate::standing::Standing;
-use crate::streams::OpenStream;
+use crate::turns::Turn;
 
-/// Events read at once.
 const AT_ONCE: usize = 256;
 /// The pauses between two looks into a feed that has nothing new.
 const SHORTEST: Duration = Duration::from_millis(5);
@@ -33,7 +32,7 @@ const SKIPPING: Duration = Duration::from_millis(20);
 
 pub(super) const AFTER: Asked<String> =
     Asked::text("cursor", "After the event with this id; the header `Last-Event-ID` does the same.");
-pub(super) const FROM: Asked<String> = Asked::written(
+pub(super) const FROM: Asked<String> = Asked::new(
     "from",
     "`start`, `end` (default) or a time as RFC 3339 has it, where there is no cursor. With a time, each partition begins \
      with its first event of that time or later.",
@@ -65,7 +64,6 @@ pub(crate) enum End {
     End,
 }
 
-/// The public feed, as server-sent events.
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
     Extension(standing): Extension<Standing>,
@@ -81,7 +79,7 @@ pub(super) async fn stream(
         keys: caller.manages_keys(),
     };
     let left = params.get(EVENTS)?.unwrap_or(u64::MAX);
-    let open = app.streams.open(caller.app())?;
+    let open = app.streams.take(caller.app()).await?;
     let (feed, key) = (Arc::clone(&app.deps.feed), Arc::clone(caller.app()));
     let opened = tokio::task::spawn_blocking(move || feed.open(&key, from)).await;
     let reader = match opened {
@@ -166,7 +164,6 @@ fn kinds_wanted(event_type: &str) -> Result<String, Problem> {
     Err(Problem::field("type", event_type, rule))
 }
 
-/// Which events a stream shows.
 struct Wanted {
     event_type: String,
     subject: String,
@@ -196,7 +193,7 @@ struct Stream {
     ready: VecDeque<FeedEvent>,
     /// Until the feed is read again.
     pause: Duration,
-    _open: OpenStream,
+    _open: Turn,
 }
 
 impl Stream {

@@ -12,14 +12,13 @@ use tidemill_model::{
 };
 use tidemill_store::ReadTables;
 
-use super::reader::Reader;
-use super::writer::Writer;
+use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::Params;
-use crate::view::{LateProbeView, List, ThirdPartyView, Written};
+use crate::view::{Answered, LateProbeView, List, ThirdPartyView, Written};
 
 pub(super) const CODE: Asked<String> = Asked::text("code", "Of this code.");
 
@@ -37,11 +36,7 @@ pub(crate) struct OverrideRequest {
 }
 
 /// Lets a batch run without some of its unmet conditions (DEP-7).
-pub(super) async fn waive(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn waive(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
     let (batch, shard, right) = by.batch(&text).await?;
     let OverrideRequest { what, reason } = parse(body)?;
     let rule = "must be \"all\", \"quality\", {\"path\": …}, {\"third_party\": …} or \
@@ -64,11 +59,7 @@ pub(crate) struct QualityRequest {
 }
 
 /// The quality service's call back (DQ-2).
-pub(super) async fn quality(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn quality(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
     let (batch, shard, right) = by.batch(&text).await?;
     let QualityRequest { allowed, reason } = parse(body)?;
     let command = BatchCommand::AnswerQuality { batch, allowed, reason };
@@ -76,15 +67,14 @@ pub(super) async fn quality(
 }
 
 /// A third party says that something is ready, or is so no longer (DEP-2).
-pub(super) async fn report(by: Writer, Body(body): Body) -> Result<Json<Written>, Problem> {
+pub(super) async fn report(by: Writer, Body(body): Body) -> Answered<Written> {
     let right = by.caller.for_site(Role::User)?;
     let report: ThirdPartyReport = parse(body)?;
     let command = CatalogueCommand::ReportThirdParty(report);
     by.written(right, ShardId::CATALOGUE, command).await
 }
 
-/// What third parties said last, by code and logical time.
-pub(super) async fn reports(by: Reader, params: Params) -> Result<Json<List<ThirdPartyView>>, Problem> {
+pub(super) async fn reports(by: Reader, params: Params) -> Answered<List<ThirdPartyView>> {
     let code = params.get(CODE)?;
     List::part(&by.app, &params, move |tables, request| tables.third_party_reports(code.as_deref(), request))
         .await
@@ -100,7 +90,7 @@ pub(crate) struct ProbeRequest {
 }
 
 /// Paths are probed at once (DEP-9).
-pub(super) async fn probe_now(by: Writer, Body(body): Body) -> Result<Json<Written>, Problem> {
+pub(super) async fn probe_now(by: Writer, Body(body): Body) -> Answered<Written> {
     let ProbeRequest { batch } = parse(body)?;
     let batch = batch.map(BatchId);
     let (shard, right) = match batch {
@@ -111,7 +101,7 @@ pub(super) async fn probe_now(by: Writer, Body(body): Body) -> Result<Json<Writt
 }
 
 /// Checks of paths that fail or are late (DEP-5), of all groups: a prober's report names paths, and no group.
-pub(super) async fn late_probes(State(app): State<Arc<App>>) -> Result<Json<List<LateProbeView>>, Problem> {
+pub(super) async fn late_probes(State(app): State<Arc<App>>) -> Answered<List<LateProbeView>> {
     let rows = app.read(|tables| tables.late_probes()).await?;
     Ok(Json(List::all(rows)))
 }

@@ -1,19 +1,67 @@
+//! Worker groups: their workers, their bounds, their freezes.
+
 use axum::Json;
-use axum::http::StatusCode;
+use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Role, ShardId, bounds};
-use tidemill_store::ReadTables;
+use tidemill_model::{
+    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Role, ShardId, Timestamp, WorkerCommand,
+    WorkerId, bounds,
+};
+use tidemill_store::rows::WorkerRow;
+use tidemill_store::{ReadTables, WorkerFilter};
 
-use super::reader::Reader;
-use super::writer::Writer;
+use super::requests::{Reader, Writer};
 use crate::Problem;
+use crate::app::{App, shard_in};
 use crate::body::{Body, parse};
+use crate::parameter::Asked;
+use crate::params::Params;
 use crate::propagation::{self, Late};
-use crate::view::{GroupView, List};
+use crate::view::{Answered, FreezeView, GroupView, List, Settled, WorkerView, Written};
+
+pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
+/// As the tables name them.
+pub(super) const STATE: Asked<String> =
+    Asked::word("state", "`live`, `lost` or `gone`.", &["live", "lost", "gone"]);
+
+pub(super) async fn workers(by: Reader, params: Params) -> Answered<List<WorkerView>> {
+    let group = by.caller.listed_group(params.get(GROUP)?)?;
+    let filter = WorkerFilter { group, state: params.get(STATE)? };
+    List::part(&by.app, &params, move |tables, request| tables.workers(&filter, request)).await
+}
+
+pub(super) async fn worker(by: Reader, Path(worker): Path<String>) -> Answered<WorkerView> {
+    let row = worker_row(&by.app, worker).await?;
+    by.caller.may_read(&row.group_name)?;
+    Ok(Json(WorkerView::from(row)))
+}
+
+/// The newest registration of a worker.
+pub(super) async fn worker_row(app: &App, worker: String) -> Result<WorkerRow, Problem> {
+    app.find("worker", worker, |tables, id| Ok(tables.worker(id)?.into_iter().next())).await
+}
+
+pub(super) async fn drain(by: Writer, path: Path<String>) -> Answered<Written> {
+    switch(by, path, |worker| WorkerCommand::Drain { worker }).await
+}
+
+pub(super) async fn resume(by: Writer, path: Path<String>) -> Answered<Written> {
+    switch(by, path, |worker| WorkerCommand::Resume { worker }).await
+}
+
+async fn switch(
+    by: Writer,
+    Path(worker): Path<String>,
+    command: impl FnOnce(WorkerId) -> WorkerCommand,
+) -> Answered<Written> {
+    let row = worker_row(&by.app, worker).await?;
+    let right = by.caller.for_group(&row.group_name)?;
+    by.written(right, shard_in(row.shard), command(WorkerId::new(&*row.id))).await
+}
 
 /// The groups that the key reaches, by number.
-pub(super) async fn list(by: Reader) -> Result<Json<List<GroupView>>, Problem> {
+pub(super) async fn list(by: Reader) -> Answered<List<GroupView>> {
     let groups = by.app.read(|tables| tables.groups()).await?;
     let reached = groups.into_iter().filter(|group| by.caller.reaches(&group.name));
     Ok(Json(List::all(reached)))
@@ -48,10 +96,7 @@ pub(crate) struct GroupDefined {
 }
 
 /// Creates a group, or changes its key and bounds. When it answers 200, its workers can register.
-pub(super) async fn define(
-    by: Writer,
-    Body(body): Body,
-) -> Result<(StatusCode, Json<GroupDefined>), Problem> {
+pub(super) async fn define(by: Writer, Body(body): Body) -> Settled<GroupDefined> {
     let right = by.caller.for_site(Role::SuperAdministrator)?;
     let GroupRequest { name, worker_key, settings } = parse(body)?;
     let command = CatalogueCommand::DefineGroup { name: name.clone(), worker_key, settings };
@@ -60,4 +105,59 @@ pub(super) async fn define(
     let late = propagation::wait(&by.app, Concerned::Group(name), done.position).await;
     let position = done.position.to_string();
     Ok((late.status(), Json(GroupDefined { id: group.0, shard: shard.0, position, late })))
+}
+
+pub(super) const REASON: Asked<String> =
+    Asked::text("reason", "Why, for the record; at most 500 characters.");
+
+/// What is frozen, of what the key reaches.
+pub(super) async fn freezes(by: Reader) -> Answered<List<FreezeView>> {
+    let freezes = by.app.read(|tables| tables.freezes()).await?;
+    let reached = freezes.into_iter().filter(|row| &*row.scope == "*" || by.caller.reaches(&row.scope));
+    Ok(Json(List::all(reached)))
+}
+
+/// What is to be frozen.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FreezeRequest {
+    /// The latest logical time that may be assigned; absent: now.
+    #[serde(default)]
+    latest: Option<Timestamp>,
+    /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
+    reason: String,
+}
+
+/// Lets no batch beyond a logical time be assigned (BYD-17). When it answers 200, none is from then on.
+pub(super) async fn freeze(by: Writer, Path(scope): Path<String>, Body(body): Body) -> Settled<Written> {
+    let (FreezeRequest { latest, reason }, group) = (parse(body)?, frozen_group(&scope)?);
+    let command = CatalogueCommand::Freeze { group: group.clone(), latest, reason };
+    freezes_settled(&by, group, command).await
+}
+
+/// Ends a freeze; that of every group and that of one are two.
+pub(super) async fn lift(by: Writer, Path(scope): Path<String>, params: Params) -> Settled<Written> {
+    let (group, reason) = (frozen_group(&scope)?, params.get(REASON)?.unwrap_or_default());
+    let command = CatalogueCommand::LiftFreeze { group: group.clone(), reason };
+    freezes_settled(&by, group, command).await
+}
+
+async fn freezes_settled(
+    by: &Writer,
+    group: Option<GroupName>,
+    command: CatalogueCommand,
+) -> Settled<Written> {
+    let name = group.as_ref().map(GroupName::as_str);
+    let right = by.caller.for_group_or_site(name, Role::SuperAdministrator)?;
+    by.settled(right, command, group.map_or(Concerned::Everyone, Concerned::Group)).await
+}
+
+/// The group that a scope names; `None`: it stands for all groups.
+fn frozen_group(scope: &str) -> Result<Option<GroupName>, Problem> {
+    if scope == "*" {
+        return Ok(None);
+    }
+    let group = GroupName::try_from(scope);
+    group.map(Some).map_err(|error| Problem::field("scope", scope, format!("{error}; or * for all groups")))
 }

@@ -5,7 +5,7 @@ use tidemill_model::{JobDefinition, JobId, Timestamp};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
 
-use super::reader::Reader;
+use super::requests::Reader;
 use crate::Problem;
 use crate::app::App;
 use crate::parameter::Asked;
@@ -13,7 +13,7 @@ use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::spec::{self, Shown};
 use crate::view::{
-    BatchView, JobDetail, JobView, List, ParentView, PreviewView, SkippedRunsView, calendar_of,
+    Answered, BatchView, JobDetail, JobView, List, ParentView, PreviewView, SkippedRunsView, calendar_of,
     definition_of, name_of,
 };
 
@@ -39,8 +39,7 @@ pub(super) const AFTER: Asked<Timestamp> = Asked::time("after", "After this time
 pub(super) const AT: Asked<Timestamp> =
     Asked::time("at", "This logical time alone, whatever the schedule; without n and after.");
 
-/// Jobs, by group and name.
-pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<JobView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Answered<List<JobView>> {
     let filter = JobFilter {
         group: by.caller.listed_group(params.get(GROUP)?)?,
         name: params.get(NAME)?,
@@ -56,16 +55,15 @@ pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<JobView
 }
 
 /// A job by its id, deleted ones too.
-pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<JobDetail>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<JobDetail> {
     let job: JobId = id("job", &text)?;
     detail(&by.app, &by.caller, job_row(&by.app, job).await?).await.map(Json)
 }
 
-/// A job by the names of its group and its own.
 pub(super) async fn get_named(
     by: Reader,
     Path((group, name)): Path<(String, String)>,
-) -> Result<Json<JobDetail>, Problem> {
+) -> Answered<JobDetail> {
     by.caller.may_read(&group)?;
     let full_name = format!("{group}/{name}");
     let row = by.app.read(move |tables| tables.job_named(&group, &name)).await?;
@@ -74,11 +72,7 @@ pub(super) async fn get_named(
 }
 
 /// The next fires, or one logical time, with templates resolved (JOB-7).
-pub(super) async fn preview(
-    by: Reader,
-    Path(text): Path<String>,
-    params: Params,
-) -> Result<Json<PreviewView>, Problem> {
+pub(super) async fn preview(by: Reader, Path(text): Path<String>, params: Params) -> Answered<PreviewView> {
     let shown = shown(&params)?;
     let row = readable(&by.app, &by.caller, &text).await?;
     let definition = definition_of(&row)?;
@@ -136,10 +130,7 @@ async fn grid_of(app: &App, definition: &JobDefinition) -> Result<Option<JobDefi
 }
 
 /// Fires that made no batch, and why, in the order in which they were recorded.
-pub(super) async fn skipped(
-    by: Reader,
-    Path(text): Path<String>,
-) -> Result<Json<List<SkippedRunsView>>, Problem> {
+pub(super) async fn skipped(by: Reader, Path(text): Path<String>) -> Answered<List<SkippedRunsView>> {
     let row = readable(&by.app, &by.caller, &text).await?;
     let skipped = by.app.read(move |tables| tables.skipped_runs(row.id)).await?;
     Ok(Json(List::all(skipped)))
@@ -152,7 +143,6 @@ pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<J
     Ok(row)
 }
 
-/// The row of a job.
 pub(super) async fn job_row(app: &App, job: JobId) -> Result<JobRow, Problem> {
     app.find("job", job, |tables, job| tables.job(job.0)).await
 }

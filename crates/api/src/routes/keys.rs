@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use tidemill_model::{Account, CatalogueCommand, GroupName, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
-use super::writer::Writer;
+use super::requests::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::secret::hash_of;
-use crate::view::{KeyView, List, Written};
+use crate::view::{Answered, KeyView, List, Written};
 
 /// The shortest secret that is taken.
 const MIN_SECRET_CHARS: usize = 16;
 
 /// Application keys, by name; never their secrets.
-pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<List<KeyView>>, Problem> {
+pub(super) async fn list(State(app): State<Arc<App>>) -> Answered<List<KeyView>> {
     let keys = app.read(|tables| tables.app_keys()).await?;
     Ok(Json(List::all(keys)))
 }
@@ -60,7 +60,7 @@ pub(crate) struct KeyDefined {
 }
 
 /// Creates or replaces a key. The log holds its hash only.
-pub(super) async fn define(by: Writer, Body(body): Body) -> Result<Json<KeyDefined>, Problem> {
+pub(super) async fn define(by: Writer, Body(body): Body) -> Answered<KeyDefined> {
     let right = by.caller.for_site(Role::SuperAdministrator)?;
     let KeyRequest { app: name, secret, role, groups, run_as } = parse(body)?;
     if secret.as_ref().is_some_and(|secret| secret.chars().count() < MIN_SECRET_CHARS) {
@@ -71,7 +71,8 @@ pub(super) async fn define(by: Writer, Body(body): Body) -> Result<Json<KeyDefin
         // The stored answer of a repeat could not name the secret that the first one drew.
         return Err(Problem::field("secret", "", "must be given together with an Idempotency-Key"));
     }
-    let drawn = secret.is_none().then(draw_secret);
+    // 122 bits of the operating system's random numbers: not a UUID with the time in it, which others could guess.
+    let drawn = secret.is_none().then(|| uuid::Uuid::new_v4().simple().to_string());
     let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
     let app = name.clone();
     let command = CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only: false };
@@ -79,13 +80,8 @@ pub(super) async fn define(by: Writer, Body(body): Body) -> Result<Json<KeyDefin
     Ok(Json(KeyDefined { app: name, secret: drawn, position }))
 }
 
-/// 122 bits of the operating system's random numbers: not a UUID with the time in it, which others could guess.
-fn draw_secret() -> String {
-    uuid::Uuid::new_v4().simple().to_string()
-}
-
 /// Ends a key; instances stop taking it within a second of the tables' having it.
-pub(super) async fn revoke(by: Writer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+pub(super) async fn revoke(by: Writer, Path(name): Path<String>) -> Answered<Written> {
     let right = by.caller.for_site(Role::SuperAdministrator)?;
     let command = CatalogueCommand::RevokeKey { app: name };
     by.written(right, ShardId::CATALOGUE, command).await

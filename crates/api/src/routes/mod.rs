@@ -1,43 +1,35 @@
-//! The calls of the interface: `calls` has the table of them, each other file what answers those of one resource.
+//! The calls of the interface: `calls` has the table of them, with what each does in a sentence, each other file what answers
+//! those of one resource.
 
-mod admin;
 mod apply;
 mod apply_body;
-mod apply_request;
 mod attempts;
 mod batch_commands;
 mod batches;
 mod bulk;
 mod bulk_matches;
-mod calendars;
 mod calls;
 mod codes;
 mod dead_letters;
 mod defined;
 mod events;
 mod external_dependencies;
-mod freezes;
 mod groups;
 mod jobs;
 mod keys;
-mod logs;
-mod open;
 mod pools;
 mod pull;
 mod pull_tasks;
-mod pull_templates;
 mod pull_users;
-mod reader;
+mod requests;
 mod rerun_plans;
 mod reruns;
 mod run;
+mod site;
 mod staged;
-mod status;
 mod versions;
-mod workers;
-mod writer;
 
+pub(crate) use attempts::{LINES, OFFSET, download_attempt, newest_attempt, read_part};
 pub(crate) use calls::{admin_calls, attempt_calls, calls, open_calls};
-pub(crate) use logs::{LINES, OFFSET, download_attempt, newest_attempt, read_part};
-pub(crate) use open::Document;
 pub(crate) use run::{JobPlace, job_place};
+pub(crate) use site::Document;

@@ -1,36 +1,35 @@
 use axum::Json;
 use axum::extract::Path;
-use axum::http::StatusCode;
 use tidemill_model::{
     CatalogueCommand, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec,
-    ShardId,
+    Role, ShardId,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::PoolRow;
 
 use super::defined::Defined;
-use super::reader::Reader;
-use super::writer::Writer;
+use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::Body;
 use crate::params::Params;
-use crate::view::{GroupShare, HolderView, List, PoolDetail, PoolView, Written, pool_of, time};
+use crate::view::{
+    Answered, GroupShare, HolderView, List, PoolDetail, PoolView, Settled, Written, pool_of, time,
+};
 
 /// Groups whose shares a message names.
 const NAMED_GROUPS: usize = 5;
 
 /// Pools, by name (BYD-4): those that groups share, which are the site's, and of one group those of groups that the key
 /// reaches. So a part may have fewer than asked for.
-pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<PoolView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Answered<List<PoolView>> {
     let request = params.page()?;
     let mut page = by.app.read(move |tables| tables.pools(&request)).await?;
     page.items.retain(|row| group_of(row).is_none_or(|group| by.caller.reaches(group)));
     Ok(Json(List::from(page)))
 }
 
-/// A pool, and who has slots of it now.
-pub(super) async fn get(by: Reader, Path(name): Path<String>) -> Result<Json<PoolDetail>, Problem> {
+pub(super) async fn get(by: Reader, Path(name): Path<String>) -> Answered<PoolDetail> {
     let row = by.app.find("pool", name, |tables, name| tables.pool(name)).await?;
     group_of(&row).map_or(Ok(()), |group| by.caller.may_read(group))?;
     let pool = pool_of(&row)?;
@@ -111,18 +110,19 @@ pub(super) async fn tell_holders(app: &App, conditions: &mut [Condition]) {
 }
 
 /// Adds or changes a pool. What runs goes on, also where it has more than there is now.
-pub(super) async fn define(by: Writer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
+pub(super) async fn define(by: Writer, Body(body): Body) -> Settled<Defined> {
     let pool = PoolSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
-    let right = by.may(pool.group.as_ref().map(GroupName::as_str))?;
+    let right =
+        by.caller.for_group_or_site(pool.group.as_ref().map(GroupName::as_str), Role::Administrator)?;
     let concerned = pool.group.clone().map_or(Concerned::Everyone, Concerned::Group);
     by.define(right, pool.name.clone(), CatalogueCommand::DefinePool { pool: Box::new(pool) }, concerned)
         .await
 }
 
 /// Removes a pool; refused, with their names, while jobs use it.
-pub(super) async fn remove(by: Writer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+pub(super) async fn remove(by: Writer, Path(name): Path<String>) -> Answered<Written> {
     let wanted = name.clone();
     let row = by.app.read(move |tables| tables.pool(&wanted)).await?;
-    let right = by.may(row.as_ref().and_then(group_of))?;
+    let right = by.caller.for_group_or_site(row.as_ref().and_then(group_of), Role::Administrator)?;
     by.remove(right, &name, |name| CatalogueCommand::DeletePool { name }).await
 }

@@ -6,10 +6,10 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_journal::now;
-use tidemill_model::{Answer, GrantId, PulledGrant, Role, TaskCommand, Timestamp, UserName, bounds};
+use tidemill_model::{Answer, GrantId, PulledGrant, TaskCommand, Timestamp, UserName, bounds};
 
 use super::pull_users::user_name;
-use super::writer::{Writer, written};
+use super::requests::{Writer, written};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
@@ -17,7 +17,7 @@ use crate::call::{Call, Calls};
 use crate::layers::Entered;
 use crate::pulling::{Pulled, Puller};
 use crate::standing::Standing;
-use crate::view::Written;
+use crate::view::{Answered, Written};
 
 /// The longest wait of a pull, seconds.
 const LONGEST_WAIT_S: u32 = 30;
@@ -26,10 +26,9 @@ const LONGEST_PAUSE_S: i64 = 30;
 
 /// The calls of clients that pull tasks.
 pub(super) fn calls(calls: Calls) -> Calls {
-    let call = |path, summary| Call::post(path, summary).of_group(Role::User);
     calls
         .add(
-            call(
+            Call::act(
                 "/api/pull",
                 "The user's grant again, or the earliest task that is due; else when to ask again",
             )
@@ -38,15 +37,14 @@ pub(super) fn calls(calls: Calls) -> Calls {
             pull,
         )
         .add(
-            call("/api/pull/complete", "The user has done what it was given; may be repeated")
+            Call::act("/api/pull/complete", "The user has done what it was given; may be repeated")
                 .takes::<CompleteRequest>()
                 .gives::<Completed>(),
             complete,
         )
         .add(
-            call("/api/pull/return", "Gives a grant back, so that it can be given again")
-                .takes::<ReturnRequest>()
-                .gives::<Written>(),
+            Call::act("/api/pull/return", "Gives a grant back, so that it can be given again")
+                .takes::<ReturnRequest>(),
             give_back,
         )
 }
@@ -99,7 +97,7 @@ async fn pull(
     Extension(mut standing): Extension<Standing>,
     Extension(entered): Extension<Entered>,
     Body(body): Body,
-) -> Result<Json<PullAnswer>, Problem> {
+) -> Answered<PullAnswer> {
     let PullRequest { user, wait_s } = parse(body)?;
     if wait_s > LONGEST_WAIT_S {
         return Err(Problem::field("wait_s", wait_s, format!("must be 0 to {LONGEST_WAIT_S}")));
@@ -135,15 +133,13 @@ pub(crate) struct Completed {
 }
 
 /// A client has done it (PUL-7). The same again is the same answer; another result, or a grant that is over, is refused.
-async fn complete(by: Writer, Body(body): Body) -> Result<Json<Completed>, Problem> {
+async fn complete(by: Writer, Body(body): Body) -> Answered<Completed> {
     let CompleteRequest { user, grant, result } = parse(body)?;
     let mut puller = Puller::new(&by.app, &by.caller, user_name(&user)?).await?;
     let command = TaskCommand::Complete { user: puller.user.clone(), grant, result };
     let done = puller.send(&by.write(puller.right.clone())?, command).await?;
-    match done.answer {
-        Answer::Completed { grant } => Ok(Json(Completed { grant, position: done.position.to_string() })),
-        _ => Err(done.unexpected()),
-    }
+    let Answer::Completed { grant } = done.answer else { return Err(done.unexpected()) };
+    Ok(Json(Completed { grant, position: done.position.to_string() }))
 }
 
 /// What is given back.
@@ -162,7 +158,7 @@ pub(crate) struct ReturnRequest {
 }
 
 /// A client, or somebody for it, gives a grant back (PUL-13).
-async fn give_back(by: Writer, Body(body): Body) -> Result<Json<Written>, Problem> {
+async fn give_back(by: Writer, Body(body): Body) -> Answered<Written> {
     let ReturnRequest { user, grant, reason } = parse(body)?;
     let mut puller = Puller::new(&by.app, &by.caller, user_name(&user)?).await?;
     let command = TaskCommand::ReturnGrant { user: puller.user.clone(), grant, reason };

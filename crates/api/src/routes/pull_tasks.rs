@@ -16,15 +16,16 @@ use tidemill_model::{
 use tidemill_store::rows::PullTaskRow;
 use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 
-use super::reader::Reader;
-use super::writer::{Writer, written};
+use super::requests::{Reader, Writer, written};
 use crate::Problem;
 use crate::app::{App, shard_in, shard_of};
 use crate::body::Body;
 use crate::parameter::{Asked, Rule};
 use crate::params::{CURSOR, Params, id};
 use crate::rights::Caller;
-use crate::view::{LedgerView, List, OccurrenceView, PullGrantView, PullTaskView, Written, totals_of};
+use crate::view::{
+    Answered, LedgerView, List, OccurrenceView, PullGrantView, PullTaskView, Written, totals_of,
+};
 use crate::write::Done;
 
 /// How far a list of once tasks reaches back where nothing else is requested.
@@ -35,7 +36,7 @@ const NEWS: Duration = Duration::from_secs(2);
 pub(super) const KIND: Asked<String> =
     Asked::word("kind", "`once` (default) or `rotating`.", &["once", "rotating"]);
 pub(super) const EXECUTOR: Asked<String> =
-    Asked::written("executor", "`group:NAME` or `user:NAME`.", Rule::Pattern("^(group|user):"));
+    Asked::new("executor", "`group:NAME` or `user:NAME`.", Rule::Pattern("^(group|user):"));
 pub(super) const GIVEN_BY: Asked<String> =
     Asked::text("group", "Given out by this group: its own, and those of its users.");
 pub(super) const STATE: Asked<String> = Asked::word(
@@ -67,7 +68,7 @@ fn executor(text: String) -> Result<(&'static str, String), Problem> {
 }
 
 /// Tasks by executor and start, those that start last first (PUL-11).
-pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<PullTaskView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Answered<List<PullTaskView>> {
     let rotating = params.get(KIND)?.is_some_and(|kind| kind == "rotating");
     let recent = (!rotating).then(|| now() - LISTED);
     let filter = PullTaskFilter {
@@ -93,8 +94,7 @@ async fn row(app: &App, caller: &Caller, task: TaskId) -> Result<PullTaskRow, Pr
     Ok(row)
 }
 
-/// A task with its totals.
-pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<PullTaskView>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<PullTaskView> {
     row(&by.app, &by.caller, id("task", &text)?).await.map(|row| Json(row.into()))
 }
 
@@ -183,13 +183,9 @@ pub(crate) struct TaskWritten {
 }
 
 impl TaskWritten {
-    fn of(done: Done) -> Result<Json<Self>, Problem> {
-        match done.answer {
-            Answer::Task { task, version } => {
-                Ok(Json(Self { task: task.0, version, position: done.position.to_string() }))
-            }
-            _ => Err(done.unexpected()),
-        }
+    fn of(done: Done) -> Answered<Self> {
+        let Answer::Task { task, version } = done.answer else { return Err(done.unexpected()) };
+        Ok(Json(Self { task: task.0, version, position: done.position.to_string() }))
     }
 }
 
@@ -197,20 +193,14 @@ fn spec_of(body: Value) -> Result<TaskSpec, Problem> {
     TaskSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))
 }
 
-/// A new task.
-pub(super) async fn create(by: Writer, Body(body): Body) -> Result<Json<TaskWritten>, Problem> {
+pub(super) async fn create(by: Writer, Body(body): Body) -> Answered<TaskWritten> {
     let spec = spec_of(body)?;
     let place = Place::of_executor(&by.app, &spec.executor).await?;
     let command = TaskCommand::Create { spec: spec.clone() };
     TaskWritten::of(send(&by, &place, command, Some(&spec)).await?)
 }
 
-/// Changes a task; its executor stays, and so does what somebody has of it.
-pub(super) async fn change(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<TaskWritten>, Problem> {
+pub(super) async fn change(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<TaskWritten> {
     let task: TaskId = id("task", &text)?;
     let spec = spec_of(body)?;
     let place = Place::of_task(&by.app, task).await?;
@@ -218,19 +208,14 @@ pub(super) async fn change(
     TaskWritten::of(send(&by, &place, command, Some(&spec)).await?)
 }
 
-/// Deletes a task; what somebody has of it can still be completed.
-pub(super) async fn delete(by: Writer, Path(text): Path<String>) -> Result<Json<Written>, Problem> {
+pub(super) async fn delete(by: Writer, Path(text): Path<String>) -> Answered<Written> {
     let task: TaskId = id("task", &text)?;
     let place = Place::of_task(&by.app, task).await?;
     written(send(&by, &place, TaskCommand::Delete { task }, None).await?)
 }
 
 /// What of a task was given out, and what became of it, occurrence by occurrence (BYD-10).
-pub(super) async fn ledger(
-    by: Reader,
-    Path(text): Path<String>,
-    params: Params,
-) -> Result<Json<LedgerView>, Problem> {
+pub(super) async fn ledger(by: Reader, Path(text): Path<String>, params: Params) -> Answered<LedgerView> {
     let task: TaskId = id("task", &text)?;
     if params.flag(LIVE)? {
         return live_ledger(&by.app, &by.caller, task, &params).await.map(Json);
@@ -268,8 +253,7 @@ async fn live_ledger(
     }
 }
 
-/// Grants, the newest of each group first.
-pub(super) async fn grants(by: Reader, params: Params) -> Result<Json<List<PullGrantView>>, Problem> {
+pub(super) async fn grants(by: Reader, params: Params) -> Answered<List<PullGrantView>> {
     let filter = PullGrantFilter {
         group: by.caller.listed_group(params.get(GROUP)?)?,
         user: params.get(USER)?,

@@ -9,15 +9,14 @@ use tidemill_model::{
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;
 
-use super::reader::Reader;
-use super::writer::{Writer, written};
+use super::requests::{Reader, Writer, written};
 use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::body::{Body, parse};
+use crate::kept::homeless;
 use crate::parameter::Asked;
 use crate::params::Params;
-use crate::user_groups;
-use crate::view::{List, PullUserDetail, PullUserView, Written};
+use crate::view::{Answered, List, PullUserDetail, PullUserView, Written};
 
 /// A user's name from a path or a body.
 pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
@@ -26,8 +25,7 @@ pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
 
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this home group.");
 
-/// Users, by name.
-pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<PullUserView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Answered<List<PullUserView>> {
     let group = by.caller.listed_group(params.get(GROUP)?)?;
     List::part(&by.app, &params, move |tables, request| tables.pull_users(group.as_deref(), request)).await
 }
@@ -35,11 +33,11 @@ pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<PullUse
 async fn user_row(app: &App, user: &UserName) -> Result<PullUserRow, Problem> {
     let name = user.clone();
     let row = app.read(move |tables| tables.pull_user(name.as_str())).await?;
-    row.ok_or_else(|| user_groups::unknown(user))
+    row.ok_or_else(|| homeless(user))
 }
 
 /// A user: what it has now, and what it gets next, as the owner of its home group says.
-pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<PullUserDetail>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<PullUserDetail> {
     let user = user_name(&text)?;
     let row = user_row(&by.app, &user).await?;
     by.caller.may_read(&row.group_name)?;
@@ -66,7 +64,7 @@ pub(crate) struct AssignRequest {
 }
 
 /// Gives users their home group, all or none. Those who have it already stay as they are.
-pub(super) async fn assign(by: Writer, Body(body): Body) -> Result<Json<Written>, Problem> {
+pub(super) async fn assign(by: Writer, Body(body): Body) -> Answered<Written> {
     let AssignRequest { group, users } = parse(body)?;
     let right = by.caller.for_group(group.as_str())?;
     if !(1..=bounds::USERS).contains(&users.len()) {
@@ -95,11 +93,7 @@ pub(crate) struct MoveRequest {
 }
 
 /// Moves a user with its history and its own tasks to another group; refused while it has a live grant.
-pub(super) async fn relocate(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn relocate(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
     let MoveRequest { to } = parse(body)?;
     let user = user_name(&text)?;
     let from = user_row(&by.app, &user).await?.group_name;
@@ -111,7 +105,7 @@ pub(super) async fn relocate(
 }
 
 /// Takes a user out of its group, and its own tasks with it; refused while it has a live grant.
-pub(super) async fn remove(by: Writer, Path(text): Path<String>) -> Result<Json<Written>, Problem> {
+pub(super) async fn remove(by: Writer, Path(text): Path<String>) -> Answered<Written> {
     let user = user_name(&text)?;
     let right = by.caller.for_group(&user_row(&by.app, &user).await?.group_name)?;
     let command = CatalogueCommand::DeleteUser { user: user.clone() };

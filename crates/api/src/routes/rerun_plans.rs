@@ -13,14 +13,15 @@ use tidemill_model::{
 use tidemill_store::ReadTables;
 
 use super::batches::batch_row;
+use super::requests::Writer;
 use super::run::{RUNS_THOUGH_DISABLED, job_place};
-use super::writer::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::clearing::{DEFAULT_CONCURRENCY, clearing};
 use crate::params::id;
 use crate::rights::{Caller, Right};
+use crate::view::Answered;
 use crate::write::Done;
 
 fn default_concurrency() -> u32 {
@@ -160,26 +161,19 @@ pub(crate) struct RerunPlanned {
 }
 
 impl RerunPlanned {
-    fn of(done: Done) -> Result<Json<Self>, Problem> {
-        match done.answer {
-            Answer::Rerun { rerun, disabled, jobs_left_out } => {
-                let warning = |job: JobId| format!("job {job} {RUNS_THOUGH_DISABLED}");
-                let mut warnings: Vec<String> = disabled.into_iter().map(warning).collect();
-                if jobs_left_out > 0 {
-                    warnings.push(format!(
-                        "{jobs_left_out} jobs downstream are left out: the key does not reach their groups, or they come \
-                         only after such jobs"
-                    ));
-                }
-                Ok(Json(Self {
-                    rerun: rerun.0,
-                    position: done.position.to_string(),
-                    warnings,
-                    jobs_left_out,
-                }))
-            }
-            _ => Err(done.unexpected()),
+    fn of(done: Done) -> Answered<Self> {
+        let Answer::Rerun { rerun, disabled, jobs_left_out } = done.answer else {
+            return Err(done.unexpected());
+        };
+        let warning = |job: JobId| format!("job {job} {RUNS_THOUGH_DISABLED}");
+        let mut warnings: Vec<String> = disabled.into_iter().map(warning).collect();
+        if jobs_left_out > 0 {
+            warnings.push(format!(
+                "{jobs_left_out} jobs downstream are left out: the key does not reach their groups, or they come \
+                 only after such jobs"
+            ));
         }
+        Ok(Json(Self { rerun: rerun.0, position: done.position.to_string(), warnings, jobs_left_out }))
     }
 }
 
@@ -219,13 +213,13 @@ fn may_approve_unseen(caller: &Caller, approve: bool, reaches_on: bool) -> Resul
     Ok(())
 }
 
-async fn plan(by: &Writer, right: Right, spec: RerunSpec) -> Result<Json<RerunPlanned>, Problem> {
+async fn plan(by: &Writer, right: Right, spec: RerunSpec) -> Answered<RerunPlanned> {
     let command = RerunCommand::Plan(Box::new(spec));
     RerunPlanned::of(by.send(right, ShardId::CATALOGUE, command).await?)
 }
 
 /// Plans a rerun (GEN-6).
-pub(super) async fn request(by: Writer, Body(body): Body) -> Result<Json<RerunPlanned>, Problem> {
+pub(super) async fn request(by: Writer, Body(body): Body) -> Answered<RerunPlanned> {
     let mut more: RerunRequest = parse(body)?;
     let (approve, mut groups) = (more.approve, BTreeSet::new());
     let jobs = named(&by.app, &mut groups, "jobs", std::mem::take(&mut more.jobs)).await?;
@@ -258,7 +252,7 @@ pub(super) async fn request(by: Writer, Body(body): Body) -> Result<Json<RerunPl
 }
 
 /// Plans a cold start (GEN-8).
-pub(super) async fn cold_start(by: Writer, Body(body): Body) -> Result<Json<RerunPlanned>, Problem> {
+pub(super) async fn cold_start(by: Writer, Body(body): Body) -> Answered<RerunPlanned> {
     let right = by.caller.for_site(Role::SuperAdministrator)?;
     let more: ColdStartRequest = parse(body)?;
     let of = match (more.group, more.jobs) {
@@ -285,11 +279,7 @@ pub(super) async fn cold_start(by: Writer, Body(body): Body) -> Result<Json<Reru
 }
 
 /// Plans to run one batch's logical time, and all that comes after it, again (BYD-16).
-pub(super) async fn clear(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<RerunPlanned>, Problem> {
+pub(super) async fn clear(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<RerunPlanned> {
     let ClearRequest { concurrency, reason, approve } = parse(body)?;
     let batch: BatchId = id("batch", &text)?;
     let row = batch_row(&by.app, batch).await?;

@@ -8,8 +8,7 @@ use tidemill_model::{RerunCommand, RerunId, Role, ShardId};
 use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};
 
-use super::reader::Reader;
-use super::writer::Writer;
+use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
@@ -17,7 +16,8 @@ use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::view::{
-    List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, groups_of, name_of,
+    Answered, List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, groups_of,
+    name_of,
 };
 
 pub(super) const KIND: Asked<String> =
@@ -44,7 +44,7 @@ pub(super) const RUN_STATE: Asked<String> = Asked::word(
 );
 
 /// Reruns and cold starts, the newest first; of those that the key reaches in full.
-pub(super) async fn list(by: Reader, params: Params) -> Result<Json<List<RerunView>>, Problem> {
+pub(super) async fn list(by: Reader, params: Params) -> Answered<List<RerunView>> {
     let filter = RerunFilter { kind: params.get(KIND)?, state: params.get(STATE)? };
     let request = params.page()?;
     let mut page = by.app.read(move |tables| tables.reruns(&filter, &request)).await?;
@@ -68,13 +68,11 @@ fn reads(caller: &Caller, row: &RerunRow) -> Result<(), Problem> {
     groups.iter().try_for_each(|group| caller.may_read(group))
 }
 
-/// One of them.
-pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Result<Json<RerunView>, Problem> {
+pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<RerunView> {
     readable(&by.app, &by.caller, &text).await.map(RerunView::from).map(Json)
 }
 
-/// Its jobs, and those that it leaves out.
-pub(super) async fn jobs(by: Reader, Path(text): Path<String>) -> Result<Json<RerunJobs>, Problem> {
+pub(super) async fn jobs(by: Reader, Path(text): Path<String>) -> Answered<RerunJobs> {
     let row = readable(&by.app, &by.caller, &text).await?;
     by.app.read(move |tables| jobs_of(tables, row.id)).await.map(Json)
 }
@@ -91,23 +89,18 @@ fn jobs_of(tables: &dyn Tables, rerun: i64) -> Result<RerunJobs, tidemill_store:
     Ok(RerunJobs { plan, left_out })
 }
 
-/// The batches of a plan, by number.
 pub(super) async fn batches(
     by: Reader,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Json<List<RerunBatchView>>, Problem> {
+) -> Answered<List<RerunBatchView>> {
     let (state, request) = (params.get(RUN_STATE)?, params.page()?);
     let row = readable(&by.app, &by.caller, &text).await?;
     let page = by.app.read(move |tables| tables.rerun_batches(row.id, state.as_deref(), &request)).await?;
     Ok(Json(List::from(page)))
 }
 
-async fn act(
-    by: &Writer,
-    text: &str,
-    command: impl FnOnce(RerunId) -> RerunCommand,
-) -> Result<Json<Written>, Problem> {
+async fn act(by: &Writer, text: &str, command: impl FnOnce(RerunId) -> RerunCommand) -> Answered<Written> {
     let row = readable(&by.app, &by.caller, text).await?;
     let right = match &*row.kind {
         "cold_start" => by.caller.for_site(Role::SuperAdministrator)?,
@@ -116,25 +109,16 @@ async fn act(
     by.written(right, ShardId::CATALOGUE, command(RerunId(row.id))).await
 }
 
-macro_rules! acts {
-    ($($(#[doc = $doc:literal])+ $name:ident => $command:ident,)+) => {
-        $($(#[doc = $doc])+
-        pub(super) async fn $name(
-            by: Writer,
-            Path(text): Path<String>,
-        ) -> Result<Json<Written>, Problem> {
-            act(&by, &text, |rerun| RerunCommand::$command { rerun }).await
-        })+
-    };
+pub(super) async fn approve(by: Writer, Path(text): Path<String>) -> Answered<Written> {
+    act(&by, &text, |rerun| RerunCommand::Approve { rerun }).await
 }
 
-acts! {
-    /// Lets a planned one run.
-    approve => Approve,
-    /// Starts no more of it for now.
-    pause => Pause,
-    /// Goes on with it.
-    resume => Resume,
+pub(super) async fn pause(by: Writer, Path(text): Path<String>) -> Answered<Written> {
+    act(&by, &text, |rerun| RerunCommand::Pause { rerun }).await
+}
+
+pub(super) async fn resume(by: Writer, Path(text): Path<String>) -> Answered<Written> {
+    act(&by, &text, |rerun| RerunCommand::Resume { rerun }).await
 }
 
 /// How a rerun is cancelled.
@@ -146,12 +130,7 @@ pub(crate) struct CancelRequest {
     kill: bool,
 }
 
-/// Starts no more of it.
-pub(super) async fn cancel(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+pub(super) async fn cancel(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
     let CancelRequest { kill } = parse(body)?;
     act(&by, &text, |rerun| RerunCommand::Cancel { rerun, kill }).await
 }

@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::Path;
-use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_cluster::propagation::by_job;
@@ -11,14 +10,14 @@ use tidemill_model::{
 };
 
 use super::jobs::job_row;
-use super::writer::Writer;
+use super::requests::Writer;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
-use crate::view::{Written, definition_of};
+use crate::view::{Answered, Settled, Written, definition_of};
 use crate::write::Done;
 
 pub(super) const CANCEL: Asked<bool> =
@@ -83,24 +82,16 @@ pub(super) const RUNS_THOUGH_DISABLED: &str =
     "is disabled: this runs nevertheless, and its scheduled and triggered batches go on waiting";
 
 impl Generated {
-    pub(super) fn of(done: Done) -> Result<Json<Self>, Problem> {
-        match done.answer {
-            Answer::Generated { batch, disabled } => {
-                let warnings = disabled.then(|| format!("the job {RUNS_THOUGH_DISABLED}"));
-                let position = done.position.to_string();
-                Ok(Json(Self { batch: batch.0, position, warnings: warnings.into_iter().collect() }))
-            }
-            _ => Err(done.unexpected()),
-        }
+    pub(super) fn of(done: Done) -> Answered<Self> {
+        let Answer::Generated { batch, disabled } = done.answer else { return Err(done.unexpected()) };
+        let warnings = disabled.then(|| format!("the job {RUNS_THOUGH_DISABLED}"));
+        let position = done.position.to_string();
+        Ok(Json(Self { batch: batch.0, position, warnings: warnings.into_iter().collect() }))
     }
 }
 
 /// One batch by hand (GEN-5).
-pub(super) async fn run(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<Json<Generated>, Problem> {
+pub(super) async fn run(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Generated> {
     let RunRequest { logical_time, parameters, concurrent } = parse(body)?;
     let job: JobId = id("job", &text)?;
     let place = job_place(&by.app, job).await?;
@@ -136,13 +127,11 @@ pub(super) async fn check_parameters(
     }
 }
 
-/// Batches are generated from now on.
-pub(super) async fn enable(by: Writer, path: Path<String>) -> Result<(StatusCode, Json<Written>), Problem> {
+pub(super) async fn enable(by: Writer, path: Path<String>) -> Settled<Written> {
     change(by, path, |job| JobCommand::Switch { job, enabled: true }).await
 }
 
-/// No more batches are generated.
-pub(super) async fn disable(by: Writer, path: Path<String>) -> Result<(StatusCode, Json<Written>), Problem> {
+pub(super) async fn disable(by: Writer, path: Path<String>) -> Settled<Written> {
     change(by, path, |job| JobCommand::Switch { job, enabled: false }).await
 }
 
@@ -155,11 +144,7 @@ pub(crate) struct RenameRequest {
 }
 
 /// Gives a job another name in its group (JOB-9); its id, its history and its run numbers stay.
-pub(super) async fn rename(
-    by: Writer,
-    path: Path<String>,
-    Body(body): Body,
-) -> Result<(StatusCode, Json<Written>), Problem> {
+pub(super) async fn rename(by: Writer, path: Path<String>, Body(body): Body) -> Settled<Written> {
     let RenameRequest { name } = parse(body)?;
     change(by, path, |job| JobCommand::Rename { job, name }).await
 }
@@ -174,11 +159,7 @@ pub(crate) struct MoveJobRequest {
 
 /// Gives a job to another group (JOB-9), unless something of it is unfinished; its id and its run numbers stay, and its
 /// batches stay with the group that ran them.
-pub(super) async fn move_to(
-    by: Writer,
-    Path(text): Path<String>,
-    Body(body): Body,
-) -> Result<(StatusCode, Json<Written>), Problem> {
+pub(super) async fn move_to(by: Writer, Path(text): Path<String>, Body(body): Body) -> Settled<Written> {
     let MoveJobRequest { group } = parse(body)?;
     let job: JobId = id("job", &text)?;
     if job.shard() != ShardId::CATALOGUE {
@@ -194,23 +175,18 @@ pub(super) async fn move_to(
 
 /// Removes a definition (JOB-9): refused while something of it is unfinished, unless `cancel=true` ends that, and while
 /// others name it as parent, unless `orphan_children=true` lets their batches go on waiting.
-pub(super) async fn delete(
-    by: Writer,
-    path: Path<String>,
-    params: Params,
-) -> Result<(StatusCode, Json<Written>), Problem> {
+pub(super) async fn delete(by: Writer, path: Path<String>, params: Params) -> Settled<Written> {
     let cancel = params.flag(CANCEL)?;
     let orphan_children = params.flag(ORPHAN_CHILDREN)?;
     let command = |job| JobCommand::Delete { job, cancel, orphan_children };
     change(by, path, command).await
 }
 
-/// Changes a definition of the catalogue.
 async fn change(
     by: Writer,
     Path(text): Path<String>,
     command: impl FnOnce(JobId) -> JobCommand,
-) -> Result<(StatusCode, Json<Written>), Problem> {
+) -> Settled<Written> {
     let job: JobId = id("job", &text)?;
     let place = job_place(&by.app, job).await?;
     let right = by.caller.for_group(&place.group)?;

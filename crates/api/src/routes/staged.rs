@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{
-    Answer, ApplyPlan, Command, GroupName, JobChange, JobChangeKind, JobCommand, JobSpec, LiveAnswer,
-    LiveQuery, PlannedChange, Rejection, ShardId,
+    Answer, ApplyPlan, Command, JobChange, JobChangeKind, JobCommand, JobSpec, LiveAnswer, LiveQuery,
+    PlannedChange, Rejection, ShardId,
 };
 
-use super::apply_request::{Applied, too_large};
+use super::apply_body::{Applied, ApplyRequest, too_large};
 use crate::Problem;
 use crate::app::App;
 use crate::position::JournalPosition;
 use crate::rights::Right;
 use crate::write::Write;
 
-/// Jobs of one command.
 const COMMAND_JOBS: usize = 400;
 /// Bytes of JSON of one command that changes jobs at once.
 const COMMAND_BYTES: usize = 150 * 1_024;
@@ -28,15 +27,7 @@ const MAX_JOB_BYTES: usize = 256 * 1_024;
 const PATIENCE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is to be applied.
-pub(super) struct StagedApply {
-    pub(super) jobs: Vec<JobSpec>,
-    pub(super) prune: Vec<GroupName>,
-    pub(super) cancel: bool,
-    pub(super) orphan_children: bool,
-}
-
-impl StagedApply {
+impl ApplyRequest {
     /// What it would change, by the rules and state of the catalogue's owner.
     pub(super) async fn plan(&self, app: &App, right: &Right) -> Result<ApplyPlan, Problem> {
         let deadline = Instant::now() + PATIENCE;
@@ -75,7 +66,7 @@ impl StagedApply {
         let parents: usize = self.jobs.iter().map(|job| job.parents.len()).sum();
         let bytes = sizes.iter().sum::<usize>() + sizes.len() * DEFINITION_BYTES + parents * PARENT_BYTES;
         if self.jobs.len() <= COMMAND_JOBS && bytes <= COMMAND_BYTES {
-            let plan = self.planned(app, write.right()).await;
+            let plan = self.planned(app, &write.right).await;
             let is_large = matches!(&plan, Ok(Ok(plan)) if plan.changes.len() > COMMAND_JOBS);
             if !is_large {
                 return self.apply_at_once(write, plan.ok().and_then(Result::ok)).await;
@@ -83,7 +74,7 @@ impl StagedApply {
         }
         let deadline = Instant::now() + PATIENCE;
         for round in 0.. {
-            let plan = self.plan(app, write.right()).await?;
+            let plan = self.plan(app, &write.right).await?;
             match self.carry_out(write, &plan, round).await? {
                 Ok(position) => return Ok((Applied::of(plan, Some(position)), position)),
                 // Something else came between plan and commit: plan again.
@@ -107,7 +98,7 @@ impl StagedApply {
         let planned = plan.map(|plan| plan.changes).unwrap_or_default();
         let mut diffs: BTreeMap<String, PlannedChange> =
             planned.into_iter().map(|planned| (planned.change.name.clone(), planned)).collect();
-        let Self { jobs, prune, cancel, orphan_children } = self;
+        let Self { jobs, prune, cancel, orphan_children, .. } = self;
         let command = Command::Job(JobCommand::Apply { jobs, prune, cancel, orphan_children });
         let done = write.send(ShardId::CATALOGUE, command).await?;
         let position = done.position;
@@ -146,11 +137,11 @@ impl StagedApply {
         let jobs: Vec<JobSpec> = self.jobs.iter().zip(&plan.changes).filter_map(is_wanted).collect();
         // A repeat of the whole finds its own parts again, and never those of another plan.
         let attempt = format!("{}.{round}", plan.revision);
-        let apply = write.request().part(&attempt);
+        let apply = write.request.part(&attempt);
         let mut parts = 0;
         for jobs in in_parts(jobs) {
             let command = Command::Job(JobCommand::Stage { apply: apply.clone(), part: parts, jobs });
-            let request = write.part(&format!("{attempt}.{parts}"));
+            let request = write.part(format!("{attempt}.{parts}"));
             if let Err(rejection) = request.send_once(ShardId::CATALOGUE, command).await? {
                 return Ok(Err(rejection));
             }
@@ -160,7 +151,7 @@ impl StagedApply {
         let (cancel, orphan_children) = (self.cancel, self.orphan_children);
         let commit =
             Command::Job(JobCommand::Commit { apply, parts, prune, cancel, orphan_children, if_revision });
-        let commit = write.part(&format!("{attempt}.commit")).send_once(ShardId::CATALOGUE, commit).await?;
+        let commit = write.part(format!("{attempt}.commit")).send_once(ShardId::CATALOGUE, commit).await?;
         Ok(commit.map(|done| done.position))
     }
 }

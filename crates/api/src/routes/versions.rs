@@ -5,19 +5,21 @@ use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow};
 use tidemill_store::{Page, ReadTables, Tables};
 
 use super::jobs::readable;
-use super::reader::Reader;
+use super::requests::Reader;
 use crate::Problem;
 use crate::app::App;
 use crate::params::{Params, id};
 use crate::rights::Caller;
-use crate::view::{ChildView, JobVersionDetail, JobVersionView, List, VersionDiff, version_of_submission};
+use crate::view::{
+    Answered, ChildView, JobVersionDetail, JobVersionView, List, VersionDiff, version_of_submission,
+};
 
 /// The versions of a definition, the newest first (JOB-5).
 pub(super) async fn list(
     by: Reader,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Json<List<JobVersionView>>, Problem> {
+) -> Answered<List<JobVersionView>> {
     let request = params.page()?;
     let row = readable(&by.app, &by.caller, &text).await?;
     if row.submitted {
@@ -31,17 +33,16 @@ pub(super) async fn list(
 pub(super) async fn get(
     by: Reader,
     Path((text, number)): Path<(String, String)>,
-) -> Result<Json<JobVersionDetail>, Problem> {
+) -> Answered<JobVersionDetail> {
     let row = readable(&by.app, &by.caller, &text).await?;
     let version = version(&by.app, &row, &number).await?;
     Ok(Json(JobVersionDetail::of(version)))
 }
 
-/// What differs between two versions of a definition, field by field.
 pub(super) async fn diff(
     by: Reader,
     Path((text, from, to)): Path<(String, String, String)>,
-) -> Result<Json<VersionDiff>, Problem> {
+) -> Answered<VersionDiff> {
     let row = readable(&by.app, &by.caller, &text).await?;
     let (from, to) = (version(&by.app, &row, &from).await?, version(&by.app, &row, &to).await?);
     Ok(Json(VersionDiff::of(&from, &to)))
@@ -53,7 +54,7 @@ pub(super) async fn children(
     by: Reader,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Json<List<ChildView>>, Problem> {
+) -> Answered<List<ChildView>> {
     let request = params.page()?;
     let row = readable(&by.app, &by.caller, &text).await?;
     let read =

@@ -17,6 +17,7 @@ use crate::parameter::Parameter;
 use crate::params::Params;
 use crate::routes::{OFFSET, download_attempt, newest_attempt, read_part};
 use crate::standing::Standing;
+use crate::view::Answered;
 use crate::worker_logs::Stream;
 
 /// A part of a log.
@@ -40,7 +41,7 @@ pub(super) async fn read(
     State(app): State<Arc<App>>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Json<JobLog>, Problem> {
+) -> Answered<JobLog> {
     let found = find(&app, &params, &headers, &OF_PART).await?;
     let Found { job, stream, newest, attempt, .. } = found;
     let offset = params.get(OFFSET)?.unwrap_or(0_u64);
@@ -90,7 +91,7 @@ async fn find(
     let caller = standing.caller();
     params.check(declared)?;
     let job: JobId = params.required(JOB)?;
-    let stream = Stream::parse(&params.required(TYPE)?)?;
+    let stream = params.required(TYPE)?;
     let place = place(app, caller, job).await?;
     caller.may_read(&place.group)?;
     let newest = newest(app, &place, job).await?;

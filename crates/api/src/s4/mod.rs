@@ -5,10 +5,8 @@
 //! answered 200 with the reason; what fails before that (key, form, bounds, log) is a problem that also holds
 //! the call's own fields.
 
-mod kill;
 mod log;
 mod newest;
-mod status;
 mod submit;
 mod worker;
 
@@ -18,7 +16,7 @@ use axum::Json;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use tidemill_model::{JobId, Role};
 
@@ -39,7 +37,7 @@ const APP_NAME: Asked<String> =
 const APP_KEY: Asked<String> =
     Asked::text("app_key", "Its secret; better in the header X-App-Key, which no access log holds.");
 const JOB: Asked<JobId> = Asked::id("job_id", "The job.").required();
-const TYPE: Asked<String> = Asked::word("type", "1 (stdout) or 2 (stderr).", Stream::WORDS).required();
+const TYPE: Asked<Stream> = Asked::new("type", "1 (stdout) or 2 (stderr).", Stream::WORDS).required();
 
 /// The parameters of a call about a job.
 const OF_JOB: [Parameter; 3] = [APP_NAME.parameter, APP_KEY.parameter, JOB.parameter];
@@ -51,10 +49,9 @@ const OF_PART: [Parameter; 6] =
 
 /// The calls, with keys of their own form.
 pub(crate) fn calls() -> Calls {
-    Calls::new()
+    Calls::default()
         .add(
-            Call::post("/api/job/submit", "Submits a job; without cron and dependencies it runs at once")
-                .of_group(Role::User)
+            Call::act("/api/job/submit", "Submits a job; without cron and dependencies it runs at once")
                 .key_in_fields()
                 .takes::<submit::SubmitRequest>()
                 .gives::<submit::Submitted>(),
@@ -81,20 +78,18 @@ pub(crate) fn calls() -> Calls {
                 .of_group(Role::Viewer)
                 .key_in_fields()
                 .query(&OF_JOB)
-                .gives::<status::JobStatus>(),
-            status::status,
+                .gives::<newest::JobStatus>(),
+            newest::status,
         )
         .add(
-            Call::delete("/api/job/kill", "Ends the newest unfinished batch of a job")
-                .of_group(Role::User)
+            Call::remove("/api/job/kill", "Ends the newest unfinished batch of a job")
                 .key_in_fields()
                 .query(&OF_JOB)
-                .gives::<kill::Killed>(),
-            kill::kill,
+                .gives::<newest::Killed>(),
+            newest::kill,
         )
         .add(
-            Call::post("/api/worker/status", "Takes a worker off duty, or on again")
-                .of_group(Role::User)
+            Call::act("/api/worker/status", "Takes a worker off duty, or on again")
                 .key_in_fields()
                 .takes::<worker::WorkerStatusRequest>()
                 .gives::<worker::WorkerSwitched>(),
@@ -157,12 +152,8 @@ async fn caller_by_body(app: &App, body: &mut Value, headers: &HeaderMap) -> Res
 
 /// A refusal in the call's own form: 200 where the call was understood and refused for what it says, else the
 /// problem's status.
-fn refused(problem: Problem, members: Value, message: &str) -> Response {
-    let mut members: Map<String, Value> = match members {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    };
-    members.insert(message.to_owned(), json!(problem.detail));
+fn refused(problem: Problem, mut members: Value) -> Response {
+    members["message"] = json!(problem.detail);
     let is_answer = matches!(
         problem.status(),
         StatusCode::UNPROCESSABLE_ENTITY
@@ -171,9 +162,9 @@ fn refused(problem: Problem, members: Value, message: &str) -> Response {
             | StatusCode::FORBIDDEN
     );
     if !is_answer {
-        return problem.with_members(Value::Object(members));
+        return problem.with_members(members);
     }
-    members.insert("code".to_owned(), json!(problem.code));
-    members.insert("errors".to_owned(), json!(problem.errors));
-    Json(Value::Object(members)).into_response()
+    members["code"] = json!(problem.code);
+    members["errors"] = json!(problem.errors);
+    Json(members).into_response()
 }

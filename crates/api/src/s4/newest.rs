@@ -1,15 +1,97 @@
 //! The newest batch of a job, as its owner knows it now; where it cannot be asked, as the tables have it.
 
-use tidemill_model::{BatchId, BatchResult, BatchState, JobId, LiveAnswer, LiveQuery, ShardId};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use tidemill_model::{
+    BatchCommand, BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, ShardId,
+};
 use tidemill_store::ReadTables;
 
+use super::{JOB, OF_JOB, caller_by_query, refused};
 use crate::Problem;
 use crate::app::App;
-use crate::rights::Caller;
+use crate::params::Params;
+use crate::rights::{Asks, Caller};
 use crate::routes::{JobPlace, job_place};
-use crate::view::{batch_result, batch_state};
+use crate::view::{Answered, batch_result, batch_state};
+use crate::write::Write;
 
-/// The newest batch of a job.
+/// The state of a job.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct JobStatus {
+    /// The job.
+    job_id: i64,
+    /// 0 waiting, 1 assigned, 2 running, 3 finished.
+    status: i32,
+    /// `success`, `failed`, `killed` or `skipped` once finished; else empty.
+    result: String,
+}
+
+/// API-2: the state of a job's newest batch.
+pub(super) async fn status(
+    State(app): State<Arc<App>>,
+    params: Params,
+    headers: HeaderMap,
+) -> Answered<JobStatus> {
+    let caller = caller_by_query(&app, &params, &headers).await?;
+    params.check(&OF_JOB)?;
+    let job: JobId = params.required(JOB)?;
+    let place = place(&app, &caller, job).await?;
+    caller.may_read(&place.group)?;
+    let newest = newest(&app, &place, job).await?;
+    let result = newest.result.map_or("", |result| result.as_str()).to_owned();
+    Ok(Json(JobStatus { job_id: job.0, status: newest.state.number(), result }))
+}
+
+/// What became of a kill.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Killed {
+    /// The job; -1 where none was named.
+    job_id: i64,
+    /// Whether its batch ends.
+    success: bool,
+    /// Why it was refused; absent where it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// API-2: ends the newest unfinished batch of a job.
+pub(super) async fn kill(
+    State(app): State<Arc<App>>,
+    params: Result<Params, Problem>,
+    headers: HeaderMap,
+) -> Response {
+    let params = match params {
+        Ok(params) => params,
+        Err(problem) => return problem.into_response(),
+    };
+    let job = params.get(JOB);
+    let members = json!({"job_id": job.ok().flatten().map_or(-1, |job| job.0), "success": false});
+    match end(&app, &params, &headers).await {
+        Ok(job) => Json(Killed { job_id: job.0, success: true, message: None }).into_response(),
+        Err(problem) => refused(problem, members),
+    }
+}
+
+async fn end(app: &App, params: &Params, headers: &HeaderMap) -> Result<JobId, Problem> {
+    let caller = caller_by_query(app, params, headers).await?;
+    params.check(&OF_JOB)?;
+    let job: JobId = params.required(JOB)?;
+    let caller = caller.asking(Asks::new([b"kill", job.to_string().as_bytes()]));
+    let place = place(app, &caller, job).await?;
+    let right = caller.for_group(&place.group)?;
+    let command = Command::Batch(BatchCommand::KillJob { job });
+    Write::new(app, right, headers)?.send_for_job(job, place.shard, command).await?;
+    Ok(job)
+}
+
 pub(super) struct Newest {
     /// Absent: there is none yet.
     pub(super) batch: Option<BatchId>,
@@ -34,7 +116,6 @@ pub(super) async fn place(app: &App, caller: &Caller, job: JobId) -> Result<JobP
     found
 }
 
-/// The newest batch of the job.
 pub(super) async fn newest(app: &App, place: &JobPlace, job: JobId) -> Result<Newest, Problem> {
     match app.ask(place.shard, LiveQuery::NewestBatch { job }).await {
         Ok(LiveAnswer::NewestBatch { batch, state }) => {

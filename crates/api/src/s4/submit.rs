@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -9,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
-    Answer, BatchCommand, Command, GroupName, JobCommand, JobId, JobName, JobSpec, JobType, Priority,
-    Program, ScheduleInput, ShardId, Submission, bounds,
+    Answer, BatchCommand, Command, GroupId, GroupName, JobCommand, JobId, JobName, JobSpec, JobType,
+    Priority, Program, ScheduleInput, ShardId, Submission, bounds,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::GroupRow;
@@ -99,7 +98,7 @@ pub(super) async fn submit(State(app): State<Arc<App>>, headers: HeaderMap, requ
     };
     match submitted {
         Ok(job) => Json(Submitted { job_id: job.0, accept: true, message: String::new() }).into_response(),
-        Err(problem) => refused(problem, json!({"job_id": -1, "accept": false}), "message"),
+        Err(problem) => refused(problem, json!({"job_id": -1, "accept": false})),
     }
 }
 
@@ -116,24 +115,22 @@ async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId
     let group = group.ok_or_else(|| Problem::field("group_id", group_id, "must be the number of a group"))?;
     let right = caller.for_group(&group.name)?;
     let parents = job_ids(request.dependency_jobids.take())?;
-    let job = Job::read(request, &caller, &group)?;
+    let group_id = GroupId(request.group_id);
+    let job = job_of(request, &caller, &group, &app.config.default_zone)?;
     job_types::check_one(app, "job_type", &job.job_type).await?;
     let write = Write::new(app, right, headers)?;
-    let runs_in_shard = job.cron.is_none() && are_in_shard(app, &parents, &group).await?;
-    let done = if runs_in_shard {
-        write.send(shard_of(&group), job.submission(parents)).await?
+    let runs_in_shard = job.schedule.is_none() && are_in_shard(app, &parents, &group).await?;
+    let (shard, command) = if runs_in_shard {
+        (shard_of(&group), submission(job, group_id, parents))
     } else {
-        write.send(ShardId::CATALOGUE, job.definition(parents, &app.config.default_zone)).await?
+        (ShardId::CATALOGUE, Command::Job(JobCommand::Define { job: Box::new(job), parents }))
     };
-    match done.answer {
-        Answer::Submitted { job, .. } => {
-            if job.shard() == ShardId::CATALOGUE {
-                app.remember(caller.app(), done.position);
-            }
-            Ok(job)
-        }
-        _ => Err(done.unexpected()),
+    let done = write.send(shard, command).await?;
+    let Answer::Submitted { job, .. } = done.answer else { return Err(done.unexpected()) };
+    if job.shard() == ShardId::CATALOGUE {
+        app.remember(caller.app(), done.position);
     }
+    Ok(job)
 }
 
 fn job_ids(ids: Option<JobIds>) -> Result<Vec<JobId>, Problem> {
@@ -177,79 +174,54 @@ async fn are_in_shard(app: &App, parents: &[JobId], group: &GroupRow) -> Result<
     Ok(true)
 }
 
-/// The request, checked.
-struct Job {
-    name: JobName,
-    group: GroupName,
-    group_id: i32,
-    app_name: String,
-    owner: String,
-    job_type: JobType,
-    command: Option<String>,
-    cron: Option<String>,
-    parameters: BTreeMap<String, String>,
-    priority: Priority,
+/// The job that is requested, checked.
+fn job_of(
+    request: SubmitRequest,
+    caller: &Caller,
+    group: &GroupRow,
+    default_zone: &str,
+) -> Result<JobSpec, Problem> {
+    let SubmitRequest { job_name, user, job_type, command, cron_expression, priority, parameters, .. } =
+        request;
+    let name = JobName::try_from(job_name.as_str())
+        .map_err(|error| Problem::field("job_name", &job_name, error.to_string()))?;
+    let job_type = JobType::try_from(job_type.as_str())
+        .map_err(|error| Problem::field("job_type", &job_type, error.to_string()))?;
+    let priority = priority.unwrap_or(1);
+    let bad_priority = || Problem::field("priority", priority, "must be 1 (lowest) to 10");
+    let own = u8::try_from(10 - priority.clamp(-100, 100)).map_err(|_| bad_priority())?;
+    let runs_nothing = job_type.is_anchor() || job_type.as_str() == "noop";
+    let group =
+        GroupName::try_from(&*group.name).map_err(|_| Problem::internal("the group's name is damaged"))?;
+    let cron = cron_expression.filter(|cron| !cron.trim().is_empty());
+    let zone = || Some(default_zone.to_owned());
+    Ok(JobSpec {
+        owner: user,
+        app_name: caller.app().to_string(),
+        command: Some(command).filter(|_| !runs_nothing),
+        parameters: parameters.unwrap_or_default().into_iter().map(text).collect::<Result<_, _>>()?,
+        priority: Priority::try_from(own).map_err(|_| bad_priority())?,
+        schedule: cron.map(|cron| ScheduleInput { period: None, cron: Some(cron), zone: zone() }),
+        ..JobSpec::new(&group, &name, &job_type)
+    })
 }
 
-impl Job {
-    fn read(request: SubmitRequest, caller: &Caller, group: &GroupRow) -> Result<Self, Problem> {
-        let SubmitRequest {
-            job_name, user, job_type, command, cron_expression, priority, parameters, ..
-        } = request;
-        let name = JobName::try_from(job_name.as_str())
-            .map_err(|error| Problem::field("job_name", &job_name, error.to_string()))?;
-        let job_type = JobType::try_from(job_type.as_str())
-            .map_err(|error| Problem::field("job_type", &job_type, error.to_string()))?;
-        let priority = priority.unwrap_or(1);
-        let bad_priority = || Problem::field("priority", priority, "must be 1 (lowest) to 10");
-        let own = u8::try_from(10 - priority.clamp(-100, 100)).map_err(|_| bad_priority())?;
-        let runs_nothing = job_type.is_anchor() || job_type.as_str() == "noop";
-        Ok(Self {
-            name,
-            group: GroupName::try_from(&*group.name)
-                .map_err(|_| Problem::internal("the group's name is damaged"))?,
-            group_id: request.group_id,
-            app_name: caller.app().to_string(),
-            owner: user,
-            job_type,
-            command: Some(command).filter(|_| !runs_nothing),
-            cron: cron_expression.filter(|cron| !cron.trim().is_empty()),
-            parameters: parameters.unwrap_or_default().into_iter().map(text).collect::<Result<_, _>>()?,
-            priority: Priority::try_from(own).map_err(|_| bad_priority())?,
-        })
-    }
-
-    fn submission(self, parents: Vec<JobId>) -> Command {
-        Command::Batch(BatchCommand::SubmitJob(Box::new(Submission {
-            name: self.name,
-            group: self.group,
-            group_id: tidemill_model::GroupId(self.group_id),
-            app_name: self.app_name,
-            owner: self.owner,
-            job_type: self.job_type,
-            program: self.command.map_or(Program::None, Program::Command),
-            parameters: self.parameters,
-            priority: self.priority,
-            parents,
-            retries: 0,
-            retry_interval_s: 0,
-        })))
-    }
-
-    fn definition(self, parents: Vec<JobId>, default_zone: &str) -> Command {
-        let zone = Some(default_zone.to_owned());
-        let schedule = self.cron.map(|cron| ScheduleInput { period: None, cron: Some(cron), zone });
-        let job = JobSpec {
-            owner: self.owner,
-            app_name: self.app_name,
-            command: self.command,
-            parameters: self.parameters,
-            priority: self.priority,
-            schedule,
-            ..JobSpec::new(&self.group, &self.name, &self.job_type)
-        };
-        Command::Job(JobCommand::Define { job: Box::new(job), parents })
-    }
+/// The job, to be run once by the shard of its group.
+fn submission(job: JobSpec, group_id: GroupId, parents: Vec<JobId>) -> Command {
+    Command::Batch(BatchCommand::SubmitJob(Box::new(Submission {
+        name: job.name,
+        group: job.group,
+        group_id,
+        app_name: job.app_name,
+        owner: job.owner,
+        job_type: job.job_type,
+        program: job.command.map_or(Program::None, Program::Command),
+        parameters: job.parameters,
+        priority: job.priority,
+        parents,
+        retries: 0,
+        retry_interval_s: 0,
+    })))
 }
 
 /// A parameter as text.

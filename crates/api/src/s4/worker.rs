@@ -55,14 +55,14 @@ pub(crate) struct WorkerSwitched {
 pub(super) async fn switch(State(app): State<Arc<App>>, headers: HeaderMap, request: Request) -> Response {
     let body = match body_of(&app, request).await {
         Ok(body) => body,
-        Err(problem) => return refused(problem, json!({"success": false}), "message"),
+        Err(problem) => return refused(problem, json!({"success": false})),
     };
     let ip = body["ip"].as_str().unwrap_or_default();
     let port = body["port"].as_i64().and_then(|port| i32::try_from(port).ok()).unwrap_or(-1);
     let members = json!({"ip": ip, "port": port, "success": false});
     match change(&app, &headers, body).await {
         Ok((ip, port)) => Json(WorkerSwitched { ip, port, success: true, message: None }).into_response(),
-        Err(problem) => refused(problem, members, "message"),
+        Err(problem) => refused(problem, members),
     }
 }
 

@@ -140,7 +140,6 @@ pub(crate) fn name_of(tables: &dyn Tables, job: i64) -> Result<Option<String>, t
     Ok(tables.job(job)?.as_ref().map(full_name))
 }
 
-/// The definition that a row holds.
 pub(crate) fn definition_of(row: &JobRow) -> Result<JobDefinition, Problem> {
     serde_json::from_str(&row.definition).map_err(|error| {
         tracing::error!(job = row.id, %error, "the definition in the row of a job cannot be read");

@@ -1,19 +1,15 @@
 //! What answers look like: rows of the tables as [`row::View`] shows them, alone or with what is found beside them.
 
-mod batch;
-mod bulk;
-mod calendar;
+mod beside;
 mod dead_letter;
-mod external_dependency;
-mod freeze;
+mod defined;
 mod job;
-mod pool;
 mod pull;
-mod rerun;
 mod row;
 mod version;
 
 use axum::Json;
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::Timestamp;
@@ -30,18 +26,18 @@ use crate::app::App;
 use crate::params::{MAX_LIMIT, Params};
 use crate::propagation::Late;
 
-pub(crate) use batch::{BatchDetail, DependencyView, batch_result, batch_state};
-pub(crate) use bulk::BulkView;
-pub(crate) use calendar::{CalendarDetail, CalendarVersionDetail, calendar_of};
+pub(crate) use beside::{
+    BatchDetail, BulkView, DependencyView, ExternalDependencyView, FreezeView, RerunJobView, RerunJobs,
+    RerunSkipView, batch_result, batch_state, groups_of,
+};
 pub(crate) use dead_letter::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, Redriven};
-pub(crate) use external_dependency::ExternalDependencyView;
-pub(crate) use freeze::FreezeView;
+pub(crate) use defined::{
+    CalendarDetail, CalendarVersionDetail, GroupShare, HolderView, PoolDetail, PoolView, calendar_of, pool_of,
+};
 pub(crate) use job::{
     JobDetail, JobView, ParentView, PreviewRun, PreviewView, definition_of, full_name, name_of,
 };
-pub(crate) use pool::{GroupShare, HolderView, PoolDetail, PoolView, pool_of};
 pub(crate) use pull::{LedgerView, OccurrenceView, PullTaskView, PullUserDetail, totals_of};
-pub(crate) use rerun::{RerunJobView, RerunJobs, RerunSkipView, groups_of};
 pub(crate) use row::View;
 pub(crate) use version::{ChildView, JobVersionDetail, VersionDiff, version_of_submission};
 
@@ -70,6 +66,11 @@ row::views! {
     WorkerView: WorkerRow,
 }
 
+/// What a handler answers.
+pub(crate) type Answered<T> = Result<Json<T>, Problem>;
+/// What a handler answers that waits until it is in effect in every group.
+pub(crate) type Settled<T> = Result<(StatusCode, Json<T>), Problem>;
+
 /// A part of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "{T}List")]
@@ -91,7 +92,7 @@ impl<T> List<T> {
         app: &App,
         params: &Params,
         ask: impl FnOnce(&dyn Tables, &PageRequest) -> Result<Page<R>, tidemill_store::Error> + Send + 'static,
-    ) -> Result<Json<Self>, Problem>
+    ) -> Answered<Self>
     where
         T: From<R>,
     {
@@ -133,7 +134,6 @@ pub(crate) struct Written {
     pub(crate) late: Late,
 }
 
-/// A time of a row.
 pub(crate) fn time(ms: i64) -> Timestamp {
     // Rows hold times that were timestamps; the bounds are the same.
     Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })

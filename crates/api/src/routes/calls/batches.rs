@@ -1,80 +1,61 @@
-//! Batches, their attempts and their logs.
+//! Batches, their attempts and their logs; bulk operations and reruns of them, and what they wait for outside.
 
-use tidemill_model::Role;
+use tidemill_model::{Role, ThirdPartyReport, Why};
 
 use crate::call::{Call, Calls};
-use crate::routes::{attempts, batch_commands, batches, logs, run};
-use crate::view::{AttemptView, BatchDetail, BatchView, List, ReturnView, Written};
+use crate::routes::{
+    attempts, batch_commands, batches, bulk, external_dependencies, rerun_plans, reruns, run,
+};
+use crate::view::{
+    AttemptView, BatchDetail, BatchView, BulkItemView, BulkView, LateProbeView, List, RerunBatchView,
+    RerunJobs, RerunView, ReturnView, ThirdPartyView,
+};
 use crate::worker_logs::LogPart;
 
 pub(super) fn calls(calls: Calls) -> Calls {
-    attempts_of(decisions(reads(calls)))
+    attempts_of(of_batches(calls))
 }
 
-/// Lists and questions.
-fn reads(calls: Calls) -> Calls {
+fn of_batches(calls: Calls) -> Calls {
     calls
         .add(
-            Call::get("/api/batches", "Batches, the newest first")
-                .of_group(Role::Viewer)
-                .page()
+            Call::list::<BatchView>("/api/batches", "Batches, the newest first")
                 .with(batches::JOB)
                 .with(batches::GROUP)
                 .with(batches::STATE)
                 .with(batches::RESULT)
                 .with(batches::BLOCKED)
                 .with(batches::FROM)
-                .with(batches::TO)
-                .gives::<List<BatchView>>(),
+                .with(batches::TO),
             batches::list,
         )
         .add(
-            Call::get("/api/batches/{id}", "A batch, what it waits for, and its attempts")
-                .of_group(Role::Viewer)
-                .fresh()
-                .gives::<BatchDetail>(),
+            Call::one::<BatchDetail>("/api/batches/{id}", "A batch, what it waits for, and its attempts"),
             batches::get,
         )
         .add(
-            Call::get("/api/batches/{id}/why", "Every condition that keeps a batch from running")
-                .of_group(Role::Viewer)
-                .fresh()
-                .with(batches::AS_OF)
-                .gives::<tidemill_model::Why>(),
+            Call::one::<Why>("/api/batches/{id}/why", "Every condition that keeps a batch from running")
+                .with(batches::AS_OF),
             batches::why,
         )
         .add(
-            Call::get(
+            Call::one::<List<ReturnView>>(
                 "/api/batches/{id}/assignment-returns",
                 "Assignments of a batch that ended without an attempt",
-            )
-            .of_group(Role::Viewer)
-            .fresh()
-            .gives::<List<ReturnView>>(),
+            ),
             batches::assignment_returns,
         )
-}
-
-/// What a person decides about one.
-fn decisions(calls: Calls) -> Calls {
-    calls
         .add(
-            Call::post("/api/batches/{id}/kill", "Ends a batch")
-                .of_group(Role::User)
-                .takes::<batch_commands::KillRequest>()
-                .gives::<Written>(),
+            Call::act("/api/batches/{id}/kill", "Ends a batch").takes::<batch_commands::KillRequest>(),
             batch_commands::kill,
         )
         .add(
-            Call::post("/api/batches/{id}/mark", "Says how a batch ended; what runs of it is ended first")
-                .of_group(Role::User)
-                .takes::<batch_commands::OverrideResultRequest>()
-                .gives::<Written>(),
+            Call::act("/api/batches/{id}/mark", "Says how a batch ended; what runs of it is ended first")
+                .takes::<batch_commands::OverrideResultRequest>(),
             batch_commands::mark,
         )
         .add(
-            Call::post("/api/batches/{id}/rerun", "The same logical time again, run + 1")
-                .of_group(Role::User)
+            Call::act("/api/batches/{id}/rerun", "The same logical time again, run + 1")
                 .gives::<run::Generated>(),
             batch_commands::rerun,
         )
@@ -86,31 +67,150 @@ fn attempts_of(calls: Calls) -> Calls {
         .add(
             Call::get("/api/batches/{id}/log", "A part of an attempt's log")
                 .of_group(Role::Viewer)
-                .with(logs::TYPE)
-                .with(logs::OFFSET)
-                .with(logs::LINES)
-                .with(logs::ATTEMPT)
+                .with(attempts::TYPE)
+                .with(attempts::OFFSET)
+                .with(attempts::LINES)
+                .with(attempts::ATTEMPT)
                 .fresh()
                 .gives::<LogPart>(),
-            logs::read,
+            attempts::read,
         )
         .add(
             Call::get("/api/batches/{id}/log/download", "An attempt's whole log")
                 .of_group(Role::Viewer)
-                .with(logs::TYPE)
-                .with(logs::ATTEMPT)
+                .with(attempts::TYPE)
+                .with(attempts::ATTEMPT)
                 .fresh()
                 .gives_media("text/plain"),
-            logs::download,
+            attempts::download,
         )
         .add(
-            Call::get("/api/attempts", "Attempts, the newest first")
-                .of_group(Role::Viewer)
-                .page()
+            Call::list::<AttemptView>("/api/attempts", "Attempts, the newest first")
                 .with(attempts::BATCH)
                 .with(attempts::JOB)
-                .with(attempts::WORKER)
-                .gives::<List<AttemptView>>(),
+                .with(attempts::WORKER),
             attempts::list,
+        )
+}
+
+/// One action for many batches or jobs.
+pub(super) fn bulk(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::act("/api/bulk", "One action for all batches or jobs that fit a filter, as one operation")
+                .takes::<bulk::BulkRequest>()
+                .gives::<bulk::BulkStarted>()
+                .or_gives::<bulk::BulkPlan>(),
+            bulk::begin,
+        )
+        .add(
+            Call::list::<BulkView>("/api/bulk", "Operations on many batches or jobs, newest first")
+                .of_site(Role::Viewer),
+            bulk::list,
+        )
+        .add(Call::one::<BulkView>("/api/bulk/{id}", "How far an operation is").own(Role::Viewer), bulk::get)
+        .add(
+            Call::get("/api/bulk/{id}/items", "What came of each batch or job of an operation")
+                .own(Role::Viewer)
+                .with(bulk::OUTCOME)
+                .page()
+                .gives::<List<BulkItemView>>(),
+            bulk::items,
+        )
+}
+
+/// Reruns and cold starts: what is to be run again is planned first.
+pub(super) fn reruns(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::act("/api/reruns", "Plans a rerun of a span of logical times")
+                .takes::<rerun_plans::RerunRequest>()
+                .gives::<rerun_plans::RerunPlanned>(),
+            rerun_plans::request,
+        )
+        .add(
+            Call::act("/api/cold-starts", "Plans a cold start of the jobs of a period")
+                .of_site(Role::SuperAdministrator)
+                .takes::<rerun_plans::ColdStartRequest>()
+                .gives::<rerun_plans::RerunPlanned>(),
+            rerun_plans::cold_start,
+        )
+        .add(
+            Call::act("/api/batches/{id}/clear", "Plans to run a batch and all after it again")
+                .takes::<rerun_plans::ClearRequest>()
+                .gives::<rerun_plans::RerunPlanned>(),
+            rerun_plans::clear,
+        )
+        .add(
+            Call::list::<RerunView>("/api/reruns", "Reruns and cold starts, the newest first")
+                .with(reruns::KIND)
+                .with(reruns::STATE),
+            reruns::list,
+        )
+        .add(
+            Call::one::<RerunView>("/api/reruns/{id}", "A rerun or cold start, with its counters"),
+            reruns::get,
+        )
+        .add(
+            Call::one::<RerunJobs>("/api/reruns/{id}/jobs", "Its jobs, and those that it leaves out"),
+            reruns::jobs,
+        )
+        .add(
+            Call::list::<RerunBatchView>("/api/reruns/{id}/batches", "The batches of its plan, by number")
+                .with(reruns::RUN_STATE),
+            reruns::batches,
+        )
+        .add(Call::act("/api/reruns/{id}/approve", "Lets a planned one run"), reruns::approve)
+        .add(Call::act("/api/reruns/{id}/pause", "Starts no more of it for now"), reruns::pause)
+        .add(Call::act("/api/reruns/{id}/resume", "Goes on with it"), reruns::resume)
+        .add(
+            Call::act("/api/reruns/{id}/cancel", "Starts no more of it").takes::<reruns::CancelRequest>(),
+            reruns::cancel,
+        )
+}
+
+/// What batches wait for outside: paths, the quality service, third parties.
+pub(super) fn external_dependencies(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::act("/api/batches/{id}/override", "Lets a batch run without some of its unmet conditions")
+                .takes::<external_dependencies::OverrideRequest>(),
+            external_dependencies::waive,
+        )
+        .add(
+            Call::act("/api/batches/{id}/quality", "The quality service's word on a batch")
+                .takes::<external_dependencies::QualityRequest>(),
+            external_dependencies::quality,
+        )
+        .add(
+            Call::act(
+                "/api/third-party",
+                "A third party says that something is ready, or is so no longer; kept for batches to come",
+            )
+            .of_site(Role::User)
+            .takes::<ThirdPartyReport>(),
+            external_dependencies::report,
+        )
+        .add(
+            Call::list::<ThirdPartyView>(
+                "/api/third-party",
+                "What third parties said last, by code and logical time",
+            )
+            .everybody(Role::Viewer)
+            .with(external_dependencies::CODE),
+            external_dependencies::reports,
+        )
+        .add(
+            Call::act(
+                "/api/probes",
+                "Probes the paths that a batch waits for at once; everything, with an administrator's key that is bound to no group",
+            )
+            .takes::<external_dependencies::ProbeRequest>(),
+            external_dependencies::probe_now,
+        )
+        .add(
+            Call::one::<List<LateProbeView>>("/api/probes/late", "Checks of paths that fail or are late")
+                .of_site(Role::Viewer),
+            external_dependencies::late_probes,
         )
 }

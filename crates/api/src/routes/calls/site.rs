@@ -1,32 +1,134 @@
-//! What is of the whole site: keys, the public feed, the state of the service, dead letters, and what needs no key.
+//! What is of the whole site: calendars, pools, worker groups, keys, the public feed, the state of the service, dead letters,
+//! and what needs no key.
 
-use tidemill_model::Role;
+use tidemill_model::{CalendarSpec, PoolSpec, Role};
 
 use crate::call::{Call, Calls};
 use crate::ports::OperationStatus;
-use crate::routes::{admin, codes, dead_letters, events, keys, open, status};
-use crate::view::{DeadLetterDetail, DeadLetterView, KeyView, List, Redriven, Written};
+use crate::routes::defined::{self, Defined};
+use crate::routes::{codes, dead_letters, events, groups, keys, pools, site};
+use crate::view::{
+    CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, DeadLetterDetail,
+    DeadLetterView, FreezeView, GroupView, KeyView, List, PoolDetail, PoolView, Redriven, WorkerView,
+    Written,
+};
+
+pub(super) fn calendars_and_pools(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::list::<CalendarVersionView>(
+                "/api/calendars/{name}/versions",
+                "The versions of a calendar, the newest first; those of a removed one, too",
+            )
+            .everybody(Role::Viewer),
+            defined::calendar_versions,
+        )
+        .add(
+            Call::one::<CalendarVersionDetail>(
+                "/api/calendars/{name}/versions/{version}",
+                "One version of a calendar",
+            )
+            .everybody(Role::Viewer),
+            defined::calendar_version,
+        )
+        .add(
+            Call::list::<CalendarView>("/api/calendars", "Calendars, by name").everybody(Role::Viewer),
+            defined::calendars,
+        )
+        .add(
+            Call::act("/api/calendars", "Adds or changes a calendar")
+                .settles()
+                .of_site(Role::Administrator)
+                .takes::<CalendarSpec>()
+                .gives::<Defined>(),
+            defined::define_calendar,
+        )
+        .add(
+            Call::one::<CalendarDetail>(
+                "/api/calendars/{name}",
+                "A calendar with its days, as it could have been written",
+            )
+            .everybody(Role::Viewer),
+            defined::calendar,
+        )
+        .add(
+            Call::remove("/api/calendars/{name}", "Removes a calendar that no job uses")
+                .of_site(Role::Administrator),
+            defined::remove_calendar,
+        )
+        .add(
+            Call::list::<PoolView>("/api/pools", "Pools that batches of several jobs share, by name")
+                .everybody(Role::Viewer),
+            pools::list,
+        )
+        .add(
+            Call::act("/api/pools", "Adds or changes a pool; what runs goes on")
+                .settles()
+                .of_group(Role::Administrator)
+                .takes::<PoolSpec>()
+                .gives::<Defined>(),
+            pools::define,
+        )
+        .add(Call::one::<PoolDetail>("/api/pools/{name}", "A pool, and who has slots of it now"), pools::get)
+        .add(
+            Call::remove("/api/pools/{name}", "Removes a pool that no job uses")
+                .of_group(Role::Administrator),
+            pools::remove,
+        )
+}
+
+/// Worker groups: their workers, their bounds, their freezes.
+pub(super) fn groups(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::list::<WorkerView>("/api/workers", "Workers, by id")
+                .with(groups::GROUP)
+                .with(groups::STATE),
+            groups::workers,
+        )
+        .add(Call::one::<WorkerView>("/api/workers/{id}", "A worker"), groups::worker)
+        .add(Call::act("/api/workers/{id}/drain", "The worker takes no new work"), groups::drain)
+        .add(Call::act("/api/workers/{id}/resume", "The worker takes work again"), groups::resume)
+        .add(Call::one::<List<GroupView>>("/api/groups", "Worker groups, by number"), groups::list)
+        .add(
+            Call::act("/api/groups", "Creates a group, or changes its key and bounds")
+                .settles()
+                .of_site(Role::SuperAdministrator)
+                .takes::<groups::GroupRequest>()
+                .gives::<groups::GroupDefined>(),
+            groups::define,
+        )
+        .add(Call::one::<List<FreezeView>>("/api/freezes", "What is frozen, by group"), groups::freezes)
+        .add(
+            Call::put("/api/freezes/{scope}", "Lets no batch beyond a logical time be assigned")
+                .settles()
+                .of_group(Role::User)
+                .takes::<groups::FreezeRequest>()
+                .gives::<Written>(),
+            groups::freeze,
+        )
+        .add(
+            Call::remove("/api/freezes/{scope}", "Lifts a freeze").settles().with(groups::REASON),
+            groups::lift,
+        )
+}
 
 pub(super) fn calls(calls: Calls) -> Calls {
     calls
         .add(
-            Call::get("/api/keys", "Application keys, by name")
-                .of_site(Role::SuperAdministrator)
-                .fresh()
-                .gives::<List<KeyView>>(),
+            Call::one::<List<KeyView>>("/api/keys", "Application keys, by name")
+                .of_site(Role::SuperAdministrator),
             keys::list,
         )
         .add(
-            Call::post("/api/keys", "Creates or replaces an application key")
+            Call::act("/api/keys", "Creates or replaces an application key")
                 .of_site(Role::SuperAdministrator)
                 .takes::<keys::KeyRequest>()
                 .gives::<keys::KeyDefined>(),
             keys::define,
         )
         .add(
-            Call::delete("/api/keys/{app}", "Ends an application key")
-                .of_site(Role::SuperAdministrator)
-                .gives::<Written>(),
+            Call::remove("/api/keys/{app}", "Ends an application key").of_site(Role::SuperAdministrator),
             keys::revoke,
         )
         .add(
@@ -43,34 +145,33 @@ pub(super) fn calls(calls: Calls) -> Calls {
         .add(
             Call::get("/api/status", "The partitions and how far each is")
                 .everybody(Role::Viewer)
-                .gives::<status::StatusView>(),
-            status::status,
+                .gives::<site::StatusView>(),
+            site::status,
         )
 }
 
 pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
     calls
         .add(
-            Call::get(
+            Call::list::<DeadLetterView>(
                 "/api/dead-letters",
                 "Commands that were set aside and timers that were suspended, in the order of the journal",
             )
             .of_site(Role::SuperAdministrator)
-            .page()
             .with(dead_letters::KIND)
-            .with(dead_letters::OPEN)
-            .gives::<List<DeadLetterView>>(),
+            .with(dead_letters::OPEN),
             dead_letters::list,
         )
         .add(
-            Call::get("/api/dead-letters/{id}", "A dead letter, with the command as it was sent")
-                .of_site(Role::SuperAdministrator)
-                .fresh()
-                .gives::<DeadLetterDetail>(),
+            Call::one::<DeadLetterDetail>(
+                "/api/dead-letters/{id}",
+                "A dead letter, with the command as it was sent",
+            )
+            .of_site(Role::SuperAdministrator),
             dead_letters::get,
         )
         .add(
-            Call::post(
+            Call::act(
                 "/api/dead-letters/{id}/redrive",
                 "Sends the command again as a new one, or lets the job go on whose timer was suspended",
             )
@@ -82,45 +183,44 @@ pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
 
 /// The calls of operators: an unbound super administrator's key, or the operator's secret.
 pub(crate) fn admin_calls() -> Calls {
-    Calls::new()
+    Calls::default()
         .add(
             Call::get("/api/admin", "What goes on, or went on last, in this instance")
                 .of_site(Role::SuperAdministrator)
                 .gives::<Option<OperationStatus>>(),
-            admin::status,
+            site::operation,
         )
         .add(
-            Call::post("/api/admin/rebuild", "Begins to rebuild the read tables; one at a time")
+            Call::act("/api/admin/rebuild", "Begins to rebuild the read tables; one at a time")
                 .of_site(Role::SuperAdministrator)
                 .gives::<OperationStatus>(),
-            admin::rebuild,
+            site::rebuild,
         )
         .add(
-            Call::post("/api/admin/verify", "Begins to compare the read tables; one at a time")
+            Call::act("/api/admin/verify", "Begins to compare the read tables; one at a time")
                 .of_site(Role::SuperAdministrator)
                 .gives::<OperationStatus>(),
-            admin::verify,
+            site::verify,
         )
         .add(
-            Call::post("/api/admin/keys", "Creates or replaces an application key, where all are lost")
+            Call::act("/api/admin/keys", "Creates or replaces an application key, where all are lost")
                 .of_site(Role::SuperAdministrator)
                 .takes::<keys::KeyRequest>()
                 .gives::<keys::KeyDefined>(),
             keys::define,
         )
         .add(
-            Call::post("/api/admin/partitions/{partition}/set-time", "Sets a partition's clock")
+            Call::act("/api/admin/partitions/{partition}/set-time", "Sets a partition's clock")
                 .of_site(Role::SuperAdministrator)
-                .takes::<admin::SetTimeRequest>()
-                .gives::<Written>(),
-            admin::set_time,
+                .takes::<site::SetTimeRequest>(),
+            site::set_time,
         )
 }
 
 /// The calls of programs that run, with the key of their attempt.
 pub(crate) fn attempt_calls() -> Calls {
     let summary = "The program of a running attempt says whether it has succeeded";
-    Calls::new().add(
+    Calls::default().add(
         Call::post("/api/attempts/{id}/code", summary)
             .attempt_key()
             .takes::<codes::CodeRequest>()
@@ -131,8 +231,8 @@ pub(crate) fn attempt_calls() -> Calls {
 
 /// The calls that need no key.
 pub(crate) fn open_calls() -> Calls {
-    Calls::new()
-        .add(Call::get("/healthz", "Whether the process lives"), open::healthz)
-        .add(Call::get("/readyz", "Whether it can do its work"), open::readyz)
-        .add(Call::get("/api/openapi.json", "This document"), open::openapi)
+    Calls::default()
+        .add(Call::get("/healthz", "Whether the process lives"), site::healthz)
+        .add(Call::get("/readyz", "Whether it can do its work"), site::readyz)
+        .add(Call::get("/api/openapi.json", "This document"), site::openapi)
 }

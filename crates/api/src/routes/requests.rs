@@ -1,22 +1,38 @@
-//! What the calls that change something have in common.
+//! Who makes a request, and what the calls that change something have in common.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
 use tidemill_model::{Answer, BatchId, Command, Concerned, ShardId};
 
 use super::batches::shard_of_batch;
-use super::reader::Reader;
 use crate::Problem;
 use crate::app::App;
 use crate::params::id;
 use crate::propagation::{self, Late};
 use crate::rights::{Caller, Right};
-use crate::view::Written;
+use crate::view::{Answered, Settled, Written};
 use crate::write::{Done, Write};
+
+/// A request to see something: who makes it.
+pub(super) struct Reader {
+    pub(super) app: Arc<App>,
+    pub(super) caller: Caller,
+}
+
+impl FromRequestParts<Arc<App>> for Reader {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let caller =
+            caller.ok_or_else(|| Problem::internal("a call that needs a key was reached without one"))?;
+        Ok(Self { app: Arc::clone(app), caller })
+    }
+}
 
 /// A request to change something: who makes it, and what its headers say.
 pub(super) struct Writer {
@@ -69,7 +85,7 @@ impl Writer {
         right: Right,
         shard: ShardId,
         command: impl Into<Command>,
-    ) -> Result<Json<Written>, Problem> {
+    ) -> Answered<Written> {
         written(self.send(right, shard, command).await?)
     }
 
@@ -79,7 +95,7 @@ impl Writer {
         right: Right,
         command: impl Into<Command>,
         concerned: Concerned,
-    ) -> Result<(StatusCode, Json<Written>), Problem> {
+    ) -> Settled<Written> {
         let done = self.send(right, ShardId::CATALOGUE, command).await?;
         let position = done.position;
         let Json(mut written) = written(done)?;
@@ -89,9 +105,7 @@ impl Writer {
 }
 
 /// Checks that the write says nothing else, and gives its position.
-pub(super) fn written(done: Done) -> Result<Json<Written>, Problem> {
-    match done.answer {
-        Answer::Done => Ok(Json(Written { position: done.position.to_string(), late: Late::default() })),
-        _ => Err(done.unexpected()),
-    }
+pub(super) fn written(done: Done) -> Answered<Written> {
+    let Answer::Done = done.answer else { return Err(done.unexpected()) };
+    Ok(Json(Written { position: done.position.to_string(), late: Late::default() }))
 }
