@@ -6,8 +6,10 @@ use tidemill_store::Value;
 
 use crate::Change;
 
-/// Each with what a change has in it.
-const COLUMNS: &[(&str, fn(&Change, u32) -> Value)] = &[
+/// A column, and what a change has in it.
+type Column = (&'static str, fn(&Change, u32) -> Value);
+
+const COLUMNS: &[Column] = &[
     ("grant_id", |change, _| change.given.grant.into()),
     ("task_id", |change, _| change.given.task.into()),
     ("task_version", |change, _| change.given.task_version.into()),
@@ -95,8 +97,11 @@ pub(super) fn upsert(table: &str, partition: u32, changes: &[&Change]) -> (Strin
         COLUMNS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
         updates.join(", "),
     );
-    let row = |change: &&Change| COLUMNS.iter().map(move |(_, value)| value(change, partition));
-    (statement, changes.iter().flat_map(row).collect())
+    let values = changes.iter().flat_map(|change| {
+        // In the order of the columns.
+        COLUMNS.iter().map(move |(_, value)| value(change, partition))
+    });
+    (statement, values.collect())
 }
 
 fn number(number: u32) -> Value {

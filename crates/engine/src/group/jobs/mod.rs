@@ -53,6 +53,10 @@ impl Jobs {
         JobId::mint(self.minted + 1, shard)
     }
 
+    pub(crate) fn note_submitted(&mut self) {
+        self.minted += 1;
+    }
+
     pub(crate) fn note_submission_ended(&mut self, id: JobId) {
         self.submissions.push_back(id);
     }
@@ -73,7 +77,7 @@ impl Jobs {
     pub(in crate::group) fn apply_job(&mut self, event: &JobEvent) {
         match event {
             JobEvent::Submitted { definition } => {
-                self.minted += 1;
+                self.note_submitted();
                 self.insert(definition.id, Job::new(Arc::clone(definition), true, true));
             }
             // What the catalogue decides.
