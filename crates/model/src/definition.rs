@@ -152,9 +152,10 @@ pub enum MissedRuns {
     None,
 }
 
+// BYD-18.
 /// What becomes of a batch when the newest run of a parent's time that it waits for ended without success, and so
 /// what it waits for cannot come any more unless somebody runs that parent again or marks it. The own previous batch
-/// is waited for in any case (BYD-18).
+/// is waited for in any case.
 #[vocabulary(Copy, Eq, Default)]
 pub enum OnParentFailure {
     /// It waits on.

@@ -203,7 +203,8 @@ impl BatchResult {
     }
 }
 
-/// How a person says that a batch ended (BYD-16).
+// BYD-16.
+/// How a person says that a batch ended.
 #[vocabulary(Copy, Eq)]
 pub enum OverriddenResult {
     /// What it was to do is done.
