@@ -31,8 +31,8 @@ impl From<i64> for Value {
 }
 
 impl From<bool> for Value {
-    fn from(truth: bool) -> Self {
-        Value::Int(i64::from(truth))
+    fn from(set: bool) -> Self {
+        Value::Int(i64::from(set))
     }
 }
 
