@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::directory::Directory;
 use super::file::table;
@@ -48,18 +48,32 @@ impl OnDisk {
     }
 }
 
-/// Records of these offsets, in their order.
+/// What reads the records from one offset to before another, in their order.
+pub(crate) fn select(topic: Topic, partition: u32) -> String {
+    format!(
+        "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 AND offset < ?2 ORDER BY offset",
+        table(topic, partition)
+    )
+}
+
+/// A row of that.
+pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    Ok(Record {
+        offset: row.get::<_, i64>(0)?.cast_unsigned(),
+        timestamp_ms: row.get(1)?,
+        key: row.get(2)?,
+        value: row.get_ref(3)?.as_blob()?.into(),
+    })
+}
+
+/// Records of these offsets, as many as one answer holds.
 pub(crate) fn read(
     connection: &Connection,
     (topic, partition): (Topic, u32),
     offsets: Range<u64>,
     max_records: usize,
 ) -> rusqlite::Result<Vec<Record>> {
-    let sql = format!(
-        "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 AND offset < ?2 ORDER BY offset LIMIT ?3",
-        table(topic, partition)
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached(&format!("{} LIMIT ?3", select(topic, partition)))?;
     let limit = i64::try_from(max_records).unwrap_or(i64::MAX);
     let end = i64::try_from(offsets.end).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![offsets.start.cast_signed(), end, limit])?;
@@ -67,12 +81,7 @@ pub(crate) fn read(
     while bytes < CHUNK_BYTES
         && let Some(row) = rows.next()?
     {
-        let record = Record {
-            offset: row.get::<_, i64>(0)?.cast_unsigned(),
-            timestamp_ms: row.get(1)?,
-            key: row.get(2)?,
-            value: row.get_ref(3)?.as_blob()?.into(),
-        };
+        let record = record(row)?;
         bytes += record.value.len();
         records.push(record);
     }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::directory::Directory;
 use super::file::File;
 use super::is_durable;
-use super::older::{open_read_only, read};
+use super::older::{open_read_only, record, select};
 use super::trim::Kept;
 use crate::lane::Lane;
 use crate::{Chain, Error, Hash, Head, Record, Topic, Verdict};
@@ -88,20 +88,19 @@ fn scan(
     end: u64,
     mut each: impl FnMut(&Record) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let failed = Error::read::<rusqlite::Error>(topic, partition);
+    let mut statement = connection.prepare_cached(&select(topic, partition)).map_err(&failed)?;
+    let last = i64::try_from(end).unwrap_or(i64::MAX);
+    // One statement is one state of the file, whatever is trimmed meanwhile, and holds one record at a time.
+    let mut rows = statement.query([from.cast_signed(), last]).map_err(&failed)?;
     let mut next = from;
-    loop {
-        let records = read(connection, (topic, partition), next..end, usize::MAX);
-        let records = records.map_err(Error::read(topic, partition))?;
-        if records.is_empty() {
-            break;
+    while let Some(row) = rows.next().map_err(&failed)? {
+        let record = record(row).map_err(&failed)?;
+        if record.offset != next {
+            return Err(Error::Gap { topic, partition, offset: next });
         }
-        for record in &records {
-            if record.offset != next {
-                return Err(Error::Gap { topic, partition, offset: next });
-            }
-            each(record)?;
-            next += 1;
-        }
+        each(&record)?;
+        next += 1;
     }
     if end != u64::MAX && next != end {
         return Err(Error::Gap { topic, partition, offset: next });
