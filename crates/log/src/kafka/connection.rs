@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
@@ -18,15 +18,16 @@ use crate::{Error, From, Topic};
 /// How long a broker may take to answer a question.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 
-/// What a client is told whose picture of the cluster is old, or a partition that is just being made or moved.
-const MOVED: [RDKafkaErrorCode; 5] = [
+/// What a client is told of a partition that is not there, or that its picture of the cluster lacks.
+const UNKNOWN: [RDKafkaErrorCode; 3] = [
     RDKafkaErrorCode::UnknownPartition,
     RDKafkaErrorCode::UnknownTopic,
     RDKafkaErrorCode::UnknownTopicOrPartition,
-    RDKafkaErrorCode::NotLeaderForPartition,
-    RDKafkaErrorCode::LeaderNotAvailable,
 ];
-/// How often, and with which pauses, that is asked again with a new picture.
+/// What it is told of one that is just being made or moved.
+const MOVED: [RDKafkaErrorCode; 2] =
+    [RDKafkaErrorCode::NotLeaderForPartition, RDKafkaErrorCode::LeaderNotAvailable];
+/// How often, and with which pauses, an unknown one is asked for again with a new picture.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -99,19 +100,23 @@ impl Connection {
 }
 
 /// Asks the broker. The client looks up in its cache who leads the partition; what the cache does not know, or was
-/// told by a broker that had just begun, is asked anew.
+/// told by a broker that had just begun, is asked anew, and who leads is waited for as long as for an answer.
 pub(crate) fn watermarks<C: ConsumerContext>(
     client: &BaseConsumer<C>,
     name: &str,
     partition: u32,
 ) -> Result<Range<u64>, KafkaError> {
     let ask = || client.fetch_watermarks(name, number(partition), ANSWER);
+    let end = Instant::now() + ANSWER;
     let mut answer = ask();
-    for _ in 0..TRIES {
-        let Err(error) = &answer else { break };
-        if !error.rdkafka_error_code().is_some_and(|code| MOVED.contains(&code)) {
+    let mut tries = 0;
+    while let Err(error) = &answer {
+        let is_of =
+            |codes: &[RDKafkaErrorCode]| error.rdkafka_error_code().is_some_and(|code| codes.contains(&code));
+        if !(is_of(&UNKNOWN) && tries < TRIES || is_of(&MOVED) && Instant::now() < end) {
             break;
         }
+        tries += 1;
         client.fetch_metadata(Some(name), ANSWER)?;
         std::thread::sleep(PAUSE);
         answer = ask();
@@ -130,10 +135,11 @@ fn offset(offset: i64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
+    use rdkafka::bindings::rd_kafka_resp_err_t as Code;
     use rdkafka::client::DefaultClientContext;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::RDKafkaApiKey;
 
     use super::super::topics::wait;
     use super::*;
@@ -159,5 +165,16 @@ mod tests {
             std::thread::yield_now();
         }
         wait(admin.delete_topics(&[&name], &AdminOptions::new())).unwrap();
+    }
+
+    /// A broker with much else to do takes a while to say who leads a partition that was just made.
+    #[test]
+    fn leader_that_is_not_told_yet_is_waited_for() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("made", 1, 1).unwrap();
+        let connection = Connection::open(&KafkaConfig::new(cluster.bootstrap_servers())).unwrap();
+        let later = [Code::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 20];
+        cluster.request_errors(RDKafkaApiKey::ListOffsets, &later);
+        assert_eq!(watermarks(&connection.asker, "made", 0).unwrap(), 0..0);
     }
 }
