@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidemill_journal::{Journal, Start};
+use tidemill_journal::{Entry, Journal, Start};
 use tidemill_log::{Readers, Topic};
 use tidemill_model::{Event, EventKind, Timestamp};
 
@@ -25,15 +25,16 @@ pub(crate) fn facts(log: &dyn Readers) -> Vec<Fact> {
     for partition in 0..log.partitions(Topic::Journal) {
         let end = log.range(Topic::Journal, partition).unwrap().end;
         let mut journal = Journal::open(log, partition, "the test", Start::Beginning).unwrap();
-        let mut reached = 0;
-        while reached + 1 < end {
-            // Where the rest does not count, there is nothing more.
-            let Some(entry) = journal.next(Duration::from_secs(1)).unwrap() else { break };
-            reached = entry.offset;
-            for (index, recorded) in entry.envelope.events.into_iter().enumerate() {
-                let source = format!("tidemill/{}/{partition}", log.log_id());
-                let name = (source, format!("{}-{index}", entry.offset));
-                facts.push(Fact { name, at: entry.envelope.now, event: recorded.event });
+        let mut next = 0;
+        while next < end {
+            let read = journal.poll(1_000, Duration::from_secs(30)).unwrap();
+            next = read.last.expect("what the journal has can be read") + 1;
+            for Entry { offset, envelope } in read.entries {
+                for (index, recorded) in envelope.events.into_iter().enumerate() {
+                    let source = format!("tidemill/{}/{partition}", log.log_id());
+                    let name = (source, format!("{offset}-{index}"));
+                    facts.push(Fact { name, at: envelope.now, event: recorded.event });
+                }
             }
         }
     }
