@@ -31,6 +31,13 @@ pub(super) struct Calendars {
     moving: BTreeSet<JobId>,
 }
 
+impl Calendars {
+    /// Whether a job of this version can be told when it is due.
+    pub(super) fn has_that_of(&self, version: &Version) -> bool {
+        version.days().is_none_or(|used| self.known.contains_key(&used.name))
+    }
+}
+
 #[derive(Debug)]
 struct Known {
     version: u32,

@@ -150,7 +150,8 @@ impl Shard {
         let version = Version::of(definition);
         self.relate(id, &version);
         self.first_fire(at, (id, &version), enabled, (kept, next));
-        let skips_off = self.jobs.get(&id).map(|job| job.skips_when_off(id)).unwrap_or_default();
+        let skips_off =
+            self.jobs.get(&id).map(|job| job.skips_when_off(id, &self.calendars)).unwrap_or_default();
         let job = self.jobs.entry(id).or_default();
         job.skips_off = skips_off;
         job.versions.insert(definition.version, version);
@@ -172,7 +173,7 @@ impl Shard {
             self.first_fire(at, (id, &version), enabled, (kept, next));
         }
         if let Some(job) = self.jobs.get_mut(&id) {
-            job.skips_off = job.skips_when_off(id);
+            job.skips_off = job.skips_when_off(id, &self.calendars);
             (job.enabled, job.next, job.next_said, job.suspended) = (enabled, next, at.offset, false);
             job.failures = 0;
         }
@@ -184,7 +185,7 @@ impl Shard {
 
     pub(super) fn job_dropped(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get_mut(&id) {
-            job.skips_off = job.skips_when_off(id);
+            job.skips_off = job.skips_when_off(id, &self.calendars);
             (job.enabled, job.next, job.removed) = (false, None, true);
         }
         self.fire_settled(id);

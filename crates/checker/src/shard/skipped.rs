@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tidemill_model::{BatchId, Dependency, JobId, Mapping, ShardId, Timestamp};
 
 use super::Shard;
+use super::days::Calendars;
 use super::job::{Job, Version};
 use crate::{At, Invariant};
 
@@ -25,7 +26,7 @@ pub(super) enum Skips {
 }
 
 impl Job {
-    fn skips(&self, id: JobId) -> Skips {
+    fn skips(&self, id: JobId, calendars: &Calendars) -> Skips {
         let Some(version) = self.newest() else { return Skips::Nothing };
         if self.removed {
             return Skips::Unknown;
@@ -39,15 +40,15 @@ impl Job {
         }
         match (self.next, &version.calendar) {
             (Some(next), _) => Skips::Before(next.logical_time),
-            // Nothing is due any more; unless this version cannot read the schedule.
-            (None, Some(_)) => Skips::Everything,
-            (None, None) => Skips::Unknown,
+            // Nothing is due any more; unless this version cannot read the schedule, or its calendar has not come.
+            (None, Some(_)) if calendars.has_that_of(version) => Skips::Everything,
+            (None, _) => Skips::Unknown,
         }
     }
 
     /// What stays skipped when it is switched off now, or is off already.
-    pub(super) fn skips_when_off(&self, id: JobId) -> Skips {
-        match self.skips(id) {
+    pub(super) fn skips_when_off(&self, id: JobId, calendars: &Calendars) -> Skips {
+        match self.skips(id, calendars) {
             _ if self.removed => Skips::Nothing,
             Skips::AsParents => Skips::Nothing,
             skips => skips,
@@ -101,7 +102,11 @@ impl Shard {
             return Some(false);
         }
         // One that was deleted, and is named all the same, skips what it had skipped by then.
-        let skips = if job.removed && self.names_deleted(id) { job.skips_off } else { job.skips(id) };
+        let skips = if job.removed && self.names_deleted(id) {
+            job.skips_off
+        } else {
+            job.skips(id, &self.calendars)
+        };
         match skips {
             Skips::Nothing => return Some(false),
             Skips::Before(next) => return Some(time < next),

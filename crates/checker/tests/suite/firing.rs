@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use tidemill_checker::Invariant;
 use tidemill_model::Event;
 
-use crate::kit::{Case, History, case, definition, event, generated, harmless, job_id, killed_by};
+use crate::kit::{Case, History, case, definition, event, generated, harmless, job, job_id, killed_by};
 
 pub(crate) fn cases() -> Vec<Case> {
-    [calendars(), left_out(), overlaps(), failing()].into_iter().flatten().collect()
+    [calendars(), unknown(), left_out(), overlaps(), failing()].into_iter().flatten().collect()
 }
 
 fn fire(at: &str, logical_time: &str) -> Value {
@@ -118,6 +118,25 @@ fn calendars() -> Vec<Case> {
             dropped(dropped(History::new().command([calendar(1, json!({}))]))),
         ),
     ]
+}
+
+/// A job whose calendar has no working day skips every logical time; one whose calendar has not come yet, as after a lost
+/// tail of the log, skips none that is known.
+fn unknown() -> Vec<Case> {
+    let waiting = |history: History| {
+        let schedule = json!({"period": "hour", "zone": "UTC"});
+        let parent = job(1, json!({"schedule": schedule, "calendar": {"name": "cn"}}));
+        let child = job(2, json!({"parents": [{"job": job_id(1), "mapping": "same"}]}));
+        let waits =
+            json!({"parent": job_id(1), "mapping": "same", "times": ["2026-03-02T09:00:00.000Z"], "met": []});
+        history.command([parent, child]).command([generated(1, 2, json!({"dependencies": [waits]}))])
+    };
+    vec![case(
+        Invariant::DependencyEventsMatchNewestRuns,
+        "DEP-3: a batch waits for a time that its parent's calendar leaves out",
+        waiting(History::new()),
+        waiting(History::new().command([calendar(1, json!({"week": []}))])),
+    )]
 }
 
 /// What a calendar leaves out counts as skipped, and the fire after it is the first on a day that fits.
