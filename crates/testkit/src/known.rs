@@ -52,6 +52,8 @@ pub(crate) struct KnownJob {
     pub(crate) enabled: bool,
     pub(crate) submitted: bool,
     pub(crate) kind: JobType,
+    /// Other jobs, that it names.
+    pub(crate) parents: Vec<JobId>,
 }
 
 #[derive(Debug, Clone)]
@@ -296,6 +298,7 @@ impl Known {
             enabled,
             submitted: once,
             kind: definition.spec.job_type.clone(),
+            parents: definition.other_parents().collect(),
         };
         self.jobs.insert(definition.id, known);
     }

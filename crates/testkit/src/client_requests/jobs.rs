@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    BatchCommand, Cascade, GroupName, JobCommand, JobSpec, RequestId, RerunCommand, RerunDefinition,
+    BatchCommand, Cascade, GroupName, JobCommand, JobId, JobSpec, RequestId, RerunCommand, RerunDefinition,
     RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId,
 };
 
@@ -228,6 +228,18 @@ impl World {
             cancel: rng.chance(30),
             orphan_children: rng.chance(40),
         });
+    }
+
+    /// A job goes though others name it, and these later: then nobody names the deleted one any more.
+    pub(super) fn delete_with_children(&mut self, rng: &mut Rng) {
+        let jobs: Vec<KnownJob> = self.known.jobs.values().filter(|job| !job.submitted).cloned().collect();
+        let parents: Vec<JobId> = jobs.iter().flat_map(|job| job.parents.iter().copied()).collect();
+        let Some(parent) = rng.pick(&parents).copied() else { return };
+        let delete = |job| JobCommand::Delete { job, cancel: true, orphan_children: true };
+        self.ask_catalogue(delete(parent));
+        for child in jobs.into_iter().filter(|job| job.parents.contains(&parent)) {
+            self.ask_later(ShardId::CATALOGUE, delete(child.id), 3_000);
+        }
     }
 }
 

@@ -114,6 +114,7 @@ impl World {
             11..15 if index > 4 => self.bulk(&mut rng.aside("bulk")),
             15..21 if index > 4 => self.move_job(&mut rng.aside("move")),
             21..24 if index > 4 => self.change_account(&mut rng.aside("account")),
+            24 if index > 4 => self.delete_with_children(&mut rng.aside("orphans")),
             _ => {}
         }
         if rng.range(0, 500) == 0 {
