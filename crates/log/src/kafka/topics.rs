@@ -144,7 +144,7 @@ fn await_leaders(connection: &Connection) -> Result<(), Error> {
                     ));
                 }
                 // Waits for what the brokers have to say, for a moment.
-                Ok(_) | Err(_) => drop(connection.asker.poll(std::time::Duration::from_millis(20))),
+                Ok(_) | Err(_) => drop(connection.asker().poll(std::time::Duration::from_millis(20))),
             }
         }
     }
