@@ -32,7 +32,7 @@ pub(super) struct Calendars {
 }
 
 impl Calendars {
-    /// Whether a job of this version can be told when it is due.
+    /// Whether the shard has the calendar that this version names, or the version names none.
     pub(super) fn has_that_of(&self, version: &Version) -> bool {
         version.days().is_none_or(|used| self.known.contains_key(&used.name))
     }

@@ -11,8 +11,8 @@
 //!          └─ 0.9 s, and the answer (EVENTS at most)        └─ 0.9 s
 //! ```
 //! What a broker that is away does not answer tells nothing; the time counts from its first answer. A client that gets no answer
-//! several times begins anew, too: one that lost its broker can go on saying that it is away, though others reach it. How often it happened is
-//! counted by topic ([`Log::stalled_readers`](crate::Log::stalled_readers)).
+//! several times begins anew, too: one that lost its broker can go on saying that it is away, though others reach it. How often a
+//! client stopped fetching is counted by topic ([`Log::stalled_readers`](crate::Log::stalled_readers)).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

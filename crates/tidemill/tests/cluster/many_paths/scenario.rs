@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 const PASS: Duration = Duration::from_secs(1);
 /// Jobs that are applied at once.
 const AT_ONCE: usize = 1_000;
-/// All the rest is over within this, for every thousand batches, also with other tests beside: alone it takes a tenth.
+/// All the rest is over within this, for every thousand batches, also with other tests beside.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How much of it.
