@@ -1,7 +1,7 @@
 //! One configuration, the client that asks for offsets and metadata, and what is made from both.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::config::RDKafkaLogLevel;
@@ -10,7 +10,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
 
 use super::config::KafkaConfig;
-use super::context::Asking;
+use super::context::{Asking, find_again};
 use super::producer::KafkaProducer;
 use super::reader::{KafkaReader, Stalls};
 use crate::{Error, From, Topic};
@@ -37,7 +37,7 @@ const EVENTS: usize = 100;
 pub(crate) struct Connection {
     pub(crate) config: KafkaConfig,
     /// Reads nothing; asks.
-    asker: Mutex<Arc<BaseConsumer<Asking>>>,
+    asker: BaseConsumer<Asking>,
     /// Partitions by topic, in the order of [`Topic::ALL`]; known once the topics were checked.
     pub(crate) counts: [u32; Topic::ALL.len()],
     /// Of the readers made here.
@@ -47,23 +47,19 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn open(config: &KafkaConfig) -> Result<Self, Error> {
         config.check_extra()?;
-        let asker = Mutex::new(Arc::new(new_asker(config)?));
+        let mut client = config.reader();
+        // Without this it does not say all that `Asking` has to know.
+        client.set_log_level(RDKafkaLogLevel::Info);
+        let asker = client.create_with_context(Asking::default());
+        let asker = asker.map_err(|error: KafkaError| Error::open("make a Kafka client", error))?;
         Ok(Self { config: config.clone(), asker, counts: [0; Topic::ALL.len()], stalls: Arc::default() })
     }
 
-    pub(crate) fn asker(&self) -> Arc<BaseConsumer<Asking>> {
-        Arc::clone(&self.asker.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Makes another one, unless somebody did: a client that lost its broker can go on saying that it is away, though
-    /// other clients of the process reach it.
-    fn replace_asker(&self, failed: &Arc<BaseConsumer<Asking>>) {
-        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(&asker, failed)
-            && let Ok(new) = new_asker(&self.config)
-        {
-            *asker = Arc::new(new);
-        }
+    /// The client for a question. Serves its events first, for it is never read from.
+    pub(crate) fn asker(&self) -> &BaseConsumer<Asking> {
+        while self.asker.poll(Duration::ZERO).is_some() {}
+        find_again(self.asker.client(), &self.config.brokers);
+        &self.asker
     }
 
     /// What the brokers say of a topic. Where none answers, why not: the client tries again until the time is over.
@@ -104,23 +100,9 @@ impl Connection {
 
     pub(crate) fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         topic.check_partition(partition, self.counts[topic.index()])?;
-        let asker = self.asker();
-        let range = watermarks(&asker, &self.config.topic_name(topic), partition);
-        // Serves the events of a client that is never read from.
-        while asker.poll(Duration::ZERO).is_some() {}
-        if range.is_err() {
-            self.replace_asker(&asker);
-        }
-        range.map_err(Error::range(topic, partition))
+        watermarks(self.asker(), &self.config.topic_name(topic), partition)
+            .map_err(Error::range(topic, partition))
     }
-}
-
-fn new_asker(config: &KafkaConfig) -> Result<BaseConsumer<Asking>, Error> {
-    let mut client = config.reader();
-    // Without this it does not say all that `Asking` has to know.
-    client.set_log_level(RDKafkaLogLevel::Info);
-    let asker = client.create_with_context(Asking::default());
-    asker.map_err(|error: KafkaError| Error::open("make a Kafka client", error))
 }
 
 /// Asks the broker. The client looks up in its cache who leads the partition; what the cache does not know, or was
@@ -179,12 +161,12 @@ mod tests {
         let name = format!("test-{}", LogId::random());
         let topic = NewTopic::new(&name, 1, TopicReplication::Fixed(1));
         wait(admin.create_topics([&topic], &AdminOptions::new())).unwrap();
-        assert_eq!(watermarks(&connection.asker(), &name, 0).unwrap(), 0..0);
-        watermarks(&connection.asker(), &name, 1).unwrap_err();
+        assert_eq!(watermarks(connection.asker(), &name, 0).unwrap(), 0..0);
+        watermarks(connection.asker(), &name, 1).unwrap_err();
         wait(admin.create_partitions([&NewPartitions::new(&name, 2)], &AdminOptions::new())).unwrap();
         // The broker tells its own metadata a moment later.
         let since = Instant::now();
-        while let Err(error) = watermarks(&connection.asker(), &name, 1) {
+        while let Err(error) = watermarks(connection.asker(), &name, 1) {
             assert!(since.elapsed() < ANSWER, "{error:?}");
             std::thread::yield_now();
         }
@@ -199,26 +181,6 @@ mod tests {
         let connection = Connection::open(&KafkaConfig::new(cluster.bootstrap_servers())).unwrap();
         let later = [Code::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 20];
         cluster.request_errors(RDKafkaApiKey::ListOffsets, &later);
-        assert_eq!(watermarks(&connection.asker(), "made", 0).unwrap(), 0..0);
-    }
-
-    /// After a broker was killed, a client was seen to say for minutes that all are down, and others reached it.
-    #[test]
-    fn client_that_got_no_answer_is_replaced() {
-        let cluster = MockCluster::new(1).unwrap();
-        let config = KafkaConfig::new(cluster.bootstrap_servers());
-        cluster.create_topic(&config.topic_name(Topic::Journal), 1, 1).unwrap();
-        let mut connection = Connection::open(&config).unwrap();
-        connection.counts = [1; Topic::ALL.len()];
-        let first = connection.asker();
-        cluster.request_errors(
-            RDKafkaApiKey::ListOffsets,
-            &[Code::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED; 2],
-        );
-        connection.range(Topic::Journal, 0).unwrap_err();
-        let second = connection.asker();
-        assert!(!Arc::ptr_eq(&first, &second));
-        assert_eq!(connection.range(Topic::Journal, 0).unwrap(), 0..0);
-        assert!(Arc::ptr_eq(&second, &connection.asker()));
+        assert_eq!(watermarks(connection.asker(), "made", 0).unwrap(), 0..0);
     }
 }

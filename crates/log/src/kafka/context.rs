@@ -1,22 +1,64 @@
-//! What librdkafka says, in our log lines.
+//! What librdkafka says, in our log lines; and a client that forgot its brokers is told of them again.
 
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rdkafka::client::ClientContext;
+use rdkafka::bindings::rd_kafka_brokers_add;
+use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
+/// Whether a client has said that it reaches no broker since this was asked last.
+#[derive(Debug, Default)]
+pub(crate) struct Lost(AtomicBool);
+
+impl Lost {
+    fn note(&self, error: &KafkaError) {
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A context that hears when its client reaches no broker.
+pub(crate) trait Hears: ClientContext {
+    fn lost(&self) -> &Lost;
+}
+
+/// Tells a client that reaches no broker of those that it began with. Whoever serves a client calls this after each poll.
+///
+/// A broker that has just begun can say that the cluster has none. A client that is told so forgets all that it knew, and
+/// may never ask anybody again (librdkafka's issue 5301).
+#[allow(unsafe_code)]
+pub(crate) fn find_again<C: Hears>(client: &Client<C>, brokers: &str) {
+    if !client.context().lost().0.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    let brokers = CString::new(brokers).expect("a client was made with these brokers");
+    // SAFETY: the pointer is that of a client that is borrowed here, the text ends with a zero and is copied. A broker
+    // that the client knows by the same name is not added again.
+    let added = unsafe { rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
+    tracing::info!(added, "a Kafka client that reaches no broker is told of those it began with");
+}
+
 /// What a client says goes to our log lines and to nobody else.
 macro_rules! log_lines {
     ($context:ty) => {
+        impl crate::kafka::context::Hears for $context {
+            fn lost(&self) -> &crate::kafka::context::Lost {
+                &self.lost
+            }
+        }
+
         impl rdkafka::client::ClientContext for $context {
             fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
                 crate::kafka::context::log(level, facility, message);
             }
 
             fn error(&self, error: rdkafka::error::KafkaError, reason: &str) {
-                crate::kafka::context::complain(&error, reason);
+                crate::kafka::context::complain(&self.lost, &error, reason);
             }
         }
     };
@@ -25,8 +67,10 @@ macro_rules! log_lines {
 pub(super) use log_lines;
 
 /// For clients without callbacks of their own.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Plain;
+#[derive(Debug, Default)]
+pub(crate) struct Plain {
+    lost: Lost,
+}
 
 log_lines!(Plain);
 
@@ -35,6 +79,7 @@ impl ConsumerContext for Plain {}
 /// For the client that asks: whoever gets no answer is told what went wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Asking {
+    lost: Lost,
     trouble: Mutex<Option<Trouble>>,
 }
 
@@ -59,6 +104,12 @@ impl Asking {
     }
 }
 
+impl Hears for Asking {
+    fn lost(&self) -> &Lost {
+        &self.lost
+    }
+}
+
 impl ClientContext for Asking {
     /// That a broker hangs up at the first request, as where it expects TLS, is told by such a line alone.
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
@@ -72,7 +123,7 @@ impl ClientContext for Asking {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        complain(&error, reason);
+        complain(&self.lost, &error, reason);
         match error.rdkafka_error_code() {
             // It says less than why each of them is.
             Some(RDKafkaErrorCode::AllBrokersDown) => {}
@@ -99,6 +150,10 @@ pub(crate) fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
 }
 
 /// The client goes on by itself after these; what fails for good is told to whoever asked for it.
-pub(crate) fn complain(error: &KafkaError, reason: &str) {
+pub(crate) fn complain(lost: &Lost, error: &KafkaError, reason: &str) {
+    lost.note(error);
     tracing::warn!(%error, reason, "Kafka is in trouble");
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,11 +10,14 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::config::KafkaConfig;
 use super::connection::number;
-use super::context::{Plain, log_lines};
+use super::context::{Lost, Plain, find_again, log_lines};
 use crate::{Error, Intake, Membership, Taken, Topic};
 
 /// Whatever is assigned is paused at once.
-struct Paused;
+#[derive(Default)]
+struct Paused {
+    lost: Lost,
+}
 
 log_lines!(Paused);
 
@@ -33,15 +36,16 @@ impl ConsumerContext for Paused {
 }
 
 pub(crate) struct Group {
+    brokers: String,
     consumer: BaseConsumer<Paused>,
 }
 
 impl Group {
     pub(crate) fn join(config: &KafkaConfig, group: &str, member: &str) -> Result<Self, Error> {
         let consumer: BaseConsumer<Paused> =
-            config.member(group, member).create_with_context(Paused).map_err(failed)?;
+            config.member(group, member).create_with_context(Paused::default()).map_err(failed)?;
         consumer.subscribe(&[&config.topic_name(Topic::Commands)]).map_err(failed)?;
-        Ok(Self { consumer })
+        Ok(Self { brokers: config.brokers.clone(), consumer })
     }
 }
 
@@ -58,6 +62,7 @@ impl Membership for Group {
             }
             Some(Err(error)) => tracing::warn!(%error, "the suggestion of owners is held up"),
         }
+        find_again(self.consumer.client(), &self.brokers);
         let assigned = self.consumer.assignment().map_err(failed)?;
         let elements = assigned.elements();
         let mut partitions: Vec<u32> =
@@ -68,6 +73,7 @@ impl Membership for Group {
 }
 
 pub(crate) struct Subscribed {
+    brokers: String,
     topic: String,
     consumer: BaseConsumer<Plain>,
 }
@@ -76,9 +82,9 @@ impl Subscribed {
     pub(crate) fn join(config: &KafkaConfig, topic: &str, member: &str) -> Result<Self, Error> {
         let failed = |error: KafkaError| Error::open(format!("read the topic {topic}"), error);
         let consumer: BaseConsumer<Plain> =
-            config.intake(member).create_with_context(Plain).map_err(failed)?;
+            config.intake(member).create_with_context(Plain::default()).map_err(failed)?;
         consumer.subscribe(&[topic]).map_err(failed)?;
-        Ok(Self { topic: topic.to_owned(), consumer })
+        Ok(Self { brokers: config.brokers.clone(), topic: topic.to_owned(), consumer })
     }
 
     fn failed(&self, error: KafkaError) -> Error {
@@ -107,6 +113,7 @@ impl Intake for Subscribed {
                 }
             }
         }
+        find_again(self.consumer.client(), &self.brokers);
         Ok(taken)
     }
 

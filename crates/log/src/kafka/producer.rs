@@ -12,7 +12,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 
 use super::config::KafkaConfig;
 use super::connection::number;
-use super::context::log_lines;
+use super::context::{Lost, find_again, log_lines};
 use super::send_batches::{Left, Next, SendBatches, Sizeable};
 use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
@@ -27,6 +27,7 @@ const ASKING: Duration = Duration::from_millis(500);
 /// Passes outcomes on, and hands over what waited for them.
 #[derive(Default)]
 struct Deliveries {
+    lost: Lost,
     /// Not there while the last of it is being dropped: then nothing waits any more.
     feed: OnceLock<Weak<Feed>>,
 }
@@ -113,6 +114,7 @@ impl Sizeable for Waiting {
 
 /// The client, and what waits to be handed to it.
 struct Feed {
+    brokers: String,
     client: BaseProducer<Deliveries>,
     send_batches: SendBatches<Waiting>,
     names: [String; Topic::ALL.len()],
@@ -128,6 +130,7 @@ impl Feed {
                 .create_with_context(Deliveries::default())
                 .map_err(|error| Error::open("make a Kafka producer", error))?;
         let feed = Arc::new(Self {
+            brokers: config.brokers.clone(),
             client,
             send_batches: SendBatches::new(counts.iter().map(|count| *count as usize).sum()),
             names: Topic::ALL.map(|topic| config.topic_name(topic)),
@@ -148,6 +151,7 @@ impl Feed {
         self.get_ready();
         while !self.has_stopped() {
             self.client.poll(IDLE);
+            find_again(self.client.client(), &self.brokers);
         }
     }
 

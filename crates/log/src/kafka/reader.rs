@@ -10,9 +10,8 @@
 //!  record ─┬─ at most QUIET + LOOK ─► the end is asked for ─┬─ at most QUIET + LOOK ─► still not come: begins anew
 //!          └─ 0.9 s, and the answer (EVENTS at most)        └─ 0.9 s
 //! ```
-//! What a broker that is away does not answer tells nothing; the time counts from its first answer. A client that gets no answer
-//! several times begins anew, too: one that lost its broker can go on saying that it is away, though others reach it. How often a
-//! client stopped fetching is counted by topic ([`Log::stalled_readers`](crate::Log::stalled_readers)).
+//! What a broker that is away does not answer tells nothing; the time counts from its first answer. How often it happened is
+//! counted by topic ([`Log::stalled_readers`](crate::Log::stalled_readers)).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use rdkafka::topic_partition_list::Offset;
 
 use super::config::KafkaConfig;
 use super::connection::{number, watermarks};
-use super::context::Plain;
+use super::context::{Plain, find_again};
 use crate::signal::{Heard, Signal, deadline};
 use crate::{Error, Reader, Record, Topic, Waker};
 
@@ -36,8 +35,6 @@ use crate::{Error, Reader, Record, Topic, Waker};
 const EVENTS: Duration = Duration::from_secs(1);
 /// After this long without a record the broker is asked whether there is none, and after this long again whether it came.
 const QUIET: Duration = Duration::from_millis(600);
-/// A client that got no answer so often in turn begins anew.
-const UNANSWERED: u32 = 5;
 /// How late that is noticed at most.
 const LOOK: Duration = Duration::from_millis(300);
 
@@ -64,19 +61,16 @@ struct Watch {
     since: Instant,
     /// The partition's end then.
     end: Option<u64>,
-    /// How often in turn nobody said where it ends.
-    unanswered: u32,
     topic: Topic,
     stalls: Arc<Stalls>,
 }
 
 impl Watch {
     fn new(topic: Topic, stalls: Arc<Stalls>) -> Self {
-        Self { since: Instant::now(), end: None, unanswered: 0, topic, stalls }
+        Self { since: Instant::now(), end: None, topic, stalls }
     }
 
-    /// Whether what the broker had a while ago has still not come, which is counted, or the client hears nothing from the
-    /// broker. `ask` gives the partition's end.
+    /// Whether what the broker had a while ago has still not come, which is counted. `ask` gives the partition's end.
     fn is_stalled(&mut self, now: Instant, next: u64, ask: impl FnOnce() -> Option<u64>) -> bool {
         if now.saturating_duration_since(self.since) < QUIET {
             return false;
@@ -87,8 +81,7 @@ impl Watch {
             return true;
         }
         self.end = ask();
-        self.unanswered = if self.end.is_some() { 0 } else { self.unanswered + 1 };
-        self.unanswered >= UNANSWERED
+        false
     }
 }
 
@@ -116,7 +109,7 @@ impl KafkaReader {
         let kafka = Error::read::<KafkaError>(topic, partition);
         let consumer: BaseConsumer<Plain> = config
             .reader()
-            .create_with_context(Plain)
+            .create_with_context(Plain::default())
             .map_err(|error| Error::open("make a Kafka consumer", error))?;
         let consumer = Arc::new(consumer);
         let mut assigned = TopicPartitionList::with_capacity(1);
@@ -142,7 +135,6 @@ impl KafkaReader {
                 topic = self.name,
                 partition,
                 next = self.next,
-                unanswered = self.watch.unanswered,
                 "the client fetches no more; begins anew"
             );
             let watch = Watch::new(self.topic, Arc::clone(&self.watch.stalls));
@@ -160,6 +152,7 @@ impl KafkaReader {
                 Err(error) => self.judge(error)?,
             }
         }
+        find_again(self.consumer.client(), &self.config.brokers);
         let mut records: Vec<Record> = self.early.drain(..max_records.min(self.early.len())).collect();
         while records.len() < max_records
             && let Some(result) = self.queue.poll(Duration::ZERO)
@@ -222,7 +215,7 @@ impl Reader for KafkaReader {
         loop {
             let records = self.take(max_records.max(1))?;
             if !records.is_empty() {
-                (self.watch.since, self.watch.end, self.watch.unanswered) = (Instant::now(), None, 0);
+                (self.watch.since, self.watch.end) = (Instant::now(), None);
                 return Ok(records);
             }
             self.look_after()?;
@@ -287,19 +280,6 @@ mod tests {
             let expected = (count > 0).then_some((Topic::Journal, count));
             assert_eq!(counted(&watch), expected.into_iter().collect(), "{next}");
         }
-    }
-
-    /// A client that hears nothing begins anew after some questions, each time; that is no stall of a reader that others see.
-    #[test]
-    fn client_that_gets_no_answer_begins_anew() {
-        let mut now = Instant::now();
-        let mut watch = watch(now);
-        let answers = [None, Some(7), None, None, None, None, None];
-        for (end, anew) in answers.into_iter().zip([false, false, false, false, false, false, true]) {
-            now += QUIET;
-            assert_eq!(watch.is_stalled(now, 7, || end), anew);
-        }
-        assert_eq!(watch.stalls.counts(), BTreeMap::new());
     }
 
     /// A record that does not come, whenever it was appended, is noticed within 2 s where the broker answers in 0.1 s; a client

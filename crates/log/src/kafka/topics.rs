@@ -126,7 +126,10 @@ fn new_topic<'a>(config: &KafkaConfig, name: &'a str, rules: &'a [Rule]) -> NewT
 }
 
 fn admin(config: &KafkaConfig) -> Result<AdminClient<Plain>, Error> {
-    config.admin().create_with_context(Plain).map_err(|error| Error::open("make a Kafka client", error))
+    config
+        .admin()
+        .create_with_context(Plain::default())
+        .map_err(|error| Error::open("make a Kafka client", error))
 }
 
 /// A topic just made takes a moment until the brokers agree on who leads its partitions.
