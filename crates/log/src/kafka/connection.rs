@@ -10,7 +10,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
 
 use super::config::KafkaConfig;
-use super::context::{Asking, find_again};
+use super::context::{Asking, serve};
 use super::producer::KafkaProducer;
 use super::reader::{KafkaReader, Stalls};
 use crate::{Error, From, Topic};
@@ -57,8 +57,7 @@ impl Connection {
 
     /// The client for a question. Serves its events first, for it is never read from.
     pub(crate) fn asker(&self) -> &BaseConsumer<Asking> {
-        while self.asker.poll(Duration::ZERO).is_some() {}
-        find_again(self.asker.client(), &self.config.brokers);
+        serve(&self.asker, &self.config.brokers, |_| ());
         &self.asker
     }
 

@@ -1,30 +1,52 @@
 //! What librdkafka says, in our log lines; and a client that forgot its brokers is told of them again.
 
 use std::ffi::CString;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rdkafka::bindings::rd_kafka_brokers_add;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::ConsumerContext;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::message::BorrowedMessage;
 
-/// Whether a client has said that it reaches no broker since this was asked last.
+/// What a client said to its context.
 #[derive(Debug, Default)]
-pub(crate) struct Lost(AtomicBool);
+pub(crate) struct Said {
+    events: AtomicU64,
+    /// That it reaches no broker, since this was asked last.
+    is_lost: AtomicBool,
+}
 
-impl Lost {
-    fn note(&self, error: &KafkaError) {
-        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
-            self.0.store(true, Ordering::Relaxed);
-        }
+impl Said {
+    fn count(&self) {
+        self.events.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A context that hears when its client reaches no broker.
-pub(crate) trait Hears: ClientContext {
-    fn lost(&self) -> &Lost;
+pub(crate) trait Listens: ClientContext {
+    fn said(&self) -> &Said;
+}
+
+/// Serves all events that a consumer has by now. A poll that does not wait ends after each line for the log as it does when there
+/// is nothing, so what the context was told is counted.
+pub(crate) fn serve<C: Listens + ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    brokers: &str,
+    mut each: impl FnMut(KafkaResult<BorrowedMessage<'_>>),
+) {
+    let events = || consumer.context().said().events.load(Ordering::Relaxed);
+    loop {
+        let before = events();
+        match consumer.poll(Duration::ZERO) {
+            Some(result) => each(result),
+            None if events() == before => break,
+            None => {}
+        }
+    }
+    find_again(consumer.client(), brokers);
 }
 
 /// Tells a client that reaches no broker of those that it began with. Whoever serves a client calls this after each poll.
@@ -32,8 +54,8 @@ pub(crate) trait Hears: ClientContext {
 /// A broker that has just begun can say that the cluster has none. A client that is told so forgets all that it knew, and
 /// may never ask anybody again (librdkafka's issue 5301).
 #[allow(unsafe_code)]
-pub(crate) fn find_again<C: Hears>(client: &Client<C>, brokers: &str) {
-    if !client.context().lost().0.swap(false, Ordering::Relaxed) {
+pub(crate) fn find_again<C: Listens>(client: &Client<C>, brokers: &str) {
+    if !client.context().said().is_lost.swap(false, Ordering::Relaxed) {
         return;
     }
     let brokers = CString::new(brokers).expect("a client was made with these brokers");
@@ -46,19 +68,19 @@ pub(crate) fn find_again<C: Hears>(client: &Client<C>, brokers: &str) {
 /// What a client says goes to our log lines and to nobody else.
 macro_rules! log_lines {
     ($context:ty) => {
-        impl crate::kafka::context::Hears for $context {
-            fn lost(&self) -> &crate::kafka::context::Lost {
-                &self.lost
+        impl crate::kafka::context::Listens for $context {
+            fn said(&self) -> &crate::kafka::context::Said {
+                &self.said
             }
         }
 
         impl rdkafka::client::ClientContext for $context {
             fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
-                crate::kafka::context::log(level, facility, message);
+                crate::kafka::context::log(&self.said, level, facility, message);
             }
 
             fn error(&self, error: rdkafka::error::KafkaError, reason: &str) {
-                crate::kafka::context::complain(&self.lost, &error, reason);
+                crate::kafka::context::complain(&self.said, &error, reason);
             }
         }
     };
@@ -69,7 +91,7 @@ pub(super) use log_lines;
 /// For clients without callbacks of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
-    lost: Lost,
+    said: Said,
 }
 
 log_lines!(Plain);
@@ -79,7 +101,7 @@ impl ConsumerContext for Plain {}
 /// For the client that asks: whoever gets no answer is told what went wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Asking {
-    lost: Lost,
+    said: Said,
     trouble: Mutex<Option<Trouble>>,
 }
 
@@ -104,9 +126,9 @@ impl Asking {
     }
 }
 
-impl Hears for Asking {
-    fn lost(&self) -> &Lost {
-        &self.lost
+impl Listens for Asking {
+    fn said(&self) -> &Said {
+        &self.said
     }
 }
 
@@ -117,13 +139,13 @@ impl ClientContext for Asking {
             self.note(false, message.split_once("]: ").map_or(message, |(_thread, rest)| rest));
         }
         match level {
-            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {}
-            _ => log(level, facility, message),
+            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => self.said.count(),
+            _ => log(&self.said, level, facility, message),
         }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        complain(&self.lost, &error, reason);
+        complain(&self.said, &error, reason);
         match error.rdkafka_error_code() {
             // It says less than why each of them is.
             Some(RDKafkaErrorCode::AllBrokersDown) => {}
@@ -135,7 +157,8 @@ impl ClientContext for Asking {
 
 impl ConsumerContext for Asking {}
 
-pub(crate) fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
+pub(crate) fn log(said: &Said, level: RDKafkaLogLevel, facility: &str, message: &str) {
+    said.count();
     match level {
         RDKafkaLogLevel::Emerg
         | RDKafkaLogLevel::Alert
@@ -150,8 +173,10 @@ pub(crate) fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
 }
 
 /// The client goes on by itself after these; what fails for good is told to whoever asked for it.
-pub(crate) fn complain(lost: &Lost, error: &KafkaError, reason: &str) {
-    lost.note(error);
+pub(crate) fn complain(said: &Said, error: &KafkaError, reason: &str) {
+    if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
+        said.is_lost.store(true, Ordering::Relaxed);
+    }
     tracing::warn!(%error, reason, "Kafka is in trouble");
 }
 

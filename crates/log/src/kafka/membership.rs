@@ -10,13 +10,13 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::config::KafkaConfig;
 use super::connection::number;
-use super::context::{Lost, Plain, find_again, log_lines};
+use super::context::{Plain, Said, find_again, log_lines};
 use crate::{Error, Intake, Membership, Taken, Topic};
 
 /// Whatever is assigned is paused at once.
 #[derive(Default)]
 struct Paused {
-    lost: Lost,
+    said: Said,
 }
 
 log_lines!(Paused);

@@ -12,7 +12,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 
 use super::config::KafkaConfig;
 use super::connection::number;
-use super::context::{Lost, find_again, log_lines};
+use super::context::{Said, find_again, log_lines};
 use super::send_batches::{Left, Next, SendBatches, Sizeable};
 use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
@@ -27,7 +27,7 @@ const ASKING: Duration = Duration::from_millis(500);
 /// Passes outcomes on, and hands over what waited for them.
 #[derive(Default)]
 struct Deliveries {
-    lost: Lost,
+    said: Said,
     /// Not there while the last of it is being dropped: then nothing waits any more.
     feed: OnceLock<Weak<Feed>>,
 }

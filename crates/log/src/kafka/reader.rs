@@ -27,7 +27,7 @@ use rdkafka::topic_partition_list::Offset;
 
 use super::config::KafkaConfig;
 use super::connection::{number, watermarks};
-use super::context::{Plain, find_again};
+use super::context::{Plain, serve};
 use crate::signal::{Heard, Signal, deadline};
 use crate::{Error, Reader, Record, Topic, Waker};
 
@@ -146,13 +146,13 @@ impl KafkaReader {
 
     /// Everything that is there, up to `max_records`, without waiting.
     fn take(&mut self, max_records: usize) -> Result<Vec<Record>, Error> {
-        while let Some(result) = self.consumer.poll(Duration::ZERO) {
-            match result {
-                Ok(message) => self.early.push_back(record(&message)),
-                Err(error) => self.judge(error)?,
-            }
-        }
-        find_again(self.consumer.client(), &self.config.brokers);
+        let (mut early, mut errors) = (Vec::new(), Vec::new());
+        serve(&self.consumer, &self.config.brokers, |result| match result {
+            Ok(message) => early.push(record(&message)),
+            Err(error) => errors.push(error),
+        });
+        self.early.extend(early);
+        errors.into_iter().try_for_each(|error| self.judge(error))?;
         let mut records: Vec<Record> = self.early.drain(..max_records.min(self.early.len())).collect();
         while records.len() < max_records
             && let Some(result) = self.queue.poll(Duration::ZERO)

@@ -9,6 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+
+use super::{Listens as _, Plain, serve};
 use crate::kafka::config::KafkaConfig;
 use crate::kafka::connection::Connection;
 use crate::kafka::membership::{Group, Subscribed};
@@ -223,4 +227,17 @@ fn intake_finds_its_broker_again() {
     let broker = Broker::start();
     let intake = RefCell::new(Subscribed::join(&config(&broker), "reports", "one").unwrap());
     finds_again(&broker, || drop(intake.borrow_mut().poll(1, TURN)));
+}
+
+/// A reader that nobody asked for a while has many lines for the log, and what it said of its brokers stands behind them.
+#[test]
+fn all_events_are_served_at_once() {
+    let mut config = KafkaConfig::new("127.0.0.1:1");
+    config.extra.insert("debug".to_owned(), "broker".to_owned());
+    let mut client = config.reader();
+    client.set_log_level(RDKafkaLogLevel::Debug);
+    let consumer: BaseConsumer<Plain> = client.create_with_context(Plain::default()).unwrap();
+    thread::sleep(Duration::from_secs(1));
+    serve(&consumer, &config.brokers, |_| ());
+    assert!(consumer.context().said().events.load(Ordering::Relaxed) > 10);
 }
