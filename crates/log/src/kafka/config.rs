@@ -63,11 +63,13 @@ const fn partitions() -> u32 {
 }
 
 /// What every client has.
-const COMMON: [(&str, &str); 3] = [
+const COMMON: [(&str, &str); 4] = [
     ("socket.nagle.disable", "true"),
     ("message.max.bytes", "4194304"),
     // What a broker that had just begun said of partitions is believed for this long, not for 5 minutes.
     ("topic.metadata.refresh.interval.ms", "10000"),
+    // A client without brokers is told of them again by us.
+    ("metadata.recovery.strategy", "none"),
 ];
 
 const PRODUCER: [(&str, &str); 4] = [

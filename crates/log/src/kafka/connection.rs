@@ -10,7 +10,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
 
 use super::config::KafkaConfig;
-use super::context::{Asking, serve};
+use super::context::{Asking, Listens as _, serve};
 use super::producer::KafkaProducer;
 use super::reader::{KafkaReader, Stalls};
 use crate::{Error, From, Topic};
@@ -50,14 +50,14 @@ impl Connection {
         let mut client = config.reader();
         // Without this it does not say all that `Asking` has to know.
         client.set_log_level(RDKafkaLogLevel::Info);
-        let asker = client.create_with_context(Asking::default());
+        let asker = client.create_with_context(Asking::new(config));
         let asker = asker.map_err(|error: KafkaError| Error::open("make a Kafka client", error))?;
         Ok(Self { config: config.clone(), asker, counts: [0; Topic::ALL.len()], stalls: Arc::default() })
     }
 
     /// The client for a question. Serves its events first, for it is never read from.
     pub(crate) fn asker(&self) -> &BaseConsumer<Asking> {
-        serve(&self.asker, &self.config.brokers, |_| ());
+        serve(&self.asker, |_| ());
         &self.asker
     }
 
@@ -99,8 +99,9 @@ impl Connection {
 
     pub(crate) fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         topic.check_partition(partition, self.counts[topic.index()])?;
-        watermarks(self.asker(), &self.config.topic_name(topic), partition)
-            .map_err(Error::range(topic, partition))
+        let range = watermarks(self.asker(), &self.config.topic_name(topic), partition);
+        let range = range.inspect_err(|error| self.asker.context().said().note(error));
+        range.map_err(Error::range(topic, partition))
     }
 }
 

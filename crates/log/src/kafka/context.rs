@@ -12,17 +12,37 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 
+use super::config::KafkaConfig;
+
+/// As many events of a client are served in turn.
+const EVENTS: usize = 1_000;
+
 /// What a client said to its context.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Said {
+    /// Those that the client began with.
+    brokers: CString,
     events: AtomicU64,
     /// That it reaches no broker, since this was asked last.
     is_lost: AtomicBool,
 }
 
 impl Said {
+    pub(crate) fn new(config: &KafkaConfig) -> Self {
+        // A text with a zero in it makes no client.
+        let brokers = CString::new(config.brokers.as_str()).unwrap_or_default();
+        Self { brokers, events: AtomicU64::new(0), is_lost: AtomicBool::new(false) }
+    }
+
     fn count(&self) {
         self.events.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What the client answered to a question, or said by itself.
+    pub(crate) fn note(&self, error: &KafkaError) {
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
+            self.is_lost.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -30,15 +50,14 @@ pub(crate) trait Listens: ClientContext {
     fn said(&self) -> &Said;
 }
 
-/// Serves all events that a consumer has by now. A poll that does not wait ends after each line for the log as it does when there
+/// Serves the events that a consumer has by now, up to [`EVENTS`]. A poll that does not wait ends after each line for the log as it does when there
 /// is nothing, so what the context was told is counted.
 pub(crate) fn serve<C: Listens + ConsumerContext>(
     consumer: &BaseConsumer<C>,
-    brokers: &str,
     mut each: impl FnMut(KafkaResult<BorrowedMessage<'_>>),
 ) {
     let events = || consumer.context().said().events.load(Ordering::Relaxed);
-    loop {
+    for _ in 0..EVENTS {
         let before = events();
         match consumer.poll(Duration::ZERO) {
             Some(result) => each(result),
@@ -46,23 +65,24 @@ pub(crate) fn serve<C: Listens + ConsumerContext>(
             None => {}
         }
     }
-    find_again(consumer.client(), brokers);
+    find_again(consumer.client());
 }
 
-/// Tells a client that reaches no broker of those that it began with. Whoever serves a client calls this after each poll.
+/// Tells a client that reaches no broker of those that it began with. Whoever serves a client calls this after it did.
 ///
 /// A broker that has just begun can say that the cluster has none. A client that is told so forgets all that it knew, and
-/// may never ask anybody again (librdkafka's issue 5301).
+/// may never ask anybody again (librdkafka's issue 5301). In an outage it forgets nothing: one that it was told of twice is
+/// given up with the next answer.
 #[allow(unsafe_code)]
-pub(crate) fn find_again<C: Listens>(client: &Client<C>, brokers: &str) {
-    if !client.context().said().is_lost.swap(false, Ordering::Relaxed) {
+pub(crate) fn find_again<C: Listens>(client: &Client<C>) {
+    let said = client.context().said();
+    if !said.is_lost.swap(false, Ordering::Relaxed) {
         return;
     }
-    let brokers = CString::new(brokers).expect("a client was made with these brokers");
-    // SAFETY: the pointer is that of a client that is borrowed here, the text ends with a zero and is copied. A broker
-    // that the client knows by the same name is not added again.
-    let added = unsafe { rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
-    tracing::info!(added, "a Kafka client that reaches no broker is told of those it began with");
+    // SAFETY: the pointer is that of a client that is borrowed here, any thread may call this, and the text, which ends
+    // with a zero, is copied.
+    unsafe { rd_kafka_brokers_add(client.native_ptr(), said.brokers.as_ptr()) };
+    tracing::info!("a Kafka client that reaches no broker is told of those it began with");
 }
 
 /// What a client says goes to our log lines and to nobody else.
@@ -89,9 +109,15 @@ macro_rules! log_lines {
 pub(super) use log_lines;
 
 /// For clients without callbacks of their own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Plain {
     said: Said,
+}
+
+impl Plain {
+    pub(crate) fn new(config: &KafkaConfig) -> Self {
+        Self { said: Said::new(config) }
+    }
 }
 
 log_lines!(Plain);
@@ -99,7 +125,7 @@ log_lines!(Plain);
 impl ConsumerContext for Plain {}
 
 /// For the client that asks: whoever gets no answer is told what went wrong.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Asking {
     said: Said,
     trouble: Mutex<Option<Trouble>>,
@@ -113,6 +139,10 @@ struct Trouble {
 }
 
 impl Asking {
+    pub(crate) fn new(config: &KafkaConfig) -> Self {
+        Self { said: Said::new(config), trouble: Mutex::default() }
+    }
+
     /// What went wrong since this was asked last: a refusal, else the last.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take().map(|trouble| trouble.reason)
@@ -174,9 +204,7 @@ pub(crate) fn log(said: &Said, level: RDKafkaLogLevel, facility: &str, message: 
 
 /// The client goes on by itself after these; what fails for good is told to whoever asked for it.
 pub(crate) fn complain(said: &Said, error: &KafkaError, reason: &str) {
-    if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
-        said.is_lost.store(true, Ordering::Relaxed);
-    }
+    said.note(error);
     tracing::warn!(%error, reason, "Kafka is in trouble");
 }
 

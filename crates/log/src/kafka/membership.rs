@@ -14,7 +14,6 @@ use super::context::{Plain, Said, find_again, log_lines};
 use crate::{Error, Intake, Membership, Taken, Topic};
 
 /// Whatever is assigned is paused at once.
-#[derive(Default)]
 struct Paused {
     said: Said,
 }
@@ -36,16 +35,17 @@ impl ConsumerContext for Paused {
 }
 
 pub(crate) struct Group {
-    brokers: String,
     consumer: BaseConsumer<Paused>,
 }
 
 impl Group {
     pub(crate) fn join(config: &KafkaConfig, group: &str, member: &str) -> Result<Self, Error> {
-        let consumer: BaseConsumer<Paused> =
-            config.member(group, member).create_with_context(Paused::default()).map_err(failed)?;
+        let consumer: BaseConsumer<Paused> = config
+            .member(group, member)
+            .create_with_context(Paused { said: Said::new(config) })
+            .map_err(failed)?;
         consumer.subscribe(&[&config.topic_name(Topic::Commands)]).map_err(failed)?;
-        Ok(Self { brokers: config.brokers.clone(), consumer })
+        Ok(Self { consumer })
     }
 }
 
@@ -62,7 +62,7 @@ impl Membership for Group {
             }
             Some(Err(error)) => tracing::warn!(%error, "the suggestion of owners is held up"),
         }
-        find_again(self.consumer.client(), &self.brokers);
+        find_again(self.consumer.client());
         let assigned = self.consumer.assignment().map_err(failed)?;
         let elements = assigned.elements();
         let mut partitions: Vec<u32> =
@@ -73,7 +73,6 @@ impl Membership for Group {
 }
 
 pub(crate) struct Subscribed {
-    brokers: String,
     topic: String,
     consumer: BaseConsumer<Plain>,
 }
@@ -82,9 +81,9 @@ impl Subscribed {
     pub(crate) fn join(config: &KafkaConfig, topic: &str, member: &str) -> Result<Self, Error> {
         let failed = |error: KafkaError| Error::open(format!("read the topic {topic}"), error);
         let consumer: BaseConsumer<Plain> =
-            config.intake(member).create_with_context(Plain::default()).map_err(failed)?;
+            config.intake(member).create_with_context(Plain::new(config)).map_err(failed)?;
         consumer.subscribe(&[topic]).map_err(failed)?;
-        Ok(Self { brokers: config.brokers.clone(), topic: topic.to_owned(), consumer })
+        Ok(Self { topic: topic.to_owned(), consumer })
     }
 
     fn failed(&self, error: KafkaError) -> Error {
@@ -113,7 +112,7 @@ impl Intake for Subscribed {
                 }
             }
         }
-        find_again(self.consumer.client(), &self.brokers);
+        find_again(self.consumer.client());
         Ok(taken)
     }
 

@@ -25,7 +25,6 @@ const IDLE: Duration = Duration::from_millis(100);
 const ASKING: Duration = Duration::from_millis(500);
 
 /// Passes outcomes on, and hands over what waited for them.
-#[derive(Default)]
 struct Deliveries {
     said: Said,
     /// Not there while the last of it is being dropped: then nothing waits any more.
@@ -114,7 +113,6 @@ impl Sizeable for Waiting {
 
 /// The client, and what waits to be handed to it.
 struct Feed {
-    brokers: String,
     client: BaseProducer<Deliveries>,
     send_batches: SendBatches<Waiting>,
     names: [String; Topic::ALL.len()],
@@ -124,13 +122,11 @@ struct Feed {
 
 impl Feed {
     fn make(config: &KafkaConfig, counts: [u32; Topic::ALL.len()]) -> Result<Arc<Self>, Error> {
-        let client: BaseProducer<Deliveries> =
-            config
-                .producer()
-                .create_with_context(Deliveries::default())
-                .map_err(|error| Error::open("make a Kafka producer", error))?;
+        let client: BaseProducer<Deliveries> = config
+            .producer()
+            .create_with_context(Deliveries { said: Said::new(config), feed: OnceLock::new() })
+            .map_err(|error| Error::open("make a Kafka producer", error))?;
         let feed = Arc::new(Self {
-            brokers: config.brokers.clone(),
             client,
             send_batches: SendBatches::new(counts.iter().map(|count| *count as usize).sum()),
             names: Topic::ALL.map(|topic| config.topic_name(topic)),
@@ -151,7 +147,7 @@ impl Feed {
         self.get_ready();
         while !self.has_stopped() {
             self.client.poll(IDLE);
-            find_again(self.client.client(), &self.brokers);
+            find_again(self.client.client());
         }
     }
 

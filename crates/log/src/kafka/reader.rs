@@ -27,7 +27,7 @@ use rdkafka::topic_partition_list::Offset;
 
 use super::config::KafkaConfig;
 use super::connection::{number, watermarks};
-use super::context::{Plain, serve};
+use super::context::{Listens as _, Plain, serve};
 use crate::signal::{Heard, Signal, deadline};
 use crate::{Error, Reader, Record, Topic, Waker};
 
@@ -109,7 +109,7 @@ impl KafkaReader {
         let kafka = Error::read::<KafkaError>(topic, partition);
         let consumer: BaseConsumer<Plain> = config
             .reader()
-            .create_with_context(Plain::default())
+            .create_with_context(Plain::new(&config))
             .map_err(|error| Error::open("make a Kafka consumer", error))?;
         let consumer = Arc::new(consumer);
         let mut assigned = TopicPartitionList::with_capacity(1);
@@ -128,7 +128,8 @@ impl KafkaReader {
     /// A client that fetches no more is rebuilt.
     fn look_after(&mut self) -> Result<(), Error> {
         let (consumer, name, partition) = (&self.consumer, &self.name, self.partition);
-        let ask = || consumer.fetch_watermarks(name, number(partition), EVENTS).ok();
+        let ask = || consumer.fetch_watermarks(name, number(partition), EVENTS);
+        let ask = || ask().inspect_err(|error| consumer.context().said().note(error)).ok();
         let ask = || ask().and_then(|(_, high)| u64::try_from(high).ok());
         if self.watch.is_stalled(Instant::now(), self.next, ask) {
             tracing::warn!(
@@ -147,7 +148,7 @@ impl KafkaReader {
     /// Everything that is there, up to `max_records`, without waiting.
     fn take(&mut self, max_records: usize) -> Result<Vec<Record>, Error> {
         let (mut early, mut errors) = (Vec::new(), Vec::new());
-        serve(&self.consumer, &self.config.brokers, |result| match result {
+        serve(&self.consumer, |result| match result {
             Ok(message) => early.push(record(&message)),
             Err(error) => errors.push(error),
         });

@@ -128,7 +128,7 @@ fn new_topic<'a>(config: &KafkaConfig, name: &'a str, rules: &'a [Rule]) -> NewT
 fn admin(config: &KafkaConfig) -> Result<AdminClient<Plain>, Error> {
     config
         .admin()
-        .create_with_context(Plain::default())
+        .create_with_context(Plain::new(config))
         .map_err(|error| Error::open("make a Kafka client", error))
 }
 
