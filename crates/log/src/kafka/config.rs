@@ -68,7 +68,7 @@ const COMMON: [(&str, &str); 4] = [
     ("message.max.bytes", "4194304"),
     // What a broker that had just begun said of partitions is believed for this long, not for 5 minutes.
     ("topic.metadata.refresh.interval.ms", "10000"),
-    // A client without brokers is told of them again by us.
+    // `find_again` does it: librdkafka's own way can stop for ever.
     ("metadata.recovery.strategy", "none"),
 ];
 

@@ -14,7 +14,7 @@ use rdkafka::message::BorrowedMessage;
 
 use super::config::KafkaConfig;
 
-/// As many events of a client are served in turn.
+/// One call serves at most so many events of a client.
 const EVENTS: usize = 1_000;
 
 /// What a client said to its context.
@@ -50,8 +50,8 @@ pub(crate) trait Listens: ClientContext {
     fn said(&self) -> &Said;
 }
 
-/// Serves the events that a consumer has by now, up to [`EVENTS`]. A poll that does not wait ends after each line for the log as it does when there
-/// is nothing, so what the context was told is counted.
+/// Serves the events that a consumer has by now, up to [`EVENTS`]. A poll that does not wait returns the same after a log line as
+/// with nothing queued, so the context counts what it gets.
 pub(crate) fn serve<C: Listens + ConsumerContext>(
     consumer: &BaseConsumer<C>,
     mut each: impl FnMut(KafkaResult<BorrowedMessage<'_>>),
