@@ -11,8 +11,10 @@ use rdkafka::metadata::Metadata;
 
 use super::config::KafkaConfig;
 use super::context::{Asking, Listens as _, serve};
+use super::ends::Ends;
 use super::producer::KafkaProducer;
-use super::reader::{KafkaReader, Stalls};
+use super::reader::KafkaReader;
+use super::watch::Stalls;
 use crate::{Error, From, Topic};
 
 /// How long a broker may take to answer a question.
@@ -37,11 +39,12 @@ const EVENTS: usize = 100;
 pub(crate) struct Connection {
     pub(crate) config: KafkaConfig,
     /// Reads nothing; asks.
-    asker: BaseConsumer<Asking>,
+    asker: Arc<BaseConsumer<Asking>>,
     /// Partitions by topic, in the order of [`Topic::ALL`]; known once the topics were checked.
     pub(crate) counts: [u32; Topic::ALL.len()],
     /// Of the readers made here.
     pub(crate) stalls: Arc<Stalls>,
+    pub(crate) ends: Arc<Ends>,
 }
 
 impl Connection {
@@ -52,7 +55,10 @@ impl Connection {
         client.set_log_level(RDKafkaLogLevel::Info);
         let asker = client.create_with_context(Asking::new(config));
         let asker = asker.map_err(|error: KafkaError| Error::open("make a Kafka client", error))?;
-        Ok(Self { config: config.clone(), asker, counts: [0; Topic::ALL.len()], stalls: Arc::default() })
+        let asker = Arc::new(asker);
+        let ends = Arc::new(Ends::start(Arc::clone(&asker))?);
+        let counts = [0; Topic::ALL.len()];
+        Ok(Self { config: config.clone(), asker, counts, stalls: Arc::default(), ends })
     }
 
     /// The client for a question. Serves its events first, for it is never read from.
@@ -94,7 +100,7 @@ impl Connection {
 
     pub(crate) fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<KafkaReader, Error> {
         let next = from.within(topic, partition, self.range(topic, partition)?)?;
-        KafkaReader::start(&self.config, topic, partition, next, &self.stalls)
+        KafkaReader::start(self, topic, partition, next)
     }
 
     pub(crate) fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {

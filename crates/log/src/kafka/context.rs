@@ -34,6 +34,11 @@ impl Said {
         Self { brokers, events: AtomicU64::new(0), is_lost: AtomicBool::new(false) }
     }
 
+    /// How many, up to now.
+    pub(crate) fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+
     fn count(&self) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
@@ -56,7 +61,7 @@ pub(crate) fn serve<C: Listens + ConsumerContext>(
     consumer: &BaseConsumer<C>,
     mut each: impl FnMut(KafkaResult<BorrowedMessage<'_>>),
 ) {
-    let events = || consumer.context().said().events.load(Ordering::Relaxed);
+    let events = || consumer.context().said().events();
     for _ in 0..EVENTS {
         let before = events();
         match consumer.poll(Duration::ZERO) {

@@ -15,6 +15,7 @@
 mod config;
 mod connection;
 mod context;
+mod ends;
 mod genesis;
 mod membership;
 mod producer;
@@ -22,6 +23,7 @@ mod reader;
 mod security;
 mod send_batches;
 mod topics;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

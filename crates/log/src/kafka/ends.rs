@@ -1,0 +1,92 @@
+//! Asks where partitions end, for readers that have nothing to read. A reader does not ask with its own client: one that was
+//! not answered in time hangs up, even while its connection is being made, so no connection to a slow broker would last.
+
+use std::collections::BTreeMap;
+use std::iter;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::KafkaResult;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::connection::{ANSWER, number};
+use super::context::{Asking, Listens as _, serve};
+use crate::Error;
+use crate::signal::Signal;
+
+/// Questions within this time go to the broker as one.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// One thread asks for all readers of a log. Each has one question under way at most.
+pub(crate) struct Ends(Sender<Question>);
+
+struct Question {
+    name: String,
+    partition: u32,
+    answer: SyncSender<u64>,
+    /// Ends the wait of whoever asked.
+    signal: Arc<Signal>,
+}
+
+impl Ends {
+    pub(crate) fn start(client: Arc<BaseConsumer<Asking>>) -> Result<Self, Error> {
+        let (sender, questions) = channel();
+        thread::Builder::new()
+            .name("kafka-ends".to_owned())
+            .spawn(move || answer(&client, &questions))
+            .map_err(|error| Error::open("start the thread that asks where partitions end", error))?;
+        Ok(Self(sender))
+    }
+
+    /// Gives nothing, and hangs up, where the broker gave no answer.
+    pub(crate) fn ask(&self, name: &str, partition: u32, signal: &Arc<Signal>) -> Receiver<u64> {
+        let (answer, receiver) = sync_channel(1);
+        let (name, signal) = (name.to_owned(), Arc::clone(signal));
+        // Without the thread the question is dropped, and with it the sender of its answer.
+        drop(self.0.send(Question { name, partition, answer, signal }));
+        receiver
+    }
+}
+
+/// Until nobody is left who could ask.
+fn answer(client: &BaseConsumer<Asking>, questions: &Receiver<Question>) {
+    while let Ok(first) = questions.recv() {
+        thread::sleep(GATHER);
+        let mut asked: BTreeMap<(String, u32), Vec<Question>> = BTreeMap::new();
+        for question in iter::once(first).chain(questions.try_iter()) {
+            asked.entry((question.name.clone(), question.partition)).or_default().push(question);
+        }
+        serve(client, |_| ());
+        match ends(client, asked.keys()) {
+            Ok(ends) => {
+                for ((_, questions), end) in asked.into_iter().zip(ends) {
+                    for question in questions {
+                        end.and_then(|end| question.answer.send(end).ok());
+                        question.signal.news();
+                    }
+                }
+            }
+            Err(error) => client.context().said().note(&error),
+        }
+    }
+}
+
+/// The ends of these partitions in their order; none where the broker does not tell.
+fn ends<'a>(
+    client: &BaseConsumer<Asking>,
+    partitions: impl Iterator<Item = &'a (String, u32)>,
+) -> KafkaResult<Vec<Option<u64>>> {
+    let mut asked = TopicPartitionList::new();
+    for (name, partition) in partitions {
+        asked.add_partition_offset(name, number(*partition), Offset::End)?;
+    }
+    let told = client.offsets_for_times(asked, ANSWER)?;
+    let end = |offset| match offset {
+        Offset::Offset(end) => u64::try_from(end).ok(),
+        _ => None,
+    };
+    Ok(told.elements().iter().map(|told| told.error().ok().and_then(|()| end(told.offset()))).collect())
+}
