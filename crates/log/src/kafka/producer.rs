@@ -18,8 +18,8 @@ use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
 use crate::{AppendError, Error, Producer, Topic};
 
-/// How long the thread that serves deliveries sleeps when nothing happens.
-const IDLE: Duration = Duration::from_millis(100);
+/// How long the thread that serves deliveries waits at a time; at the end of each wait the client spins for up to 1 ms.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// How long a broker that is asked ahead of the first append may take to answer.
 const ASKING: Duration = Duration::from_millis(500);

@@ -7,12 +7,15 @@ mod cycles;
 mod edits;
 mod layering;
 mod links;
+mod lints;
 mod planted;
 mod policy;
 mod requirements;
 mod sizes;
 mod words;
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -25,6 +28,10 @@ fn metadata() -> Value {
     let arguments =
         ["metadata", "--format-version", "1", "--locked", "--all-features", "--filter-platform", &platform];
     serde_json::from_str(&output_of(env!("CARGO"), &arguments)).expect("cargo metadata writes JSON")
+}
+
+fn makefile() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap()
 }
 
 fn host_platform() -> String {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
-use crate::metadata;
+use crate::{makefile, metadata};
 
 /// `make test` and `make chaos` run this program, built once for both.
 #[test]
@@ -33,7 +32,7 @@ fn the_makefile_lists_every_feature_but_the_planted_bugs() {
         .map(String::as_str)
         .filter(|feature| !matches!(*feature, "default" | "planted"))
         .collect();
-    let makefile = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap();
+    let makefile = makefile();
     let listed = makefile.lines().find_map(|line| line.strip_prefix("FEATURES = ")).unwrap();
     assert_eq!(listed.split(',').collect::<Vec<_>>(), features.into_iter().collect::<Vec<_>>());
 }

@@ -65,7 +65,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(100));
     }
 }
 

@@ -66,7 +66,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     let begun_at = Instant::now();
     while !holds() {
         assert!(begun_at.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(20));
+        // Each look is work for what is looked at.
+        thread::sleep(Duration::from_millis(100));
     }
 }
 
