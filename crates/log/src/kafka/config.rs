@@ -88,9 +88,10 @@ const READER: [(&str, &str); 13] = [
     ("enable.auto.commit", "false"),
     ("enable.auto.offset.store", "false"),
     ("allow.auto.create.topics", "false"),
-    // A broker answers as soon as it has a byte; where nothing comes, each reader asks again this seldom.
+    // A broker answers as soon as it has a byte; where nothing comes, each reader asks again this seldom. From
+    // 1,000 on, its client takes the broker for busy meanwhile.
     ("fetch.min.bytes", "1"),
-    ("fetch.wait.max.ms", "2000"),
+    ("fetch.wait.max.ms", "900"),
     // A reader that caught up after its queue was full fetches again at once.
     ("fetch.queue.backoff.ms", "2"),
     ("queued.min.messages", "50000"),

@@ -6,7 +6,7 @@ use std::iter;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaResult;
@@ -14,6 +14,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::connection::{ANSWER, number};
 use super::context::{Asking, Listens as _, serve};
+use super::watch::End;
 use crate::Error;
 use crate::signal::Signal;
 
@@ -26,7 +27,7 @@ pub(crate) struct Ends(Sender<Question>);
 struct Question {
     name: String,
     partition: u32,
-    answer: SyncSender<u64>,
+    answer: SyncSender<End>,
     /// Ends the wait of whoever asked.
     signal: Arc<Signal>,
 }
@@ -42,11 +43,14 @@ impl Ends {
     }
 
     /// Gives nothing, and hangs up, where the broker gave no answer.
-    pub(crate) fn ask(&self, name: &str, partition: u32, signal: &Arc<Signal>) -> Receiver<u64> {
+    pub(crate) fn ask(&self, name: &str, partition: u32, signal: &Arc<Signal>) -> Receiver<End> {
         let (answer, receiver) = sync_channel(1);
         let (name, signal) = (name.to_owned(), Arc::clone(signal));
-        // Without the thread the question is dropped, and with it the sender of its answer.
-        drop(self.0.send(Question { name, partition, answer, signal }));
+        if self.0.send(Question { name, partition, answer, signal }).is_err() {
+            tracing::error!(
+                "the thread that asks Kafka for ends is gone: a client that fetches no more stays unnoticed"
+            );
+        }
         receiver
     }
 }
@@ -60,11 +64,13 @@ fn answer(client: &BaseConsumer<Asking>, questions: &Receiver<Question>) {
             asked.entry((question.name.clone(), question.partition)).or_default().push(question);
         }
         serve(client, |_| ());
+        let since = Instant::now();
         match ends(client, asked.keys()) {
             Ok(ends) => {
-                for ((_, questions), end) in asked.into_iter().zip(ends) {
+                let took = since.elapsed();
+                for ((_, questions), offset) in asked.into_iter().zip(ends) {
                     for question in questions {
-                        end.and_then(|end| question.answer.send(end).ok());
+                        offset.and_then(|offset| question.answer.send(End { offset, took }).ok());
                         question.signal.news();
                     }
                 }
@@ -74,7 +80,7 @@ fn answer(client: &BaseConsumer<Asking>, questions: &Receiver<Question>) {
     }
 }
 
-/// The ends of these partitions in their order; none where the broker does not tell.
+/// The ends of these partitions in their order. Where one has no answer in time, none has: whoever still wants to know asks again.
 fn ends<'a>(
     client: &BaseConsumer<Asking>,
     partitions: impl Iterator<Item = &'a (String, u32)>,

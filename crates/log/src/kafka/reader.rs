@@ -197,25 +197,54 @@ mod tests {
     use std::collections::BTreeMap;
 
     use rdkafka::mocking::MockCluster;
-    use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+    use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer as _};
 
     use super::*;
+    use crate::From;
+
+    fn append(writer: &BaseProducer, name: &str, partition: i32) {
+        let record = BaseRecord::<[u8], [u8]>::to(name).partition(partition).payload(b"value");
+        writer.send(record).unwrap();
+        writer.flush(Duration::from_secs(30)).unwrap();
+    }
+
+    /// Journals of two partitions in a cluster of one broker.
+    fn two_journals(cluster: &MockCluster<'_, DefaultProducerContext>) -> (BaseProducer, Connection, String) {
+        let config = KafkaConfig::new(cluster.bootstrap_servers());
+        let name = config.topic_name(Topic::Journal);
+        cluster.create_topic(&name, 2, 1).unwrap();
+        let mut connection = Connection::open(&config).unwrap();
+        connection.counts = [2; Topic::ALL.len()];
+        (config.producer().create().unwrap(), connection, name)
+    }
+
+    /// OPS-3: a client that fetches no more is made anew, and others are left alone.
+    #[test]
+    fn client_that_fetches_no_more_is_made_anew() {
+        let cluster = MockCluster::new(1).unwrap();
+        let (writer, connection, name) = two_journals(&cluster);
+        let reader = |partition| connection.reader(Topic::Journal, partition, From::Start).unwrap();
+        let (mut stalled, mut other) = (reader(0), reader(1));
+        stalled.client.consumer.unassign().unwrap();
+        append(&writer, &name, 0);
+        append(&writer, &name, 1);
+        let poll = |reader: &mut KafkaReader| reader.poll(1, Duration::from_secs(30)).unwrap().len();
+        assert_eq!((poll(&mut other), poll(&mut stalled)), (1, 1));
+        assert_eq!(connection.stalls.counts(), BTreeMap::from([(Topic::Journal, 1)]));
+    }
 
     /// OPS-3: a broker that takes 1.5 s for every answer, as one with too much to do, is read all the same: a reader that has
     /// nothing yet keeps its connection, and is not taken for one that fetches no more.
     #[test]
     fn slow_broker_is_read() {
         let cluster = MockCluster::new(1).unwrap();
-        let config = KafkaConfig::new(cluster.bootstrap_servers());
-        let name = config.topic_name(Topic::Journal);
-        cluster.create_topic(&name, 1, 1).unwrap();
-        let writer: BaseProducer = config.producer().create().unwrap();
-        let connection = Connection::open(&config).unwrap();
+        let (writer, connection, name) = two_journals(&cluster);
+        // Its client has a connection already, other than that of a new reader.
+        connection.range(Topic::Journal, 0).unwrap();
         cluster.broker_round_trip_time(1, Duration::from_millis(1_500)).unwrap();
         let mut reader = KafkaReader::start(&connection, Topic::Journal, 0, 0).unwrap();
         for record in 0..3 {
-            writer.send(BaseRecord::<[u8], [u8]>::to(&name).payload(b"value")).unwrap();
-            writer.flush(Duration::from_secs(30)).unwrap();
+            append(&writer, &name, 0);
             // Two answers are 3 s.
             let read = reader.poll(1, Duration::from_secs(15)).unwrap();
             assert_eq!(read.len(), 1, "record {record} does not come");

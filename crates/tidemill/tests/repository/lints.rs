@@ -18,8 +18,10 @@ fn exported(name: &str) -> String {
 
 /// With the settings of `make test`, which are those that `cargo clippy` gives to its driver.
 fn compiles(code: &str) -> bool {
+    let directory = tempfile::tempdir().unwrap();
     let mut compiler = Command::new(exported("RUSTC_WORKSPACE_WRAPPER"))
-        .args(["rustc", "--crate-name=checked", "--crate-type=lib", "--emit=metadata=/dev/null", "-"])
+        .args(["rustc", "--crate-name=checked", "--crate-type=lib", "--emit=metadata", "-"])
+        .current_dir(&directory)
         .env("CLIPPY_ARGS", exported("CLIPPY_ARGS"))
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .stdin(Stdio::piped())
