@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rdkafka::TopicPartitionList;
@@ -97,8 +98,11 @@ impl KafkaReader {
         let ask = || self.ends.ask(&self.name, partition, &self.signal);
         if self.watch.is_stalled(Instant::now(), next, ask) {
             tracing::warn!(topic = self.name, partition, next, "the client fetches no more; begins anew");
-            self.client = Fetching::start(&self.config, topic, partition, next, &self.signal)?;
+            let client = Fetching::start(&self.config, topic, partition, next, &self.signal)?;
+            let stuck = std::mem::replace(&mut self.client, client);
             self.early.clear();
+            // It may never end; without a thread it ends here.
+            drop(thread::Builder::new().name("kafka-stuck".to_owned()).spawn(move || drop(stuck)));
         }
         Ok(())
     }
@@ -218,14 +222,17 @@ mod tests {
         (config.producer().create().unwrap(), connection, name)
     }
 
-    /// OPS-3: a client that fetches no more is made anew, and others are left alone.
+    /// OPS-3: a client that fetches no more is made anew, and others are left alone. One whose partition is paused does not end
+    /// by itself, so nobody may wait for it.
     #[test]
     fn client_that_fetches_no_more_is_made_anew() {
         let cluster = MockCluster::new(1).unwrap();
         let (writer, connection, name) = two_journals(&cluster);
         let reader = |partition| connection.reader(Topic::Journal, partition, From::Start).unwrap();
         let (mut stalled, mut other) = (reader(0), reader(1));
-        stalled.client.consumer.unassign().unwrap();
+        let mut paused = TopicPartitionList::new();
+        paused.add_partition(&name, 0);
+        stalled.client.consumer.pause(&paused).unwrap();
         append(&writer, &name, 0);
         append(&writer, &name, 1);
         let poll = |reader: &mut KafkaReader| reader.poll(1, Duration::from_secs(30)).unwrap().len();
