@@ -1,5 +1,5 @@
-//! Asks where partitions end, for readers that have nothing to read. A reader does not ask with its own client: one that was
-//! not answered in time hangs up, even while its connection is being made, so no connection to a slow broker would last.
+//! Asks where partitions end, for readers that have nothing to read. A reader does not ask with its own client: librdkafka closes
+//! a connection when a request times out, even while it is being made, so no connection to a slow broker would last.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -19,7 +19,7 @@ use crate::Error;
 use crate::signal::Signal;
 
 /// Questions within this time go to the broker as one.
-const GATHER: Duration = Duration::from_millis(50);
+pub(super) const GATHER: Duration = Duration::from_millis(50);
 
 /// One thread asks for all readers of a log. Each has one question under way at most.
 pub(crate) struct Ends(Sender<Question>);
@@ -28,7 +28,7 @@ struct Question {
     name: String,
     partition: u32,
     answer: SyncSender<End>,
-    /// Ends the wait of whoever asked.
+    /// Wakes the reader that asked.
     signal: Arc<Signal>,
 }
 
@@ -42,7 +42,7 @@ impl Ends {
         Ok(Self(sender))
     }
 
-    /// Gives nothing, and hangs up, where the broker gave no answer.
+    /// The receiver is disconnected where the broker gave no answer.
     pub(crate) fn ask(&self, name: &str, partition: u32, signal: &Arc<Signal>) -> Receiver<End> {
         let (answer, receiver) = sync_channel(1);
         let (name, signal) = (name.to_owned(), Arc::clone(signal));
@@ -80,7 +80,8 @@ fn answer(client: &BaseConsumer<Asking>, questions: &Receiver<Question>) {
     }
 }
 
-/// The ends of these partitions in their order. Where one has no answer in time, none has: whoever still wants to know asks again.
+/// The ends of these partitions in their order. If the broker does not answer for one of them in time, none has an answer, and the
+/// readers ask again.
 fn ends<'a>(
     client: &BaseConsumer<Asking>,
     partitions: impl Iterator<Item = &'a (String, u32)>,

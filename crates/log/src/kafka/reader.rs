@@ -101,7 +101,7 @@ impl KafkaReader {
             let client = Fetching::start(&self.config, topic, partition, next, &self.signal)?;
             let stuck = std::mem::replace(&mut self.client, client);
             self.early.clear();
-            // It may never end; without a thread it ends here.
+            // To close it may block for ever, so another thread does; if none can start, this one.
             drop(thread::Builder::new().name("kafka-stuck".to_owned()).spawn(move || drop(stuck)));
         }
         Ok(())

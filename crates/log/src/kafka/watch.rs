@@ -8,10 +8,10 @@
 //!  record ─┬─ at most QUIET + LOOK ─► the end is asked for ─┬─ answer, QUIET + LOOK ─► asked for again ─┬─ answer ─► begins anew
 //!          └─ 0.9 s                                         └─ 1.1 s                                   └─ 0.2 s
 //! ```
-//! What the broker named first has not come, though since its answer there was more time than the second answer took three times over.
-//! So a slow broker is given longer, and what a broker that is away does not answer tells nothing. A client that has
-//! read nothing yet may still be connecting: it has [`CONNECT`], and twice as long each time that it is made anew.
-//! How often it happened is counted by topic ([`Log::stalled_readers`](crate::Log::stalled_readers)).
+//! The second answer proves that the broker is there. The records below the first answer's end have [`QUIET`] and three times what
+//! the second answer took to come, so a slow broker has longer. A client that has read nothing yet may still be connecting: it has
+//! [`CONNECT`], and twice as long each time that the reader replaces it. [`Log::stalled_readers`](crate::Log::stalled_readers) counts
+//! the replaced clients by topic.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const QUIET: Duration = Duration::from_millis(600);
 pub(crate) const LOOK: Duration = Duration::from_millis(300);
 /// As [`QUIET`], for a client that has read nothing yet.
 const CONNECT: Duration = Duration::from_secs(3);
-/// The longest that a client is given before the broker is asked again.
+/// The most that a client is given.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// What the broker said.
@@ -128,9 +128,8 @@ impl Stalls {
 mod tests {
     use std::sync::mpsc::{SyncSender, sync_channel};
 
+    use super::super::ends::GATHER;
     use super::*;
-
-    const GATHER: Duration = Duration::from_millis(50);
 
     /// One that has read something.
     fn watch(since: Instant) -> Watch {
@@ -173,8 +172,8 @@ mod tests {
         }
     }
 
-    /// Plays a client that reads nothing. The broker answers as `took` has it by the time; each question waits for others first,
-    /// and in half of the cases for the answer to those before it.
+    /// Plays a client that reads nothing, and gives the time from the append until it is found. `took` gives how long the broker
+    /// takes for a question by when it is asked; every other question also waits for the answer to the one before.
     fn found(
         mut watch: Watch,
         begin: Instant,
@@ -244,7 +243,7 @@ mod tests {
         assert!(LONGEST.as_secs() <= times[5] && times[5] < LONGEST.as_secs() + 3, "{times:?}");
     }
 
-    /// What came while nobody asked was not missed: the end of a moment ago is what counts.
+    /// A client that has read to the partition's end is left alone.
     #[test]
     fn client_that_has_everything_is_not_stalled() {
         let begin = Instant::now();
