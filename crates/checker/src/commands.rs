@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_log::Hash;
 use tidemill_model::{
-    Cause, CommandRecord, Envelope, Event, Outcome, PartitionEvent, Rejection, Resume, Source, Timestamp,
+    Cause, CommandRecord, Envelope, Event, Json as _, Outcome, PartitionEvent, Rejection, Resume, Source,
+    Timestamp,
 };
 
 use crate::{At, Invariant};
@@ -58,7 +59,7 @@ impl Commands {
             return;
         }
         let at = timestamp_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        let record = serde_json::from_slice(value).ok().map(Arc::new);
+        let record = CommandRecord::from_json(value).ok().map(Arc::new);
         self.pending.push_back(Given { offset, at, hash: Hash::of(value), record });
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use tidemill_model::{
-    AttemptEvent, BatchEvent, Event, FinalCommandEvent, Outcome, Reply, RequestId, WorkMessage,
+    AttemptEvent, BatchEvent, Event, FinalCommandEvent, Json as _, Outcome, Reply, RequestId, WorkMessage,
 };
 
 use crate::Invariant;
@@ -57,7 +57,7 @@ impl Effects {
             let key = (reply.partition, fingerprint(&reply.request), of_outcome(&reply.outcome));
             if !self.decided.contains(&key) {
                 let why = format!("the reply to request {} stands in no record that counts", reply.request);
-                let record = serde_json::to_string(reply).unwrap_or_default();
+                let record = reply.to_json();
                 let (rule, place) = (Invariant::AcknowledgedIsOnRecord, (reply.partition, reply.offset));
                 found.violation(Violation { record, ..Violation::of(rule, place, why) });
             }
@@ -65,7 +65,7 @@ impl Effects {
         for message in &self.work {
             if let Some((key, what)) = wanted(message).filter(|(key, _)| !self.ordered.contains(key)) {
                 let why = format!("{what} stands in no record that counts ({key:016x})");
-                let record = serde_json::to_string(message).unwrap_or_default();
+                let record = message.to_json();
                 let rule = Invariant::WorkIsOnRecord;
                 found.violation(Violation { record, ..Violation::of(rule, (0, 0), why) });
             }
@@ -89,5 +89,5 @@ fn wanted(message: &WorkMessage) -> Option<(u64, String)> {
 }
 
 fn of_outcome(outcome: &Outcome) -> u64 {
-    fingerprint(&serde_json::to_string(outcome).unwrap_or_default())
+    fingerprint(&outcome.to_json())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
-use tidemill_model::{Command, CommandRecord, Recorded, Timestamp};
+use tidemill_model::{Command, CommandRecord, Json, Recorded, Timestamp};
 
 use crate::{Invariant, Void};
 
@@ -230,7 +230,7 @@ impl<'a> At<'a> {
 
     /// Reports that a rule is broken here, given what stands at earlier offsets.
     pub(crate) fn contradicts(&self, rule: Invariant, message: String, earlier: &[u64]) {
-        let record = self.recorded.and_then(|recorded| serde_json::to_string(recorded).ok());
+        let record = self.recorded.map(Json::to_json);
         self.found.violation(Violation {
             event: self.index,
             record: record.unwrap_or_default(),

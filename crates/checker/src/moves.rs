@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use tidemill_model::{Event, GroupName, JobEvent, JobId, MovedJob, Rejection, ShardId, TransferEvent};
+use tidemill_model::{
+    Event, GroupName, JobEvent, JobId, Json as _, MovedJob, Rejection, ShardId, TransferEvent,
+};
 
 use crate::Invariant;
 use crate::answers::{Answers, Kind};
@@ -90,9 +92,9 @@ impl Moves {
 }
 
 fn released(job: JobId, moved: &MovedJob) -> u64 {
-    fingerprint(&("released", job, serde_json::to_string(moved).ok()))
+    fingerprint(&("released", job, moved.to_json()))
 }
 
 fn kept(job: JobId, reason: &Rejection) -> u64 {
-    fingerprint(&("kept", job, serde_json::to_string(reason).ok()))
+    fingerprint(&("kept", job, reason.to_json()))
 }

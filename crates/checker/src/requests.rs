@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::SignedDuration;
-use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, TaskCommand, Timestamp};
+use tidemill_model::{Answer, Command, Json as _, Outcome, Rejection, RequestId, TaskCommand, Timestamp};
 
 use crate::{At, Invariant};
 
@@ -62,9 +62,7 @@ fn size(request: &RequestId, outcome: &Outcome) -> (usize, usize) {
     };
     let bytes = match outcome {
         Outcome::Done | Outcome::Repeated | Outcome::Deferred => 0,
-        Outcome::Answered(_) | Outcome::Refused(_) => {
-            serde_json::to_string(outcome).map_or(0, |text| text.len())
-        }
+        Outcome::Answered(_) | Outcome::Refused(_) => outcome.to_json().len(),
     };
     (weight, request.as_str().len() + bytes)
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::time::Duration;
+use tidemill_model::{Envelope, Json as _};
 
 use tidemill_log::{Frame, From, Kind, Log, Reader, Record, Topic};
 
@@ -110,7 +111,7 @@ const LOSS: &[u8] = b"\"command_loss_accepted\"";
 
 fn holds_loss(record: &[u8]) -> bool {
     let frame = Frame::decode(record).ok().filter(|frame| frame.kind == Kind::Envelope);
-    let envelope = frame.and_then(|frame| serde_json::from_slice(&frame.body).ok());
+    let envelope = frame.and_then(|frame| Envelope::from_json(&frame.body).ok());
     envelope.is_some_and(|envelope| Loss::of(&envelope).is_some())
 }
 

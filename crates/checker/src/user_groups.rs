@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidemill_model::{CatalogueEvent, Event, GroupName, ShardId, TransferEvent, UserName};
+use tidemill_model::{CatalogueEvent, Event, GroupName, Json as _, ShardId, TransferEvent, UserName};
 
 use crate::Invariant;
 use crate::answers::{Answers, Kind};
@@ -98,5 +98,5 @@ pub(crate) fn released(event: &Event) -> Option<(String, String, String)> {
 }
 
 fn kept(user: &UserName, reason: &tidemill_model::Rejection) -> (String, String) {
-    (user.to_string(), serde_json::to_string(reason).unwrap_or_default())
+    (user.to_string(), reason.to_json())
 }

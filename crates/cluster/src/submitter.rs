@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, Producer, Reader, Record, Topic, Waker};
-use tidemill_model::{Actor, Command, CommandRecord, InstanceId, Reply, RequestId, ShardId};
+use tidemill_model::{Actor, Command, CommandRecord, InstanceId, Json as _, Reply, RequestId, ShardId};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -156,7 +156,7 @@ impl Shared {
         let SubmitRequest { shard, request, actor, command } = submit_request;
         let reply_to = Some(self.instance.clone());
         let record = CommandRecord { shard, request: Some(request.clone()), reply_to, actor, command };
-        let value = serde_json::to_vec(&record).expect("a command has no map with keys that are not text");
+        let value = record.to_json().into_bytes();
         let output = {
             let mut outstanding = lock(&self.outstanding);
             if self.stop.load(Ordering::SeqCst) {
@@ -253,7 +253,7 @@ impl Listener {
         if record.key != self.shared.instance.as_str().as_bytes() {
             return;
         }
-        match serde_json::from_slice::<Reply>(&record.value) {
+        match Reply::from_json(&record.value) {
             Ok(reply) => {
                 let outputs = lock(&self.shared.outstanding).replied(reply);
                 self.shared.perform(outputs);

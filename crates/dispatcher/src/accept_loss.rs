@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tidemill_engine::Partition;
 use tidemill_log::{Chain, From, Hash, Head, Kind, Log, Producer, Reader, Topic, Verdict, append_wait};
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Outcome, PartitionEvent, Recorded, Resume,
-    ShardCommand, ShardId, Source,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Json as _, Outcome, PartitionEvent, Recorded,
+    Resume, ShardCommand, ShardId, Source,
 };
 
 use crate::{Clock, Error};
@@ -179,7 +179,7 @@ fn append_marker(producer: &dyn Producer, loss: &Loss) -> Result<Resume, AcceptL
     let (partition, shard) = (loss.partition, shard(loss.partition));
     let command = Command::Shard(ShardCommand::Acknowledge { from: shard, upto: 0 });
     let record = CommandRecord { shard, request: None, reply_to: None, actor: actor(loss), command };
-    let value = serde_json::to_vec(&record).expect("a command is plain data with string keys");
+    let value = record.to_json().into_bytes();
     let hash = Hash::of(&value).to_string();
     let key = shard.to_string();
     let appended = append_wait(producer, Topic::Commands, partition, key.as_bytes(), value, PATIENCE);
@@ -233,7 +233,7 @@ impl Journal {
             self.next = offset + 1;
             let Verdict::Accepted(frame) = self.chain.accept(offset, &record.value) else { continue };
             if frame.kind == Kind::Envelope {
-                let envelope: Envelope = serde_json::from_slice(&frame.body)
+                let envelope: Envelope = Envelope::from_json(&frame.body)
                     .map_err(|source| Error::Unreadable { partition, offset, source })?;
                 self.state.apply(&envelope);
             }
@@ -253,8 +253,7 @@ impl Journal {
         let partition = self.partition;
         let too_long = |_| AcceptLossError::TooLong { partition };
         let claim = head.claim(&loss.incarnation, "").map_err(too_long)?;
-        let body = serde_json::to_vec(&self.envelope(loss, accepted, resume));
-        let body = body.expect("an envelope is plain data with string keys");
+        let body = self.envelope(loss, accepted, resume).to_json().into_bytes();
         let claimed = tidemill_log::Tip {
             epoch: head.epoch.saturating_add(1),
             seq: head.seq.saturating_add(1),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tidemill_engine::Effect;
 use tidemill_log::{AppendError, From, Log, MAX_RECORD_BYTES, NewRecord, Producer, Topic};
-use tidemill_model::{Actor, Command, CommandRecord, ShardId, text_or_hex};
+use tidemill_model::{Actor, Command, CommandRecord, Json as _, ShardId, text_or_hex};
 
 /// What stands on the dead-letters topic.
 #[derive(Debug, Serialize)]
@@ -67,11 +67,11 @@ impl Effects {
         match effect {
             Effect::Reply { to, reply } => {
                 let partition = self.keyed(Topic::Replies, to.as_str());
-                self.append(Topic::Replies, partition, to.as_str(), reply);
+                self.append(Topic::Replies, partition, to.as_str(), reply.to_json());
             }
             Effect::Work { worker, message } => {
                 let partition = self.keyed(Topic::Work, worker.as_str());
-                self.append(Topic::Work, partition, worker.as_str(), message);
+                self.append(Topic::Work, partition, worker.as_str(), message.to_json());
             }
             Effect::Send { shard, command } => self.send(*shard, command),
             Effect::Underivable { of, reason } => self.underivable(of, reason),
@@ -95,7 +95,7 @@ impl Effects {
             command: command.clone(),
         };
         let partition = shard.partition(self.log.partitions(Topic::Commands));
-        self.append(Topic::Commands, partition, &shard.to_string(), &record);
+        self.append(Topic::Commands, partition, &shard.to_string(), record.to_json());
     }
 
     fn dead_letter(&mut self, offset: u64, reason: &str) {
@@ -124,6 +124,7 @@ impl Effects {
 
     fn append_letter(&mut self, letter: &DeadLetter<'_>) {
         let partition = self.partition % self.log.partitions(Topic::DeadLetters);
+        let letter = serde_json::to_string(letter).expect("a letter is plain data with string keys");
         self.append(Topic::DeadLetters, partition, &self.partition.to_string(), letter);
     }
 
@@ -131,8 +132,8 @@ impl Effects {
         tidemill_log::partition_of_key(key, self.log.partitions(topic))
     }
 
-    fn append(&mut self, topic: Topic, partition: u32, key: &str, value: &impl Serialize) {
-        let value = serde_json::to_vec(value).expect("messages are plain data with string keys");
+    fn append(&mut self, topic: Topic, partition: u32, key: &str, json: String) {
+        let value = json.into_bytes();
         if key.len() + value.len() > MAX_RECORD_BYTES {
             return self.set_aside(topic, partition, &value);
         }

@@ -3,11 +3,9 @@
 //! What every batch goes through is estimated from the lengths of its texts; what is rare is encoded and
 //! counted.
 
-use std::io;
-
 use tidemill_model::{
-    Answer, AttemptEvent, BatchEvent, DataPath, Event, JobDefinition, JobEvent, JobSpec, ObservationEvent,
-    Outcome, ReplicationEvent, Source,
+    Answer, AttemptEvent, BatchEvent, DataPath, Event, JobDefinition, JobEvent, JobSpec, Json as _,
+    ObservationEvent, Outcome, ReplicationEvent, Source,
 };
 
 /// Bytes that an event, with its shard, takes in an envelope: never less than it really does.
@@ -59,7 +57,7 @@ pub fn of_event(event: &Event) -> usize {
             | BatchEvent::RetryDue { .. },
         )
         | Event::Observation(ObservationEvent::ExternalDependencySatisfied { .. }) => 260,
-        _ => 64 + counted(|to| serde_json::to_writer(to, event)),
+        _ => 64 + event.to_json().len(),
     }
 }
 
@@ -99,17 +97,17 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
         ) => 120,
         Outcome::Answered(Answer::Rerun { disabled, .. }) => 120 + 24 * disabled.len(),
         Outcome::Answered(Answer::Applied { .. } | Answer::Pulled(_)) | Outcome::Refused(_) => {
-            counted(|to| serde_json::to_writer(to, outcome))
+            outcome.to_json().len()
         }
     }
 }
 
 pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
-    counted(|to| serde_json::to_writer(to, definition))
+    definition.to_json().len()
 }
 
 pub(crate) fn of_spec(spec: &JobSpec) -> usize {
-    counted(|to| serde_json::to_writer(to, spec))
+    spec.to_json().len()
 }
 
 /// Of a text in quotes, escaped, with the sign that follows it.
@@ -120,24 +118,4 @@ pub(crate) fn of_text(text: &str) -> usize {
         _ => 0,
     };
     4 + text.len() + text.bytes().map(escaped).sum::<usize>()
-}
-
-fn counted(encode: impl FnOnce(&mut Count) -> serde_json::Result<()>) -> usize {
-    let mut count = Count(0);
-    encode(&mut count)
-        .expect("events and outcomes are plain data with string keys, and counting cannot fail");
-    count.0
-}
-
-struct Count(usize);
-
-impl io::Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

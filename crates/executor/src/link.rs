@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use tidemill_log::{From, Log, NewRecord, Producer, Reader, Topic, Waker, partition_of_key};
-use tidemill_model::{Actor, Command, CommandRecord, ShardId, WorkerId};
+use tidemill_model::{Actor, Command, CommandRecord, Json as _, ShardId, WorkMessage, WorkerId};
 
 use crate::Error;
 use crate::thread::Thread;
@@ -42,7 +42,7 @@ impl CommandLink {
     pub(crate) fn append(&mut self, tag: Tag, command: Command) {
         let actor = Actor { app: "worker".into(), user: None };
         let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
-        let value = serde_json::to_vec(&record).expect("a command is always JSON");
+        let value = record.to_json().into_bytes();
         let outcomes = self.outcomes.clone();
         let done: tidemill_log::Done = match tag {
             // It is said again until it is answered, so its outcome says nothing new.
@@ -152,7 +152,7 @@ impl Reading {
 
     fn decode(&self, records: Vec<tidemill_log::Record>) -> Vec<Input> {
         let own = records.iter().filter(|record| record.key == self.worker.as_str().as_bytes());
-        let decode = |record: &tidemill_log::Record| match serde_json::from_slice(&record.value) {
+        let decode = |record: &tidemill_log::Record| match WorkMessage::from_json(&record.value) {
             Ok(message) => Some(Input::Work(message)),
             Err(error) => {
                 // Of a newer owner, perhaps; it says again what matters.

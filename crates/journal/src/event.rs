@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use tidemill_log::LogId;
-use tidemill_model::{Audience, CatalogueEvent, Cause, Envelope, Event, EventKind, Source};
+use tidemill_model::{Audience, CatalogueEvent, Cause, Envelope, Event, EventKind, Json as _, Source};
 
 /// The version of every event type so far. A published type never changes; other behaviour is another
 /// version, beside it.
@@ -143,7 +143,7 @@ fn data_range(json: &[u8]) -> Range<usize> {
 }
 
 fn with_data(attributes: &Attributes<'_>, event: &Event) -> Vec<u8> {
-    let data = serde_json::to_vec(event).expect("the vocabulary is made of what JSON can hold");
+    let data = event.to_json().into_bytes();
     let data = &data[data_range(&data)];
     let mut json = serde_json::to_vec(attributes).expect("attributes are texts");
     json.reserve(data.len() + 10);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidemill_log::{
     Chain, Claim, Frame, From, Hash, Head, Kind, Reader, Readers, Record, Topic, Verdict, Waker,
 };
-use tidemill_model::Envelope;
+use tidemill_model::{Envelope, Json as _};
 
 use crate::Error;
 
@@ -184,7 +184,7 @@ impl Journal {
     fn entry(&self, offset: u64, frame: &Frame) -> Result<Option<Entry>, Error> {
         match frame.kind {
             Kind::Envelope => {
-                let body = serde_json::from_slice(&frame.body);
+                let body = Envelope::from_json(&frame.body);
                 let envelope =
                     body.map_err(|source| Error::Body { partition: self.partition, offset, source })?;
                 Ok(Some(Entry { offset, envelope }))

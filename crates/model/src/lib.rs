@@ -24,6 +24,7 @@ mod foreign;
 mod freeze;
 mod hex;
 mod id;
+mod json;
 mod live;
 mod moved;
 mod name;
@@ -80,6 +81,7 @@ pub use id::{
     BatchId, BulkId, ExternalDependencyId, GrantId, GroupId, Incarnation, InstanceId, JobId, Nonce,
     RequestId, RerunId, ShardId, TaskId, Token, WorkerId,
 };
+pub use json::Json;
 pub use live::{
     ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, MailboxState,
     NotifiedShard, PlannedChange, Why,

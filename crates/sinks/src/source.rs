@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidemill_journal::{Entry, Journal, Start};
 use tidemill_log::{Head, Log, Waker};
-use tidemill_model::TaskSpec;
+use tidemill_model::{Json as _, TaskSpec};
 use tidemill_store::rows::{PullGrantRow, PullTaskVersionRow};
 use tidemill_store::{Row, Tables, wait_in_tables};
 
@@ -199,7 +199,7 @@ impl Source {
         missing.dedup();
         for row in self.load::<PullTaskVersionRow>(generation, &missing)? {
             let unreadable = |_| Error::NotInTables { partition: self.partition, what: "task", id: row.id };
-            let spec: TaskSpec = serde_json::from_str(&row.definition).map_err(unreadable)?;
+            let spec = TaskSpec::from_json(row.definition.as_bytes()).map_err(unreadable)?;
             let parameters = serde_json::to_string(&spec.parameters).map_err(unreadable)?;
             let template = spec.template.map(|template| template.as_str().into());
             let version = Version { template, parameters: parameters.into() };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidemill_engine::{FaultInjection, Partition};
 use tidemill_log::{Chain, Kind, Verdict};
-use tidemill_model::{AttemptEvent, BatchEvent, BatchResult, Envelope, Event, ReplicationEvent};
+use tidemill_model::{AttemptEvent, BatchEvent, BatchResult, Envelope, Event, Json as _, ReplicationEvent};
 
 use crate::coverage::Stats;
 
@@ -28,8 +28,7 @@ impl Oracle {
     pub(crate) fn land(&mut self, offset: u64, value: &[u8], stats: &mut Stats) -> Option<Arc<Envelope>> {
         match self.chain.accept(offset, value) {
             Verdict::Accepted(frame) if frame.kind == Kind::Envelope => {
-                let envelope: Envelope = serde_json::from_slice(&frame.body).expect("an owner wrote it");
-                let envelope = Arc::new(envelope);
+                let envelope = Arc::new(Envelope::from_json(&frame.body).expect("an owner wrote it"));
                 self.state.apply(&envelope);
                 self.envelopes.insert(offset, Arc::clone(&envelope));
                 Some(envelope)

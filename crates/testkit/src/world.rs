@@ -8,8 +8,8 @@ use tidemill_engine::FaultInjection;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{Genesis, LogId, Record};
 use tidemill_model::{
-    Actor, BatchId, Command, CommandRecord, InstanceId, JobId, JobType, Outcome, Priority, Reply, RequestId,
-    Reserved, ShardId, Timestamp, WorkMessage, WorkerId,
+    Actor, BatchId, Command, CommandRecord, InstanceId, JobId, JobType, Json as _, Outcome, Priority, Reply,
+    RequestId, Reserved, ShardId, Timestamp, WorkMessage, WorkerId,
 };
 
 use crate::clients::Client;
@@ -289,7 +289,7 @@ impl World {
                     self.tell(|| format!("p{partition}@{offset} cause {cause:?}"));
                 }
                 for recorded in &envelope.events {
-                    let event = serde_json::to_string(&recorded.event).unwrap_or_default();
+                    let event = recorded.event.to_json();
                     self.tell(|| format!("p{partition}@{offset} s{} {event}", recorded.shard));
                 }
             }
@@ -316,7 +316,7 @@ impl World {
 
     pub(crate) fn send(&mut self, record: &CommandRecord, delay: u64, then: Then) -> u64 {
         let partition = record.shard.partition(self.plan.partitions);
-        let value = serde_json::to_vec(record).expect("a command is always JSON");
+        let value = record.to_json().into_bytes();
         self.send_raw(partition, Arc::from(value), delay, then)
     }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Role, ShardId};
+use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Json as _, Role, ShardId};
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{DeadLetterFilter, ReadTables};
 
@@ -114,7 +114,7 @@ fn shown(raw: &[u8]) -> String {
 
 /// The command, if it is one that can be decided where it was sent; else why not.
 fn decoded(app: &App, row: &DeadLetterRow, raw: &[u8]) -> Result<CommandRecord, String> {
-    let record: CommandRecord = serde_json::from_slice(raw)
+    let record = CommandRecord::from_json(raw)
         .map_err(|error| format!("it still is no command that this version can read: {error}"))?;
     if i64::from(record.shard.partition(app.deps.partitions)) != row.journal_partition {
         return Err(format!("it is for shard {}, which is not in this partition", record.shard));

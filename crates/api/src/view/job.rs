@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use tidemill_model::{DataPath, JobDefinition, JobSpec, Mapping, Program, Timestamp};
+use tidemill_model::{DataPath, JobDefinition, JobSpec, Json as _, Mapping, Program, Timestamp};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{ReadTables, Tables};
 
@@ -141,7 +141,7 @@ pub(crate) fn name_of(tables: &dyn Tables, job: i64) -> Result<Option<String>, t
 }
 
 pub(crate) fn definition_of(row: &JobRow) -> Result<JobDefinition, Problem> {
-    serde_json::from_str(&row.definition).map_err(|error| {
+    JobDefinition::from_json(row.definition.as_bytes()).map_err(|error| {
         tracing::error!(job = row.id, %error, "the definition in the row of a job cannot be read");
         Problem::internal("the definition of the job cannot be read")
     })

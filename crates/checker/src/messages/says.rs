@@ -1,7 +1,7 @@
 //! What a message says, equal on both sides.
 
 use tidemill_model::{
-    BatchEvent, CatalogueEvent, DeletionEvent, Event, FreezeScope, JobDefinition, JobEvent, JobId,
+    BatchEvent, CatalogueEvent, DeletionEvent, Event, FreezeScope, JobEvent, JobId, Json as _,
     ObservationEvent, PermitEvent, ReplicationEvent, RerunEvent, Timestamp, TransferEvent,
 };
 
@@ -15,11 +15,10 @@ pub(super) fn says(event: &Event) -> Option<u64> {
 
 /// Definitions of jobs, and where they run.
 fn of_job(event: &Event) -> Option<u64> {
-    let text = |definition: &JobDefinition| serde_json::to_string(definition).ok();
     Some(match event {
         Event::Job(JobEvent::Defined { definition, enabled, .. })
         | Event::Replication(ReplicationEvent::JobReplicated { definition, enabled, .. }) => {
-            fingerprint(&("job", text(definition), enabled))
+            fingerprint(&("job", definition.to_json(), enabled))
         }
         Event::Job(JobEvent::MoveRequested { job, .. })
         | Event::Transfer(
@@ -27,7 +26,7 @@ fn of_job(event: &Event) -> Option<u64> {
         ) => fingerprint(&("release job", job)),
         Event::Job(JobEvent::Moved { definition, enabled, moved, .. })
         | Event::Transfer(TransferEvent::JobAttached { definition, enabled, moved, .. }) => {
-            fingerprint(&("take job", text(definition), enabled, serde_json::to_string(moved).ok()))
+            fingerprint(&("take job", definition.to_json(), enabled, moved.to_json()))
         }
         Event::Replication(ReplicationEvent::ParentsReplicated { parents }) => {
             fingerprint(&("parents", serde_json::to_string(parents).ok()))

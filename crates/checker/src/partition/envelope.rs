@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Cause, Envelope, Event, Outcome, PartitionEvent, Recorded, Rejection, Source, Timestamp,
+    Cause, Envelope, Event, Json as _, Outcome, PartitionEvent, Recorded, Rejection, Source, Timestamp,
 };
 
 use crate::{At, Invariant};
@@ -64,8 +64,7 @@ pub(super) fn decision_bounded(at: &At<'_>, events: &[Recorded]) {
     if events.len() < 4 {
         return;
     }
-    let bytes: usize =
-        events.iter().filter_map(|event| serde_json::to_vec(event).ok()).map(|json| json.len()).sum();
+    let bytes: usize = events.iter().map(|event| event.to_json().len()).sum();
     if bytes > MAX_DECISION_BYTES {
         let why = format!("one command has events of {bytes} bytes, and may have {MAX_DECISION_BYTES}");
         at.breaks(Invariant::EnvelopesBounded, why);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use tidemill_log::{Frame, Kind};
 use tidemill_model::{
     Answer, ApplyEvent, BatchEvent, CatalogueEvent, Cause, CommandRecord, DeletionEvent, Envelope, Event,
-    JobEvent, Outcome, PartitionEvent, PermitEvent, PermitReport, Recorded, RequestId, ScheduleEvent,
-    ShardId, Source, Timestamp, TransferEvent,
+    JobEvent, Json as _, Outcome, PartitionEvent, PermitEvent, PermitReport, Recorded, RequestId,
+    ScheduleEvent, ShardId, Source, Timestamp, TransferEvent,
 };
 
 use self::envelope::{
@@ -103,7 +103,7 @@ impl Partition {
         match (frame.kind, decoded) {
             (Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped, _) => {}
             (Kind::Envelope, Some(envelope)) => self.envelope(offset, taken_ms, envelope, shared),
-            (Kind::Envelope, None) => match serde_json::from_slice::<Envelope>(&frame.body) {
+            (Kind::Envelope, None) => match Envelope::from_json(&frame.body) {
                 Ok(envelope) => self.envelope(offset, taken_ms, &envelope, shared),
                 Err(error) => {
                     self.broken = true;

@@ -3,7 +3,7 @@
 
 use tidemill_engine::Draft;
 use tidemill_log::{Hash, Kind};
-use tidemill_model::{CommandRecord, Timestamp};
+use tidemill_model::{CommandRecord, Json as _, Timestamp};
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
 use crate::silence::speaker;
@@ -89,7 +89,7 @@ impl Owner {
             self.uncovered += 1;
             self.uncovered_since.get_or_insert(moment.boot_ms);
             let hash = Hash::of(&record.value).to_string();
-            match serde_json::from_slice::<CommandRecord>(&record.value) {
+            match CommandRecord::from_json(&record.value) {
                 Ok(command) => {
                     let speaker = speaker(command.shard, &command.command);
                     draft.command(record.offset, hash, command);
@@ -114,7 +114,7 @@ impl Owner {
         let Some(envelope) = drafted.envelope else {
             return Ok(drafted.notices.into_iter().map(Output::Act).collect());
         };
-        let body = serde_json::to_vec(&envelope).map_err(|error| self.stopped(error))?;
+        let body = envelope.to_json().into_bytes();
         let record = self.next_record(Kind::Envelope, body)?;
         let outputs = vec![self.append(record, Some(envelope), drafted.notices, moment)];
         planted!(AckBeforeDurable => return Ok(self.said_early(outputs, super::planted::is_reply)));

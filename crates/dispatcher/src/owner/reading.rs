@@ -2,7 +2,7 @@
 
 use tidemill_engine::effects;
 use tidemill_log::{AppendError, Hash, Kind, Record, Verdict};
-use tidemill_model::Envelope;
+use tidemill_model::{Envelope, Json as _};
 
 use super::{Ends, Output, Owner, Role};
 use crate::{Error, Moment};
@@ -84,7 +84,7 @@ impl Owner {
     pub(super) fn fold(&mut self, offset: u64, body: &[u8]) -> Result<(), Error> {
         let partition = self.start.partition;
         let envelope: Envelope =
-            serde_json::from_slice(body).map_err(|source| Error::Unreadable { partition, offset, source })?;
+            Envelope::from_json(body).map_err(|source| Error::Unreadable { partition, offset, source })?;
         planted!(TimerFiredAgainAfterTakeover => {
             self.state.apply(&super::planted::not_fired(envelope));
             return Ok(());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidemill_model::{Fire, JobDefinition, JobEvent, JobId, Mapping, ScheduleEvent, ShardId};
+use tidemill_model::{Fire, JobDefinition, JobEvent, JobId, Json as _, Mapping, ScheduleEvent, ShardId};
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, SkippedRunsRow};
 
 use super::{Caches, Place};
@@ -190,7 +190,7 @@ fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
         owner: spec.owner.as_str().into(),
         job_type: spec.job_type.as_str().into(),
         parent_count: count(definition.parents.len()),
-        definition: json(definition),
+        definition: definition.to_json().into(),
         enabled,
         defined_at: at.now,
         changed_at: at.now,

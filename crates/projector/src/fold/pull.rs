@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Executor, GrantId, Ledger, MovedTask, TaskEvent, TaskId, TaskSpec, Timestamp, UserName,
+    Executor, GrantId, Json as _, Ledger, MovedTask, TaskEvent, TaskId, TaskSpec, Timestamp, UserName,
 };
 use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow};
 
 use super::batch::person;
-use super::job::{json, number};
+use super::job::number;
 use super::{Caches, Place};
 
 /// Of a task in a shard, and of one of its occurrences there.
@@ -154,7 +154,7 @@ impl Caches {
             dispatch_times: i64::from(spec.dispatch_times),
             version: i64::from(version),
             state: "valid".into(),
-            definition: json(spec),
+            definition: spec.to_json().into(),
             received_at: at.now,
             ..PullTaskRow::default()
         }
@@ -166,7 +166,7 @@ impl Caches {
             id: task.0,
             version: i64::from(version),
             shard: at.shard,
-            definition: json(spec),
+            definition: spec.to_json().into(),
             recorded_at: at.now,
         });
     }

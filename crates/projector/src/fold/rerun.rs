@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{Actor, JobId, JobSkip, PlannedBatch, RerunEvent, RerunId, RunOutcome, Timestamp};
+use tidemill_model::{
+    Actor, JobId, JobSkip, Json as _, PlannedBatch, RerunEvent, RerunId, RunOutcome, Timestamp,
+};
 use tidemill_store::rows::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 
 use super::batch::person;
@@ -135,7 +137,7 @@ impl Caches {
             id: rerun.0,
             kind: spec.scope.as_str().into(),
             state: "planning".into(),
-            spec: json(&**spec),
+            spec: spec.to_json().into(),
             groups: json(groups),
             reason: spec.reason.as_str().into(),
             concurrency: i64::from(spec.concurrency),

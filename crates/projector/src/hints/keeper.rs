@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use backon::ExponentialBuilder;
 use tidemill_journal::{Session, Shutdown, causes};
 use tidemill_log::{Frame, From, Kind, Log, Reader, Topic};
-use tidemill_model::Envelope;
+use tidemill_model::{Envelope, Json as _};
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 
 use super::marks::{Marked, marked};
@@ -150,7 +150,7 @@ impl Keeper {
                 continue;
             };
             let (partition, offset) = (self.partition, record.offset);
-            let envelope: Envelope = serde_json::from_slice(&frame.body)
+            let envelope = Envelope::from_json(&frame.body)
                 .map_err(|source| tidemill_journal::Error::Body { partition, offset, source })?;
             for recorded in &envelope.events {
                 marked(recorded, |what| match what {

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    BatchResult, Event, JobDefinition, JobId, MovedJob, MovedRuns, Rejection, ShardId, ShardMessage,
-    Timestamp, TransferEvent,
+    BatchResult, Event, JobDefinition, JobId, Json as _, MovedJob, MovedRuns, Rejection, ShardId,
+    ShardMessage, Timestamp, TransferEvent,
 };
 
 use crate::draft::MAX_DECISION_WEIGHT;
@@ -208,7 +208,7 @@ fn goes_on(last: &mut MovedRuns, of: &MovedRuns) -> bool {
 
 /// Within its bound: parameters and values of the oldest times are left out, and known to be missing.
 fn bounded(mut moved: MovedJob, most: usize) -> Option<MovedJob> {
-    let size = |moved: &MovedJob| serde_json::to_vec(moved).map_or(usize::MAX, |bytes| bytes.len());
+    let size = |moved: &MovedJob| moved.to_json().len();
     let mut bytes = size(&moved);
     for of in &mut moved.runs {
         if bytes <= most {
@@ -217,7 +217,7 @@ fn bounded(mut moved: MovedJob, most: usize) -> Option<MovedJob> {
         let before = of.clone();
         of.parameters_dropped |= !std::mem::take(&mut of.parameters).is_empty();
         of.values_dropped |= !std::mem::take(&mut of.values).is_empty();
-        let size = |of: &MovedRuns| serde_json::to_vec(of).map_or(0, |bytes| bytes.len());
+        let size = |of: &MovedRuns| of.to_json().len();
         bytes = (bytes + size(of)).saturating_sub(size(&before));
     }
     (size(&moved) <= most).then_some(moved)
