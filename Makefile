@@ -19,6 +19,8 @@ FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
 # Every feature but `planted`, the bugs of tests: what tests and chaos run has none in it. A test of the repository compares.
 FEATURES = hdfs,kafka,kafka-tls,mysql,parquet,redis,s3,tls
+# Programs and tests at once, for what tests import asks for more features of what programs import.
+BUILD = $(CARGO) build --locked --workspace --features $(FEATURES) --all-targets
 # One build for both: no bug is in what sim runs, for nothing switches one on.
 SIMULATED = $(CARGO) run --locked --release -p tidemill-testkit --features planted --bin
 
@@ -44,6 +46,9 @@ run: ## the demo: one process, nothing to install, until Ctrl-C
 test test-rust chaos-build: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 test test-rust chaos-build: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
+# What was built just now.
+test: export TIDEMILL_BIN ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/tidemill
+
 # Ends what it started, whatever the outcome; services that ran before stay. They come up beside what needs none of them but
 # the packages that sources are built with, which come with the smallest.
 test: ## install and start the services, run every test, stop the services
@@ -60,8 +65,7 @@ fmt-check:
 	$(CARGO) fmt --all --check
 
 test-build:
-	$(CARGO) test --locked --workspace --features $(FEATURES) --no-run
-	$(CARGO) build --locked --workspace --features $(FEATURES) --bins
+	$(BUILD)
 
 # Nothing of it runs, so the planted bugs are looked at, too, which no test builds.
 lint: ## clippy of all that there is, warnings are errors; `make test` has it for all that it builds
@@ -140,9 +144,8 @@ paths: ## HDFS: BATCHES=100000 wait for PATHS=10000; its name node is killed mea
 	TIDEMILL_PATHS_BATCHES=$(BATCHES) TIDEMILL_PATHS_PATHS=$(PATHS) \
 		$(CARGO) test --locked --all-features -p tidemill --test cluster many_paths -- --nocapture --test-threads=1
 
-# With the features of the tests, so that little is built again.
 chaos-build:
-	$(CARGO) build --locked --workspace --features $(FEATURES) --bins
+	$(BUILD)
 	@! grep -lF tidemill_planted "$${CARGO_TARGET_DIR:-target}"/debug/{chaos,tidemill} || \
 		{ echo 'this is built with the bugs that tests plant, which chaos would run' >&2; exit 1; }
 

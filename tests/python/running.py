@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_S = 60
 # What the Rust tests build, too.
 FEATURES = re.search(r"^FEATURES = (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
-BUILD = ("--workspace", "--features", FEATURES, "--bins")
+BUILD = ("--workspace", "--features", FEATURES, "--all-targets")
 
 
 def fail(message):
