@@ -4,8 +4,8 @@ use crate::kit::{GROUP, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    Answer, BatchCommand, BatchEvent, BatchId, Command, Event, JobCommand, Outcome, PartitionEvent,
-    ScheduleEvent, ShardId, SkipReason,
+    Answer, BatchCommand, BatchEvent, BatchId, Command, Event, JobCommand, Outcome, PartitionEvent, Program,
+    ScheduleEvent, ShardId, SkipReason, WorkMessage,
 };
 
 fn generated(world: &mut World) -> usize {
@@ -33,6 +33,47 @@ fn periods_fire_at_their_base_times() {
         b5 generated hour 2026-06-01 01:00 run 0
     "#]]
     .assert_eq(&world.told());
+}
+
+/// GEN-1, JOB-3: a job without a schedule writes its times in the zone of its nearest ancestor that has one, as that is today,
+/// however often it was asked before.
+#[test]
+fn schedule_of_an_ancestor_is_followed_as_it_is_today() {
+    let mut world = World::at("2026-05-31T23:30:00.000Z");
+    let chain = |zone: &str| {
+        let leaf = json!({"parents": ["middle"], "type": "shell", "command": "${yyyyMMddHH}"});
+        vec![
+            job("root", json!({"schedule": {"cron": "0 0 0/6 * * ?", "zone": zone}})),
+            job("middle", json!({"parents": ["root"]})),
+            job("leaf", leaf),
+        ]
+    };
+    world.define(chain("UTC"));
+    let worker = world.worker("w", 9, Script::Succeed);
+    let ran = |world: &mut World| -> Vec<String> {
+        let heard = std::mem::take(&mut world.played(&worker).heard);
+        let texts = heard.into_iter().filter_map(|message| match message {
+            WorkMessage::Granted { spec, .. } => match spec.program {
+                Program::Script { text, arguments } => Some(format!("{text} {}", arguments.join(" "))),
+                Program::Command(text) => Some(text),
+                Program::Path { .. } | Program::None => None,
+            },
+            _ => None,
+        });
+        texts.collect()
+    };
+    world.until("2026-06-01T06:01:00.000Z");
+    assert_eq!(ran(&mut world), ["2026060100", "2026060106"]);
+    world.define(chain("Asia/Shanghai"));
+    world.until("2026-06-01T10:01:00.000Z");
+    assert_eq!(ran(&mut world), ["2026060118"], "that is 10:00 UTC");
+    // The one in between gets a schedule of its own.
+    let mut jobs = chain("Asia/Shanghai");
+    jobs[1] = job("middle", json!({"schedule": {"cron": "0 0 12 * * ?", "zone": "UTC"}}));
+    world.define(jobs);
+    world.until("2026-06-01T12:01:00.000Z");
+    assert_eq!(ran(&mut world), ["2026060112"]);
+    assert_eq!(world.folded(), world.partition);
 }
 
 /// GEN-1: a cron fires at its times, for its times.

@@ -199,12 +199,6 @@ impl Dependencies {
 }
 
 impl GroupShard {
-    /// The jobs that name `parent`, wherever it runs.
-    pub(crate) fn children_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
-        let local = self.jobs.get(&parent).map(|job| &job.children);
-        local.or_else(|| self.dependencies.foreign.get(parent).map(|parent| &parent.children))
-    }
-
     /// JOB-9: the parent is a job of that shard from now on, which is told what this one wants. The old one is told that
     /// nothing of here asks there any more.
     pub(crate) fn parent_went(&mut self, parent: JobId, shard: ShardId) {
@@ -237,12 +231,17 @@ impl GroupShard {
         let shard = known.shard;
         if self.wants_of(parent) == known.said {
             if known.said == Subscription::Nothing {
-                self.dependencies.foreign.parents.remove(&parent);
+                self.forget_parent(parent);
             }
             return;
         }
         self.dependencies.foreign.unsaid.entry(shard).or_default().follow.insert(parent);
         self.say(shard);
+    }
+
+    fn forget_parent(&mut self, parent: JobId) {
+        self.generation.grids.forget();
+        self.dependencies.foreign.parents.remove(&parent);
     }
 
     fn wants_of(&self, parent: JobId) -> Subscription {
@@ -298,7 +297,7 @@ impl GroupShard {
             self.mailbox.send(to, ShardMessage::Subscription { job, what });
         }
         if what == Subscription::Nothing {
-            self.dependencies.foreign.parents.remove(&job);
+            self.forget_parent(job);
         }
     }
 
@@ -341,6 +340,7 @@ impl GroupShard {
     }
 
     pub(crate) fn parents_replicated(&mut self, parents: &[ForeignParent]) {
+        self.generation.grids.forget();
         for told in parents {
             self.parent_went(told.job, told.shard);
             let is_known =

@@ -19,6 +19,7 @@ use self::deleted_parents::DeletedParents;
 use self::followers::Followers;
 use self::foreign::Foreign;
 use self::waiters::Waiters;
+use super::GroupShard;
 
 /// Who waits for which parent, and who of other groups does.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,5 +58,13 @@ impl Dependencies {
     /// The name of a deleted job that jobs of this shard name, or named, as parent.
     pub(crate) fn deleted_name(&self, job: JobId) -> Option<String> {
         self.deleted_parents.get(&job).map(|deleted| deleted.name.clone())
+    }
+}
+
+impl GroupShard {
+    /// The jobs that name `parent`, wherever it runs.
+    pub(crate) fn children_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
+        let local = self.jobs.get(&parent).map(|job| &job.children);
+        local.or_else(|| self.dependencies.foreign.get(parent).map(|parent| &parent.children))
     }
 }

@@ -102,20 +102,6 @@ impl GroupShard {
         job.schedule.clone().or_else(|| self.grid_above(&job.definition))
     }
 
-    fn grid_above(&self, definition: &JobDefinition) -> Option<Arc<Timetable>> {
-        let mut definition = definition;
-        for _ in 0..self.jobs.len() {
-            match definition.other_parents().find_map(|parent| self.known(parent))? {
-                Known::Here(parent) => match &parent.schedule {
-                    Some(schedule) => return Some(Arc::clone(schedule)),
-                    None => definition = &parent.definition,
-                },
-                Known::Elsewhere(parent) => return parent.schedule.clone(),
-            }
-        }
-        None
-    }
-
     /// What a due schedule asks for: one batch, or a skip.
     pub(crate) fn fire(&self, id: JobId, now: Timestamp) -> Vec<Event> {
         let Some(job) = self.jobs.get(&id) else { return Vec::new() };
@@ -264,7 +250,7 @@ impl GroupShard {
         Dependency { parent: id, mapping, times: vec![time], met }
     }
 
-    fn known(&self, parent: JobId) -> Option<Known<'_>> {
+    pub(super) fn known(&self, parent: JobId) -> Option<Known<'_>> {
         let here = self.jobs.get(&parent).map(Known::Here);
         here.or_else(|| self.dependencies.foreign().get(parent).map(Known::Elsewhere))
     }

@@ -4,12 +4,14 @@ pub(in crate::group) mod by_hand;
 pub(in crate::group) mod failing;
 pub(in crate::group) mod generate;
 pub(in crate::group) mod generated;
+pub(in crate::group) mod grids;
 pub(in crate::group) mod reruns;
 
 use std::collections::VecDeque;
 
 use self::failing::Tick;
 use self::generated::Trigger;
+use self::grids::Grids;
 
 /// What is still to be generated, and what could not be.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,6 +20,7 @@ pub(crate) struct Generation {
     triggers: VecDeque<Trigger>,
     /// Jobs whose fires failed lately.
     failing: Tick,
+    pub(in crate::group) grids: Grids,
 }
 
 impl Generation {

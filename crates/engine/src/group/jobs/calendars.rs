@@ -70,6 +70,7 @@ impl Jobs {
 
 impl GroupShard {
     pub(crate) fn calendar_replicated(&mut self, calendar: &Calendar) {
+        self.generation.grids.forget();
         let name = &calendar.spec.name;
         match Days::try_from(calendar) {
             Ok(days) => {

@@ -132,6 +132,7 @@ impl GroupShard {
 
     /// What the old group knew of the job, which is one of this shard by now.
     pub(crate) fn job_attached(&mut self, id: JobId, enabled: bool, moved: &MovedJob) {
+        self.generation.grids.forget();
         self.parent_went(id, self.id);
         let children = self.dependencies.came_here(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };

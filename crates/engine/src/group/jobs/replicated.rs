@@ -36,6 +36,7 @@ impl GroupShard {
         enabled: bool,
         next: Option<Fire>,
     ) {
+        self.generation.grids.forget();
         let id = definition.id;
         let mut job = Job::new(Arc::clone(definition), enabled, false);
         let mut before: Vec<JobId> = Vec::new();
@@ -133,6 +134,7 @@ impl GroupShard {
     pub(crate) fn forget_removed(&mut self, id: JobId) {
         let removed = self.jobs.get(&id).is_some_and(|job| job.removed && !self.is_needed(id, job));
         if let Some(job) = removed.then(|| self.jobs.remove(id)).flatten() {
+            self.generation.grids.forget();
             self.leave_parents(&job);
             for parent in job.parents() {
                 self.follow_foreign(parent);
