@@ -181,12 +181,13 @@ planted-ci: ## twelve of the planted bugs, others each hour
 	$(SIMULATED) planted -- --rotate 12 --turn $$(($$(date +%s) / 3600))
 
 # What CI leaves out for its time: run it before a release, and before a large change is called done.
-nightly: lint ## all of it: clippy of what is planted, 20 minutes of histories, every planted bug, 10 minutes of chaos, 20 of fuzzing
+nightly: lint ## all of it: clippy of what is planted, 20 minutes of histories, every planted bug, 10,000 power cuts, 10 minutes of chaos, 20 of fuzzing
 	@base=$$(($$(date +%s) * 1000)); \
 	echo "again: sim --seeds $$base..$$((base + 10000000)) --minutes 20"; \
 	$(SIMULATED) sim -- --seeds $$base..$$((base + 10000000)) --minutes 20 --shrink; \
 	$(MAKE) sim-modes SEEDS=$$base..$$((base + 2000))
 	$(MAKE) planted
+	TIDEMILL_POWER_CUTS=10000 $(CARGO) test --locked -p tidemill-testkit --test power_cut
 	$(MAKE) chaos MINUTES=10
 	$(MAKE) fuzz MINUTES=20
 

@@ -43,6 +43,12 @@ macro_rules! bugs {
 }
 
 bugs! {
+    /// The embedded log shows a journal's record before it is synced.
+    JournalNotSynced = "journal_not_synced",
+    /// The embedded log never syncs what nobody acts on alone, however long nothing follows it.
+    IdleNotSynced = "idle_not_synced",
+    /// The embedded log reads what an earlier process left, and does not sync it first.
+    OpenedWithoutSync = "opened_without_sync",
     /// A claim of the present epoch counts as well as one of the next, so that a deposed claim, and what its
     /// writer pipelined behind it, take the partition.
     ClaimsWithOneEpoch = "claims_with_one_epoch",

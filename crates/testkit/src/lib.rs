@@ -9,7 +9,8 @@
 //! Where to start reading: [`run()`], one history from seed to verdict; `world`, its queue; `host`, the log as an
 //! owner sees it; `working`, workers and shims; `client_requests`, the workload; `clients`, who pull; `plan`, what goes wrong and when.
 //!
-//! What is deliberately absent: threads, sockets, disks and real time; those are what the other tests are for.
+//! What is deliberately absent: threads, sockets, disks and real time; those are what the other tests are for. Apart from all
+//! of it stands [`power_cut`], which has a real disk's log and takes from it what a power cut may.
 
 mod client_requests;
 mod clients;
@@ -26,6 +27,7 @@ mod outside;
 mod plan;
 #[cfg(any(test, feature = "planted"))]
 pub mod planted;
+pub mod power_cut;
 mod pulls;
 mod reruns;
 mod rng;

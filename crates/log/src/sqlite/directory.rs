@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock, statfs};
@@ -36,6 +37,36 @@ impl Directory {
     /// Where the log of this directory is.
     pub(crate) fn file_in(path: &Path) -> PathBuf {
         path.join("log.db")
+    }
+
+    /// Where what is not yet in the log's file is.
+    pub(crate) fn write_ahead_log(&self) -> PathBuf {
+        self.path.join("log.db-wal")
+    }
+
+    /// Makes durable what an earlier process wrote and did not live to sync, before anything is opened. The log's file itself
+    /// needs nothing: what is not durable of it is in the write-ahead log, too.
+    pub(crate) fn sync_left(&self) -> io::Result<()> {
+        let left = match fs::read(self.write_ahead_log()) {
+            Ok(left) => left,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        // Written again, for after a sync that failed the system takes it for written.
+        let file = OpenOptions::new().write(true).open(self.write_ahead_log())?;
+        file.write_all_at(&left, 0)?;
+        file.sync_all()?;
+        self.sync()
+    }
+
+    /// The same for somebody who only reads, beside a process that may write.
+    pub(crate) fn sync_read(path: &Path) -> io::Result<()> {
+        match fs::File::open(path.join("log.db-wal")) {
+            Ok(file) => file.sync_all()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        fs::File::open(path)?.sync_all()
     }
 
     /// Makes the directory's entries durable.

@@ -8,13 +8,14 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::directory::Directory;
+use super::durability::checkpoint;
 use super::trim::Kept;
 use super::{SqliteConfig, is_durable};
 use crate::{Error, Genesis, Head, LogId, Topic, clock};
 
 /// Of the file; a later one brings its own migration.
 pub(crate) const FORMAT_VERSION: i64 = 3;
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
 pub(crate) fn table(topic: Topic, partition: u32) -> String {
     format!("{}_{partition}", topic.name().replace('-', "_"))
@@ -23,6 +24,7 @@ pub(crate) fn table(topic: Topic, partition: u32) -> String {
 /// The file, open for writing.
 pub(crate) struct File {
     pub(crate) connection: Connection,
+    pub(crate) write_ahead_log: std::fs::File,
     pub(crate) log_id: LogId,
 }
 
@@ -30,6 +32,9 @@ impl File {
     pub(crate) fn open(directory: &Directory, config: &SqliteConfig) -> Result<Self, Error> {
         let failed =
             |error: rusqlite::Error| Error::open(format!("open {}", directory.file().display()), error);
+        if !planted!(OpenedWithoutSync) {
+            directory.sync_left().map_err(|error| Error::open("make durable what is in the log", error))?;
+        }
         let mut connection = Connection::open(directory.file()).map_err(failed)?;
         // Before anything is set: a file of another format is left as it is.
         let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
@@ -40,7 +45,11 @@ impl File {
         if !is_new && found != FORMAT_VERSION {
             return Err(Error::FormatVersion { file: directory.file(), found, wanted: FORMAT_VERSION });
         }
-        set_up(&connection, config.max_bytes).map_err(failed)?;
+        let mode = set_up(&connection, config).map_err(failed)?;
+        if mode != "wal" {
+            let found = format!("SQLite keeps the journal mode {mode:?} there, and the log needs \"wal\"");
+            return Err(Error::open(format!("open {}", directory.file().display()), found));
+        }
         if is_new {
             make(&mut connection, config.partitions).map_err(failed)?;
             directory.sync().map_err(|error| Error::open("make the new log file durable", error))?;
@@ -52,7 +61,9 @@ impl File {
         if found != config.partitions {
             return Err(Error::PartitionCount { topic: Topic::Journal, found, wanted: config.partitions });
         }
-        Ok(Self { connection, log_id })
+        let write_ahead_log = std::fs::File::open(directory.write_ahead_log())
+            .map_err(|error| Error::open("open the write-ahead log", error))?;
+        Ok(Self { connection, write_ahead_log, log_id })
     }
 
     /// The offset that comes next; 0 where the topic is not on disk.
@@ -95,19 +106,24 @@ pub(crate) fn store_head(connection: &Connection, head: &Head) -> rusqlite::Resu
     connection.prepare_cached(sql)?.execute(params![head.partition, text]).map(drop)
 }
 
-fn set_up(connection: &Connection, max_bytes: Option<u64>) -> rusqlite::Result<()> {
+/// Gives the journal mode.
+fn set_up(connection: &Connection, config: &SqliteConfig) -> rusqlite::Result<String> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(512);
     connection.pragma_update(None, "page_size", PAGE_BYTES.cast_signed())?;
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // Where processes cannot share memory, SQLite keeps another mode and calls that no error.
+    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    if !planted!(OpenedWithoutSync) {
+        checkpoint(connection)?;
+    }
     connection.pragma_update(None, "cache_size", -16_000)?;
-    if let Some(bytes) = max_bytes {
+    if let Some(bytes) = config.max_bytes {
         let pages = (bytes / PAGE_BYTES).max(1).min(u64::from(u32::MAX)).cast_signed();
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     }
-    Ok(())
+    Ok(mode)
 }
 
 /// Everything in one transaction: a file is a log, or it is empty.

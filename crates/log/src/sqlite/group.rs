@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 
 use super::Shared;
-use super::file::{next_offset, store_head, table};
+use super::durability::{Durability, is_synced};
+use super::file::{PAGE_BYTES, next_offset, store_head, table};
 use super::queue::Item;
 use super::trim::Kept;
 use crate::in_flight::Pending;
@@ -50,6 +51,7 @@ pub(crate) struct Group<'a> {
     shared: &'a Shared,
     connection: &'a Connection,
     inserts: &'a [String],
+    durability: &'a mut Durability,
     staged: BTreeMap<usize, Staged>,
     /// Chains as they were, to go back to.
     before: BTreeMap<u32, Chain>,
@@ -61,14 +63,21 @@ pub(crate) struct Group<'a> {
 
 struct Staged {
     next: u64,
+    bytes: usize,
     records: Vec<Record>,
 }
 
 impl<'a> Group<'a> {
-    pub(crate) fn new(shared: &'a Shared, connection: &'a Connection, inserts: &'a [String]) -> Self {
+    pub(crate) fn new(
+        shared: &'a Shared,
+        connection: &'a Connection,
+        inserts: &'a [String],
+        durability: &'a mut Durability,
+    ) -> Self {
         let (staged, before, trimmed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let now_ms = clock::now_ms();
-        Self { shared, connection, inserts, staged, before, trimmed, now_ms, owed: Vec::new() }
+        let owed = Vec::new();
+        Self { shared, connection, inserts, durability, staged, before, trimmed, now_ms, owed }
     }
 
     /// Stores the items, makes them visible to readers, and leaves in `owed` what is to be told.
@@ -93,7 +102,8 @@ impl<'a> Group<'a> {
     }
 
     fn write(&mut self, items: Vec<Item>, journals: &mut [Journal]) -> rusqlite::Result<()> {
-        let mut failed = self.run("BEGIN IMMEDIATE");
+        let before = self.connection.total_changes();
+        let mut failed = self.begin(&items);
         for item in items {
             match item {
                 Item::Append { lane, key, value, pending } => {
@@ -121,7 +131,23 @@ impl<'a> Group<'a> {
         }
         failed?;
         self.store_heads(journals)?;
-        self.run("COMMIT")
+        self.run("COMMIT")?;
+        // A commit that changed nothing syncs nothing, not even earlier commits.
+        let changes = self.connection.total_changes() - before;
+        if changes > 0 {
+            let bytes: usize = self.staged.values().map(|staged| staged.bytes).sum();
+            self.durability.committed(2 * self.staged.len() + bytes / PAGE_BYTES as usize);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, items: &[Item]) -> rusqlite::Result<()> {
+        let acted_on = items.iter().any(|item| match item {
+            Item::Append { lane, .. } => is_synced(self.shared.lanes[*lane].topic),
+            Item::Trim(_) => false,
+        });
+        self.durability.begin(self.connection, acted_on)?;
+        self.run("BEGIN IMMEDIATE")
     }
 
     fn run(&self, sql: &str) -> rusqlite::Result<()> {
@@ -136,7 +162,7 @@ impl<'a> Group<'a> {
         journals: &mut [Journal],
     ) -> rusqlite::Result<Result<u64, AppendError>> {
         let place = &*self.shared.lanes[lane];
-        let first = || Staged { next: place.next(), records: Vec::new() };
+        let first = || Staged { next: place.next(), bytes: 0, records: Vec::new() };
         let staged = self.staged.entry(lane).or_insert_with(first);
         let offset = staged.next;
         if place.topic == Topic::Journal {
@@ -149,6 +175,7 @@ impl<'a> Group<'a> {
         let mut insert = self.connection.prepare_cached(&self.inserts[lane])?;
         insert.execute(params![offset.cast_signed(), self.now_ms, key, value])?;
         staged.next += 1;
+        staged.bytes += key.len() + value.len();
         staged.records.push(Record { offset, timestamp_ms: self.now_ms, key, value: value.into() });
         Ok(Ok(offset))
     }

@@ -4,8 +4,8 @@
 //!  producers ──► queue ──► writer thread ──► one transaction per group ──► tail in memory ──► readers
 //!                          (chain: void is refused)                        older: read connection ──┘
 //! ```
-//! - `commands`, `journal`, `events` and `dead-letters` are durable: write-ahead log, `synchronous=FULL`, all
-//!   that is queued in one commit.
+//! - `commands`, `journal`, `events` and `dead-letters` are durable: one write-ahead log, all that is queued in one commit,
+//!   which is synced before anybody sees it if it is acted on alone (`durability.rs`).
 //! - `work` and `replies` are **volatile**: bounded rings in memory. They are derived from accepted state and
 //!   sent again after a restart. A reader that lags behind the ring gets [`Error::OffsetOutOfRange`].
 //! - An append to a journal is a compare-and-set: what the chain would void is
@@ -15,6 +15,7 @@
 //!   A full disk is told apart where the transaction was certainly rolled back.
 
 mod directory;
+mod durability;
 mod file;
 mod group;
 mod older;
@@ -39,6 +40,7 @@ use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
 use crate::{Error, From, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
 use directory::Directory;
+use durability::Durability;
 use file::File;
 use older::OnDisk;
 use queue::{Queue, SqliteProducer};
@@ -67,6 +69,14 @@ pub struct SqliteConfig {
     /// How long commands are kept, milliseconds, once they are said to be done with. Default 14 days.
     #[serde(default = "keep_commands")]
     pub keep_commands_ms: u64,
+    /// Pages of the write-ahead log after which it is written back and begun anew; fewer for tests alone.
+    #[doc(hidden)]
+    #[serde(skip, default = "checkpoint_pages")]
+    pub checkpoint_pages: usize,
+}
+
+const fn checkpoint_pages() -> usize {
+    4_000
 }
 
 const fn keep_commands() -> u64 {
@@ -91,6 +101,7 @@ impl SqliteConfig {
             ring_records: ring_records(),
             max_bytes: None,
             keep_commands_ms: keep_commands(),
+            checkpoint_pages: checkpoint_pages(),
         }
     }
 
@@ -174,7 +185,8 @@ impl SqliteLog {
             kept,
             keep_commands_ms: config.keep_commands_ms,
         });
-        let writer = Writer::new(Arc::clone(&shared), file, chains, on_fatal);
+        let durability = Durability::new(file.write_ahead_log, config.checkpoint_pages);
+        let writer = Writer::new(Arc::clone(&shared), file.connection, durability, chains, on_fatal);
         let thread = thread::Builder::new()
             .name("sqlite-log".to_owned())
             .spawn(move || writer.run())

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::trim::Trim;
 use super::{Shared, is_durable};
@@ -72,15 +72,25 @@ impl Queue {
         lock(&self.waiting).ended.clone()
     }
 
-    /// The next group; waits for one. `None` when the log has ended and nothing is left.
-    pub(crate) fn take(&self) -> Option<Vec<Item>> {
+    /// The next group; waits for one until `until`, then gives an empty one. `None` when the log has ended and nothing is
+    /// left.
+    pub(crate) fn take(&self, until: Option<Instant>) -> Option<Vec<Item>> {
         let mut waiting = lock(&self.waiting);
         while waiting.items.is_empty() {
             if waiting.ended.is_some() {
                 return None;
             }
             waiting.writer_idle = true;
-            waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => {
+                    waiting.writer_idle = false;
+                    return Some(Vec::new());
+                }
+                Some(left) => {
+                    self.filled.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            };
         }
         let mut bytes = 0;
         let mut group = Vec::with_capacity(waiting.items.len().min(GROUP_RECORDS));

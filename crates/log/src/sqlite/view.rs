@@ -38,6 +38,9 @@ impl SqliteView {
         let path = Directory::file_in(directory);
         let failed =
             |error: rusqlite::Error| Error::open(format!("open {} for reading", path.display()), error);
+        // What a killed process left is in what is read, so it has to last.
+        Directory::sync_read(directory)
+            .map_err(|error| Error::open("make durable what is in the log", error))?;
         let connection = connect(&path).map_err(failed)?;
         let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
         if found != FORMAT_VERSION {

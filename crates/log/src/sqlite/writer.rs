@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::file::{File, store_head};
+use rusqlite::Connection;
+
+use super::durability::Durability;
+use super::file::store_head;
 use super::group::{Failed, Group, Journal, inserts};
 use super::queue::Item;
 use super::{OnFatal, Shared};
@@ -11,17 +14,24 @@ use crate::{AppendError, Chain};
 
 pub(crate) struct Writer {
     shared: Arc<Shared>,
-    file: File,
+    connection: Connection,
+    durability: Durability,
     journals: Vec<Journal>,
     inserts: Vec<String>,
     on_fatal: OnFatal,
 }
 
 impl Writer {
-    pub(crate) fn new(shared: Arc<Shared>, file: File, chains: Vec<Chain>, on_fatal: OnFatal) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        connection: Connection,
+        durability: Durability,
+        chains: Vec<Chain>,
+        on_fatal: OnFatal,
+    ) -> Self {
         let journals = chains.into_iter().map(|chain| Journal { chain, stored_seq: 0 }).collect();
         let inserts = inserts(&shared);
-        Self { shared, file, journals, inserts, on_fatal }
+        Self { shared, connection, durability, journals, inserts, on_fatal }
     }
 
     /// Until the log ends, by will or by an error.
@@ -48,12 +58,21 @@ impl Writer {
     }
 
     fn serve(&mut self) -> Result<(), String> {
-        while let Some(items) = self.shared.queue.take() {
-            let mut group = Group::new(&self.shared, &self.file.connection, &self.inserts);
+        while let Some(items) = self.shared.queue.take(self.durability.due()) {
+            if items.is_empty() {
+                self.durability.sync().map_err(not_synced)?;
+                continue;
+            }
+            let mut group = Group::new(&self.shared, &self.connection, &self.inserts, &mut self.durability);
             let result = group.commit(items, &mut self.journals);
             let owed = group.owed;
             match result {
-                Ok(()) => owed.into_iter().for_each(|owed| owed.tell(None)),
+                Ok(()) => {
+                    owed.into_iter().for_each(|owed| owed.tell(None));
+                    self.durability
+                        .checkpoint(&self.connection)
+                        .map_err(|error| format!("the write-ahead log could not be written back: {error}"))?;
+                }
                 Err(Failed::Full) => {
                     tracing::warn!("the disk is full: appends are refused");
                     owed.into_iter().for_each(|owed| owed.tell(Some(&AppendError::Full)));
@@ -70,10 +89,14 @@ impl Writer {
         }
         for head in self.journals.iter().filter_map(|journal| journal.chain.head()) {
             // Only a short cut for the next opening: without it the chain is read from further back.
-            if let Err(error) = store_head(&self.file.connection, head) {
+            if let Err(error) = store_head(&self.connection, head) {
                 tracing::warn!(%error, "the verified head could not be stored");
             }
         }
-        Ok(())
+        self.durability.sync().map_err(not_synced)
     }
+}
+
+fn not_synced(error: std::io::Error) -> String {
+    format!("the log could not be synced: {error}")
 }

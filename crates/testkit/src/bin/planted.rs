@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use tidemill_testkit::planted::{EXPECTED, Expected, Verdict, is_checked, judge, plant, sentence};
+use tidemill_testkit::power_cut::write;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/planted.md");
 
@@ -79,6 +80,9 @@ struct Caught {
 }
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("--writer") {
+        return written();
+    }
     let Some(arguments) = arguments() else {
         eprintln!(
             "usage: planted [--from SEED] [--bug NAME | --rotate N [--turn T]] [--write] [--explain] [--all-rules]"
@@ -105,6 +109,20 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     if escaped == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The process from whose log a power cut takes something: `--writer DIRECTORY SEED BUG`.
+fn written() -> ExitCode {
+    let given: Vec<String> = std::env::args().skip(2).collect();
+    let [directory, seed, bug] = &given[..] else { return ExitCode::from(2) };
+    plant(EXPECTED.iter().map(|expected| expected.bug).find(|known| known.name() == bug));
+    match write(std::path::Path::new(directory), seed.parse().unwrap_or_default()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn print(outcome: &Outcome, arguments: &Arguments) {
@@ -148,7 +166,7 @@ fn hunt(expected: &'static Expected, from: u64) -> Outcome {
         plant(Some(expected.bug));
         let verdicts = Mutex::new(BTreeMap::new());
         each(next..end, |seed| {
-            let verdict = judge(seed, expected.more, expected.with_tables);
+            let verdict = judge(seed, expected);
             let is_caught = notices(expected, &verdict).is_some();
             lock(&verdicts).insert(seed, verdict);
             if is_caught { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -172,7 +190,7 @@ impl Outcome {
         let expected = self.expected;
         let noticed = notices(expected, &verdict).cloned();
         if let Some((rule, what)) = &noticed {
-            let clean = judge(seed, expected.more, expected.with_tables);
+            let clean = judge(seed, expected);
             if clean.broken.iter().any(|(broken, _)| broken == rule) {
                 self.unclean.push(format!("seed {seed} breaks {rule} without the bug, too"));
             } else {
@@ -225,8 +243,8 @@ fn page(outcomes: &[Outcome], from: u64) -> String {
         This page is generated: `make planted` plants each of these bugs in the product, one after the other, and\n\
         runs simulated histories until the rule that has to notice it does; `make planted ARGS=--write` writes the\n\
         page anew. Assertions and panics of the product do not count. A rule in *italics* is watched from outside,\n\
-        by the simulator, for what leaves no trace in a journal; all others are the checker's, over the journal\n\
-        alone. A bug that escapes its limit fails the run.\n\n"
+        by the simulator, for what leaves no trace in a journal, or in a real log after a power cut, which needs\n\
+        `strace`; all others are the checker's, over the journal alone. A bug that escapes its limit fails the run.\n\n"
         .to_owned();
     let total: u64 = outcomes.iter().filter_map(|it| it.caught.as_ref()).map(|it| it.histories).sum();
     let _ = writeln!(

@@ -15,12 +15,23 @@ pub struct Expected {
     pub within: u64,
     /// Faults that every history gets more of than its share.
     pub more: &'static [Fault],
-    /// The journals are projected as well.
-    pub with_tables: bool,
+    /// What is run.
+    pub stage: Stage,
+}
+
+/// Where a bug is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// In a simulated history.
+    Simulated,
+    /// In one whose journals are projected as well.
+    Projected,
+    /// In the embedded log of a process that is killed, and then the power is cut.
+    PowerCut,
 }
 
 const fn bug(bug: Bug, by: &'static [&'static str], within: u64) -> Expected {
-    Expected { bug, by, within, more: &[], with_tables: false }
+    Expected { bug, by, within, more: &[], stage: Stage::Simulated }
 }
 
 const fn with(more: &'static [Fault], expected: Expected) -> Expected {
@@ -28,7 +39,11 @@ const fn with(more: &'static [Fault], expected: Expected) -> Expected {
 }
 
 const fn of_tables(bug: Bug, within: u64) -> Expected {
-    Expected { bug, by: &["projection_is_the_fold"], within, more: &[], with_tables: true }
+    Expected { bug, by: &["projection_is_the_fold"], within, more: &[], stage: Stage::Projected }
+}
+
+const fn of_power_cut(bug: Bug) -> Expected {
+    Expected { bug, by: &["told_outlives_power_cut"], within: 5, more: &[], stage: Stage::PowerCut }
 }
 
 /// What happens in every history is found in few; what needs faults that meet, in many.
@@ -51,6 +66,9 @@ const ASSIGNED: &[&str] = &["start_granted_only_to_assigned", "every_assignment_
 
 /// All bugs.
 pub const EXPECTED: &[Expected] = &[
+    of_power_cut(Bug::JournalNotSynced),
+    of_power_cut(Bug::IdleNotSynced),
+    of_power_cut(Bug::OpenedWithoutSync),
     with(&[Fault::RivalClaims], bug(Bug::ClaimsWithOneEpoch, &["chain_unbroken"], SOME)),
     with(&[Fault::CrashHostWithZombies], bug(Bug::EnvelopeWithoutChainCheck, &["chain_unbroken"], SOME)),
     with(&[Fault::UnknownLost], bug(Bug::AckBeforeDurable, &["acknowledged_is_on_record"], SOME)),

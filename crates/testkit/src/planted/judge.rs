@@ -1,17 +1,22 @@
 //! A history with a bug in it, from its seed to those who notice.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::Command;
 
 use tidemill_planted::Bug;
 
-use super::{SEEN_FROM_OUTSIDE, projected};
+use super::{Expected, SEEN_FROM_OUTSIDE, Stage, projected};
 use crate::happening::Happening;
 use crate::host::text_of;
 use crate::plan::{Fault, Planned};
+use crate::power_cut::{Trace, cut};
 use crate::world::World;
 
 /// How many faults of a kind a history gets in addition, where that is asked for.
 const MORE: u64 = 8;
+/// Moments at which the power is cut in a history.
+const CUTS: usize = 300;
 
 /// What a history showed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,11 +32,34 @@ pub fn plant(bug: Option<Bug>) {
     tidemill_planted::choose(bug);
 }
 
-/// Runs the history of a seed to its end, whatever goes wrong, and asks who notices. `more`: these faults come
-/// more often than their share. `with_tables`: the journals are projected as well.
+/// Runs the history of a seed to its end, whatever goes wrong, and asks who notices.
 #[must_use]
-pub fn judge(seed: u64, more: &[Fault], with_tables: bool) -> Verdict {
+pub fn judge(seed: u64, expected: &Expected) -> Verdict {
     tidemill_planted::forget();
+    match expected.stage {
+        Stage::Simulated | Stage::Projected => simulated(seed, expected.more, expected.stage),
+        Stage::PowerCut => power_cut(seed),
+    }
+}
+
+/// Of this program, as the writer.
+fn power_cut(seed: u64) -> Verdict {
+    let bug = Bug::ALL.iter().find(|bug| tidemill_planted::is(**bug)).map_or("none", |bug| bug.name());
+    let writer = |directory: &Path| {
+        let mut command = Command::new(std::env::current_exe().unwrap_or_default());
+        command.arg("--writer").arg(directory).args([&seed.to_string(), bug]);
+        command
+    };
+    match Trace::record(seed, writer) {
+        Ok(trace) => {
+            let lost = cut(&trace, seed, CUTS).err();
+            Verdict { broken: named(lost.map(|what| format!("a power cut: {what}"))), panic: None }
+        }
+        Err(error) => Verdict { broken: Vec::new(), panic: Some(error) },
+    }
+}
+
+fn simulated(seed: u64, more: &[Fault], stage: Stage) -> Verdict {
     let mut world = World::new(seed);
     world.noted = Some(Vec::new());
     let times = (1..=MORE).map(|number| world.plan.end * number / (MORE + 1));
@@ -48,19 +76,26 @@ pub fn judge(seed: u64, more: &[Fault], with_tables: bool) -> Verdict {
     // What never came to rest is not held to what holds at rest.
     let at_rest = panic.is_none() && !noted.iter().any(|what| what.contains("not within"));
     let report = world.checked(at_rest);
-    if with_tables && let Err(difference) = projected::differs(seed, &world.journal) {
+    if stage == Stage::Projected
+        && let Err(difference) = projected::differs(seed, &world.journal)
+    {
         noted.push(format!("the tables are not the fold: {difference}"));
     }
     let mut broken: Vec<(String, String)> = Vec::new();
     let checked = report.violations.iter().map(|it| (it.invariant.to_owned(), it.to_string()));
-    let seen = noted.into_iter().filter_map(|what| {
-        let known = SEEN_FROM_OUTSIDE.iter().find(|(text, _, _)| what.contains(text));
-        known.map(|(_, name, _)| ((*name).to_owned(), what))
-    });
-    for (rule, what) in checked.chain(seen) {
+    for (rule, what) in checked.chain(named(noted)) {
         if !broken.iter().any(|(known, _)| *known == rule) {
             broken.push((rule, what));
         }
     }
     Verdict { broken, panic }
+}
+
+/// With the rule that each breaks.
+fn named(noted: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
+    let named = noted.into_iter().filter_map(|what| {
+        let known = SEEN_FROM_OUTSIDE.iter().find(|(text, _, _)| what.contains(text));
+        known.map(|(_, name, _)| ((*name).to_owned(), what))
+    });
+    named.collect()
 }

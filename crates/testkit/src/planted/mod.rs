@@ -9,7 +9,7 @@ mod judge;
 #[cfg(feature = "planted")]
 mod projected;
 
-pub use expected::{EXPECTED, Expected};
+pub use expected::{EXPECTED, Expected, Stage};
 #[cfg(feature = "planted")]
 pub use judge::{Verdict, judge, plant};
 
@@ -29,6 +29,11 @@ const SEEN_FROM_OUTSIDE: &[(&str, &str, &str)] = &[
         "the tables are not the fold",
         "projection_is_the_fold",
         "The read tables are the fold of the journal at their position, whatever broke off a write.",
+    ),
+    (
+        "a power cut",
+        "told_outlives_power_cut",
+        "What was told of the embedded log is in it after a power cut, with all that it rests on.",
     ),
 ];
 
