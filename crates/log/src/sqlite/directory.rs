@@ -9,6 +9,9 @@ use rustix::fs::{FlockOperation, flock, statfs};
 
 use crate::Error;
 
+/// Of a file that is written again, as much at once.
+const CHUNK_BYTES: usize = 1 << 20;
+
 /// A directory that is ours for as long as this lives.
 pub(crate) struct Directory {
     path: PathBuf,
@@ -47,14 +50,21 @@ impl Directory {
     /// Makes durable what an earlier process wrote and did not live to sync, before anything is opened. The log's file itself
     /// needs nothing: what is not durable of it is in the write-ahead log, too.
     pub(crate) fn sync_left(&self) -> io::Result<()> {
-        let left = match fs::read(self.write_ahead_log()) {
-            Ok(left) => left,
+        let file = match OpenOptions::new().read(true).write(true).open(self.write_ahead_log()) {
+            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
         };
         // Written again, for after a sync that failed the system takes it for written.
-        let file = OpenOptions::new().write(true).open(self.write_ahead_log())?;
-        file.write_all_at(&left, 0)?;
+        let (mut chunk, mut at) = (vec![0; CHUNK_BYTES], 0);
+        loop {
+            let bytes = file.read_at(&mut chunk, at)?;
+            if bytes == 0 {
+                break;
+            }
+            file.write_all_at(&chunk[..bytes], at)?;
+            at += bytes as u64;
+        }
         file.sync_all()?;
         self.sync()
     }

@@ -25,8 +25,34 @@ pub(super) struct Disk {
 
 #[derive(Default)]
 struct File {
+    /// What is on the disk for sure.
     synced: Vec<u8>,
-    since: Vec<Change>,
+    /// What was done to it since, in order.
+    changes: Vec<(Change, State)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// The next sync makes it sure.
+    Pending,
+    /// Its sync failed: no later one makes it sure.
+    Lost,
+    /// It is on the disk, over what may be there of what was lost before.
+    Sure,
+}
+
+impl File {
+    fn synced(&mut self) {
+        for (_, state) in &mut self.changes {
+            if *state == State::Pending {
+                *state = State::Sure;
+            }
+        }
+        let sure = self.changes.iter().take_while(|(_, state)| *state == State::Sure).count();
+        for (change, _) in self.changes.drain(..sure) {
+            change.apply(&mut self.synced, |_| true);
+        }
+    }
 }
 
 enum Change {
@@ -47,14 +73,15 @@ impl Disk {
             Happened::Removed(name) => self.name(name).push(None),
             Happened::Written { file, at, bytes } => {
                 let (at, bytes) = (*at, bytes.clone());
-                self.file(file)?.since.push(Change::Written { at, bytes });
+                self.file(file)?.changes.push((Change::Written { at, bytes }, State::Pending));
             }
-            Happened::Cut { file, length } => self.file(file)?.since.push(Change::Cut(*length)),
-            Happened::Synced(file) => {
-                let file = self.file(file)?;
-                for change in std::mem::take(&mut file.since) {
-                    change.apply(&mut file.synced, |_| true);
-                }
+            Happened::Cut { file, length } => {
+                self.file(file)?.changes.push((Change::Cut(*length), State::Pending));
+            }
+            Happened::Synced(file) => self.file(file)?.synced(),
+            Happened::SyncFailed(file) => {
+                let pending = |(_, state): &&mut (Change, State)| *state == State::Pending;
+                self.file(file)?.changes.iter_mut().filter(pending).for_each(|it| it.1 = State::Lost);
             }
             Happened::DirectorySynced => {
                 self.names.values_mut().for_each(|stood_for| drop(stood_for.drain(..stood_for.len() - 1)));
@@ -88,7 +115,11 @@ impl Disk {
             };
             let Some(file) = stood_for[at].map(|file| &self.files[file]) else { continue };
             let mut bytes = file.synced.clone();
-            for change in &file.since {
+            for (change, state) in &file.changes {
+                if *state == State::Sure {
+                    change.apply(&mut bytes, |_| true);
+                    continue;
+                }
                 let (there, torn) = (all || !none && rng.chance(60), !all && !none && rng.chance(25));
                 let mut sectors = rng.aside("sectors");
                 rng.next();

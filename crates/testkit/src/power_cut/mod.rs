@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!  writer ─► system calls ─► strace ─► Trace ─► files as any cut may leave them ─► opened, compared with what was told
-//!   killed now and then as it syncs, and begun again
+//!   ends now and then as it syncs, and is begun again
 //! ```
 //! A file keeps what it had when it was last synced. Of what was written since, each write is there or not, or in part; so
-//! are its length, and the names in its directory since that was synced.
+//! are its length, and the names in its directory since that was synced. What was to be synced when a sync failed may be lost for
+//! good, whatever is synced later.
 //!
 //! What this does not test: disks that lie about a sync.
 

@@ -15,8 +15,10 @@ use crate::Rng;
 const TRACED: &str = "trace=openat,close,write,pwrite64,ftruncate,fsync,fdatasync,?unlink,unlinkat,mmap,\
     ?open,?creat,dup,?dup2,dup3,writev,pwritev,pwritev2,fallocate,truncate,?rename,?renameat,renameat2,?link,linkat,\
     copy_file_range,sendfile,sync_file_range,io_uring_setup";
-/// Lives of the writer that end as it syncs.
-const KILLED: u64 = 3;
+/// Lives of the writer that end as it syncs: each second one is killed, and of the others a sync fails.
+const ENDED: u64 = 4;
+/// Calls of each thread of it up to which the log is opened.
+const OPENED: u64 = 15;
 
 /// What happened in order.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(super) enum Happened {
         length: usize,
     },
     Synced(String),
+    /// The system may take for written what it was to sync.
+    SyncFailed(String),
     Removed(String),
     DirectorySynced,
     /// Somebody may act on a record: topic, offset and hash.
@@ -54,7 +58,7 @@ pub(super) fn ground() -> Result<TempDir, String> {
 }
 
 impl Trace {
-    /// Traces what `writer` makes, for a directory, of several lives, all but the last of which are killed as they sync.
+    /// Traces what `writer` makes, for a directory, of several lives, all but the last of which end as they sync.
     ///
     /// # Errors
     /// It cannot be run under strace, or failed, or did what is not known here.
@@ -65,12 +69,15 @@ impl Trace {
         let directory = path.join("data");
         let mut rng = Rng::new(seed, "power cut lives", 0);
         let mut happened = Vec::new();
-        for life in 0..=KILLED {
+        for life in 0..=ENDED {
             happened.push(Happened::Began);
-            let (ends, told) = (life == KILLED, ground.path().join(format!("trace-{life}")));
-            let kill = (!ends).then(|| format!("signal=SIGKILL:when={}", rng.range(1, 40)));
-            let status = run(&writer(&directory), &told, kill.as_deref())?;
-            if ends != status.success() || !ends && status.signal() != Some(9) {
+            let (ends, told) = (life == ENDED, ground.path().join(format!("trace-{life}")));
+            let fault = match life % 2 {
+                0 => format!("signal=SIGKILL:when={}", rng.range(1, 40)),
+                _ => format!("error=EIO:when={}", rng.range(OPENED, 40)),
+            };
+            let status = run(&writer(&directory), &told, (!ends).then_some(&*fault))?;
+            if ends != status.success() || !ends && life % 2 == 0 && status.signal() != Some(9) {
                 return Err(format!("life {life} of the writer of seed {seed} ended with {status}"));
             }
             let text = fs::read_to_string(&told).map_err(|error| error.to_string())?;
@@ -146,9 +153,7 @@ impl Lines<'_> {
             let Some((call, result)) = whole.rsplit_once(" = ") else { continue };
             let result = result.split(' ').next().unwrap_or_default();
             let Ok(result) = result.parse::<i64>().or_else(|_| hex_number(result)) else { continue };
-            if result >= 0 {
-                self.call(call, result).map_err(|what| format!("{what}: {call:.200}"))?;
-            }
+            self.call(call, result).map_err(|what| format!("{what}: {call:.200}"))?;
         }
         Ok(())
     }
@@ -158,6 +163,12 @@ impl Lines<'_> {
         let arguments: Vec<&str> = rest.trim_end().trim_end_matches(')').split(", ").collect();
         let argument = |index: usize| arguments.get(index).copied().ok_or("an argument is missing");
         let number = |index| argument(index)?.parse::<i64>().map_err(|_| "no number");
+        if result < 0 {
+            let synced = matches!(name, "fsync" | "fdatasync").then(|| number(0)).transpose()?;
+            let file = synced.and_then(|of| self.files.get(&of)).filter(|file| !file.is_empty());
+            self.happened.extend(file.cloned().map(Happened::SyncFailed));
+            return Ok(());
+        }
         match name {
             "openat" => {
                 let path = path(argument(1)?)?;
