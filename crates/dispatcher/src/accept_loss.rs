@@ -233,8 +233,11 @@ impl Journal {
             self.next = offset + 1;
             let Verdict::Accepted(frame) = self.chain.accept(offset, &record.value) else { continue };
             if frame.kind == Kind::Envelope {
-                let envelope: Envelope = Envelope::from_json(&frame.body)
-                    .map_err(|source| Error::Unreadable { partition, offset, source })?;
+                let envelope = Envelope::from_json(&frame.body).map_err(|source| Error::Unreadable {
+                    partition,
+                    offset,
+                    source,
+                })?;
                 self.state.apply(&envelope);
             }
             each(offset, &record.value);

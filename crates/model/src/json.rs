@@ -3,7 +3,7 @@
 use serde_json::Result;
 
 use crate::{
-    Command, CommandRecord, Envelope, Event, JobDefinition, JobSpec, MovedJob, MovedRuns, Outcome, Recorded,
+    CommandRecord, Envelope, Event, JobDefinition, JobSpec, MovedJob, MovedRuns, Outcome, Recorded,
     Rejection, Reply, RerunSpec, TaskSpec, WorkMessage,
 };
 
@@ -32,7 +32,6 @@ macro_rules! json {
 }
 
 json!(
-    Command,
     CommandRecord,
     Envelope,
     Event,

@@ -43,7 +43,7 @@ const fn of_tables(bug: Bug, within: u64) -> Expected {
 }
 
 const fn of_power_cut(bug: Bug) -> Expected {
-    Expected { bug, by: &["told_outlives_power_cut"], within: 5, more: &[], stage: Stage::PowerCut }
+    Expected { bug, by: &["told_outlives_power_cut"], within: 20, more: &[], stage: Stage::PowerCut }
 }
 
 /// What happens in every history is found in few; what needs faults that meet, in many.
