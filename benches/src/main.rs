@@ -40,6 +40,10 @@ use crate::report::Conditions;
 use crate::row::Row;
 use crate::workload::Workload;
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Workloads and raw limits, as a table and as JSON.
 #[derive(Debug, Parser)]
 #[command(name = "tidemill-bench")]
