@@ -44,6 +44,8 @@ pub(crate) struct Step {
     pub(crate) active: Option<Option<u32>>,
     /// How many facts it took in.
     pub(crate) events: usize,
+    /// When it had the first of them.
+    pub(crate) begun_at: Option<Instant>,
 }
 
 impl Projection {
@@ -92,9 +94,9 @@ impl Projection {
     /// Reads what there is, waiting up to `timeout` for it, folds it and writes it. After an error the next
     /// call goes on with the same.
     pub(crate) fn step(&mut self, tables: &dyn Tables, timeout: Duration) -> Result<Step, Error> {
-        let mut step = Step { active: None, events: 0 };
+        let mut step = Step { active: None, events: 0, begun_at: None };
         if matches!(self.pending, Pending::Nothing) {
-            step.events = self.read(timeout)?;
+            (step.events, step.begun_at) = self.read(timeout)?;
         }
         if let Pending::Read(_, keys) = &mut self.pending {
             while let Some((table, keys_of_it)) = keys.last() {
@@ -114,13 +116,14 @@ impl Projection {
         Ok(step)
     }
 
-    fn read(&mut self, timeout: Duration) -> Result<usize, Error> {
+    /// How many facts it read, and when it had the first of them.
+    fn read(&mut self, timeout: Duration) -> Result<(usize, Option<Instant>), Error> {
         let (mut entries, mut events, mut wait) = (Vec::new(), 0, timeout);
-        let mut deadline = None;
-        while events < MAX_EVENTS && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        let mut begun_at = None::<Instant>;
+        while events < MAX_EVENTS && begun_at.is_none_or(|at| at.elapsed() < MAX_READING) {
             let read = self.journal.poll(MAX_RECORDS, wait)?;
             wait = Duration::ZERO;
-            deadline = deadline.or(Some(Instant::now() + MAX_READING));
+            begun_at = begun_at.or(Some(Instant::now()));
             self.voids += read.voids;
             self.last = read.last.or(self.last);
             events += read.entries.iter().map(|entry| entry.envelope.events.len()).sum::<usize>();
@@ -134,7 +137,7 @@ impl Projection {
             entries.iter().for_each(|entry| self.fold.need(&entry.envelope));
             self.pending = Pending::Read(entries, self.fold.take_missing());
         }
-        Ok(events)
+        Ok((events, begun_at))
     }
 
     /// Where reading stopped, void or not, for a bug that stores this.

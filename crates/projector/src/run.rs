@@ -20,8 +20,8 @@ use crate::{Error, purge};
 pub struct Config {
     /// Rows of each partition kept in memory between transactions, about 400 bytes each. Default 32,768.
     pub cached_rows: usize,
-    /// Under load, transactions of one partition begin at least this far apart, milliseconds. Default 10;
-    /// 0 to 500.
+    /// Under load, transactions of one partition begin at least this far apart, milliseconds, and three times as far as the
+    /// last one took, up to 50 ms: rows that change again meanwhile are written once. Default 10; 0 to 500; 0: at once.
     pub min_write_interval_ms: u64,
     /// How long the tables keep what became of pull tasks, days: grants since they were given, occurrences and tasks
     /// for once since their start. Default 400; 0 to 36,500; 0: for ever. What its owner has not forgotten stays.
@@ -34,6 +34,17 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// From the beginning of a transaction that took so long to that of the next.
+    fn pause(&self, took: Duration) -> Duration {
+        let least = Duration::from_millis(self.min_write_interval_ms);
+        if least.is_zero() { least } else { least.max(MAX_REST.min(took.saturating_mul(REST))) }
+    }
+}
+
+/// Under load, a transaction begins so many times as long after the one before as that took, as far as this goes.
+const REST: u32 = 3;
+const MAX_REST: Duration = Duration::from_millis(50);
 /// How long a thread waits for records before it looks around: which tables are in use now?
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 
@@ -139,18 +150,16 @@ impl Session for Keeper {
 impl Keeper {
     /// Follows the journal until shutdown (`Ok`) or an error. Goes over to other tables when they are in use.
     fn session(&self, kept: &mut Option<Projection>, worked: &mut bool) -> Result<(), Error> {
-        let pace = Duration::from_millis(self.config.min_write_interval_ms);
         let active = self.active()?;
         let mut projection = match kept.take() {
             Some(same) if same.generation == active && same.fits(&*self.tables)? => kept.insert(same),
             Some(_) | None => kept.insert(self.open(active)?),
         };
-        let (mut written_at, mut idle) = (None::<Instant>, false);
+        let mut written = None::<(Instant, Duration)>;
         while !self.shutdown.is_requested() {
-            if let Some(at) = written_at.filter(|_| !idle) {
-                let _ = self.shutdown.wait(pace.saturating_sub(at.elapsed()));
+            if let Some((at, took)) = written {
+                let _ = self.shutdown.wait(self.config.pause(took).saturating_sub(at.elapsed()));
             }
-            let begun_at = Instant::now();
             let step = projection.step(&*self.tables, LOOK_AROUND)?;
             *worked = true;
             let active = match step.active {
@@ -166,8 +175,8 @@ impl Keeper {
                 projection = kept.insert(self.open(active)?);
                 continue;
             }
-            idle = step.active.is_none();
-            written_at = Some(begun_at);
+            // Without anything to write there is no load.
+            written = step.active.and(step.begun_at).map(|at| (at, at.elapsed()));
             let (projected, voids) = (projection.projected(), std::mem::take(&mut projection.voids));
             self.progress.change(self.partition, |it| {
                 it.projected = projected;
@@ -220,3 +229,18 @@ fn is_overtaken(error: &Error) -> bool {
 
 /// One thread of this process at a time makes first tables.
 static FIRST_TABLES: Mutex<()> = Mutex::new(());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_are_as_far_apart_as_they_take_within_bounds() {
+        let after = |least_ms, took_ms| {
+            let config = Config { min_write_interval_ms: least_ms, ..Config::default() };
+            config.pause(Duration::from_millis(took_ms)).as_millis()
+        };
+        assert_eq!([after(10, 0), after(10, 3), after(10, 4), after(10, 16)], [10, 10, 12, 48]);
+        assert_eq!([after(10, 17), after(10, 1_000), after(200, 17), after(0, 17)], [50, 50, 200, 0]);
+    }
+}
