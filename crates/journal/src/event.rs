@@ -1,11 +1,13 @@
 //! A fact as the world sees it: CloudEvents 1.0, JSON format, structured mode.
 
 use std::borrow::Cow;
+use std::iter::{repeat, repeat_n};
 use std::ops::Range;
 
-use serde::Serialize;
 use tidemill_log::LogId;
-use tidemill_model::{Audience, CatalogueEvent, Cause, Envelope, Event, EventKind, Json as _, Source};
+use tidemill_model::{
+    Audience, CatalogueEvent, Cause, Envelope, Event, EventKind, Json as _, Recorded, Source,
+};
 
 /// The version of every event type so far. A published type never changes; other behaviour is another
 /// version, beside it.
@@ -28,41 +30,19 @@ pub struct CloudEvent {
     pub json: Vec<u8>,
 }
 
-/// The attributes, in the order in which they are written. Names of extensions are lower-case letters, and
-/// numbers above 31 bits are text, as CloudEvents wants it.
-#[derive(Serialize)]
-struct Attributes<'a> {
-    specversion: &'static str,
-    id: String,
-    source: String,
-    #[serde(rename = "type")]
-    kind: String,
-    subject: &'a str,
-    time: String,
-    datacontenttype: &'static str,
-    dataschema: String,
-    partitionkey: &'a str,
-    cause: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    causeoffset: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    actor: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    actoruser: Option<&'a str>,
-}
-
 /// The CloudEvents `type` of a kind.
 #[must_use]
 pub fn type_of(kind: &str) -> String {
     format!("tidemill.{kind}.v{VERSION}")
 }
 
+/// Before the kind in the `$id` of its schema.
+const SCHEMA: &str = "urn:tidemill:schema:events:";
+
 /// The CloudEvents `dataschema` of a kind, which is the `$id` of its schema.
 #[must_use]
 pub fn schema_id(kind: &str) -> String {
-    format!("urn:tidemill:schema:events:{kind}:v{VERSION}")
+    format!("{SCHEMA}{kind}:v{VERSION}")
 }
 
 /// The CloudEvents `source` of a partition.
@@ -71,53 +51,99 @@ pub fn source_of(log_id: &LogId, partition: u32) -> String {
     format!("tidemill/{log_id}/{partition}")
 }
 
-/// The `index`-th event of an accepted envelope, as the world sees it; `None` where it is of an internal kind
-/// ([`tidemill_model::EventKind`]). The same envelope gives the same bytes, always. What an application key hashes to is
-/// left out: `hash` is empty.
-///
-/// # Panics
-/// When the envelope has no such event.
-#[must_use]
-pub fn cloud_event(
+/// The events of an accepted envelope from the `first`-th on, as the world sees them; those of internal kinds
+/// ([`tidemill_model::EventKind`]) are left out. The same envelope gives the same bytes, always. What an application key
+/// hashes to is left out: `hash` is empty.
+pub fn cloud_events<'a>(
     log_id: &LogId,
     partition: u32,
     offset: u64,
-    index: usize,
-    envelope: &Envelope,
-) -> Option<CloudEvent> {
-    let recorded = &envelope.events[index];
-    let EventKind { name: kind, audience: Audience::Public(_) } = recorded.event.of_kind() else {
-        return None;
-    };
-    let event = public(&recorded.event);
-    let (subject, key) = (event.subject(), recorded.shard.to_string());
-    let (cause, causeoffset, request, actor) = match cause_of(&envelope.causes, index).map(|it| &it.source) {
-        Some(Source::Command { offset, request, actor, .. }) => {
-            ("command", Some(offset.to_string()), request.as_ref().map(|it| it.as_str()), Some(actor))
+    first: usize,
+    envelope: &'a Envelope,
+) -> impl Iterator<Item = CloudEvent> + 'a {
+    let writer = Writer::new(log_id, partition, offset, envelope);
+    let of_cause =
+        |cause: &'a Cause| repeat_n(Some(cause), usize::try_from(cause.events).expect("32 bits fit"));
+    // The events of each cause follow one another.
+    let causes = envelope.causes.iter().flat_map(of_cause).chain(repeat(None));
+    let events = envelope.events.iter().zip(causes).enumerate().skip(first);
+    events.filter_map(move |(index, (recorded, cause))| writer.event(index, recorded, cause))
+}
+
+/// Writes the events of one envelope: what they share is made once.
+///
+/// The attributes stand in a fixed order. Names of extensions are lower-case letters, and numbers above 31 bits are text, as
+/// CloudEvents wants it.
+struct Writer {
+    offset: u64,
+    /// Up to within the id.
+    begin: String,
+    /// From within the id to the kind in the type.
+    source: String,
+    /// From behind that to the subject.
+    subject: String,
+    /// From behind the subject to the kind in the schema.
+    time: String,
+    /// From behind that to within the partition key.
+    key: String,
+}
+
+impl Writer {
+    fn new(log_id: &LogId, partition: u32, offset: u64, envelope: &Envelope) -> Self {
+        let source = source_of(log_id, partition);
+        Self {
+            offset,
+            begin: format!(r#"{{"specversion":"1.0","id":"{offset}-"#),
+            source: format!(r#"","source":"{source}","type":"tidemill."#),
+            subject: format!(r#".v{VERSION}","subject":"#),
+            key: format!(r#":v{VERSION}","partitionkey":""#),
+            time: format!(
+                r#","time":"{}","datacontenttype":"application/json","dataschema":"{SCHEMA}"#,
+                envelope.now
+            ),
         }
-        Some(Source::Timer) => ("timer", None, None, None),
-        Some(Source::Observed) => ("observed", None, None, None),
-        None => ("unknown", None, None, None),
+    }
+
+    fn event(&self, index: usize, recorded: &Recorded, cause: Option<&Cause>) -> Option<CloudEvent> {
+        let EventKind { name: kind, audience: Audience::Public(_) } = recorded.event.of_kind() else {
+            return None;
+        };
+        let event = public(&recorded.event);
+        let (subject, key) = (event.subject(), recorded.shard.to_string());
+        let mut json = Vec::with_capacity(640);
+        put(&mut json, [&self.begin, &index.to_string(), &self.source, kind, &self.subject]);
+        text(&mut json, &subject);
+        put(&mut json, [&self.time, kind, &self.key, &key, r#"","cause":"#]);
+        caused(&mut json, cause);
+        with_data(&mut json, &event);
+        let index = u32::try_from(index).expect("an envelope holds few events");
+        Some(CloudEvent { offset: self.offset, index, kind, subject, key, json })
+    }
+}
+
+fn put<const N: usize>(json: &mut Vec<u8>, parts: [&str; N]) {
+    parts.iter().for_each(|part| json.extend_from_slice(part.as_bytes()));
+}
+
+fn text(json: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(json, text).expect("a text is JSON");
+}
+
+/// Who asked for the event, as far as its cause tells.
+fn caused(json: &mut Vec<u8>, cause: Option<&Cause>) {
+    let (offset, request, actor) = match cause.map(|cause| &cause.source) {
+        Some(Source::Command { offset, request, actor, .. }) => (offset, request, actor),
+        Some(Source::Timer) => return put(json, [r#""timer""#]),
+        Some(Source::Observed) => return put(json, [r#""observed""#]),
+        None => return put(json, [r#""unknown""#]),
     };
-    let attributes = Attributes {
-        specversion: "1.0",
-        id: format!("{offset}-{index}"),
-        source: source_of(log_id, partition),
-        kind: type_of(kind),
-        subject: &subject,
-        time: envelope.now.to_string(),
-        datacontenttype: "application/json",
-        dataschema: schema_id(kind),
-        partitionkey: &key,
-        cause,
-        causeoffset,
-        request,
-        actor: actor.map(|actor| &*actor.app),
-        actoruser: actor.and_then(|actor| actor.user.as_deref()),
-    };
-    let json = with_data(&attributes, &event);
-    let index = u32::try_from(index).expect("an envelope holds few events");
-    Some(CloudEvent { offset, index, kind, subject, key, json })
+    put(json, [r#""command","causeoffset":""#, &offset.to_string(), r#"""#]);
+    let request = request.as_ref().map(|request| request.as_str());
+    let named = [("request", request), ("actor", Some(&*actor.app)), ("actoruser", actor.user.as_deref())];
+    for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        put(json, [r#",""#, name, r#"":"#]);
+        text(json, value);
+    }
 }
 
 /// What may be published of an event.
@@ -142,24 +168,12 @@ fn data_range(json: &[u8]) -> Range<usize> {
     colon + 1..json.len() - 2
 }
 
-fn with_data(attributes: &Attributes<'_>, event: &Event) -> Vec<u8> {
-    let data = event.to_json().into_bytes();
-    let data = &data[data_range(&data)];
-    let mut json = serde_json::to_vec(attributes).expect("attributes are texts");
-    json.reserve(data.len() + 10);
-    let brace = json.pop();
-    debug_assert_eq!(brace, Some(b'}'));
-    json.extend_from_slice(b",\"data\":");
-    json.extend_from_slice(data);
+fn with_data(json: &mut Vec<u8>, event: &Event) {
+    put(json, [r#","data":"#]);
+    let begin = json.len();
+    event.write_json(json);
+    let data = data_range(&json[begin..]);
+    json.copy_within(begin + data.start..begin + data.end, begin);
+    json.truncate(begin + data.len());
     json.push(b'}');
-    json
-}
-
-/// The events of each cause follow one another.
-fn cause_of(causes: &[Cause], index: usize) -> Option<&Cause> {
-    let mut before = 0;
-    causes.iter().find(|cause| {
-        before += usize::try_from(cause.events).expect("32 bits fit");
-        index < before
-    })
 }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidemill_log::{LogId, Readers, Topic};
 use tidemill_model::Timestamp;
 
-use crate::{CloudEvent, Error, Journal, Start, cloud_event};
+use crate::{CloudEvent, Error, Journal, Start, cloud_events};
 
 /// How long one partition is waited for while others may have news.
 const SLICE: Duration = Duration::from_millis(20);
@@ -205,9 +205,7 @@ impl Lane {
                 _ => 0,
             };
             let first = usize::try_from(first).expect("32 bits fit");
-            for index in first..entry.envelope.events.len() {
-                let event = cloud_event(log_id, self.partition, entry.offset, index, &entry.envelope);
-                let Some(event) = event else { continue };
+            for event in cloud_events(log_id, self.partition, entry.offset, first, &entry.envelope) {
                 self.since = None;
                 self.ready.push_back(event);
             }

@@ -9,7 +9,7 @@
 //!
 //! Where to start reading:
 //! - [`Journal`]: what counts of a journal, from a position that has to fit ([`Start`]).
-//! - [`cloud_event`]: an event as the world sees it. [`FeedReader`]: the public feed, with a [`FeedCursor`].
+//! - [`cloud_events`]: events as the world sees them. [`FeedReader`]: the public feed, with a [`FeedCursor`].
 //! - [`Session`] and [`keep`]: work that an outage ends is begun anew. [`Keepers`]: a thread for each such session.
 //! - [`Shutdown`]: how all of them are stopped. [`Progress`]: how far each partition is.
 //! - [`now`]: the one wall clock of all who show or pass on what was decided.
@@ -30,7 +30,7 @@ mod shutdown;
 
 pub use clock::now;
 pub use error::Error;
-pub use event::{CloudEvent, cloud_event};
+pub use event::{CloudEvent, cloud_events};
 pub use feed::{FeedCursor, FeedReader};
 pub use journal::{Entry, Journal, Read, Start};
 pub use keepers::Keepers;

@@ -13,8 +13,15 @@ pub trait Json: Sized {
     /// Of the JSON that [`to_json`](Self::to_json) gives.
     fn from_json(json: &[u8]) -> Result<Self>;
 
-    /// In the order of the fields, so that equal values are the same text.
-    fn to_json(&self) -> String;
+    /// Appends it, in the order of the fields, so that equal values are the same text.
+    fn write_json(&self, to: &mut Vec<u8>);
+
+    /// What [`write_json`](Self::write_json) appends.
+    fn to_json(&self) -> String {
+        let mut json = Vec::with_capacity(128);
+        self.write_json(&mut json);
+        String::from_utf8(json).expect("JSON is text")
+    }
 }
 
 macro_rules! json {
@@ -24,8 +31,8 @@ macro_rules! json {
                 serde_json::from_slice(json)
             }
 
-            fn to_json(&self) -> String {
-                serde_json::to_string(self).expect("the vocabulary is plain data with string keys")
+            fn write_json(&self, to: &mut Vec<u8>) {
+                serde_json::to_writer(to, self).expect("the vocabulary is plain data with string keys");
             }
         }
     )+ };

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidemill_journal::event::source_of;
-use tidemill_journal::{CloudEvent, Journal, Keepers, Progress, Session, Shutdown, Start, cloud_event};
+use tidemill_journal::{CloudEvent, Journal, Keepers, Progress, Session, Shutdown, Start, cloud_events};
 use tidemill_log::{AppendError, From, Log, Producer, Topic};
 
 use crate::Error;
@@ -97,10 +97,8 @@ impl Session for Publisher {
             let read = journal.poll(64, LOOK_AROUND)?;
             let mut due = Vec::new();
             for entry in &read.entries {
-                for index in 0..entry.envelope.events.len() {
-                    let log_id = self.log.log_id();
-                    let event = cloud_event(log_id, self.partition, entry.offset, index, &entry.envelope);
-                    let Some(event) = event else { continue };
+                let log_id = self.log.log_id();
+                for event in cloud_events(log_id, self.partition, entry.offset, 0, &entry.envelope) {
                     let id = (event.offset, event.index);
                     if first.is_some_and(|first| id < first) {
                         continue;
