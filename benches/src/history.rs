@@ -1,5 +1,6 @@
 //! What happened, read from the journal afterwards: no clock of a measurement runs meanwhile.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_journal::{Journal, Start};
@@ -19,7 +20,7 @@ pub(crate) fn read(log: &dyn Log, partition: u32) -> anyhow::Result<History> {
     while next < end {
         let read = journal.poll(1_000, Duration::from_secs(1))?;
         next = read.last.map_or(next, |last| last + 1);
-        for envelope in read.entries.into_iter().map(|entry| entry.envelope) {
+        for envelope in read.entries.into_iter().map(|entry| Arc::unwrap_or_clone(entry.envelope)) {
             history.facts.extend(envelope.events.into_iter().map(|recorded| (envelope.now, recorded.event)));
         }
     }

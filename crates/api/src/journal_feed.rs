@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tidemill_journal as journal;
 use tidemill_journal::{CloudEvent, FeedCursor};
-use tidemill_log::{From, Log, Readers as _, SharedJournals, Topic};
+use tidemill_log::{From, Log, Payload, Readers as _, SharedJournals, Topic};
 use tidemill_model::ShardId;
 use tidemill_store::Tables;
 
@@ -108,7 +108,7 @@ impl LogCommands {
 }
 
 impl SentCommands for LogCommands {
-    fn command(&self, partition: u32, offset: u64) -> Result<Option<Arc<[u8]>>, tidemill_log::Error> {
+    fn command(&self, partition: u32, offset: u64) -> Result<Option<Payload>, tidemill_log::Error> {
         if !self.log.range(Topic::Commands, partition)?.contains(&offset) {
             return Ok(None);
         }

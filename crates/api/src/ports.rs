@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 use tidemill_cluster::BoxFuture;
+use tidemill_log::Payload;
 use tidemill_model::{LiveAnswer, LiveQuery, ProberStatus, ShardId, SinkStatus, Timestamp};
 
 use crate::JournalPosition;
@@ -91,7 +92,7 @@ pub trait SentCommands: Send + Sync {
     ///
     /// # Errors
     /// The log cannot be read.
-    fn command(&self, partition: u32, offset: u64) -> Result<Option<Arc<[u8]>>, tidemill_log::Error>;
+    fn command(&self, partition: u32, offset: u64) -> Result<Option<Payload>, tidemill_log::Error>;
 }
 
 /// How far the read tables are.

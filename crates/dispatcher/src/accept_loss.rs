@@ -231,13 +231,12 @@ impl Journal {
         for record in records {
             let offset = record.offset;
             self.next = offset + 1;
-            let Verdict::Accepted(frame) = self.chain.accept(offset, &record.value) else { continue };
-            if frame.kind == Kind::Envelope {
-                let envelope = Envelope::from_json(&frame.body).map_err(|source| Error::Unreadable {
-                    partition,
-                    offset,
-                    source,
-                })?;
+            let Verdict::Accepted(header) = self.chain.accept(offset, &record.value) else { continue };
+            if header.kind == Kind::Envelope {
+                let envelope = record
+                    .value
+                    .decoded(Envelope::from_json)
+                    .map_err(|source| Error::Unreadable { partition, offset, source })?;
                 self.state.apply(&envelope);
             }
             each(offset, &record.value);

@@ -104,7 +104,7 @@ impl Effects {
             .reader(Topic::Commands, self.partition, From::Offset(offset))
             .and_then(|mut reader| reader.poll(1, Duration::from_secs(5)));
         let raw = read.ok().and_then(|records| records.into_iter().next()).map(|record| record.value);
-        let raw = raw.unwrap_or_else(|| Arc::from(Vec::new()));
+        let raw = raw.unwrap_or_else(|| Vec::new().into());
         let record = text_or_hex(&raw);
         tracing::warn!(partition = self.partition, offset, reason, "a command was set aside on dead-letters");
         let (topic, offset) = (Topic::Commands.name(), Some(offset));
@@ -146,7 +146,8 @@ impl Effects {
             }
             Err(_) => lost.store(true, Ordering::Release),
         });
-        self.waiting.push(NewRecord { topic, partition, key: key.as_bytes().to_vec(), value, done });
+        let (key, value) = (key.as_bytes().to_vec(), value.into());
+        self.waiting.push(NewRecord { topic, partition, key, value, done });
     }
 
     fn set_aside(&mut self, topic: Topic, partition: u32, value: &[u8]) {

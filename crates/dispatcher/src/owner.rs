@@ -17,9 +17,10 @@ mod planted;
 mod reading;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tidemill_engine::{Effect, FaultInjection, OutboxSender, Partition};
-use tidemill_log::{AppendError, Chain, Head, Kind, Record};
+use tidemill_log::{AppendError, Chain, Head, Kind, Payload, Record};
 use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId, Timestamp};
 
 use crate::silence::Silence;
@@ -68,7 +69,7 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
     /// Append this to the journal; the outcome comes back as [`Input::Appended`].
-    Append(Vec<u8>),
+    Append(Payload),
     /// Ask for both topics' ends.
     AskEnds,
     /// Read commands from this offset on.
@@ -101,8 +102,8 @@ pub struct Start {
 
 #[derive(Debug)]
 struct UnderWay {
-    record: Vec<u8>,
-    envelope: Option<Envelope>,
+    record: Payload,
+    envelope: Option<Arc<Envelope>>,
     notices: Vec<Effect>,
     /// When it was handed to the log.
     since: Moment,
@@ -311,6 +312,9 @@ impl Owner {
         notices: Vec<Effect>,
         since: Moment,
     ) -> Output {
+        let record = Payload::from(record);
+        // Readers of this process need not decode what it has decoded.
+        let envelope = envelope.map(Arc::new).inspect(|envelope| record.know(Arc::clone(envelope)));
         self.under_way =
             Some(UnderWay { record: record.clone(), envelope, notices, since, full_since: None });
         Output::Append(record)

@@ -59,7 +59,7 @@ impl CommandLink {
             }),
         };
         let (topic, partition, key) = (Topic::Commands, self.partition, self.key.clone());
-        self.waiting.push(NewRecord { topic, partition, key, value, done });
+        self.waiting.push(NewRecord { topic, partition, key, value: value.into(), done });
     }
 
     /// Appends what has come together, so that the owner finds a start and an end of one turn together.

@@ -1,10 +1,11 @@
 //! Reading a journal: only what counts, from a position that has to fit.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_log::{
-    Chain, Claim, Frame, From, Hash, Head, Kind, Reader, Readers, Record, Topic, Verdict, Waker,
+    Chain, Claim, From, Head, Header, Kind, Payload, Reader, Readers, Record, Topic, Verdict, Waker,
 };
 use tidemill_model::{Envelope, Json as _};
 
@@ -16,7 +17,7 @@ pub struct Entry {
     /// Where it stands.
     pub offset: u64,
     /// What was decided.
-    pub envelope: Envelope,
+    pub envelope: Arc<Envelope>,
 }
 
 /// What one poll gave.
@@ -126,10 +127,10 @@ impl Journal {
         let records = self.reader.poll(max_records, timeout).map_err(Error::read(self.partition))?;
         let mut read = Read::default();
         for record in records {
-            let (frame, is_void) = self.take(&record)?;
+            let (header, is_void) = self.take(&record)?;
             read.voids += u64::from(is_void);
             read.last = Some(record.offset);
-            read.entries.extend(frame.map(|frame| self.entry(record.offset, &frame)).transpose()?.flatten());
+            read.entries.extend(header.map(|header| self.entry(&record, header)).transpose()?.flatten());
         }
         Ok(read)
     }
@@ -144,19 +145,19 @@ impl Journal {
             self.ahead = self.reader.poll(AHEAD, timeout).map_err(Error::read(self.partition))?.into();
         }
         while let Some(record) = self.ahead.pop_front() {
-            let (frame, _) = self.take(&record)?;
-            if let Some(entry) = frame.map(|frame| self.entry(record.offset, &frame)).transpose()?.flatten() {
+            let (header, _) = self.take(&record)?;
+            if let Some(entry) = header.map(|header| self.entry(&record, header)).transpose()?.flatten() {
                 return Ok(Some(entry));
             }
         }
         Ok(None)
     }
 
-    /// Looks at a record: its frame where it counts, and whether it is void.
-    fn take(&mut self, record: &Record) -> Result<(Option<Frame>, bool), Error> {
+    /// Looks at a record: its header where it counts, and whether it is void.
+    fn take(&mut self, record: &Record) -> Result<(Option<Header>, bool), Error> {
         match std::mem::replace(&mut self.anchor, Anchor::None) {
             Anchor::None => match self.chain.accept(record.offset, &record.value) {
-                Verdict::Accepted(frame) => Ok((Some(frame), false)),
+                Verdict::Accepted(header) => Ok((Some(header), false)),
                 Verdict::Void(reason) => {
                     let (partition, offset) = (self.partition, record.offset);
                     tracing::debug!(partition, offset, %reason, "journal record {offset} does not count");
@@ -164,7 +165,7 @@ impl Journal {
                 }
             },
             Anchor::Head(head) => {
-                let found = Hash::of(&record.value);
+                let found = record.value.hash();
                 let head = if planted!(ResumeOnVoidSuffix) { Head { hash: found, ..head } } else { head };
                 if record.offset != head.offset || found != head.hash {
                     return Err(self.mismatch(head.offset, "the journal has another record there"));
@@ -181,12 +182,12 @@ impl Journal {
         Error::PositionMismatch { holder, partition, offset, found: found.to_owned() }
     }
 
-    fn entry(&self, offset: u64, frame: &Frame) -> Result<Option<Entry>, Error> {
-        match frame.kind {
+    fn entry(&self, record: &Record, header: Header) -> Result<Option<Entry>, Error> {
+        match header.kind {
             Kind::Envelope => {
-                let body = Envelope::from_json(&frame.body);
-                let envelope =
-                    body.map_err(|source| Error::Body { partition: self.partition, offset, source })?;
+                let (partition, offset) = (self.partition, record.offset);
+                let envelope = record.value.decoded(Envelope::from_json);
+                let envelope = envelope.map_err(|source| Error::Body { partition, offset, source })?;
                 Ok(Some(Entry { offset, envelope }))
             }
             Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped => Ok(None),
@@ -194,18 +195,18 @@ impl Journal {
     }
 
     /// Takes the chain up at a record that is known to count: its own header says where the chain was.
-    fn begin_at(&mut self, offset: u64, found: u64, record: &[u8]) -> Result<Frame, Error> {
+    fn begin_at(&mut self, offset: u64, found: u64, record: &Payload) -> Result<Header, Error> {
         let unreadable = |this: &Self| this.mismatch(offset, "the journal has no readable record there");
-        let frame = Frame::decode(record).map_err(|_| unreadable(self))?;
+        let header = *record.header().map_err(|_| unreadable(self))?;
         if found != offset {
             return Err(self.mismatch(offset, "the journal does not have that record"));
         }
-        let claim = match frame.kind {
+        let claim = match header.kind {
             Kind::Genesis => None,
-            Kind::Claim => Some(serde_json::from_slice(&frame.body).map_err(|_| unreadable(self))?),
+            Kind::Claim => Some(serde_json::from_slice(record.body()).map_err(|_| unreadable(self))?),
             // Who owns it does not matter to a reader, only that somebody does.
             Kind::Envelope | Kind::Resigned | Kind::Stopped => {
-                Some(Claim { epoch: frame.epoch, incarnation: String::new(), address: String::new() })
+                Some(Claim { epoch: header.epoch, incarnation: String::new(), address: String::new() })
             }
         };
         self.chain = Chain::resume(Head {
@@ -213,13 +214,13 @@ impl Journal {
             partition: self.partition,
             count: self.template.count,
             offset,
-            epoch: frame.epoch,
-            seq: frame.seq,
-            hash: Hash::of(record),
+            epoch: header.epoch,
+            seq: header.seq,
+            hash: record.hash(),
             owner: claim,
-            resigned: frame.kind == Kind::Resigned,
-            stopped: frame.kind == Kind::Stopped,
+            resigned: header.kind == Kind::Resigned,
+            stopped: header.kind == Kind::Stopped,
         });
-        Ok(frame)
+        Ok(header)
     }
 }

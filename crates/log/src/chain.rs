@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Claim, Frame, Genesis, Hash, Head, Kind};
+use crate::{Claim, Genesis, Hash, Head, Header, Kind, Payload};
 
 /// Why a record does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl std::fmt::Display for VoidReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It counts; the chain has moved on to it.
-    Accepted(Frame),
+    Accepted(Header),
     /// It is dropped; the chain has only counted it.
     Void(VoidReason),
 }
@@ -59,9 +59,9 @@ pub enum Verdict {
 impl Verdict {
     /// The frame, where the record counts.
     #[must_use]
-    pub fn accepted(self) -> Option<Frame> {
+    pub fn accepted(self) -> Option<Header> {
         match self {
-            Self::Accepted(frame) => Some(frame),
+            Self::Accepted(header) => Some(header),
             Self::Void(_) => None,
         }
     }
@@ -103,7 +103,7 @@ impl Chain {
     ///
     /// # Panics
     /// When `offset` is not above that of the last accepted record: the reader went backwards.
-    pub fn accept(&mut self, offset: u64, record: &[u8]) -> Verdict {
+    pub fn accept(&mut self, offset: u64, record: &Payload) -> Verdict {
         if let Some(head) = &self.head {
             assert!(
                 offset > head.offset,
@@ -112,9 +112,9 @@ impl Chain {
             );
         }
         match self.judge(offset, record) {
-            Ok((frame, head)) => {
+            Ok((header, head)) => {
                 self.head = Some(head);
-                Verdict::Accepted(frame)
+                Verdict::Accepted(header)
             }
             Err(reason) => {
                 self.void_count += 1;
@@ -123,34 +123,34 @@ impl Chain {
         }
     }
 
-    fn judge(&self, offset: u64, record: &[u8]) -> Result<(Frame, Head), VoidReason> {
-        let frame = Frame::decode(record).map_err(|_| VoidReason::Garbled)?;
+    fn judge(&self, offset: u64, record: &Payload) -> Result<(Header, Head), VoidReason> {
+        let header = *record.header().map_err(|_| VoidReason::Garbled)?;
         let Some(head) = &self.head else {
-            let head = open(&frame, offset, record)?;
-            return Ok((frame, head));
+            let head = open(&header, offset, record)?;
+            return Ok((header, head));
         };
-        let (hash, seq) = (Hash::of(record), head.seq.saturating_add(1));
+        let (hash, seq) = (record.hash(), head.seq.saturating_add(1));
         let next = Head { offset, hash, seq, ..head.clone() };
-        let next = match frame.kind {
+        let next = match header.kind {
             Kind::Genesis => return Err(VoidReason::SecondGenesis),
             Kind::Claim => {
-                let claim = claim(head, &frame)?;
+                let claim = claim(head, &header, record.body())?;
                 Head { epoch: claim.epoch, owner: Some(claim), resigned: false, stopped: false, ..next }
             }
-            Kind::Envelope => follow(head, &frame).map(|()| next)?,
-            Kind::Resigned => follow(head, &frame).map(|()| Head { resigned: true, ..next })?,
-            Kind::Stopped => follow(head, &frame).map(|()| Head { stopped: true, ..next })?,
+            Kind::Envelope => follow(head, &header).map(|()| next)?,
+            Kind::Resigned => follow(head, &header).map(|()| Head { resigned: true, ..next })?,
+            Kind::Stopped => follow(head, &header).map(|()| Head { stopped: true, ..next })?,
         };
-        Ok((frame, next))
+        Ok((header, next))
     }
 }
 
-fn open(frame: &Frame, offset: u64, record: &[u8]) -> Result<Head, VoidReason> {
-    if frame.kind != Kind::Genesis {
+fn open(header: &Header, offset: u64, record: &Payload) -> Result<Head, VoidReason> {
+    if header.kind != Kind::Genesis {
         return Err(VoidReason::BeforeGenesis);
     }
-    let genesis: Genesis = serde_json::from_slice(&frame.body).map_err(|_| VoidReason::Garbled)?;
-    if (frame.epoch, frame.seq, frame.prev) != (0, 0, Hash::ZERO) {
+    let genesis: Genesis = serde_json::from_slice(record.body()).map_err(|_| VoidReason::Garbled)?;
+    if (header.epoch, header.seq, header.prev) != (0, 0, Hash::ZERO) {
         return Err(VoidReason::Garbled);
     }
     Ok(Head {
@@ -160,7 +160,7 @@ fn open(frame: &Frame, offset: u64, record: &[u8]) -> Result<Head, VoidReason> {
         offset,
         epoch: 0,
         seq: 0,
-        hash: Hash::of(record),
+        hash: record.hash(),
         owner: None,
         resigned: false,
         stopped: false,
@@ -168,30 +168,30 @@ fn open(frame: &Frame, offset: u64, record: &[u8]) -> Result<Head, VoidReason> {
 }
 
 /// A claim's `prev` and `seq` only tell what its writer had seen.
-fn claim(head: &Head, frame: &Frame) -> Result<Claim, VoidReason> {
-    let claim: Claim = serde_json::from_slice(&frame.body).map_err(|_| VoidReason::Garbled)?;
-    if claim.epoch != frame.epoch {
+fn claim(head: &Head, header: &Header, body: &[u8]) -> Result<Claim, VoidReason> {
+    let claim: Claim = serde_json::from_slice(body).map_err(|_| VoidReason::Garbled)?;
+    if claim.epoch != header.epoch {
         return Err(VoidReason::Garbled);
     }
-    let again = planted!(ClaimsWithOneEpoch) && frame.epoch == head.epoch;
-    if Some(frame.epoch) != head.epoch.checked_add(1) && !again {
+    let again = planted!(ClaimsWithOneEpoch) && header.epoch == head.epoch;
+    if Some(header.epoch) != head.epoch.checked_add(1) && !again {
         return Err(VoidReason::WrongEpoch);
     }
     Ok(claim)
 }
 
-fn follow(head: &Head, frame: &Frame) -> Result<(), VoidReason> {
+fn follow(head: &Head, header: &Header) -> Result<(), VoidReason> {
     planted!(EnvelopeWithoutChainCheck => return Ok(()));
-    if frame.epoch != head.epoch {
+    if header.epoch != head.epoch {
         return Err(VoidReason::WrongEpoch);
     }
     if head.owner.is_none() || head.resigned || head.stopped {
         return Err(VoidReason::NoOwner);
     }
-    if frame.prev != head.hash {
+    if header.prev != head.hash {
         return Err(VoidReason::WrongPrev);
     }
-    if Some(frame.seq) != head.seq.checked_add(1) {
+    if Some(header.seq) != head.seq.checked_add(1) {
         return Err(VoidReason::WrongSeq);
     }
     Ok(())

@@ -52,6 +52,19 @@ impl Kind {
     }
 }
 
+/// What stands before the body of a journal record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the record is.
+    pub kind: Kind,
+    /// The ownership that wrote it.
+    pub epoch: u64,
+    /// Its place in the chain, as its writer saw it.
+    pub seq: u64,
+    /// Hash of the record before it, as its writer saw it.
+    pub prev: Hash,
+}
+
 /// One journal record, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -115,31 +128,8 @@ pub enum FrameError {
     ReservedInUse(u8),
 }
 
-impl Frame {
-    /// The bytes of this record.
-    ///
-    /// # Errors
-    /// [`FrameError::FrameTooLarge`] where they would be over [`MAX_FRAME_BYTES`].
-    pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
-        let bytes = HEADER_BYTES + self.body.len();
-        if bytes > MAX_FRAME_BYTES {
-            return Err(FrameError::FrameTooLarge { bytes });
-        }
-        let length = u32::try_from(self.body.len()).expect("checked against the cap just above");
-        let mut out = Vec::with_capacity(bytes);
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[VERSION, self.kind.code(), CODEC_JSON, 0]);
-        out.extend_from_slice(&self.epoch.to_be_bytes());
-        out.extend_from_slice(&self.seq.to_be_bytes());
-        out.extend_from_slice(self.prev.as_bytes());
-        out.extend_from_slice(&length.to_be_bytes());
-        let checksum = checksum(&out, &self.body);
-        out.extend_from_slice(&checksum.to_be_bytes());
-        out.extend_from_slice(&self.body);
-        Ok(out)
-    }
-
-    /// Reads a record; never panics, whatever the bytes.
+impl Header {
+    /// Reads the header of a record, and checks the record against it; never panics, whatever the bytes.
     ///
     /// # Errors
     /// The first rule of the format that the bytes break.
@@ -177,8 +167,41 @@ impl Frame {
             epoch: u64::from_be_bytes(field(header, 8)),
             seq: u64::from_be_bytes(field(header, 16)),
             prev: Hash::from_bytes(field(header, 24)),
-            body: body.to_vec(),
         })
+    }
+}
+
+impl Frame {
+    /// The bytes of this record.
+    ///
+    /// # Errors
+    /// [`FrameError::FrameTooLarge`] where they would be over [`MAX_FRAME_BYTES`].
+    pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
+        let bytes = HEADER_BYTES + self.body.len();
+        if bytes > MAX_FRAME_BYTES {
+            return Err(FrameError::FrameTooLarge { bytes });
+        }
+        let length = u32::try_from(self.body.len()).expect("checked against the cap just above");
+        let mut out = Vec::with_capacity(bytes);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&[VERSION, self.kind.code(), CODEC_JSON, 0]);
+        out.extend_from_slice(&self.epoch.to_be_bytes());
+        out.extend_from_slice(&self.seq.to_be_bytes());
+        out.extend_from_slice(self.prev.as_bytes());
+        out.extend_from_slice(&length.to_be_bytes());
+        let checksum = checksum(&out, &self.body);
+        out.extend_from_slice(&checksum.to_be_bytes());
+        out.extend_from_slice(&self.body);
+        Ok(out)
+    }
+
+    /// Reads a record; never panics, whatever the bytes.
+    ///
+    /// # Errors
+    /// The first rule of the format that the bytes break.
+    pub fn decode(record: &[u8]) -> Result<Self, FrameError> {
+        let Header { kind, epoch, seq, prev } = Header::decode(record)?;
+        Ok(Self { kind, epoch, seq, prev, body: record[HEADER_BYTES..].to_vec() })
     }
 }
 

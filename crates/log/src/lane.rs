@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::signal::{Heard, Signal, deadline, lock};
-use crate::{Error, Reader, Record, Topic, Waker};
+use crate::{Error, Payload, Reader, Record, Topic, Waker};
 
 /// How much of a partition stays in memory.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ impl Lane {
     }
 
     /// Makes a record visible at the next offset, which it returns.
-    pub(crate) fn push(&self, timestamp_ms: i64, key: Vec<u8>, value: Arc<[u8]>) -> u64 {
+    pub(crate) fn push(&self, timestamp_ms: i64, key: Vec<u8>, value: Payload) -> u64 {
         let mut recent = lock(&self.recent);
         let offset = recent.next;
         self.store(&mut recent, Record { offset, timestamp_ms, key, value });

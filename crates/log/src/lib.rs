@@ -36,6 +36,7 @@ pub mod kafka;
 mod lane;
 mod log_id;
 pub mod memory;
+mod payload;
 mod port;
 mod shared;
 mod signal;
@@ -43,7 +44,7 @@ pub mod sqlite;
 
 pub use chain::{Chain, Verdict, VoidReason};
 pub use error::{AppendError, Error, Source};
-pub use frame::{Frame, FrameError, HEADER_BYTES, Kind, MAX_FRAME_BYTES};
+pub use frame::{Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES};
 pub use hash::{Hash, partition_of_key};
 pub use head::{Claim, Genesis, Head, Tip};
 pub use in_flight::QueueBound;
@@ -53,6 +54,7 @@ pub use kafka::{
 };
 pub use log_id::{InvalidLogId, LogId};
 pub use memory::MemoryLog;
+pub use payload::Payload;
 pub use port::{
     Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Readers, Record,
     Taken, Topic, Usage, append_wait,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AppendError, Error, LogId, MAX_FRAME_BYTES, Waker};
+use crate::{AppendError, Error, LogId, MAX_FRAME_BYTES, Payload, Waker};
 
 /// The most that key and value of one record may take together, outside the journal.
 pub const MAX_RECORD_BYTES: usize = 4_000_000;
@@ -84,7 +84,7 @@ pub struct Record {
     /// May be empty.
     pub key: Vec<u8>,
     /// The bytes given.
-    pub value: Arc<[u8]>,
+    pub value: Payload,
 }
 
 /// Where a reader begins.
@@ -215,7 +215,7 @@ pub struct NewRecord {
     /// May be empty.
     pub key: Vec<u8>,
     /// Its bytes.
-    pub value: Vec<u8>,
+    pub value: Payload,
     /// Told what became of it.
     pub done: Done,
 }
@@ -236,7 +236,7 @@ pub trait Producer: Send + Sync {
     /// commits does so once for all of them, and its readers find them together; they are no transaction.
     fn append_all(&self, records: Vec<NewRecord>) {
         for NewRecord { topic, partition, key, value, done } in records {
-            self.append(topic, partition, &key, value, done);
+            self.append(topic, partition, &key, value.into(), done);
         }
     }
 

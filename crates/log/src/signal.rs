@@ -1,7 +1,7 @@
 //! How a reader that waits hears of new records, and of those who want it to stop waiting.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Locks; a lock that a panicking thread left behind is taken over, for what it guards here is never half done.
@@ -27,11 +27,16 @@ struct Flags {
 pub(crate) struct Signal {
     flags: Mutex<Flags>,
     changed: Condvar,
+    /// Called at news, in the place of a reader that waits.
+    listener: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Signal {
     /// There may be something to read.
     pub(crate) fn news(&self) {
+        if let Some(listener) = self.listener.get() {
+            return listener();
+        }
         lock(&self.flags).news = true;
         self.changed.notify_one();
     }
@@ -74,6 +79,13 @@ impl Waker {
     /// Ends the wait.
     pub fn wake(&self) {
         self.0.wake();
+    }
+
+    /// From now on `listener` is called when the reader may have something, which then is polled without waiting: a poll that
+    /// waits hears of nothing any more. It is called on a thread of the back end, under its locks: it must be short, and must
+    /// neither block nor read. What came before is not told, so poll once after this. Of two calls the first counts.
+    pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
+        let _ = self.0.listener.set(Box::new(listener));
     }
 }
 

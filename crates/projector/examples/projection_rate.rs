@@ -61,7 +61,7 @@ fn fill(log: &dyn Log, count: i64) -> Result<u64, Box<dyn Error>> {
     chain.accept(genesis.offset, &genesis.value);
     let head: &Head = chain.head().ok_or("no genesis")?;
     let claim = head.claim("bench", "")?;
-    chain.accept(genesis.offset + 1, &claim);
+    chain.accept(genesis.offset + 1, &claim.as_slice().into());
     producer.append(Topic::Journal, 0, b"", claim, Box::new(|_| {}));
     let mut tip = chain.head().ok_or("no claim")?.tip();
     let mut facts = 0;

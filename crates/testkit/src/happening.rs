@@ -1,10 +1,8 @@
 //! What is going to happen, and when: the entries of the queue.
 
-use std::sync::Arc;
-
 use tidemill_dispatcher::Moment;
 use tidemill_executor::Input as WorkerInput;
-use tidemill_log::AppendError;
+use tidemill_log::{AppendError, Payload};
 use tidemill_model::{Reply, RequestId, Token};
 
 use crate::cluster::Process;
@@ -12,8 +10,8 @@ use crate::plan::Planned;
 
 #[derive(Debug)]
 pub(crate) enum Happening {
-    JournalLands { partition: u32, value: Vec<u8>, from: (usize, u64), then: Then, held: bool },
-    CommandLands { partition: u32, value: Arc<[u8]>, then: Then },
+    JournalLands { partition: u32, value: Payload, from: (usize, u64), then: Then, held: bool },
+    CommandLands { partition: u32, value: Payload, then: Then },
     Owner { host: usize, partition: u32, turn: u64, what: OwnerStep },
     HostBegins { host: usize },
     SeatBegins { host: usize, partition: u32, life: u64 },

@@ -2,7 +2,6 @@
 //! what has to hold then all the same.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use tidemill_checker::Invariant;
 use tidemill_dispatcher::Role;
@@ -143,7 +142,7 @@ impl World {
             self.stats.add("log_fault", "topic_cut_off");
             self.commands_from[at] = from;
             while (self.commands[at].len() as u64) < from {
-                let value: Arc<[u8]> = Arc::from(&b"{}"[..]);
+                let value = b"{}"[..].into();
                 self.command_lands(partition, value, crate::happening::Then::Nobody);
             }
             return LogFault::CutOff { partition };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_engine::{FaultInjection, Partition};
-use tidemill_log::{Chain, Kind, Verdict};
+use tidemill_log::{Chain, Kind, Payload, Verdict};
 use tidemill_model::{AttemptEvent, BatchEvent, BatchResult, Envelope, Event, Json as _, ReplicationEvent};
 
 use crate::coverage::Stats;
@@ -25,10 +25,13 @@ impl Oracle {
     }
 
     /// A record has landed. Gives the envelope, if it counts and is one.
-    pub(crate) fn land(&mut self, offset: u64, value: &[u8], stats: &mut Stats) -> Option<Arc<Envelope>> {
+    pub(crate) fn land(&mut self, offset: u64, value: &Payload, stats: &mut Stats) -> Option<Arc<Envelope>> {
         match self.chain.accept(offset, value) {
-            Verdict::Accepted(frame) if frame.kind == Kind::Envelope => {
-                let envelope = Arc::new(Envelope::from_json(&frame.body).expect("an owner wrote it"));
+            Verdict::Accepted(header) if header.kind == Kind::Envelope => {
+                // From the bytes, whatever the owner thinks that it wrote.
+                let envelope = Arc::new(Envelope::from_json(value.body()).expect("an owner wrote it"));
+                let known = value.decoded(Envelope::from_json).expect("an owner wrote it");
+                assert_eq!(known, envelope, "an owner's own reading of its record is what others make of it");
                 self.state.apply(&envelope);
                 self.envelopes.insert(offset, Arc::clone(&envelope));
                 Some(envelope)

@@ -1,12 +1,11 @@
 //! The whole cluster: what happens next is the earliest entry of one queue.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_engine::FaultInjection;
 use tidemill_executor::Input as WorkerInput;
-use tidemill_log::{Genesis, LogId, Record};
+use tidemill_log::{Genesis, LogId, Payload, Record};
 use tidemill_model::{
     Actor, BatchId, Command, CommandRecord, InstanceId, JobId, JobType, Json as _, Outcome, Priority, Reply,
     RequestId, Reserved, ShardId, Timestamp, WorkMessage, WorkerId,
@@ -137,7 +136,7 @@ impl World {
         for partition in 0..self.plan.partitions {
             let log_id = LogId::try_from("simulated".to_owned()).expect("small letters");
             let genesis = Genesis { log_id, partition, count: self.plan.partitions };
-            self.land(partition, genesis.record(), true);
+            self.land(partition, genesis.record().into(), true);
             let host = partition as usize % HOSTS;
             self.at(0, Happening::Suggest { host, partition, suggested: true });
         }
@@ -272,7 +271,7 @@ impl World {
     }
 
     /// Puts a record into a journal. What was sent before a loss, by those who lived then, may land after it.
-    pub(crate) fn land(&mut self, partition: u32, value: Vec<u8>, by_the_living: bool) -> u64 {
+    pub(crate) fn land(&mut self, partition: u32, value: Payload, by_the_living: bool) -> u64 {
         let at = partition as usize;
         let offset = self.journal[at].len() as u64;
         self.look_for_equal_command(partition);
@@ -298,11 +297,17 @@ impl World {
             }
         }
         let timestamp_ms = self.wall().as_millisecond();
-        self.journal[at].push(Record { offset, timestamp_ms, key: Vec::new(), value: Arc::from(value) });
+        // Others get the bytes alone, as from a broker.
+        self.journal[at].push(Record {
+            offset,
+            timestamp_ms,
+            key: Vec::new(),
+            value: Payload::from(value.to_vec()),
+        });
         offset
     }
 
-    pub(crate) fn command_lands(&mut self, partition: u32, value: Arc<[u8]>, then: Then) {
+    pub(crate) fn command_lands(&mut self, partition: u32, value: Payload, then: Then) {
         let at = partition as usize;
         let offset = self.commands[at].len() as u64;
         let timestamp_ms = self.wall().as_millisecond();
@@ -317,17 +322,17 @@ impl World {
     pub(crate) fn send(&mut self, record: &CommandRecord, delay: u64, then: Then) -> u64 {
         let partition = record.shard.partition(self.plan.partitions);
         let value = record.to_json().into_bytes();
-        self.send_raw(partition, Arc::from(value), delay, then)
+        self.send_raw(partition, value.into(), delay, then)
     }
 
-    pub(crate) fn send_raw(&mut self, partition: u32, value: Arc<[u8]>, delay: u64, then: Then) -> u64 {
+    pub(crate) fn send_raw(&mut self, partition: u32, value: Payload, delay: u64, then: Then) -> u64 {
         let mut at = self.now + self.hop() + delay;
         if self.now < self.weather.delays_until && self.rng.chance(30) {
             at += self.rng.range(100, 8_000);
         }
         if self.now < self.weather.duplicates_until && self.rng.chance(40) {
             let again = at + self.rng.range(0, 5_000);
-            let value = Arc::clone(&value);
+            let value = value.clone();
             self.at(again, Happening::CommandLands { partition, value, then: Then::Nobody });
         }
         self.at(at, Happening::CommandLands { partition, value, then });

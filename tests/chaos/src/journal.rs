@@ -92,12 +92,14 @@ impl Journal {
                 }
                 for record in records {
                     tail.next = record.offset + 1;
-                    let Some(frame) = tail.chain.accept(record.offset, &record.value).accepted() else {
+                    let Some(header) = tail.chain.accept(record.offset, &record.value).accepted() else {
                         continue;
                     };
-                    let what = match frame.kind {
-                        Kind::Claim => What::Claim(serde_json::from_slice(&frame.body)?),
-                        Kind::Envelope => What::Envelope(Box::new(serde_json::from_slice(&frame.body)?)),
+                    let what = match header.kind {
+                        Kind::Claim => What::Claim(serde_json::from_slice(record.value.body())?),
+                        Kind::Envelope => {
+                            What::Envelope(Box::new(serde_json::from_slice(record.value.body())?))
+                        }
                         Kind::Resigned | Kind::Stopped => What::Left,
                         Kind::Genesis => What::Genesis,
                     };

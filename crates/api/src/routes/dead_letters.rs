@@ -3,6 +3,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
+use tidemill_log::Payload;
 use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Json as _, Role, ShardId};
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{DeadLetterFilter, ReadTables};
@@ -92,7 +93,7 @@ async fn letter(app: &App, text: &str) -> Result<DeadLetterRow, Problem> {
     row.ok_or_else(|| Problem::unknown("dead letter", text))
 }
 
-async fn raw(app: &App, row: &DeadLetterRow, offset: u64) -> Result<Option<Arc<[u8]>>, Problem> {
+async fn raw(app: &App, row: &DeadLetterRow, offset: u64) -> Result<Option<Payload>, Problem> {
     let commands = Arc::clone(&app.deps.commands);
     let partition = u32::try_from(row.journal_partition).unwrap_or(u32::MAX);
     let read = tokio::task::spawn_blocking(move || commands.command(partition, offset)).await;

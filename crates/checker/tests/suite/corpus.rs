@@ -10,9 +10,9 @@ fn accepted(bodies: Vec<Value>) -> Vec<Vec<u8>> {
     let log_id = LogId::try_from("corpus".to_owned()).unwrap();
     let mut chain = Chain::new();
     let mut records = vec![Genesis { log_id, partition: 0, count: 1 }.record()];
-    chain.accept(0, &records[0]);
+    chain.accept(0, &records[0].as_slice().into());
     let claim = chain.head().unwrap().claim("owner", "127.0.0.1:1").unwrap();
-    chain.accept(1, &claim);
+    chain.accept(1, &claim.as_slice().into());
     records.push(claim);
     let mut tip = chain.head().unwrap().tip();
     for body in bodies {

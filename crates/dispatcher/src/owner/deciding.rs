@@ -153,8 +153,6 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::Config;
     use crate::owner::{Role, Start};
@@ -195,7 +193,7 @@ mod tests {
             let actor = Actor::default();
             let command = heartbeat(&name);
             let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
-            let (offset, value) = (offset as u64, Arc::from(serde_json::to_vec(&record).unwrap()));
+            let (offset, value) = (offset as u64, serde_json::to_vec(&record).unwrap().into());
             owner.pending.push_back(Record { offset, timestamp_ms: 0, key: Vec::new(), value });
         }
         let moment = Moment { wall: now, boot_ms: 10 };

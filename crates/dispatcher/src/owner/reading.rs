@@ -33,7 +33,7 @@ impl Owner {
         let mut outputs = Vec::new();
         for record in records {
             self.journal_next = record.offset + 1;
-            let Verdict::Accepted(frame) = self.chain.accept(record.offset, &record.value) else {
+            let Verdict::Accepted(header) = self.chain.accept(record.offset, &record.value) else {
                 if self.is_own(&record) {
                     let reason = "an own record was void: another owner was faster".to_owned();
                     outputs.push(Output::Restart { back_off: true, reason });
@@ -41,7 +41,7 @@ impl Owner {
                 }
                 continue;
             };
-            match frame.kind {
+            match header.kind {
                 Kind::Genesis => self.check_genesis()?,
                 Kind::Claim if self.is_own(&record) => {
                     let sent = self.under_way.take().map_or(moment, |own| own.since);
@@ -56,7 +56,7 @@ impl Owner {
                 }
                 Kind::Claim => {}
                 Kind::Envelope if self.is_own(&record) => outputs.extend(self.read_back(record.offset)),
-                Kind::Envelope => self.fold(record.offset, &frame.body)?,
+                Kind::Envelope => self.fold(&record)?,
                 Kind::Resigned if self.is_own(&record) => {
                     self.under_way = None;
                     self.role = Role::Following;
@@ -69,7 +69,7 @@ impl Owner {
     }
 
     pub(super) fn is_own(&self, record: &Record) -> bool {
-        self.under_way.as_ref().is_some_and(|own| own.record[..] == record.value[..])
+        self.under_way.as_ref().is_some_and(|own| own.record == record.value)
     }
 
     pub(super) fn check_genesis(&self) -> Result<(), Error> {
@@ -81,12 +81,12 @@ impl Owner {
         Err(Error::PartitionCount { partition, journal: count, log: self.start.count })
     }
 
-    pub(super) fn fold(&mut self, offset: u64, body: &[u8]) -> Result<(), Error> {
-        let partition = self.start.partition;
-        let envelope: Envelope =
-            Envelope::from_json(body).map_err(|source| Error::Unreadable { partition, offset, source })?;
+    pub(super) fn fold(&mut self, record: &Record) -> Result<(), Error> {
+        let (partition, offset) = (self.start.partition, record.offset);
+        let envelope = record.value.decoded(Envelope::from_json);
+        let envelope = envelope.map_err(|source| Error::Unreadable { partition, offset, source })?;
         planted!(TimerFiredAgainAfterTakeover => {
-            self.state.apply(&super::planted::not_fired(envelope));
+            self.state.apply(&super::planted::not_fired((*envelope).clone()));
             return Ok(());
         });
         self.state.apply(&envelope);

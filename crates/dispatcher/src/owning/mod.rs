@@ -1,7 +1,6 @@
 //! The thread around one [`Owner`]: feeds it what the log has, carries out what it wants.
 
 mod asker;
-mod feed;
 mod turn;
 
 use std::error::Error as _;

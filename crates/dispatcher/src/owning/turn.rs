@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
-use tidemill_log::{AppendError, From, Producer, Record, Topic, append_wait};
+use tidemill_log::{AppendError, From, NewRecord, Producer, Reader, Record, Topic, append_wait};
 
 use super::Owning;
 use super::asker::Asker;
-use super::feed::{Feed, READ_AHEAD, Read};
 use crate::effects::Effects;
 use crate::live::{PartitionStatus, Question};
 use crate::owner::{Input, Output, Owner, Role};
@@ -43,18 +42,19 @@ impl Owning {
         let effects = Effects::new(Arc::clone(&self.log), partition).map_err(failed())?;
         let (questions, asked) = bounded(64);
         self.live.enter(partition, questions);
-        // At most one append is under way, and what came of the others is taken at every turn.
-        let (completions, completed) = unbounded();
+        let (failures, failed) = unbounded();
         let asker = Asker::start(Arc::clone(&self.log), partition)?;
-        let journal =
-            Feed::start(&self.log, Topic::Journal, partition, From::Start, self.start.config.read_batch)?;
+        let (news, heard) = bounded(1);
+        let journal = self.reader(Topic::Journal, From::Start, &news)?;
         let turn = Turn {
             owning: self,
             producer,
             effects,
-            completions,
-            completed,
+            failures,
+            failed,
             asker,
+            news,
+            heard,
             journal,
             commands: None,
             asked,
@@ -65,17 +65,34 @@ impl Owning {
         self.live.leave(partition);
         end
     }
+
+    /// A reader that says when it may have something.
+    fn reader(&self, topic: Topic, from: From, news: &Sender<()>) -> Result<Box<dyn Reader>, Error> {
+        let partition = self.start.partition;
+        let reader = self.log.reader(topic, partition, from);
+        let reader = reader.map_err(Error::log(partition, "opening a reader"))?;
+        let news = news.clone();
+        // Where there is word already, the owner will look at everything.
+        reader.waker().listen(move || {
+            let _ = news.try_send(());
+        });
+        Ok(reader)
+    }
 }
 
 struct Turn<'a> {
     owning: &'a Owning,
     producer: Arc<dyn Producer>,
     effects: Effects,
-    completions: Sender<Result<u64, AppendError>>,
-    completed: Receiver<Result<u64, AppendError>>,
+    failures: Sender<AppendError>,
+    /// Why the append under way failed. One that did not is read back.
+    failed: Receiver<AppendError>,
     asker: Asker,
-    journal: Feed,
-    commands: Option<Feed>,
+    news: Sender<()>,
+    /// One of the readers may have something.
+    heard: Receiver<()>,
+    journal: Box<dyn Reader>,
+    commands: Option<Box<dyn Reader>>,
     asked: Receiver<Question>,
     /// Questions that came while an append was under way.
     held: Vec<Question>,
@@ -143,41 +160,44 @@ impl Turn<'_> {
         }
     }
 
-    /// Waits for something to happen, then takes everything that has.
+    /// Takes what there is, or waits for something to happen.
     fn wait(&mut self, owner: &Owner, leaving: bool) -> Result<Vec<Input>, Error> {
-        let never = crossbeam_channel::never();
+        let mut inputs = self.read(owner)?;
         let never_orders = crossbeam_channel::never();
-        let most = MAX_BACKLOG_BATCHES.saturating_mul(self.owning.start.config.read_batch);
-        let feed = self.commands.as_ref().filter(|_| owner.backlog() < most);
-        let commands = feed.map_or(&never, |feed| &feed.records);
         let orders = if leaving { &never_orders } else { &self.owning.orders };
-        let mut inputs = Vec::new();
-        let mut failed = None;
+        let patience = if inputs.is_empty() { self.patience(owner) } else { Duration::ZERO };
         select! {
-            recv(self.journal.records) -> records => take(records, Input::Journal, &mut inputs, &mut failed),
-            recv(commands) -> records => take(records, Input::Commands, &mut inputs, &mut failed),
-            recv(self.completed) -> result => inputs.extend(result.map(Input::Appended)),
+            recv(self.heard) -> _ => inputs.extend(self.read(owner)?),
+            recv(self.failed) -> error => inputs.extend(error.map(|error| Input::Appended(Err(error)))),
             recv(self.asker.ends) -> ends => inputs.extend(ends),
             recv(self.asked) -> question => self.held.extend(question),
             recv(orders) -> _ => inputs.push(Input::Resign),
-            default(self.patience(owner)) => inputs.push(Input::Tick),
-        }
-        inputs.extend(self.completed.try_iter().map(Input::Appended));
-        for (feed, make) in
-            [(Some(&self.journal), Input::Journal as fn(Vec<Record>) -> Input), (feed, Input::Commands)]
-        {
-            let more = feed.into_iter().flat_map(|feed| feed.records.try_iter().take(READ_AHEAD));
-            for records in more {
-                take(Ok(records), make, &mut inputs, &mut failed);
-            }
+            default(patience) => {}
         }
         if self.effects.begin_again_if_lost() {
             inputs.push(Input::EffectsLost);
         }
-        match failed {
-            None => Ok(inputs),
-            Some(error) => Err(self.read_error(error)),
+        Ok(inputs)
+    }
+
+    /// What the readers have, without waiting.
+    fn read(&mut self, owner: &Owner) -> Result<Vec<Input>, Error> {
+        let batch = self.owning.start.config.read_batch;
+        let has_room = owner.backlog() < MAX_BACKLOG_BATCHES.saturating_mul(batch);
+        let commands = self.commands.as_mut().filter(|_| has_room);
+        let journal =
+            Some(&mut self.journal).map(|reader| (reader, Input::Journal as fn(Vec<Record>) -> Input));
+        let readers =
+            journal.into_iter().chain(commands.map(|reader| (reader, Input::Commands as fn(_) -> _)));
+        let mut inputs = Vec::new();
+        for (reader, make) in readers {
+            match reader.poll(batch, Duration::ZERO) {
+                Ok(records) if records.is_empty() => {}
+                Ok(records) => inputs.push(make(records)),
+                Err(error) => return Err(self.read_error(error)),
+            }
         }
+        Ok(inputs)
     }
 
     fn read_error(&self, source: tidemill_log::Error) -> Error {
@@ -218,22 +238,21 @@ impl Turn<'_> {
         for output in outputs {
             match output {
                 Output::Append(record) => {
-                    let completions = self.completions.clone();
-                    let done = Box::new(move |result| {
+                    let failures = self.failures.clone();
+                    let done = Box::new(move |result: Result<u64, AppendError>| {
                         // Where the owner is gone, nobody wants to know.
-                        let _ = completions.send(result);
+                        drop(result.map_err(|error| failures.send(error)));
                     });
-                    self.producer.append(Topic::Journal, partition, b"", record, done);
+                    let (topic, key) = (Topic::Journal, Vec::new());
+                    self.producer.append_all(vec![NewRecord { topic, partition, key, value: record, done }]);
                 }
                 Output::AskEnds => {
                     // The asker takes one question at a time; the owner asks again only after the answer.
                     let _ = self.asker.asks.try_send(Clock.now());
                 }
                 Output::ReadCommands(from) => {
-                    let batch = self.owning.start.config.read_batch;
-                    let log = &self.owning.log;
-                    let feed = Feed::start(log, Topic::Commands, partition, From::Offset(from), batch);
-                    self.commands = Some(feed.map_err(|error| lost_or(error, partition, from))?);
+                    let reader = self.owning.reader(Topic::Commands, From::Offset(from), &self.news);
+                    self.commands = Some(reader.map_err(|error| lost_or(error, partition, from))?);
                     tracing::info!(partition, from, "owns the partition");
                 }
                 Output::Act(effect) => self.effects.act(&effect),
@@ -338,19 +357,5 @@ fn lost_or(error: Error, partition: u32, offset: u64) -> Error {
             Error::CommandsLost { partition, offset }
         }
         other => other,
-    }
-}
-
-fn take(
-    read: Result<Read, crossbeam_channel::RecvError>,
-    make: impl Fn(Vec<Record>) -> Input,
-    inputs: &mut Vec<Input>,
-    failed: &mut Option<tidemill_log::Error>,
-) {
-    match read {
-        Ok(Ok(records)) => inputs.push(make(records)),
-        Ok(Err(error)) => *failed = Some(error),
-        // The reader's thread has ended after an error that was taken before.
-        Err(_) => {}
     }
 }

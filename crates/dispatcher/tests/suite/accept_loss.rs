@@ -57,9 +57,10 @@ impl Cluster {
         while next < end {
             for record in reader.poll(100, PATIENCE).unwrap() {
                 next = record.offset + 1;
-                let frame = chain.accept(record.offset, &record.value).accepted();
-                let body = frame.filter(|frame| frame.kind == Kind::Envelope).map(|frame| frame.body);
-                envelopes.extend(body.map(|body| serde_json::from_slice::<Envelope>(&body).unwrap()));
+                let header = chain.accept(record.offset, &record.value).accepted();
+                if header.is_some_and(|header| header.kind == Kind::Envelope) {
+                    envelopes.push(serde_json::from_slice::<Envelope>(record.value.body()).unwrap());
+                }
             }
         }
         (chain.head().unwrap().clone(), envelopes)

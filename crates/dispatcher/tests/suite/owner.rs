@@ -8,7 +8,7 @@ use crate::kit::requester::{
 use crate::kit::worker::registration;
 use tidemill_dispatcher::{Config, Error, Input, Moment, Output, Owner, Role, Start};
 use tidemill_engine::Effect;
-use tidemill_log::{AppendError, Frame, Kind};
+use tidemill_log::{AppendError, Frame, Kind, Payload};
 use tidemill_model::{
     BatchCommand, CatalogueCommand, Command, GroupSettings, Outcome, Rejection, ShardCommand, ShardId, Token,
     WorkMessage, WorkerCommand,
@@ -129,7 +129,7 @@ fn foreign_claim_ends_ownership_at_once() {
 }
 
 /// An owner with a submission under way, and the bytes of its append.
-fn submitting() -> (Requester, Vec<u8>) {
+fn submitting() -> (Requester, Payload) {
     let mut requester = Requester::new();
     requester.own();
     requester.furnish(GroupSettings::default());

@@ -10,7 +10,7 @@ use super::file::{PAGE_BYTES, next_offset, store_head, table};
 use super::queue::Item;
 use super::trim::Kept;
 use crate::in_flight::Pending;
-use crate::{AppendError, Chain, Record, Topic, Verdict, clock};
+use crate::{AppendError, Chain, Payload, Record, Topic, Verdict, clock};
 
 /// A journal's verified head is stored every so many records, so that opening stays quick.
 const HEAD_EVERY: u64 = 4096;
@@ -158,7 +158,7 @@ impl<'a> Group<'a> {
         &mut self,
         lane: usize,
         key: Vec<u8>,
-        value: Vec<u8>,
+        value: Payload,
         journals: &mut [Journal],
     ) -> rusqlite::Result<Result<u64, AppendError>> {
         let place = &*self.shared.lanes[lane];
@@ -173,10 +173,10 @@ impl<'a> Group<'a> {
             }
         }
         let mut insert = self.connection.prepare_cached(&self.inserts[lane])?;
-        insert.execute(params![offset.cast_signed(), self.now_ms, key, value])?;
+        insert.execute(params![offset.cast_signed(), self.now_ms, key, &value[..]])?;
         staged.next += 1;
         staged.bytes += key.len() + value.len();
-        staged.records.push(Record { offset, timestamp_ms: self.now_ms, key, value: value.into() });
+        staged.records.push(Record { offset, timestamp_ms: self.now_ms, key, value });
         Ok(Ok(offset))
     }
 

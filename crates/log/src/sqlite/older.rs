@@ -9,7 +9,7 @@ use super::directory::Directory;
 use super::file::table;
 use super::trim::Kept;
 use crate::lane::{Lane, Older};
-use crate::{Error, Frame, Record, Topic};
+use crate::{Error, Record, Topic};
 
 /// One answer holds no more than this, and one record.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -101,9 +101,14 @@ impl Older for OnDisk {
             }
             // Nothing else is ever stored in a journal.
             if topic == Topic::Journal
-                && let Err(reason) = Frame::decode(&record.value)
+                && let Err(reason) = record.value.header()
             {
-                return Err(Error::Damaged { partition, offset, file: self.path.clone(), reason });
+                return Err(Error::Damaged {
+                    partition,
+                    offset,
+                    file: self.path.clone(),
+                    reason: reason.clone(),
+                });
             }
         }
         if records.is_empty() { Err(Error::Gap { topic, partition, offset: from }) } else { Ok(records) }

@@ -9,7 +9,7 @@ use super::{Shared, is_durable};
 use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
 use crate::signal::lock;
-use crate::{AppendError, Error, NewRecord, Producer, Topic, clock};
+use crate::{AppendError, Error, NewRecord, Payload, Producer, Topic, clock};
 
 /// The most that one transaction takes.
 const GROUP_RECORDS: usize = 16_384;
@@ -17,7 +17,7 @@ const GROUP_BYTES: usize = 16 << 20;
 
 pub(crate) enum Item {
     /// To be stored.
-    Append { lane: usize, key: Vec<u8>, value: Vec<u8>, pending: Pending },
+    Append { lane: usize, key: Vec<u8>, value: Payload, pending: Pending },
     /// Old records to be forgotten.
     Trim(Trim),
 }
@@ -139,7 +139,7 @@ impl SqliteProducer {
         // Visible at once: there is nothing to wait for.
         done(match self.shared.queue.ended() {
             Some(reason) => Err(AppendError::Refused(reason)),
-            None => Ok(self.shared.lanes[lane].push(clock::now_ms(), key, value.into())),
+            None => Ok(self.shared.lanes[lane].push(clock::now_ms(), key, value)),
         });
         None
     }
@@ -147,7 +147,8 @@ impl SqliteProducer {
 
 impl Producer for SqliteProducer {
     fn append(&self, topic: Topic, partition: u32, key: &[u8], value: Vec<u8>, done: Done) {
-        self.append_all(vec![NewRecord { topic, partition, key: key.to_vec(), value, done }]);
+        let (key, value) = (key.to_vec(), value.into());
+        self.append_all(vec![NewRecord { topic, partition, key, value, done }]);
     }
 
     fn append_all(&self, records: Vec<NewRecord>) {

@@ -10,7 +10,7 @@ use super::is_durable;
 use super::older::{open_read_only, record, select};
 use super::trim::Kept;
 use crate::lane::Lane;
-use crate::{Chain, Error, Hash, Head, Record, Topic, Verdict};
+use crate::{Chain, Error, Head, Record, Topic, Verdict};
 
 /// What [`verify_all`](super::SqliteLog::verify_all) has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) fn resume(file: &File, partition: u32) -> Result<Chain, Error> {
     let offset = head.offset;
     let mut hash = None;
     scan(&file.connection, Topic::Journal, partition, offset, offset + 1, |record| {
-        hash = Some(Hash::of(&record.value));
+        hash = Some(record.value.hash());
         Ok(())
     })?;
     if hash != Some(head.hash) {

@@ -26,7 +26,7 @@ fn frames_and_chains_take_any_bytes() {
     let frames = corpus!("frame");
     let mut whole = Chain::new();
     for (offset, record) in (0..).zip(frames.inputs()) {
-        whole.accept(offset, record);
+        whole.accept(offset, &record.as_slice().into());
     }
     frames.fuzz(4_000, |input| {
         for record in [input.to_vec(), sealed(input)] {
@@ -35,7 +35,7 @@ fn frames_and_chains_take_any_bytes() {
             }
             for mut chain in [Chain::new(), whole.clone()] {
                 let before = chain.head().cloned();
-                let verdict = chain.accept(1_000, &record);
+                let verdict = chain.accept(1_000, &record.as_slice().into());
                 let moved = chain.head() != before.as_ref();
                 assert_eq!(moved, matches!(verdict, Verdict::Accepted(_)));
             }

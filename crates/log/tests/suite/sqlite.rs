@@ -60,7 +60,13 @@ fn records_appended_together_are_one_commit() {
     for round in 0..50 {
         let record = |number: u8| {
             let (topic, key, value) = (Topic::Commands, Vec::new(), vec![round, number]);
-            NewRecord { topic, partition: 0, key, value, done: Box::new(|outcome| assert!(outcome.is_ok())) }
+            NewRecord {
+                topic,
+                partition: 0,
+                key,
+                value: value.into(),
+                done: Box::new(|outcome| assert!(outcome.is_ok())),
+            }
         };
         producer.append_all((0..3).map(record).collect());
         let read = reader.poll(8, PATIENCE).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use backon::ExponentialBuilder;
 use tidemill_journal::{Session, Shutdown, causes};
-use tidemill_log::{Frame, From, Kind, Log, Reader, Topic};
+use tidemill_log::{From, Kind, Log, Reader, Topic};
 use tidemill_model::{Envelope, Json as _};
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 
@@ -145,12 +145,13 @@ impl Keeper {
                 continue;
             }
             // A record that does not count may be among them: what it says ends hints that could have stayed.
-            let Some(frame) = Frame::decode(&record.value).ok().filter(|frame| frame.kind == Kind::Envelope)
-            else {
+            if !record.value.header().is_ok_and(|header| header.kind == Kind::Envelope) {
                 continue;
-            };
+            }
             let (partition, offset) = (self.partition, record.offset);
-            let envelope = Envelope::from_json(&frame.body)
+            let envelope = record
+                .value
+                .decoded(Envelope::from_json)
                 .map_err(|source| tidemill_journal::Error::Body { partition, offset, source })?;
             for recorded in &envelope.events {
                 marked(recorded, |what| match what {

@@ -1,7 +1,6 @@
 //! What must change nothing: garbage, commands for another shard, claims of others, requests of long ago.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tidemill_model::{
     CatalogueCommand, Command, CommandRecord, Incarnation, JobType, Registration, RequestId, ShardCommand,
@@ -16,7 +15,7 @@ impl World {
     pub(super) fn garbage(&mut self, rng: &mut Rng) {
         let partition = rng.range(0, u64::from(self.plan.partitions)) as u32;
         if rng.chance(50) {
-            let value: Arc<[u8]> = Arc::from(&b"{\"shard\": \"none\"}"[..]);
+            let value = b"{\"shard\": \"none\"}"[..].into();
             self.stats.add("sent", "garbage");
             self.send_raw(partition, value, 0, Then::Nobody);
         } else {

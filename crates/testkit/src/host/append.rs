@@ -1,7 +1,7 @@
 //! Appends to journals, and what befalls them on the way.
 
 use tidemill_dispatcher::Role;
-use tidemill_log::AppendError;
+use tidemill_log::{AppendError, Payload};
 
 use crate::happening::{Happening, OwnerStep, Then};
 use crate::world::World;
@@ -23,7 +23,7 @@ pub(crate) enum Fate {
 }
 
 impl World {
-    pub(super) fn append(&mut self, host: usize, partition: u32, turn: u64, record: Vec<u8>) {
+    pub(super) fn append(&mut self, host: usize, partition: u32, turn: u64, record: Payload) {
         let is_claim = self.hosts[host].seats[partition as usize]
             .as_ref()
             .is_some_and(|seat| seat.owner.role() == Role::Claiming);
@@ -77,7 +77,7 @@ impl World {
     pub(crate) fn journal_lands(
         &mut self,
         partition: u32,
-        value: Vec<u8>,
+        value: Payload,
         from: (usize, u64),
         then: Then,
         held: bool,

@@ -233,7 +233,10 @@ impl World {
         }
         if let Some(record) = farewell {
             let (value, from, held) = (record, (host, self.hosts[host].life), false);
-            self.after(5, Happening::JournalLands { partition, value, from, then: Then::Nobody, held });
+            self.after(
+                5,
+                Happening::JournalLands { partition, value: value.into(), from, then: Then::Nobody, held },
+            );
         }
         // A supervisor starts the process anew; here, the one partition of it.
         self.hosts[host].seats[partition as usize] = None;

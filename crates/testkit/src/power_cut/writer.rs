@@ -112,7 +112,7 @@ impl Writer {
             // Nobody waits for the outcome of a writer that has ended.
             let _ = outcomes.send(outcome.map(|offset| (topic, offset, hash)));
         });
-        NewRecord { topic, partition: 0, key: Vec::new(), value, done }
+        NewRecord { topic, partition: 0, key: Vec::new(), value: value.into(), done }
     }
 
     /// All at once or one after the other is up to the log; returns when all are in it.

@@ -1,6 +1,7 @@
 //! Finds worker groups and keys in the catalogue's journal: the truth itself, so that a worker needs neither the tables nor the
 //! interface to learn which shard it works for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_cli::{Done, Failure};
@@ -68,7 +69,8 @@ fn newest<T>(log: &dyn Log, what: &str, kind: impl Fn(Event) -> Option<T>) -> Do
             ));
         };
         next = last + 1;
-        let mut events = read.entries.into_iter().flat_map(|entry| entry.envelope.events).rev();
+        let mut events =
+            read.entries.into_iter().flat_map(|entry| Arc::unwrap_or_clone(entry.envelope).events).rev();
         found = events.find_map(|recorded| kind(recorded.event)).or(found);
     }
     Ok(found)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidemill_log::{Frame, From, Kind, Log, Record, Topic};
+use tidemill_log::{From, Kind, Log, Record, Topic};
 use tidemill_model::Timestamp;
 
 /// Records taken at once: the first may be a claim, which has no time.
@@ -24,8 +24,8 @@ pub(super) fn lag_ms(log: &dyn Log, partition: u32, offset: u64, records: u64) -
     }
     let mut reader = log.reader(Topic::Journal, partition, From::Offset(offset)).ok()?;
     let decided = |record: &Record| {
-        let frame = Frame::decode(&record.value).ok().filter(|frame| frame.kind == Kind::Envelope)?;
-        serde_json::from_slice::<Decided>(&frame.body).ok()
+        record.value.header().ok().filter(|header| header.kind == Kind::Envelope)?;
+        serde_json::from_slice::<Decided>(record.value.body()).ok()
     };
     let decided = loop {
         let records = reader.poll(RECORDS, PATIENCE).ok().filter(|records| !records.is_empty())?;

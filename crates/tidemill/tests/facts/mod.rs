@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_journal::{Entry, Journal, Start};
@@ -30,10 +31,11 @@ pub(crate) fn facts(log: &dyn Readers) -> Vec<Fact> {
             let read = journal.poll(1_000, Duration::from_secs(30)).unwrap();
             next = read.last.expect("what the journal has can be read") + 1;
             for Entry { offset, envelope } in read.entries {
-                for (index, recorded) in envelope.events.into_iter().enumerate() {
+                let at = envelope.now;
+                for (index, recorded) in Arc::unwrap_or_clone(envelope).events.into_iter().enumerate() {
                     let source = format!("tidemill/{}/{partition}", log.log_id());
                     let name = (source, format!("{offset}-{index}"));
-                    facts.push(Fact { name, at: envelope.now, event: recorded.event });
+                    facts.push(Fact { name, at, event: recorded.event });
                 }
             }
         }

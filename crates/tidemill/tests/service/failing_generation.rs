@@ -64,7 +64,8 @@ impl FaultInjected {
                 Output::Append(record) => {
                     let producer = Arc::clone(&self.producer);
                     let topic = Topic::Journal;
-                    let result = append_wait(&*producer, topic, self.partition, b"", record, PATIENCE);
+                    let result =
+                        append_wait(&*producer, topic, self.partition, b"", record.to_vec(), PATIENCE);
                     self.hear(Input::Appended(result));
                 }
                 Output::AskEnds => {

@@ -115,11 +115,11 @@ fn journal(data: &Path) -> [Times; 3] {
         while next < end {
             for record in reader.poll(1_000, PATIENCE).unwrap() {
                 next = record.offset + 1;
-                let Some(frame) = chain.accept(record.offset, &record.value).accepted() else { continue };
-                if frame.kind == Kind::Envelope {
-                    let envelope: Envelope = serde_json::from_slice(&frame.body).unwrap();
+                let Some(header) = chain.accept(record.offset, &record.value).accepted() else { continue };
+                if header.kind == Kind::Envelope {
+                    let envelope: Envelope = serde_json::from_slice(record.value.body()).unwrap();
                     for recorded in envelope.events {
-                        follow(&mut times, &recorded.event, frame.epoch);
+                        follow(&mut times, &recorded.event, header.epoch);
                     }
                 }
             }

@@ -34,10 +34,10 @@ impl History {
 
     pub fn take(&mut self, records: Vec<Record>) {
         for record in records {
-            if let Verdict::Accepted(frame) = self.chain.accept(record.offset, &record.value) {
-                self.kinds.push(frame.kind);
-                if frame.kind == Kind::Envelope {
-                    let envelope: Envelope = serde_json::from_slice(&frame.body).unwrap();
+            if let Verdict::Accepted(header) = self.chain.accept(record.offset, &record.value) {
+                self.kinds.push(header.kind);
+                if header.kind == Kind::Envelope {
+                    let envelope: Envelope = serde_json::from_slice(record.value.body()).unwrap();
                     self.state.apply(&envelope);
                     self.envelopes.push((record.offset, envelope));
                 }

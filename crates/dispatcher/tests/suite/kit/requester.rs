@@ -1,11 +1,9 @@
 //! An owner without threads: its journal, its commands and its clocks lie on the desk.
 
-use std::sync::Arc;
-
 use jiff::SignedDuration;
 use tidemill_dispatcher::{Config, Input, Moment, Output, Owner, Role, Start};
 use tidemill_engine::Effect;
-use tidemill_log::{Frame, Genesis, Hash, Head, LogId, Record};
+use tidemill_log::{Frame, Genesis, Hash, Head, LogId, Payload, Record};
 use tidemill_model::{
     Actor, AttemptOutcome, AttemptResult, CatalogueCommand, Command, CommandRecord, Envelope, Event,
     GroupSettings, Heartbeat, Incarnation, InstanceId, JobCommand, JobId, Nonce, ReplicationEvent, RequestId,
@@ -58,7 +56,7 @@ impl Requester {
     }
 
     /// Puts a record into the journal; the owner has not read it.
-    pub fn land(&mut self, value: Vec<u8>) -> u64 {
+    pub fn land(&mut self, value: impl Into<Payload>) -> u64 {
         let offset = self.journal.len() as u64;
         self.journal.push(record(offset, self.moment.wall, value));
         offset
@@ -249,8 +247,8 @@ impl Requester {
     }
 }
 
-pub fn record(offset: u64, at: Timestamp, value: Vec<u8>) -> Record {
-    Record { offset, timestamp_ms: at.as_millisecond(), key: Vec::new(), value: Arc::from(value) }
+pub fn record(offset: u64, at: Timestamp, value: impl Into<Payload>) -> Record {
+    Record { offset, timestamp_ms: at.as_millisecond(), key: Vec::new(), value: value.into() }
 }
 
 /// What an append would put into the journal, by event kind.

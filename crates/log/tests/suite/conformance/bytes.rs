@@ -67,6 +67,34 @@ pub(crate) fn waiting_reader_wakes_on_an_append(make: &Make) {
     }
 }
 
+/// Who polls without waiting until there is nothing, and then waits to be told, misses nothing.
+pub(crate) fn listener_is_told_whenever_there_is_more_to_read(make: &Make) {
+    let fixture = fixture(make);
+    let producer = fixture.producer();
+    for topic in Topic::ALL.into_iter().filter(|topic| *topic != Topic::Journal) {
+        let mut reader = fixture.reader(topic, 2, From::End);
+        let (tell, told) = mpsc::channel();
+        reader.waker().listen(move || {
+            let _ = tell.send(());
+        });
+        for number in 0..5 {
+            while !reader.poll(1, Duration::ZERO).unwrap().is_empty() {}
+            append(producer.as_ref(), topic, 2, number.to_string()).unwrap();
+            let records = loop {
+                told.recv_timeout(PATIENCE).unwrap();
+                let records = reader.poll(10, Duration::ZERO).unwrap();
+                if !records.is_empty() {
+                    break records;
+                }
+            };
+            assert_eq!(
+                records.iter().map(|record| &record.value[..]).collect::<Vec<_>>(),
+                [number.to_string().as_bytes()]
+            );
+        }
+    }
+}
+
 pub(crate) fn waker_ends_a_wait(make: &Make) {
     let fixture = fixture(make);
     let mut reader = fixture.reader(Topic::Commands, 0, From::End);
@@ -114,7 +142,7 @@ pub(crate) fn records_appended_together_have_an_outcome_each(make: &Make) {
     let record = |number: usize, topic, partition, value: Vec<u8>| {
         let told = told.clone();
         let done: Done = Box::new(move |outcome| told.send((number, outcome)).unwrap());
-        NewRecord { topic, partition, key: b"key".to_vec(), value, done }
+        NewRecord { topic, partition, key: b"key".to_vec(), value: value.into(), done }
     };
     let (commands, replies) = (Topic::Commands, Topic::Replies);
     producer.append_all(vec![

@@ -17,6 +17,7 @@ macro_rules! suite {
             reader_begins_at_the_start_the_end_or_an_offset,
             offset_that_is_not_there_is_an_error,
             waiting_reader_wakes_on_an_append,
+            listener_is_told_whenever_there_is_more_to_read,
             waker_ends_a_wait,
             order_is_kept_per_producer,
             records_appended_together_have_an_outcome_each,

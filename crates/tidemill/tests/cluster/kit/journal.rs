@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidemill_log::{Chain, Claim, Frame, From, Head, KafkaLog, Kind, Reader, Readers, Topic, Verdict};
+use tidemill_log::{Chain, Claim, From, Head, Header, KafkaLog, Kind, Reader, Readers, Topic, Verdict};
 use tidemill_model::{Envelope, Event};
 
 /// What a record is.
@@ -52,7 +52,7 @@ impl Journal {
             while part.next < end {
                 for record in part.reader.poll(1_000, Duration::from_secs(10)).unwrap() {
                     part.next = record.offset + 1;
-                    let what = what(part.chain.accept(record.offset, &record.value));
+                    let what = what(part.chain.accept(record.offset, &record.value), record.value.body());
                     part.entries.push(what);
                 }
             }
@@ -91,11 +91,11 @@ impl Journal {
     }
 }
 
-fn what(verdict: Verdict) -> What {
-    let Verdict::Accepted(Frame { kind, body, .. }) = verdict else { return What::Void };
+fn what(verdict: Verdict, body: &[u8]) -> What {
+    let Verdict::Accepted(Header { kind, .. }) = verdict else { return What::Void };
     match kind {
-        Kind::Claim => What::Claim(serde_json::from_slice(&body).unwrap()),
-        Kind::Envelope => What::Envelope(Box::new(serde_json::from_slice(&body).unwrap())),
+        Kind::Claim => What::Claim(serde_json::from_slice(body).unwrap()),
+        Kind::Envelope => What::Envelope(Box::new(serde_json::from_slice(body).unwrap())),
         Kind::Resigned => What::Resigned,
         Kind::Genesis | Kind::Stopped => What::Mark,
     }
