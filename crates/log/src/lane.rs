@@ -82,11 +82,23 @@ impl Lane {
 
     /// Makes a record visible at the next offset, which it returns.
     pub(crate) fn push(&self, timestamp_ms: i64, key: Vec<u8>, value: Payload) -> u64 {
+        self.push_all(timestamp_ms, [(key, value)])
+    }
+
+    /// Makes records visible together, at the next offsets, of which it returns the first.
+    pub(crate) fn push_all(
+        &self,
+        timestamp_ms: i64,
+        records: impl IntoIterator<Item = (Vec<u8>, Payload)>,
+    ) -> u64 {
         let mut recent = lock(&self.recent);
-        let offset = recent.next;
-        self.store(&mut recent, Record { offset, timestamp_ms, key, value });
+        let first = recent.next;
+        for (key, value) in records {
+            let offset = recent.next;
+            self.store(&mut recent, Record { offset, timestamp_ms, key, value });
+        }
         tell(&mut recent);
-        offset
+        first
     }
 
     /// Makes records visible; they carry the offsets that come next.

@@ -1,6 +1,6 @@
 //! What the producers hand to the writer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -108,6 +108,9 @@ impl Queue {
     }
 }
 
+/// Records that are only in memory, by lane.
+type Volatile = BTreeMap<usize, Vec<(Vec<u8>, Payload, Done)>>;
+
 pub(crate) struct SqliteProducer {
     shared: Arc<Shared>,
     in_flight: Arc<InFlight>,
@@ -118,8 +121,8 @@ impl SqliteProducer {
         Self { shared: Arc::clone(shared), in_flight: InFlight::new(shared.bound) }
     }
 
-    /// What is left for the writer to do; nothing, where the outcome is told already.
-    fn prepare(&self, record: NewRecord) -> Option<Item> {
+    /// What is left for the writer to do; nothing, where the outcome is told already, or the record is only for the memory.
+    fn prepare(&self, record: NewRecord, volatile: &mut Volatile) -> Option<Item> {
         let NewRecord { topic, partition, key, value, done } = record;
         if topic.is_too_large(&key, &value) {
             done(Err(AppendError::TooLarge));
@@ -136,12 +139,23 @@ impl SqliteProducer {
             let pending = self.in_flight.enter(key.len() + value.len(), done)?;
             return Some(Item::Append { lane, key, value, pending });
         }
-        // Visible at once: there is nothing to wait for.
-        done(match self.shared.queue.ended() {
-            Some(reason) => Err(AppendError::Refused(reason)),
-            None => Ok(self.shared.lanes[lane].push(clock::now_ms(), key, value)),
-        });
+        volatile.entry(lane).or_default().push((key, value, done));
         None
+    }
+
+    /// Visible at once: there is nothing to wait for. The readers of a lane are told once.
+    fn push(&self, volatile: Volatile) {
+        for (lane, records) in volatile {
+            let (records, outcomes): (Vec<_>, Vec<_>) =
+                records.into_iter().map(|(key, value, done)| ((key, value), done)).unzip();
+            let first = match self.shared.queue.ended() {
+                Some(reason) => Err(AppendError::Refused(reason)),
+                None => Ok(self.shared.lanes[lane].push_all(clock::now_ms(), records)),
+            };
+            for (done, number) in outcomes.into_iter().zip(0..) {
+                done(first.clone().map(|first| first + number));
+            }
+        }
     }
 }
 
@@ -152,7 +166,9 @@ impl Producer for SqliteProducer {
     }
 
     fn append_all(&self, records: Vec<NewRecord>) {
-        let items = records.into_iter().filter_map(|record| self.prepare(record)).collect();
+        let mut volatile = Volatile::new();
+        let items = records.into_iter().filter_map(|record| self.prepare(record, &mut volatile)).collect();
+        self.push(volatile);
         let Err((reason, items)) = self.shared.queue.push(items) else { return };
         for item in items {
             if let Item::Append { pending, .. } = item {
