@@ -37,6 +37,7 @@ mod lane;
 mod log_id;
 pub mod memory;
 mod port;
+mod relay;
 mod shared;
 mod signal;
 pub mod sqlite;
@@ -57,6 +58,7 @@ pub use port::{
     Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Readers, Record,
     Taken, Topic, Usage, append_wait,
 };
+pub use relay::Relay;
 pub use shared::SharedJournals;
 pub use signal::Waker;
 pub use sqlite::{SqliteConfig, SqliteLog, SqliteView};

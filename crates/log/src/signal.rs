@@ -21,6 +21,8 @@ pub(crate) enum Heard {
 struct Flags {
     news: bool,
     woken: bool,
+    /// Who is woken instead: what its reader reads at the moment.
+    relay: Option<Arc<Signal>>,
 }
 
 #[derive(Default)]
@@ -37,8 +39,35 @@ impl Signal {
     }
 
     fn wake(&self) {
-        lock(&self.flags).woken = true;
+        let mut flags = lock(&self.flags);
+        if let Some(relay) = flags.relay.clone() {
+            drop(flags);
+            return relay.wake();
+        }
+        flags.woken = true;
         self.changed.notify_one();
+    }
+
+    /// Whether it was woken since it was asked last.
+    pub(crate) fn take_woken(&self) -> bool {
+        std::mem::take(&mut lock(&self.flags).woken)
+    }
+
+    /// From now on another one is woken instead; at once, where this one was.
+    pub(crate) fn relay(&self, to: &Arc<Self>) {
+        let woken = {
+            let mut flags = lock(&self.flags);
+            flags.relay = Some(Arc::clone(to));
+            std::mem::take(&mut flags.woken)
+        };
+        if woken {
+            to.wake();
+        }
+    }
+
+    /// From now on it is woken itself.
+    pub(crate) fn end_relay(&self) {
+        lock(&self.flags).relay = None;
     }
 
     /// Waits until `deadline`; what was told since the last wait counts.

@@ -14,6 +14,7 @@
 //!   later call fails, and `on_fatal` lets the process end too. Opening again tells what is there.
 //!   A full disk is told apart where the transaction was certainly rolled back.
 
+mod archived;
 mod directory;
 mod durability;
 mod file;
@@ -38,7 +39,7 @@ pub use view::SqliteView;
 
 use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
-use crate::{Error, From, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
+use crate::{Error, From, Head, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
 use directory::Directory;
 use durability::Durability;
 use file::File;
@@ -248,6 +249,10 @@ impl Log for SqliteLog {
 
     fn trim(&self, topic: Topic, partition: u32, below: u64) -> Result<(), Error> {
         self.shared.trim(topic, partition, below)
+    }
+
+    fn release_archived(&self, below: u64, head: &Head) -> Result<(), Error> {
+        self.shared.release_archived(below, head)
     }
 
     fn membership(&self, _: &str) -> Result<Box<dyn Membership>, Error> {
