@@ -1,0 +1,10 @@
+//! The tests of the archive: segments, stores, reading through it, and an archiver that is killed anywhere.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
+mod damage;
+mod killed;
+mod kit;
+mod reading;
+mod sqlite;
+mod stores;
