@@ -269,6 +269,6 @@ pub enum AppendError {
     #[error("the record is too large")]
     TooLarge,
     /// The queue's bound is reached, or the disk is full; certainly not in the log. Try later.
-    #[error("the log has no room at the moment")]
+    #[error("the log has no room at the moment: its disk, or its queue, is full")]
     Full,
 }

@@ -56,7 +56,7 @@ pub use log_id::{InvalidLogId, LogId};
 pub use memory::MemoryLog;
 pub use port::{
     Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Readers, Record,
-    Taken, Topic, Usage, append_wait,
+    Taken, Topic, TopicUsage, Usage, append_wait,
 };
 pub use relay::Relay;
 pub use shared::SharedJournals;

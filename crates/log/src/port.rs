@@ -121,10 +121,26 @@ impl From {
 }
 
 /// Space that the log takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes on this machine's disk (in memory for the memory log); `None` where a broker has them.
     pub bytes: Option<u64>,
+    /// Those of them that new records take before the log grows; `None` where it is not known.
+    pub free_bytes: Option<u64>,
+    /// What each topic takes of them, where it is known.
+    pub topics: BTreeMap<Topic, TopicUsage>,
+}
+
+/// Space that a topic takes, by samples of its records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TopicUsage {
+    /// How many records the log has; exact.
+    pub records: u64,
+    /// About what they take.
+    pub bytes: u64,
+    /// About by how much it grows in a day: as in the last 24 hours, or as since its first record, where that is younger;
+    /// a topic that is younger than an hour counts as of one hour.
+    pub bytes_per_day: u64,
 }
 
 /// Told once what became of an append. It runs on a thread of the back end that has more to do: it must be

@@ -173,7 +173,8 @@ impl Log for MemoryLog {
     }
 
     fn usage(&self) -> Result<Usage, Error> {
-        Ok(Usage { bytes: Some(self.shared.lanes.iter().map(|lane| lane.bytes()).sum()) })
+        let bytes = self.shared.lanes.iter().map(|lane| lane.bytes()).sum();
+        Ok(Usage { bytes: Some(bytes), ..Usage::default() })
     }
 }
 

@@ -22,6 +22,7 @@ mod group;
 mod older;
 mod queue;
 mod trim;
+mod usage;
 mod verify;
 mod view;
 mod writer;
@@ -260,7 +261,8 @@ impl Log for SqliteLog {
     }
 
     fn usage(&self) -> Result<Usage, Error> {
-        self.directory.bytes().map(|bytes| Usage { bytes: Some(bytes) })
+        let bytes = self.directory.bytes()?;
+        usage::of(&self.directory.file(), self.shared.partitions, bytes)
     }
 }
 

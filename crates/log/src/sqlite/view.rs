@@ -122,7 +122,7 @@ impl Log for SqliteView {
 
     fn usage(&self) -> Result<Usage, Error> {
         let size = std::fs::metadata(&self.path).map_err(|error| Error::Usage { source: error.into() })?;
-        Ok(Usage { bytes: Some(size.len()) })
+        Ok(Usage { bytes: Some(size.len()), ..Usage::default() })
     }
 }
 

@@ -204,3 +204,26 @@ fn appends_go_on_meanwhile_and_a_reader_that_is_behind_is_told() {
     let error = behind.poll(10, PATIENCE).err();
     assert!(matches!(error, Some(Error::OffsetOutOfRange { wanted: 0, low: 3_990, .. })), "{error:?}");
 }
+
+/// OPS-8: the log says what each topic takes and by how much it grows, about; what is free in the file is told as well.
+#[test]
+fn usage_of_each_topic_is_told_about() {
+    let directory = tempfile::tempdir().unwrap();
+    let fixture = open(directory.path());
+    write(&fixture, 2_000, 2_000);
+    let usage = fixture.log.usage().unwrap();
+    let journal = usage.topics[&Topic::Journal];
+    assert_eq!(journal.records, 2_002);
+    assert!((4_000_000..4_500_000).contains(&journal.bytes), "{journal:?}");
+    assert!(usage.bytes.unwrap() >= journal.bytes, "{usage:?}");
+    assert_eq!(journal.bytes_per_day, journal.bytes * 24, "it is younger than an hour");
+    assert_eq!(usage.topics[&Topic::Commands], tidemill_log::TopicUsage::default());
+    drop(fixture);
+    let by_hand = Connection::open(directory.path().join("log.db")).unwrap();
+    let two_days_ago = "UPDATE journal_0 SET at_ms = at_ms - 172800000 WHERE offset < 1500";
+    by_hand.execute(two_days_ago, []).unwrap();
+    drop(by_hand);
+    let fixture = open(directory.path());
+    let journal = fixture.log.usage().unwrap().topics[&Topic::Journal];
+    assert!((journal.bytes / 5..journal.bytes / 3).contains(&journal.bytes_per_day), "{journal:?}");
+}
