@@ -103,6 +103,12 @@ impl Error {
     pub(crate) fn of_reader(self, partition: u32) -> tidemill_log::Error {
         match self {
             Self::Log { source, .. } => source,
+            // A store that is away is tried again, as a broker is; what is missing or damaged is for a person.
+            Self::Store { .. } => tidemill_log::Error::Read {
+                topic: tidemill_log::Topic::Journal,
+                partition,
+                source: self.into(),
+            },
             other => tidemill_log::Error::Archive { partition, source: other.into() },
         }
     }

@@ -11,7 +11,7 @@
 //! Where to start reading:
 //! - [`ArchivedLog`]: a log whose journals are read through the archive, by the same calls.
 //! - [`Archiver`]: copies, reads back, and only then releases.
-//! - [`SegmentName`] and [`Footer`]: what a segment says of itself; `docs/reference/archive.md` has its form.
+//! - [`SegmentName`] and [`Footer`]: what a segment says of itself; `docs/archive.md` has its form.
 //! - [`Store`]: where segments are; a directory, or a bucket behind the feature `s3`.
 //!
 //! What it must never do: release a record whose copy it has not read back and compared with the log's own; skip a record
@@ -22,6 +22,7 @@ mod archived_log;
 mod archiver;
 mod config;
 mod error;
+mod origin;
 mod reader;
 mod segment;
 mod store;
@@ -31,6 +32,7 @@ pub use archived_log::ArchivedLog;
 pub use archiver::{Archiver, Bounds, Cycle, When};
 pub use config::{Config, S3Config};
 pub use error::Error;
+pub use origin::origin;
 pub use segment::{Footer, SegmentName};
 #[cfg(feature = "s3")]
 pub use store::S3Store;

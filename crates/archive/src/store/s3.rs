@@ -1,9 +1,11 @@
 //! Segments as objects of a bucket: an object is there whole or not at all.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::ops::Range;
 use std::time::Duration;
 
+use futures_util::TryStreamExt as _;
 use object_store::aws::AmazonS3;
 use object_store::path::Path as Key;
 use object_store::{Error as StoreError, ObjectStore as _, ObjectStoreExt as _};
@@ -62,6 +64,16 @@ impl S3Store {
         Key::from(parts.collect::<Vec<_>>().join("/"))
     }
 
+    /// The next parts of the names of all that is below a key.
+    fn parts_below(&self, key: &Key) -> Result<Vec<String>, Source> {
+        let parts = self.store.list(Some(key)).try_fold(BTreeSet::new(), async |mut parts, object| {
+            let mut below = object.location.prefix_match(key).into_iter().flatten();
+            parts.extend(below.next().map(|part| part.as_ref().to_owned()));
+            Ok(parts)
+        });
+        Ok(self.wait(parts)?.unwrap_or_default().into_iter().collect())
+    }
+
     /// What is asked; `None`: there is no such object.
     fn wait<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<Option<T>, Source> {
         match self.runtime.block_on(work) {
@@ -88,6 +100,10 @@ impl Store for S3Store {
             objects: found.objects.iter().filter_map(object).collect(),
             directories: found.common_prefixes.iter().filter_map(Key::filename).map(str::to_owned).collect(),
         };
+        if listing == Listing::default() {
+            // Some servers leave out what has objects only further below.
+            listing.directories = self.parts_below(&key)?;
+        }
         listing.objects.sort();
         listing.directories.sort();
         Ok(listing)

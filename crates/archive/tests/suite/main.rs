@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod damage;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod killed;
 mod kit;
 mod reading;

@@ -66,3 +66,56 @@ fn file_in_the_place_of_a_directory_is_an_error() {
     assert!(store.write("b/c", b"x").is_err());
     assert!(store.list("b").is_err());
 }
+
+/// EVT-6: the same facts of a bucket, on the server that `TIDEMILL_TEST_S3` names; and a journal is archived there and read back.
+#[cfg(feature = "s3")]
+mod s3 {
+    use std::sync::Arc;
+
+    use tidemill_archive::{Archive, ArchivedLog, Archiver, Config, S3Store, Store, When, open_store};
+    use tidemill_log::{Log, LogId, MemoryLog};
+
+    use super::store_keeps_objects;
+    use crate::kit::{ALL, Step, read_all, write};
+
+    /// A prefix of its own in the bucket of the server.
+    fn config() -> Config {
+        let server = std::env::var("TIDEMILL_TEST_S3").expect(
+            "TIDEMILL_TEST_S3 names a server and a bucket: run `deploy/dev/services start s3`, \
+             then `eval \"$(deploy/dev/services env)\"`",
+        );
+        let (endpoint, bucket) = server.rsplit_once('/').unwrap();
+        let place = Some(format!("s3://{bucket}/archive/{}", LogId::random()));
+        let mut config = Config { place, ..Config::default() };
+        config.s3.endpoint = Some(endpoint.to_owned());
+        let key = Some("S3RVER".to_owned());
+        (config.s3.access_key_id, config.s3.secret_access_key) = (key.clone(), key);
+        config.check().unwrap();
+        config
+    }
+
+    #[test]
+    fn bucket_keeps_objects() {
+        let config = config();
+        store_keeps_objects(&S3Store::new(config.place.as_ref().unwrap(), &config.s3).unwrap());
+    }
+
+    #[test]
+    fn journal_is_archived_in_a_bucket_and_read_back() {
+        let store: Arc<dyn Store> = open_store(&config()).unwrap().unwrap();
+        let log: Arc<dyn Log> = Arc::new(MemoryLog::new(1));
+        write(
+            &*log,
+            0,
+            &[Step::Claim, Step::Envelope(10), Step::Garbage(5), Step::Envelope(400_000), Step::Resign],
+        );
+        let before = read_all(&*log, 0);
+        let archive = || Arc::new(Archive::new(Arc::clone(&store), log.log_id().clone()));
+        let bounds = tidemill_archive::Bounds { segment_bytes: 1_000, ..ALL };
+        let cycle =
+            Archiver::new(Arc::clone(&log), archive(), bounds).cycle(&[0], When::Now, &|| false).unwrap();
+        assert!(cycle.segments > 0 && cycle.released[&0] == before.len() as u64 - 1, "{cycle:?}");
+        let through = ArchivedLog::new(Arc::clone(&log), Some(archive())).unwrap();
+        assert_eq!(read_all(&through, 0), before);
+    }
+}
