@@ -47,6 +47,7 @@ mod secret;
 mod server;
 mod spec;
 mod standing;
+mod storage;
 mod turns;
 mod unique;
 mod view;

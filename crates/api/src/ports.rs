@@ -12,6 +12,7 @@ use tidemill_log::Payload;
 use tidemill_model::{LiveAnswer, LiveQuery, ProberStatus, ShardId, SinkStatus, Timestamp};
 
 use crate::JournalPosition;
+pub use crate::storage::{ArchiveStatus, ArchivedPartition, StorageStatus, TopicStorage};
 
 /// Questions about the past, which no owner is asked.
 pub trait Past: Send + Sync {
@@ -257,6 +258,8 @@ pub struct ClusterStatus {
     /// How often a reader of the log in this process got nothing more though there was more, and began anew, since the process
     /// began: a count for each of `commands`, `journal`, `events`, `work`, `replies` and `dead-letters` where it happened.
     pub stalled_readers: BTreeMap<String, u64>,
+    /// What log and archive take.
+    pub storage: StorageStatus,
 }
 
 impl ClusterStatus {

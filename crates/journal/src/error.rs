@@ -67,6 +67,10 @@ impl Error {
                 "stop the processes that use the log, put a copy of the log back that is whole, or repair what stores it, \
                  and start again",
             ),
+            Self::Read { source: Log::Archive { .. }, .. } => Some(
+                "put the segment back; `tidemill archive verify` names every one that is missing or damaged",
+            ),
+            Self::Read { source: Log::JournalBeginsLater { .. }, .. } => Some("set archive.place"),
             Self::Body { .. } => Some("use the version that wrote it, or a newer one"),
             Self::Read { .. } | Self::PositionMismatch { .. } | Self::BadCursor { .. } => None,
         }

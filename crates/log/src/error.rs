@@ -155,6 +155,35 @@ pub enum Error {
         /// What is wrong.
         reason: FrameError,
     },
+    /// The first records of a journal are not in the log any more.
+    #[error(
+        "the journal of partition {partition} begins with record {first} in the log; those before it were archived: set \
+         archive.place to where they are"
+    )]
+    JournalBeginsLater {
+        /// Which journal.
+        partition: u32,
+        /// The first record that the log has.
+        first: u64,
+    },
+    /// Records of a journal were not removed.
+    #[error("archived records of the journal of partition {partition} cannot be removed from the log")]
+    NotReleased {
+        /// Which journal.
+        partition: u32,
+        /// Why not.
+        #[source]
+        source: Source,
+    },
+    /// The archive cannot give a record.
+    #[error("cannot read the archive of the journal of partition {partition}")]
+    Archive {
+        /// Which journal.
+        partition: u32,
+        /// Why not.
+        #[source]
+        source: Source,
+    },
     /// A journal has a record that does not belong into its chain.
     #[error("the journal of partition {partition} is damaged at offset {offset}: {reason}")]
     ChainBroken {
@@ -240,6 +269,6 @@ pub enum AppendError {
     #[error("the record is too large")]
     TooLarge,
     /// The queue's bound is reached, or the disk is full; certainly not in the log. Try later.
-    #[error("the log has no room at the moment")]
+    #[error("the log has no room at the moment: its disk, or its queue, is full")]
     Full,
 }

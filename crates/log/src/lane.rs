@@ -139,6 +139,15 @@ impl Lane {
         Ok(Found::Records(recent.records.iter().skip(skip).take(max_records).cloned().collect()))
     }
 
+    /// Lets go of what is before this offset, but never of the last record.
+    pub(crate) fn forget(&self, below: u64) {
+        let mut recent = lock(&self.recent);
+        while recent.records.len() > 1 && recent.first() < below {
+            let Some(oldest) = recent.records.pop_front() else { break };
+            recent.bytes -= size(&oldest);
+        }
+    }
+
     pub(crate) fn subscribe(&self, signal: &Arc<Signal>) {
         lock(&self.recent).readers.push(Arc::downgrade(signal));
     }

@@ -38,6 +38,7 @@ mod log_id;
 pub mod memory;
 mod payload;
 mod port;
+mod relay;
 mod shared;
 mod signal;
 pub mod sqlite;
@@ -57,8 +58,9 @@ pub use memory::MemoryLog;
 pub use payload::Payload;
 pub use port::{
     Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Readers, Record,
-    Taken, Topic, Usage, append_wait,
+    Taken, Topic, TopicUsage, Usage, append_wait,
 };
+pub use relay::Relay;
 pub use shared::SharedJournals;
 pub use signal::Waker;
 pub use sqlite::{SqliteConfig, SqliteLog, SqliteView};

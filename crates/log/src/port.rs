@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AppendError, Error, LogId, MAX_FRAME_BYTES, Payload, Waker};
+use crate::{AppendError, Error, Head, LogId, MAX_FRAME_BYTES, Payload, Waker};
 
 /// The most that key and value of one record may take together, outside the journal.
 pub const MAX_RECORD_BYTES: usize = 4_000_000;
@@ -101,6 +101,14 @@ pub enum From {
 impl From {
     /// The offset that this is in a partition that keeps these.
     pub(crate) fn within(self, topic: Topic, partition: u32, kept: Range<u64>) -> Result<u64, Error> {
+        // Read from there it would look like a journal without a genesis, of which nothing counts.
+        if topic == Topic::Journal
+            && kept.start > 0
+            && !matches!(self, Self::End)
+            && !matches!(self, Self::Offset(wanted) if wanted >= kept.start)
+        {
+            return Err(Error::JournalBeginsLater { partition, first: kept.start });
+        }
         match self {
             Self::Start => Ok(kept.start),
             Self::End => Ok(kept.end),
@@ -113,10 +121,26 @@ impl From {
 }
 
 /// Space that the log takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes on this machine's disk (in memory for the memory log); `None` where a broker has them.
     pub bytes: Option<u64>,
+    /// Those of them that new records take before the log grows; `None` where it is not known.
+    pub free_bytes: Option<u64>,
+    /// What each topic takes of them, where it is known.
+    pub topics: BTreeMap<Topic, TopicUsage>,
+}
+
+/// Space that a topic takes, by samples of its records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TopicUsage {
+    /// How many records the log has; exact.
+    pub records: u64,
+    /// About what they take.
+    pub bytes: u64,
+    /// About by how much it grows in a day: as in the last 24 hours, or as since its first record, where that is younger;
+    /// a topic that is younger than an hour counts as of one hour.
+    pub bytes_per_day: u64,
 }
 
 /// Told once what became of an append. It runs on a thread of the back end that has more to do: it must be
@@ -157,13 +181,24 @@ pub trait Log: Readers {
 
     /// Says that everything below this offset is done with. A log that keeps its records itself may then forget
     /// those of them that are older than it declares, a few at a time; a broker goes by the settings of its
-    /// topics, so this does nothing there. A journal is never forgotten.
+    /// topics, so this does nothing there. A journal is never forgotten so.
     ///
     /// # Errors
     /// There is no such partition, or the log has failed.
     fn trim(&self, topic: Topic, partition: u32, below: u64) -> Result<(), Error> {
         let _ = (topic, partition, below);
         Ok(())
+    }
+
+    /// Removes the records of a journal below this offset, which are kept elsewhere: their copy was synced, read back and
+    /// compared with them. `head` is where the chain stands after them; the log keeps it, and what it has begins with
+    /// `below` from then on. Returns once their room is free. The last record of a journal stays.
+    ///
+    /// # Errors
+    /// This log does not have the record of `head`, cannot remove records, or has failed.
+    fn release_archived(&self, below: u64, head: &Head) -> Result<(), Error> {
+        let _ = below;
+        Err(Error::NotReleased { partition: head.partition, source: "this log removes no records".into() })
     }
 
     /// Takes part, as `member`, in the suggestion of owners.

@@ -21,14 +21,18 @@ pub(crate) enum Heard {
 struct Flags {
     news: bool,
     woken: bool,
+    /// Who is woken instead: what its reader reads at the moment.
+    relay: Option<Arc<Signal>>,
 }
+
+type Listener = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 pub(crate) struct Signal {
     flags: Mutex<Flags>,
     changed: Condvar,
     /// Called at news, in the place of a reader that waits.
-    listener: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    listener: OnceLock<Listener>,
 }
 
 impl Signal {
@@ -42,8 +46,47 @@ impl Signal {
     }
 
     fn wake(&self) {
-        lock(&self.flags).woken = true;
+        let mut flags = lock(&self.flags);
+        if let Some(relay) = flags.relay.clone() {
+            drop(flags);
+            return relay.wake();
+        }
+        flags.woken = true;
         self.changed.notify_one();
+    }
+
+    /// Whether it was woken since it was asked last.
+    pub(crate) fn take_woken(&self) -> bool {
+        std::mem::take(&mut lock(&self.flags).woken)
+    }
+
+    /// From now on another one is woken instead, and tells this one's listener of its news; at once, where this one was woken.
+    pub(crate) fn relay(&self, to: &Arc<Self>) {
+        let woken = {
+            let mut flags = lock(&self.flags);
+            flags.relay = Some(Arc::clone(to));
+            std::mem::take(&mut flags.woken)
+        };
+        if let Some(listener) = self.listener.get() {
+            to.listen(Arc::clone(listener));
+        }
+        if woken {
+            to.wake();
+        }
+    }
+
+    fn listen(&self, listener: Listener) {
+        let _ = self.listener.set(Arc::clone(&listener));
+        // One that it begins to relay to just now finds the listener.
+        let relay = lock(&self.flags).relay.clone();
+        if let Some(relay) = relay {
+            relay.listen(listener);
+        }
+    }
+
+    /// From now on it is woken itself.
+    pub(crate) fn end_relay(&self) {
+        lock(&self.flags).relay = None;
     }
 
     /// Waits until `deadline`; what was told since the last wait counts.
@@ -85,7 +128,7 @@ impl Waker {
     /// waits hears of nothing any more. It is called on a thread of the back end, under its locks: it must be short, and must
     /// neither block nor read. What came before is not told, so poll once after this. Of two calls the first counts.
     pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
-        let _ = self.0.listener.set(Box::new(listener));
+        self.0.listen(Arc::new(listener));
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Bootstrap => roles::bootstrap(&global),
         Command::Rebuild => roles::rebuild(&global),
         Command::Verify(args) => roles::verify(&global, &args),
+        Command::Archive(command) => roles::archive(&global, &command),
+        Command::Archiver => roles::run_alone(&global, roles::archiver),
         Command::Journal(command) => roles::journal(&global, &command),
         Command::Partition(PartitionCommand::OfServer(command)) => command.run(&Program, &global),
         Command::Partition(PartitionCommand::AcceptLoss(args)) => roles::accept_loss(&global, args),

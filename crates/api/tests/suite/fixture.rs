@@ -140,6 +140,7 @@ impl Cluster for OnePartition {
             paths: None,
             sinks: Vec::new(),
             stalled_readers: BTreeMap::from([("journal".to_owned(), 2)]),
+            ..ClusterStatus::default()
         };
         Box::pin(async { Ok(status) })
     }

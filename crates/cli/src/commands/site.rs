@@ -137,6 +137,10 @@ pub(super) fn dead_letter(session: &Session<'_>, command: DeadLetterCommand) -> 
 const PARTITIONS: &str =
     "partition, owner, epoch, journal_end, projected, LAG: lag_records, lag_ms, VOID: void_records";
 
+const TOPICS: &str = "topic, records, bytes, PER DAY: bytes_per_day";
+
+const ARCHIVED: &str = "partition, LOG BEGINS: log_begins, ARCHIVED TO: archived_to, segments, bytes";
+
 const SINKS: &str = "sink, partition, stored, LAG: lag_records, changes, noted_at, error";
 
 /// Each partition of each sink, where there is any.
@@ -152,12 +156,34 @@ fn sinks(answer: &Value) -> String {
     format!("\n\n{}", render::items(&rows.into(), SINKS, "No sinks."))
 }
 
+/// What log and archive take, as far as it is known.
+fn storage(storage: &Value) -> String {
+    let mut text = String::new();
+    let known = |field: &str| storage[field].as_u64();
+    if let Some((bytes, free)) = known("log_bytes").zip(known("free_bytes")) {
+        text.push_str(&format!("\n\nThe log takes {bytes} bytes, {free} of them free for new records.\n"));
+        text.push_str(&render::items(&storage["topics"], TOPICS, "No topics."));
+    }
+    let archive = &storage["archive"];
+    if archive.is_object() {
+        let place = render::one_line(&archive["place"]);
+        text.push_str(&format!("\n\nThe archive is {place}.\n"));
+        text.push_str(&render::items(&archive["partitions"], ARCHIVED, "No journals."));
+        if let Some(error) = archive["error"].as_str() {
+            text.push_str(&format!("\nIt cannot be used at the moment: {error}"));
+        }
+    }
+    text
+}
+
 pub(super) fn status(session: &Session<'_>) -> Done<Exit> {
     let answer = session.server.get("/api/status", &[])?;
     Ok(session.show(&answer, |answer| {
-        let rest = render::fields(answer, &["partitions", "sinks"]);
+        let rest = render::fields(answer, &["partitions", "sinks", "storage"]);
         let sinks = answer["sinks"].as_array().map(|_| sinks(answer)).unwrap_or_default();
-        format!("{rest}\n{}{sinks}", render::items(&answer["partitions"], PARTITIONS, "No partitions."))
+        let storage = storage(&answer["storage"]);
+        let partitions = render::items(&answer["partitions"], PARTITIONS, "No partitions.");
+        format!("{rest}\n{partitions}{sinks}{storage}")
     }))
 }
 

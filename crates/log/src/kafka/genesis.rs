@@ -6,15 +6,15 @@ use super::connection::{ANSWER, Connection};
 use crate::{Chain, Error, From, Genesis, Head, LogId, Reader as _, Topic, append_wait};
 
 /// Writes what is missing, and gives the log id.
-pub(crate) fn ensure(connection: &Connection) -> Result<LogId, Error> {
+pub(crate) fn ensure(connection: &Connection, origin: Origin<'_>) -> Result<LogId, Error> {
     let count = connection.counts[Topic::Journal.index()];
-    let head = match first_head(connection)? {
+    let head = match first_genesis(connection, origin)? {
         Some(head) => head,
         None => {
             (0..count).try_for_each(|partition| check_unused(connection, partition))?;
             write(connection, &LogId::random(), 0, count)?;
             let foreign = || Error::ForeignJournal { partition: 0, reason: "it has none".to_owned() };
-            first_head(connection)?.ok_or_else(foreign)?
+            first_genesis(connection, origin)?.ok_or_else(foreign)?
         }
     };
     if head.partition != 0 {
@@ -54,12 +54,14 @@ fn write(connection: &Connection, id: &LogId, partition: u32, count: u32) -> Res
         .map_err(|error| Error::open(format!("write the genesis of partition {partition}"), error))
 }
 
-/// Where the journal of partition 0 stands after its first accepted record.
-fn first_head(connection: &Connection) -> Result<Option<Head>, Error> {
+/// Gives the genesis of partition 0 where the topic begins with this offset instead.
+pub(crate) type Origin<'a> = &'a dyn Fn(u64) -> Result<Genesis, Error>;
+
+/// The genesis of partition 0: its first accepted record, in the topic or where that was archived.
+fn first_genesis(connection: &Connection, origin: Origin<'_>) -> Result<Option<Genesis>, Error> {
     let range = connection.range(Topic::Journal, 0)?;
     if range.start > 0 {
-        let reason = format!("the records before offset {} are gone", range.start);
-        return Err(Error::ForeignJournal { partition: 0, reason });
+        return origin(range.start).map(Some);
     }
     let mut chain = Chain::new();
     if range.is_empty() {
@@ -74,7 +76,11 @@ fn first_head(connection: &Connection) -> Result<Option<Head>, Error> {
         };
         let accepted = chain.accept(record.offset, &record.value).accepted().is_some();
         if accepted || record.offset + 1 >= range.end {
-            return Ok(chain.head().cloned());
+            let genesis = |head: &Head| {
+                let (log_id, partition, count) = (head.log_id.clone(), head.partition, head.count);
+                Genesis { log_id, partition, count }
+            };
+            return Ok(chain.head().map(genesis));
         }
     }
 }

@@ -12,6 +12,7 @@
 //! - The log id is made by whoever opens the log first, as the genesis of the journal's partition 0. Of
 //!   several, the first in the log counts, and all read it back.
 
+mod archived;
 mod config;
 mod connection;
 mod context;
@@ -32,7 +33,9 @@ use std::sync::Arc;
 pub use config::KafkaConfig;
 pub use security::{KafkaCertificate, KafkaLogin, KafkaMechanism, KafkaSecurity, KafkaTls};
 
-use crate::{Error, From, Intake, Log, LogId, Membership, Producer, Reader, Readers, Topic, Usage};
+use crate::{
+    Error, From, Genesis, Head, Intake, Log, LogId, Membership, Producer, Reader, Readers, Topic, Usage,
+};
 use connection::Connection;
 use membership::{Group, Subscribed};
 
@@ -65,9 +68,21 @@ impl KafkaLog {
     /// # Errors
     /// As [`KafkaLog::check_topics`]; or a journal does not begin with its genesis.
     pub fn open(config: &KafkaConfig) -> Result<Self, Error> {
+        Self::open_archived(config, &|first| Err(Error::JournalBeginsLater { partition: 0, first }))
+    }
+
+    /// The same, of a log whose first records may be archived: `origin` gives the genesis of partition 0 where the topic
+    /// begins later, with the offset that it is told.
+    ///
+    /// # Errors
+    /// As [`KafkaLog::open`]; `origin`.
+    pub fn open_archived(
+        config: &KafkaConfig,
+        origin: &dyn Fn(u64) -> Result<Genesis, Error>,
+    ) -> Result<Self, Error> {
         let mut connection = Connection::open(config)?;
         connection.counts = topics::check(&connection)?;
-        let id = genesis::ensure(&connection)?;
+        let id = genesis::ensure(&connection, origin)?;
         Ok(Self { id, connection })
     }
 }
@@ -95,6 +110,10 @@ impl Log for KafkaLog {
         Ok(Arc::new(self.connection.producer()?))
     }
 
+    fn release_archived(&self, below: u64, head: &Head) -> Result<(), Error> {
+        archived::release(&self.connection, &self.id, below, head)
+    }
+
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
         Ok(Box::new(Group::join(&self.connection.config, "owners", member)?))
     }
@@ -109,7 +128,7 @@ impl Log for KafkaLog {
     }
 
     fn usage(&self) -> Result<Usage, Error> {
-        Ok(Usage { bytes: None })
+        Ok(Usage::default())
     }
 
     fn stalled_readers(&self) -> BTreeMap<Topic, u64> {

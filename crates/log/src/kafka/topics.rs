@@ -125,7 +125,7 @@ fn new_topic<'a>(config: &KafkaConfig, name: &'a str, rules: &'a [Rule]) -> NewT
     rules.iter().fold(topic, |topic, rule| topic.set(rule.setting, &rule.made))
 }
 
-fn admin(config: &KafkaConfig) -> Result<AdminClient<Plain>, Error> {
+pub(crate) fn admin(config: &KafkaConfig) -> Result<AdminClient<Plain>, Error> {
     config
         .admin()
         .create_with_context(Plain::new(config))

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use producer::MemoryProducer;
 
-use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
+use crate::lane::{Found, Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
 use crate::{
-    Error, From, Genesis, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage, clock,
+    Error, From, Genesis, Hash, Head, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic,
+    Usage, clock,
 };
 
 /// A log in this process's memory. A clone is the same log.
@@ -156,8 +157,24 @@ impl Log for MemoryLog {
         Ok(Box::new(Suggested { shared: Arc::clone(&self.shared), member: member.to_owned() }))
     }
 
+    fn release_archived(&self, below: u64, head: &Head) -> Result<(), Error> {
+        let lane = self.shared.lane(Topic::Journal, head.partition)?;
+        let found = match lane.find(head.offset, 1)? {
+            Found::Records(records) => records.first().map(|record| Hash::of(&record.value)),
+            // Void records alone came after it.
+            Found::Older(_) => Some(head.hash),
+            Found::AtEnd => None,
+        };
+        if found != Some(head.hash) {
+            return Err(Error::HeadMismatch { partition: head.partition, offset: head.offset });
+        }
+        lane.forget(below);
+        Ok(())
+    }
+
     fn usage(&self) -> Result<Usage, Error> {
-        Ok(Usage { bytes: Some(self.shared.lanes.iter().map(|lane| lane.bytes()).sum()) })
+        let bytes = self.shared.lanes.iter().map(|lane| lane.bytes()).sum();
+        Ok(Usage { bytes: Some(bytes), ..Usage::default() })
     }
 }
 

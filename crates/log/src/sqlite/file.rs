@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::archived::Archived;
 use super::directory::Directory;
 use super::durability::checkpoint;
 use super::trim::Kept;
@@ -15,6 +16,8 @@ use crate::{Error, Genesis, Head, LogId, Topic, clock};
 
 /// Of the file; a later one brings its own migration.
 pub(crate) const FORMAT_VERSION: i64 = 3;
+/// Of a file of which journals were archived: a program that knows nothing of that must not take what is left for all.
+pub(crate) const ARCHIVED_VERSION: i64 = 4;
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 pub(crate) fn table(topic: Topic, partition: u32) -> String {
@@ -42,7 +45,7 @@ impl File {
             .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
             .map_err(failed)?;
         let is_new = (found, objects) == (0, 0);
-        if !is_new && found != FORMAT_VERSION {
+        if !is_new && ![FORMAT_VERSION, ARCHIVED_VERSION].contains(&found) {
             return Err(Error::FormatVersion { file: directory.file(), found, wanted: FORMAT_VERSION });
         }
         let mode = set_up(&connection, config).map_err(failed)?;
@@ -79,7 +82,14 @@ impl File {
         if !is_durable(topic) {
             return Ok(Kept::default());
         }
-        Kept::of(&self.connection, topic, partition).map_err(Error::range(topic, partition))
+        let kept = Kept::of(&self.connection, topic, partition).map_err(Error::range(topic, partition))?;
+        let archived = if topic == Topic::Journal { self.archived(partition)? } else { None };
+        Ok(archived.map_or(kept, |archived| kept.at_least_from(archived.below)))
+    }
+
+    /// What of a journal is not in the file any more.
+    pub(crate) fn archived(&self, partition: u32) -> Result<Option<Archived>, Error> {
+        Archived::of(&self.connection, partition).map_err(Error::read(Topic::Journal, partition))
     }
 
     /// The last verified head of a journal, where there is one.
@@ -111,6 +121,8 @@ fn set_up(connection: &Connection, config: &SqliteConfig) -> rusqlite::Result<St
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(512);
     connection.pragma_update(None, "page_size", PAGE_BYTES.cast_signed())?;
+    // Of a new file alone; in an older one the room of what is removed is used again.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     // Where processes cannot share memory, SQLite keeps another mode and calls that no error.
     let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     connection.pragma_update(None, "synchronous", "FULL")?;

@@ -127,6 +127,8 @@ impl<'a> Group<'a> {
                     });
                     self.trimmed.push((trim.lane, kept));
                 }
+                // The writer takes them out.
+                Item::Release(_) => {}
             }
         }
         failed?;
@@ -144,7 +146,7 @@ impl<'a> Group<'a> {
     fn begin(&mut self, items: &[Item]) -> rusqlite::Result<()> {
         let acted_on = items.iter().any(|item| match item {
             Item::Append { lane, .. } => is_synced(self.shared.lanes[*lane].topic),
-            Item::Trim(_) => false,
+            Item::Trim(_) | Item::Release(_) => false,
         });
         self.durability.begin(self.connection, acted_on)?;
         self.run("BEGIN IMMEDIATE")

@@ -14,6 +14,7 @@
 //!   later call fails, and `on_fatal` lets the process end too. Opening again tells what is there.
 //!   A full disk is told apart where the transaction was certainly rolled back.
 
+mod archived;
 mod directory;
 mod durability;
 mod file;
@@ -21,6 +22,7 @@ mod group;
 mod older;
 mod queue;
 mod trim;
+mod usage;
 mod verify;
 mod view;
 mod writer;
@@ -38,7 +40,7 @@ pub use view::SqliteView;
 
 use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
-use crate::{Error, From, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
+use crate::{Error, From, Head, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
 use directory::Directory;
 use durability::Durability;
 use file::File;
@@ -250,12 +252,17 @@ impl Log for SqliteLog {
         self.shared.trim(topic, partition, below)
     }
 
+    fn release_archived(&self, below: u64, head: &Head) -> Result<(), Error> {
+        self.shared.release_archived(below, head)
+    }
+
     fn membership(&self, _: &str) -> Result<Box<dyn Membership>, Error> {
         Ok(Box::new(OnlyProcess { partitions: self.shared.partitions }))
     }
 
     fn usage(&self) -> Result<Usage, Error> {
-        self.directory.bytes().map(|bytes| Usage { bytes: Some(bytes) })
+        let bytes = self.directory.bytes()?;
+        usage::of(&self.directory.file(), self.shared.partitions, bytes)
     }
 }
 

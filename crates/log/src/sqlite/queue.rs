@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::archived::Release;
 use super::trim::Trim;
 use super::{Shared, is_durable};
 use crate::in_flight::{InFlight, Pending};
@@ -20,13 +21,15 @@ pub(crate) enum Item {
     Append { lane: usize, key: Vec<u8>, value: Payload, pending: Pending },
     /// Old records to be forgotten.
     Trim(Trim),
+    /// Archived records to be removed, in a transaction of its own.
+    Release(Release),
 }
 
 impl Item {
     fn bytes(&self) -> usize {
         match self {
             Self::Append { key, value, .. } => key.len() + value.len(),
-            Self::Trim(_) => 0,
+            Self::Trim(_) | Self::Release(_) => 0,
         }
     }
 }

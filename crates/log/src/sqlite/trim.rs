@@ -37,6 +37,11 @@ impl Kept {
         let (from, oldest_ms) = oldest.map_or((0, None), |(from, at_ms)| (from, Some(at_ms)));
         Ok(Self { from, oldest_ms, asked: false })
     }
+
+    /// The same lane, kept from this offset on at the earliest.
+    pub(crate) fn at_least_from(self, from: u64) -> Self {
+        Self { from: self.from.max(from), ..self }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

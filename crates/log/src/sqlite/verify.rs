@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use super::archived::Archived;
 use super::directory::Directory;
 use super::file::File;
 use super::is_durable;
@@ -23,8 +24,10 @@ pub struct Verified {
 
 /// The chain of a journal: from the stored head on where there is one, else from the start.
 pub(crate) fn resume(file: &File, partition: u32) -> Result<Chain, Error> {
-    let Some(head) = file.stored_head(partition)? else {
-        return fold(&file.connection, partition, Chain::new(), 0);
+    let archived = file.archived(partition)?;
+    let (chain, first) = begin(archived);
+    let Some(head) = file.stored_head(partition)?.filter(|head| head.offset >= first) else {
+        return fold(&file.connection, partition, chain, first);
     };
     let offset = head.offset;
     let mut hash = None;
@@ -38,21 +41,26 @@ pub(crate) fn resume(file: &File, partition: u32) -> Result<Chain, Error> {
     fold(&file.connection, partition, Chain::resume(head), offset + 1)
 }
 
+/// The chain before the first record that the file has, and the offset of that.
+fn begin(archived: Option<Archived>) -> (Chain, u64) {
+    archived.map_or_else(|| (Chain::new(), 0), |archived| (Chain::resume(archived.head), archived.below))
+}
+
 pub(crate) fn verify_all(directory: &Directory, lanes: &[Arc<Lane>]) -> Result<Verified, Error> {
     let connection = open_read_only(&directory.file())
         .map_err(|error| Error::open("open the log file for reading", error))?;
     let mut verified = Verified { records: 0, heads: Vec::new() };
     for lane in lanes.iter().filter(|lane| is_durable(lane.topic)) {
         let end = lane.range()?.end;
-        let mut chain = Chain::new();
-        // Commands are forgotten from the first on; of all else everything has to be there.
-        let from = match lane.topic {
+        let read = Error::read::<rusqlite::Error>(lane.topic, lane.partition);
+        // Commands are forgotten from the first on, journals archived; of all else everything has to be there.
+        let (mut chain, from) = match lane.topic {
             Topic::Commands => {
-                Kept::of(&connection, lane.topic, lane.partition)
-                    .map_err(|error| Error::open("find the first command", error))?
-                    .from
+                let kept = Kept::of(&connection, lane.topic, lane.partition).map_err(read)?;
+                (Chain::new(), kept.from)
             }
-            _ => 0,
+            Topic::Journal => begin(Archived::of(&connection, lane.partition).map_err(read)?),
+            _ => (Chain::new(), 0),
         };
         scan(&connection, lane.topic, lane.partition, from, end, |record| {
             verified.records += 1;

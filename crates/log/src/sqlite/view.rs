@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::archived::Archived;
 use super::directory::Directory;
-use super::file::{FORMAT_VERSION, table};
+use super::file::{ARCHIVED_VERSION, FORMAT_VERSION, table};
 use super::is_durable;
 use super::older::{open_read_only, read};
 use crate::signal::{Heard, Signal, deadline};
@@ -43,7 +44,7 @@ impl SqliteView {
             .map_err(|error| Error::open("make durable what is in the log", error))?;
         let connection = connect(&path).map_err(failed)?;
         let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-        if found != FORMAT_VERSION {
+        if ![FORMAT_VERSION, ARCHIVED_VERSION].contains(&found) {
             return Err(Error::FormatVersion { file: path, found, wanted: FORMAT_VERSION });
         }
         let (id, partitions): (String, u32) = connection
@@ -76,6 +77,10 @@ impl Readers for SqliteView {
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
         let range = self.range(topic, partition)?;
+        if topic == Topic::Journal && range.start > 0 {
+            // Names what is missing where it begins before that.
+            from.within(topic, partition, range.start..u64::MAX)?;
+        }
         let next = match from {
             From::Start => range.start,
             From::End => range.end,
@@ -92,8 +97,14 @@ impl Readers for SqliteView {
                 "SELECT coalesce(min(offset), 0), coalesce(max(offset) + 1, 0) FROM {}",
                 table(topic, partition)
             );
-            connect(&self.path)?.query_row(&sql, [], |row| {
-                Ok(row.get::<_, i64>(0)?.cast_unsigned()..row.get::<_, i64>(1)?.cast_unsigned())
+            let connection = connect(&self.path)?;
+            let archived = match topic {
+                Topic::Journal => Archived::of(&connection, partition)?.map_or(0, |archived| archived.below),
+                _ => 0,
+            };
+            connection.query_row(&sql, [], |row| {
+                let first = row.get::<_, i64>(0)?.cast_unsigned().max(archived);
+                Ok(first..row.get::<_, i64>(1)?.cast_unsigned())
             })
         };
         ends().map_err(Error::range(topic, partition))
@@ -111,7 +122,7 @@ impl Log for SqliteView {
 
     fn usage(&self) -> Result<Usage, Error> {
         let size = std::fs::metadata(&self.path).map_err(|error| Error::Usage { source: error.into() })?;
-        Ok(Usage { bytes: Some(size.len()) })
+        Ok(Usage { bytes: Some(size.len()), ..Usage::default() })
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use super::archived;
 use super::durability::Durability;
 use super::file::store_head;
 use super::group::{Failed, Group, Journal, inserts};
@@ -51,7 +52,7 @@ impl Writer {
         for item in self.shared.queue.take_rest() {
             match item {
                 Item::Append { pending, .. } => pending.finish(Err(AppendError::Unknown(reason.clone()))),
-                Item::Trim(_) => {}
+                Item::Trim(_) | Item::Release(_) => {}
             }
         }
         (self.on_fatal)(&reason);
@@ -63,6 +64,7 @@ impl Writer {
                 self.durability.sync().map_err(not_synced)?;
                 continue;
             }
+            let (items, releases) = archived::apart(items);
             let mut group = Group::new(&self.shared, &self.connection, &self.inserts, &mut self.durability);
             let result = group.commit(items, &mut self.journals);
             let owed = group.owed;
@@ -85,6 +87,9 @@ impl Writer {
                     owed.into_iter().for_each(|owed| owed.tell(Some(&unknown)));
                     return Err(reason);
                 }
+            }
+            for release in releases {
+                release.serve(&self.shared, &self.connection, &mut self.durability)?;
             }
         }
         for head in self.journals.iter().filter_map(|journal| journal.chain.head()) {

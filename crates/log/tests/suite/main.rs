@@ -8,4 +8,5 @@ mod corpus;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod memory;
+mod released;
 mod sqlite;

@@ -1,6 +1,7 @@
 //! The command line: names, arguments and help. No behaviour; that is in [`crate::run`], and in
 //! `tidemill-cli` for the commands that speak to a server.
 
+mod archive;
 mod demo;
 mod journal;
 #[cfg(test)]
@@ -8,6 +9,7 @@ mod names;
 mod partition;
 mod setup;
 
+pub(crate) use archive::ArchiveCommand;
 pub(crate) use demo::DemoArgs;
 pub(crate) use journal::{JournalCommand, VerifyArgs};
 pub(crate) use partition::{AcceptLossArgs, PartitionCommand};
@@ -85,6 +87,11 @@ pub(crate) enum Command {
     /// Copy the journal into a file
     #[command(subcommand)]
     Journal(JournalCommand),
+    /// Archive old records of journals, and look at what is archived
+    #[command(subcommand)]
+    Archive(ArchiveCommand),
+    /// Copy old records of journals on Kafka to the archive, until it is stopped
+    Archiver,
     /// Fix a partition after something went wrong outside
     #[command(subcommand)]
     Partition(PartitionCommand),
@@ -222,6 +229,11 @@ mod tests {
             "verify --journal",
             "verify --journal x.journal --at-rest -o json",
             "journal export x.journal --from d",
+            "archive run",
+            "archive ls --partition 1 -o json",
+            "archive show x",
+            "archive verify",
+            "archiver",
             "schemas check",
             "partition set-time --partition 1 --at 2026-01-01T00:00:00Z",
             "partition accept-loss --partition 1 --reason restored --by me",

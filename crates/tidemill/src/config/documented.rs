@@ -45,6 +45,7 @@ fn sample(path: &str, default: &Value) -> Value {
         "api.internal_key" | "internal_key" => json!("sixteen letters and more"),
         "api.logs_key" | "logs_key" => json!("other sixteen letters"),
         "api.operator_key" | "operator_key" => json!("sixteen more letters"),
+        "archive.place" => json!("/data/archive"),
         "executor.memory_mb" => json!(4096),
         "executor.reserved" => json!({"shell": {"slots": 1, "priority": 2}}),
         "executor.slots" => json!({"shell": 3}),
@@ -53,7 +54,8 @@ fn sample(path: &str, default: &Value) -> Value {
         "log.security.mechanism" => json!("PLAIN"),
         "log.security.protocol" => json!("ssl"),
         "prober.local_roots" => json!(["/data"]),
-        "prober.paths.s3.endpoint"
+        "archive.s3.endpoint"
+        | "prober.paths.s3.endpoint"
         | "quality.url"
         | "sinks.elasticsearch.url"
         | "sinks.parquet.s3.endpoint" => {
@@ -88,6 +90,8 @@ fn beside(path: &str) -> &'static [(&'static str, &'static str)] {
         "log.security.certificate_file" => &[SSL, ("log.security.key_file", "x")],
         "log.security.key_file" => &[SSL, ("log.security.certificate_file", "x")],
         "third_party.topic" => &[("log.backend", "kafka"), ("log.brokers", "localhost:9092")],
+        "archive.s3.access_key_id" => &[("archive.s3.secret_access_key", "x")],
+        "archive.s3.secret_access_key" => &[("archive.s3.access_key_id", "x")],
         "prober.paths.s3.access_key_id" => &[("prober.paths.s3.secret_access_key", "x")],
         "prober.paths.s3.secret_access_key" => &[("prober.paths.s3.access_key_id", "x")],
         "sinks.parquet.s3.access_key_id" => &[("sinks.parquet.s3.secret_access_key", "x")],

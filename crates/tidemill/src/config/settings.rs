@@ -20,6 +20,7 @@ pub(super) const SECRET: &[&str] = &[
     "api.internal_key",
     "api.logs_key",
     "api.operator_key",
+    "archive.s3.secret_access_key",
     "internal_key",
     "log.kafka",
     "log.security.password",
@@ -59,6 +60,8 @@ pub(crate) struct Settings {
     pub(crate) log_filter: String,
     /// The log of events.
     pub(crate) log: LogSettings,
+    /// Where old records of journals go.
+    pub(crate) archive: tidemill_archive::Config,
     /// The read tables.
     pub(crate) store: StoreSettings,
     /// Hints that spare empty answers to clients that pull tasks.
@@ -96,6 +99,7 @@ impl Default for Settings {
             operator_key: None,
             log_filter: "info".to_owned(),
             log: LogSettings::default(),
+            archive: tidemill_archive::Config::default(),
             store: StoreSettings::default(),
             redis: RedisSettings::default(),
             http: tidemill_serving::Config::default(),

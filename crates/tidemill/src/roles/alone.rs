@@ -14,6 +14,7 @@ use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
 use tidemill_projector::PublishConfig;
 
+use super::archive::Archiving;
 use super::cluster::{self, SharedCluster};
 use super::in_process::owners;
 use super::interface::Interface;
@@ -21,6 +22,7 @@ use super::live;
 use super::operator::Operator;
 use super::producers::{self, Producers};
 use super::standalone::{join, project, spawn};
+use super::storage::Storage;
 use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
 use crate::address::Published;
@@ -130,10 +132,12 @@ fn join_all(roles: Vec<(&str, JoinHandle<Done>)>) -> Done {
 pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let tls = Tls::open(settings)?;
     let keys = settings.keys()?;
-    let log = log::shared(settings)?;
+    let archived = log::shared_with_archive(settings)?;
+    let log: Arc<dyn Log> = archived.clone();
     let tables = tables::open(settings)?;
     let submitter = submitter(settings, &log, "producers")?;
-    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables) };
+    let storage = Storage::new(archived, Archiving::default());
+    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage };
     let live = HttpLive::new(
         log.partitions(Topic::Journal),
         &settings.internal_key(&keys)?,
@@ -182,11 +186,13 @@ fn remembered(find: OwnerAddress) -> OwnerAddress {
 pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let Tls { api: encrypted, roles } = Tls::open(settings)?;
     let keys = settings.keys()?;
-    let log = log::shared(settings)?;
+    let archived = log::shared_with_archive(settings)?;
+    let log: Arc<dyn Log> = archived.clone();
     let tables = tables::open(settings)?;
     let config = settings.api_config(&keys)?;
     let submitter = submitter(settings, &log, "api")?;
-    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables) };
+    let storage = Storage::new(archived, Archiving::default());
+    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage };
     let patience = Duration::from_millis(config.peer_timeout_ms);
     let partitions = log.partitions(Topic::Journal);
     let owners = cluster.owner_address();

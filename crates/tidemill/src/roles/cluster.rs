@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemill_api::ports::{Cluster, ClusterStatus, PartitionStatus};
+use tidemill_api::ports::{Cluster, ClusterStatus, PartitionStatus, StorageStatus};
 use tidemill_cluster::{BoxFuture, OwnerAddress};
 use tidemill_log::{Chain, From, Head, Log, Topic};
 use tidemill_store::{Position, Tables};
 
 use super::lag::lag_ms;
+use super::storage::Storage;
 
 /// A lag this short is looked into: it may be no lag at all.
 const SHORT: u64 = 64;
@@ -23,6 +24,7 @@ const TAIL_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct SharedCluster {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) tables: Arc<dyn Tables>,
+    pub(crate) storage: Storage,
 }
 
 impl SharedCluster {
@@ -77,6 +79,7 @@ impl SharedCluster {
             paths: None,
             sinks,
             stalled_readers,
+            storage: if in_time { self.storage.look() } else { StorageStatus::default() },
         })
     }
 

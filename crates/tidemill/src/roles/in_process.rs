@@ -11,6 +11,7 @@ use tidemill_model::ProberStatus;
 
 use super::cluster::blocking;
 use super::lag::lag_ms;
+use super::storage::Storage;
 
 /// Questions to the owners of this process.
 pub(crate) fn owners(live: LiveHandle, partitions: u32) -> AskOwner {
@@ -25,6 +26,7 @@ pub(crate) struct LocalCluster {
     pub(crate) progress: Progress,
     pub(crate) probes: Probes,
     pub(crate) sinks: tidemill_sinks::Progress,
+    pub(crate) storage: Storage,
 }
 
 /// How the prober of this process does, once it runs.
@@ -58,7 +60,8 @@ impl LocalCluster {
             partitions.iter().find(|it| it.partition == number).map_or(0, |it| it.journal_end)
         });
         let stalled_readers = ClusterStatus::stalled_readers(&*self.log);
-        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths, sinks, stalled_readers })
+        let (log_id, storage) = (self.log.log_id().to_string(), self.storage.look());
+        Ok(ClusterStatus { log_id, partitions, paths, sinks, stalled_readers, storage })
     }
 
     fn check(&self) -> Result<(), String> {

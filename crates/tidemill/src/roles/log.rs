@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tidemill_archive::ArchivedLog;
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_log::{Log, SqliteConfig, SqliteLog};
 
+use super::archive;
 use crate::config::{LogBackend, Settings};
 
 /// Partitions of the embedded log: one for the catalogue, one for the work of all groups. More would only
@@ -20,8 +22,8 @@ pub(crate) fn directory(data: &Path) -> PathBuf {
     data.join(DIRECTORY)
 }
 
-/// The log in the data directory, for this process alone.
-pub(crate) fn embedded(settings: &Settings) -> Done<Arc<SqliteLog>> {
+/// The log in the data directory with its archive, for this process alone.
+pub(crate) fn embedded(settings: &Settings) -> Done<Arc<ArchivedLog>> {
     embedded_unless_served(settings)?.map_err(|failure| {
         failure
             .with_exit(Exit::Refused)
@@ -30,7 +32,7 @@ pub(crate) fn embedded(settings: &Settings) -> Done<Arc<SqliteLog>> {
 }
 
 /// As [`embedded`]; where another process has the log, the inner error says which.
-pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<SqliteLog>, Failure>> {
+pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<ArchivedLog>, Failure>> {
     let directory = directory(&settings.data_dir);
     let mut config = SqliteConfig::new(&directory);
     config.partitions = EMBEDDED_PARTITIONS;
@@ -40,7 +42,7 @@ pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<Sql
         std::process::exit(1);
     });
     match SqliteLog::open(&config, on_fatal) {
-        Ok(log) => Ok(Ok(Arc::new(log))),
+        Ok(log) => archive::over(settings, Arc::new(log)).map(Ok),
         Err(error) => {
             let failure = Failure::caused(format!("cannot open the log in {}", directory.display()), &error);
             if matches!(error, tidemill_log::Error::Locked { .. }) { Ok(Err(failure)) } else { Err(failure) }
@@ -48,10 +50,15 @@ pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<Sql
     }
 }
 
-/// The log that the roles of a cluster share.
+/// The log that the roles of a cluster share, with its archive.
 pub(crate) fn shared(settings: &Settings) -> Done<Arc<dyn Log>> {
+    shared_with_archive(settings).map(|log| -> Arc<dyn Log> { log })
+}
+
+/// The same, for who looks at the archive.
+pub(crate) fn shared_with_archive(settings: &Settings) -> Done<Arc<ArchivedLog>> {
     match settings.log.backend {
-        LogBackend::Kafka => kafka::open(settings),
+        LogBackend::Kafka => archive::over(settings, kafka::open(settings)?),
         LogBackend::Embedded => Err(Failure::bad_input("a role by itself needs log.backend = \"kafka\"")
             .hint("`tidemill standalone` runs every role on the embedded log")),
     }
@@ -67,6 +74,7 @@ pub(crate) mod kafka {
     use tidemill_cli::{Done, Failure};
     use tidemill_log::{Error, KafkaConfig, KafkaLog, Log};
 
+    use super::super::archive;
     use super::security;
     use crate::config::Settings;
 
@@ -88,7 +96,7 @@ pub(crate) mod kafka {
     }
 
     pub(super) fn open(settings: &Settings) -> Done<Arc<dyn Log>> {
-        let log = KafkaLog::open(&config(settings)?)
+        let log = KafkaLog::open_archived(&config(settings)?, &|first| archive::genesis(settings, first))
             .map_err(|error| failed("cannot open the log on Kafka", &error))?;
         Ok(Arc::new(log))
     }
@@ -100,7 +108,7 @@ pub(crate) mod kafka {
         let config = config(settings)?;
         let names =
             KafkaLog::create_topics(&config).map_err(|error| failed("cannot create the topics", &error))?;
-        KafkaLog::open(&config)
+        KafkaLog::open_archived(&config, &|first| archive::genesis(settings, first))
             .map_err(|error| Failure::caused("the topics are there, but cannot be used", &error))?;
         Ok(names)
     }

@@ -2,6 +2,7 @@
 
 mod accept_loss;
 mod alone;
+mod archive;
 mod cluster;
 mod executor;
 mod first_start;
@@ -20,10 +21,12 @@ mod serving;
 mod sinks;
 mod standalone;
 mod stop;
+mod storage;
 mod tables;
 mod tls;
 
 pub(crate) use alone::{api, dispatcher, producers, projector, sink};
+pub(crate) use archive::run as archiver;
 pub(crate) use standalone::Standalone;
 pub(crate) use stop::on_signal;
 
@@ -36,7 +39,7 @@ use tidemill_api::ports::Operation;
 use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{AcceptLossArgs, JournalCommand, VerifyArgs};
+use crate::cli::{AcceptLossArgs, ArchiveCommand, JournalCommand, VerifyArgs};
 use crate::config::{self, Flag, Settings};
 use crate::privacy;
 
@@ -110,6 +113,11 @@ pub(crate) fn verify(global: &Global, args: &VerifyArgs) -> Done<Exit> {
     let Some(source) = &args.journal else { return replay(global, Operation::Verify) };
     let check = journal::Check { source: source.as_deref(), at_rest: args.at_rest };
     journal::verify(global, &start(global)?, &check)
+}
+
+/// `tidemill archive …`.
+pub(crate) fn archive(global: &Global, command: &ArchiveCommand) -> Done<Exit> {
+    archive::command(global, &start(global)?, command, &stop::on_signal()?)
 }
 
 /// `tidemill journal …`.

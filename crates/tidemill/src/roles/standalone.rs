@@ -22,10 +22,12 @@ use tidemill_serving::tls::Roles;
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 
+use super::archive::{self, Archiving};
 use super::in_process::{LocalCluster, Probes, owners};
 use super::interface::{Interface, check_address};
 use super::operator::Operator;
 use super::producers::{self, Producers};
+use super::storage::Storage;
 use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
 use crate::address::Published;
@@ -45,6 +47,7 @@ pub(crate) struct Standalone {
     projector: Role<Shutdown>,
     keeper: Role<Shutdown>,
     sinks: Role<Shutdown>,
+    archiver: Option<Role<Shutdown>>,
     submitter: Submitter,
     operator: Operator,
     published: Published,
@@ -66,7 +69,8 @@ impl Standalone {
         let passing_on = sinks::openers(&settings.sinks)?;
         let keys = settings.keys()?;
         let embedded = log::embedded(settings)?;
-        let log: Arc<dyn Log> = embedded;
+        let archiving = Archiving::default();
+        let log: Arc<dyn Log> = Arc::clone(&embedded) as Arc<dyn Log>;
         let tables = tables::open(settings)?;
         let incarnation = instance_id("standalone");
         let dispatcher =
@@ -113,7 +117,9 @@ impl Standalone {
             progress: progress.clone(),
             probes: Probes::default(),
             sinks: passed_on,
+            storage: Storage::new(Arc::clone(&embedded), archiving.clone()),
         };
+        let archiver = archive::of_standalone(settings, &embedded, &archiving).map(start_role).transpose()?;
         let deps = deps(&cluster, &tables, &submitter, &operator, &hints, tls.roles.clone());
         let mut api = settings.api_config(&keys)?;
         if api.operator_key.is_empty() && settings.operator_key.is_none() {
@@ -142,6 +148,7 @@ impl Standalone {
             projector,
             keeper,
             sinks,
+            archiver,
             submitter,
             operator,
             published,
@@ -178,6 +185,7 @@ impl Standalone {
             || self.dispatcher.has_ended()
             || self.projector.thread.is_finished()
             || self.keeper.thread.is_finished()
+            || self.archiver.as_ref().is_some_and(|archiver| archiver.thread.is_finished())
     }
 
     /// Ends every role in order; the first failure is told, and the others end all the same.
@@ -197,7 +205,11 @@ impl Standalone {
         let sinks = join("sinks", self.sinks.thread);
         self.keeper.stop.request();
         let keeper = join("keeper of hints", self.keeper.thread);
-        let projector = projector.and(keeper).and(sinks);
+        let archiver = self.archiver.map_or(Ok(()), |archiver| {
+            archiver.stop.request();
+            join("archiver", archiver.thread)
+        });
+        let projector = projector.and(keeper).and(sinks).and(archiver);
         removed.and(interface).and(operator).and(executor).and(producers).and(dispatcher).and(projector)
     }
 }

@@ -8,6 +8,7 @@
 
 mod accept_loss;
 mod across_groups;
+mod archive;
 #[path = "../../../serving/tests/kit/authority.rs"]
 mod authority;
 mod checked;

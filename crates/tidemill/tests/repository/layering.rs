@@ -31,6 +31,8 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // It knows a server by its public calls only.
         "cli" => vec!["model", "client"],
         "log" => vec!["planted"],
+        // It moves records, and knows their frames alone.
+        "archive" => vec!["model", "log", "probe"],
         // It is what all who follow a journal have in common, and none of them.
         "journal" => vec!["model", "log", "planted"],
         // It asks owners, and is none.
@@ -50,8 +52,9 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["journal", "cluster", "api", "sinks"]].concat(),
         "tidemill" => {
-            [BASES, SHELLS, &["journal", "cluster", "api", "sinks", "checker", "bench", "serving", "cli"]]
-                .concat()
+            let more =
+                ["archive", "journal", "cluster", "api", "sinks", "checker", "bench", "serving", "cli"];
+            [BASES, SHELLS, &more].concat()
         }
         // It sees the program from outside, as clients, journal and disk show it.
         "chaos" => vec!["model", "log", "checker"],

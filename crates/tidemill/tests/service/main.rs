@@ -4,6 +4,7 @@
 
 mod accept_loss;
 mod across_groups;
+mod archive;
 #[path = "../../../serving/tests/kit/authority.rs"]
 mod authority;
 mod bad_input;
@@ -23,6 +24,7 @@ mod failing_generation;
 mod fields;
 mod files;
 mod first_run;
+mod full_disk;
 mod generation;
 mod history;
 mod journal;

@@ -17,7 +17,7 @@ use crate::config::Settings;
 /// Copies the journal of a data directory, or of the log that the settings name, to `file`.
 pub(crate) fn export(global: &Global, settings: &Settings, from: Option<&Path>, file: &Path) -> Done<Exit> {
     let source = match from {
-        Some(directory) => Source::embedded(directory)?,
+        Some(directory) => Source::embedded(settings, directory)?,
         None => Source::find(settings, None)?,
     };
     let Source::Log { name, log } = &source else {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tidemill_cli::{Done, Exit, Failure, files};
 use tidemill_log::{Log, SqliteView};
 
-use super::super::log;
+use super::super::{archive, log};
 use crate::config::{LogBackend, Settings};
 
 /// The file of an embedded log.
@@ -34,15 +34,15 @@ impl Source {
                     let name = format!("{}.* on {}", settings.log.prefix, settings.log.brokers.join(","));
                     Ok(Self::Log { name, log: log::shared(settings)? })
                 }
-                LogBackend::Embedded => Self::embedded(&settings.data_dir),
+                LogBackend::Embedded => Self::embedded(settings, &settings.data_dir),
             };
         };
         let found = fs::metadata(path).map_err(|error| Failure::unreadable(path, &error))?;
         if found.is_dir() {
-            return Self::embedded(path);
+            return Self::embedded(settings, path);
         }
         match path.parent() {
-            Some(directory) if path.ends_with(LOG_FILE) => Self::view(directory),
+            Some(directory) if path.ends_with(LOG_FILE) => Self::view(settings, directory),
             // Its reader takes as much of it as there is, so it must not be a pipe or a device.
             _ => match files::open(path) {
                 Ok(_) => Ok(Self::File(path.to_owned())),
@@ -52,7 +52,7 @@ impl Source {
     }
 
     /// A data directory, or the directory of the log in it.
-    pub(super) fn embedded(data: &Path) -> Done<Self> {
+    pub(super) fn embedded(settings: &Settings, data: &Path) -> Done<Self> {
         let directory = [log::directory(data), data.to_owned()]
             .into_iter()
             .find(|directory| directory.join(LOG_FILE).is_file())
@@ -62,17 +62,17 @@ impl Source {
                      log.backend = \"kafka\"",
                 )
             })?;
-        Self::view(&directory)
+        Self::view(settings, &directory)
     }
 
-    fn view(directory: &Path) -> Done<Self> {
+    fn view(settings: &Settings, directory: &Path) -> Done<Self> {
         let name = directory.display().to_string();
         let view = SqliteView::open(directory).map_err(|error| {
             Failure::caused(format!("cannot read the log in {name}"), &error).hint(
                 "reading beside a process needs write access to the directory; copy it where there is none",
             )
         })?;
-        Ok(Self::Log { name, log: Arc::new(view) })
+        Ok(Self::Log { name, log: archive::over(settings, Arc::new(view))? })
     }
 
     /// For people.

@@ -242,6 +242,11 @@ impl Cluster {
         self.role(name).says(&["what owners wait for is looked for"]);
     }
 
+    /// What copies journals to the archive.
+    pub(crate) fn start_archiver(&mut self, name: &str) {
+        self.start_role(name, "archiver", &[]);
+    }
+
     /// What passes task logs on, to `tidemill_task_log` in the cluster's own database.
     pub(crate) fn start_sink(&mut self, name: &str) {
         let url = self.database.url.clone();
