@@ -40,4 +40,4 @@ use world::World;
 
 pub use coverage::{Counted, Coverage, Stats};
 pub use plan::{Fault, Mask, Mode};
-pub use run::{Report, run, run_in, shrink};
+pub use run::{Report, journals, run, run_in, shrink};
