@@ -86,7 +86,7 @@ pub fn cloud_event(
     envelope: &Envelope,
 ) -> Option<CloudEvent> {
     let recorded = &envelope.events[index];
-    let EventKind { name: kind, audience: Audience::Public(_) } = recorded.event.of_kind() else {
+    let EventKind { name: kind, audience: Audience::Public(_), .. } = recorded.event.of_kind() else {
         return None;
     };
     let event = public(&recorded.event);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidemill_log::{
     Chain, Claim, Frame, From, Hash, Head, Kind, Reader, Readers, Record, Topic, Verdict, Waker,
 };
-use tidemill_model::{Envelope, Json as _};
+use tidemill_model::{Envelope, Level};
 
 use crate::Error;
 
@@ -60,6 +60,7 @@ pub struct Journal {
     chain: Chain,
     anchor: Anchor,
     template: Template,
+    reads: Level,
     /// Read, and not looked at yet.
     ahead: VecDeque<Record>,
 }
@@ -103,7 +104,14 @@ impl Journal {
         }
         let reader = log.reader(Topic::Journal, partition, from).map_err(Error::read(partition))?;
         let template = Template { log_id: log.log_id().clone(), count: log.partitions(Topic::Journal) };
-        Ok(Self { partition, holder, reader, chain: Chain::new(), anchor, template, ahead: VecDeque::new() })
+        let (chain, reads, ahead) = (Chain::new(), crate::reads(), VecDeque::new());
+        Ok(Self { partition, holder, reader, chain, anchor, template, reads, ahead })
+    }
+
+    /// The same, read up to another level than the process reads.
+    #[must_use]
+    pub fn up_to(self, reads: Level) -> Self {
+        Self { reads, ..self }
     }
 
     /// Ends a wait for records.
@@ -184,9 +192,8 @@ impl Journal {
     fn entry(&self, offset: u64, frame: &Frame) -> Result<Option<Entry>, Error> {
         match frame.kind {
             Kind::Envelope => {
-                let body = Envelope::from_json(&frame.body);
-                let envelope =
-                    body.map_err(|source| Error::Body { partition: self.partition, offset, source })?;
+                let body = Envelope::read(&frame.body, self.reads);
+                let envelope = body.map_err(Error::envelope(self.partition, offset))?;
                 Ok(Some(Entry { offset, envelope }))
             }
             Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped => Ok(None),

@@ -51,7 +51,7 @@ pub(crate) fn command_path(name: &str) -> String {
 pub fn events() -> BTreeMap<String, Value> {
     let root = schemars::schema_for!(Event).to_value();
     let schema_of = |(kind, _, variant): (&EventKind, &str, Variant<'_>)| {
-        let EventKind { name, audience: Audience::Public(sentence) } = *kind else { return None };
+        let EventKind { name, audience: Audience::Public(sentence), .. } = *kind else { return None };
         let mut schema = envelope(name, variant.schema.clone());
         schema["description"] = json!(sentence);
         schema["$defs"] = reachable(&root, variant.schema);

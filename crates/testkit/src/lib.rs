@@ -29,6 +29,7 @@ mod plan;
 pub mod planted;
 pub mod power_cut;
 mod pulls;
+mod registered;
 mod reruns;
 mod rng;
 mod run;

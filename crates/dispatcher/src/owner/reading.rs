@@ -2,7 +2,7 @@
 
 use tidemill_engine::effects;
 use tidemill_log::{AppendError, Hash, Kind, Record, Verdict};
-use tidemill_model::{Envelope, Json as _};
+use tidemill_model::Envelope;
 
 use super::{Ends, Output, Owner, Role};
 use crate::{Error, Moment};
@@ -83,8 +83,8 @@ impl Owner {
 
     pub(super) fn fold(&mut self, offset: u64, body: &[u8]) -> Result<(), Error> {
         let partition = self.start.partition;
-        let envelope: Envelope =
-            Envelope::from_json(body).map_err(|source| Error::Unreadable { partition, offset, source })?;
+        let envelope = Envelope::read(body, self.start.config.reads);
+        let envelope = envelope.map_err(|error| Error::envelope(partition, offset, error))?;
         planted!(TimerFiredAgainAfterTakeover => {
             self.state.apply(&super::planted::not_fired(envelope));
             return Ok(());

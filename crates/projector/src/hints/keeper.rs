@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use backon::ExponentialBuilder;
 use tidemill_journal::{Session, Shutdown, causes};
 use tidemill_log::{Frame, From, Kind, Log, Reader, Topic};
-use tidemill_model::{Envelope, Json as _};
+use tidemill_model::Envelope;
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 
 use super::marks::{Marked, marked};
@@ -150,8 +150,8 @@ impl Keeper {
                 continue;
             };
             let (partition, offset) = (self.partition, record.offset);
-            let envelope = Envelope::from_json(&frame.body)
-                .map_err(|source| tidemill_journal::Error::Body { partition, offset, source })?;
+            let envelope = Envelope::read(&frame.body, tidemill_journal::reads())
+                .map_err(tidemill_journal::Error::envelope(partition, offset))?;
             for recorded in &envelope.events {
                 marked(recorded, |what| match what {
                     Marked::One(mark) => drop(living.marks.insert(mark, record.offset)),

@@ -25,6 +25,7 @@ impl Settings {
             move |error: FieldError| (format!("{name}.{}", error.field), error.rule)
         };
         self.log.security.check().map_err(section("log.security"))?;
+        self.process.check().map_err(section("process"))?;
         self.redis.check().map_err(section("redis"))?;
         self.prober.check().map_err(section("prober"))?;
         self.quality.check().map_err(section("quality"))?;

@@ -15,6 +15,7 @@ mod live;
 mod log;
 mod operator;
 mod producers;
+mod registration;
 mod replay;
 mod serving;
 mod sinks;
@@ -24,6 +25,7 @@ mod tables;
 mod tls;
 
 pub(crate) use alone::{api, dispatcher, producers, projector, sink};
+pub(crate) use registration::named;
 pub(crate) use standalone::Standalone;
 pub(crate) use stop::on_signal;
 
@@ -147,6 +149,7 @@ fn start(global: &Global) -> Done<Settings> {
 fn start_with(global: &Global, flags: Vec<Flag>) -> Done<Settings> {
     let settings = config::from_command_line(global, flags)?.settings;
     privacy::begin();
+    tidemill_journal::read_up_to(settings.process.level());
     log_lines(&settings)?;
     privacy::close(&settings);
     raise_descriptors()?;

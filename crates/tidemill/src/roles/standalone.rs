@@ -26,6 +26,7 @@ use super::in_process::{LocalCluster, Probes, owners};
 use super::interface::{Interface, check_address};
 use super::operator::Operator;
 use super::producers::{self, Producers};
+use super::registration::{Registration, too_old};
 use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
 use crate::address::Published;
@@ -46,6 +47,7 @@ pub(crate) struct Standalone {
     keeper: Role<Shutdown>,
     sinks: Role<Shutdown>,
     submitter: Submitter,
+    registration: Registration,
     operator: Operator,
     published: Published,
     url: String,
@@ -69,21 +71,25 @@ impl Standalone {
         let log: Arc<dyn Log> = embedded;
         let tables = tables::open(settings)?;
         let incarnation = instance_id("standalone");
-        let dispatcher =
-            tidemill_dispatcher::run(settings.dispatcher.clone(), Arc::clone(&log), incarnation.as_str())
-                .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
+        let mut owning = settings.dispatcher.clone();
+        owning.reads = settings.process.level();
+        let dispatcher = tidemill_dispatcher::run(owning, Arc::clone(&log), incarnation.as_str())
+            .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
         let submitter = Submitter::start(Arc::clone(&log), incarnation, settings.api.submit.clone())
             .map_err(|error| Failure::caused("cannot start to submit commands", &error))?;
         let name = executor::group_name(settings)?;
         let goes_on = || match stop.try_recv() {
             Ok(()) => Err(Failure::new(Exit::Failure, "stopped before it was up")),
+            Err(_) if let Some(reason) = dispatcher.too_new() => Err(too_old(reason)),
             Err(_) if dispatcher.has_given_up(0) => Err(Failure::new(
                 Exit::Failure,
                 "the catalogue cannot be owned, so nothing can be decided; see the error above",
             )),
             Err(_) => Ok(()),
         };
+        let id = submitter.instance().clone();
         let ready = first_start::run(&log, &submitter, &keys, &name, &goes_on)?;
+        let registration = Registration::start_as(settings, &log, &["standalone"], id)?;
         let progress = Progress::new();
         let projector = start_role(|stop| project(settings, &log, &tables, progress.clone(), stop))?;
         let (partition, offset) = ready.position;
@@ -143,6 +149,7 @@ impl Standalone {
             keeper,
             sinks,
             submitter,
+            registration,
             operator,
             published,
             url,
@@ -157,6 +164,11 @@ impl Standalone {
     /// Serves until `stop` gives a message, or a role ends by itself; then ends all of them in order.
     pub(crate) fn serve(self, stop: &Receiver<()>) -> Done<Exit> {
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(LOOK) {
+            if let Some(failure) = self.registration.too_old() {
+                tracing::error!("{}", failure.message);
+                self.stop()?;
+                return Err(failure);
+            }
             if self.has_ended() {
                 tracing::error!("a role has ended by itself; the others end too");
                 self.stop()?;
@@ -189,6 +201,8 @@ impl Standalone {
         let executor = join("executor", self.executor.thread);
         let producers = self.producers.stop();
         self.submitter.stop();
+        // Decided by its own owner, or by the next one.
+        let registered = self.registration.end(Ok(()));
         let dispatcher =
             self.dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
         self.projector.stop.request();
@@ -198,7 +212,14 @@ impl Standalone {
         self.keeper.stop.request();
         let keeper = join("keeper of hints", self.keeper.thread);
         let projector = projector.and(keeper).and(sinks);
-        removed.and(interface).and(operator).and(executor).and(producers).and(dispatcher).and(projector)
+        removed
+            .and(interface)
+            .and(operator)
+            .and(executor)
+            .and(producers)
+            .and(dispatcher)
+            .and(projector)
+            .and(registered)
     }
 }
 
