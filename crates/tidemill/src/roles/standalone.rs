@@ -34,6 +34,10 @@ use crate::config::Settings;
 
 /// The tables have caught up within this; they lack only what was written in the last moment before a stop.
 const TABLES_PATIENCE: Duration = Duration::from_secs(120);
+/// The catalogue has an owner within this, or there is something that the first start tells.
+const OWNED_WITHIN: Duration = Duration::from_secs(10);
+/// Between two looks for it.
+const OWNED_LOOK: Duration = Duration::from_millis(5);
 /// Between two looks whether a role has ended by itself.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -87,6 +91,7 @@ impl Standalone {
             )),
             Err(_) => Ok(()),
         };
+        until_owned(&dispatcher, &goes_on)?;
         let id = submitter.instance().clone();
         let ready = first_start::run(&log, &submitter, &keys, &name, &goes_on)?;
         let registration = Registration::start_as(settings, &log, &["standalone"], id)?;
@@ -221,6 +226,20 @@ impl Standalone {
             .and(projector)
             .and(registered)
     }
+}
+
+/// Waits until the catalogue has an owner, so that a process which is too old for the log appends nothing to it.
+fn until_owned(dispatcher: &Dispatcher, goes_on: &dyn Fn() -> Done) -> Done {
+    let owners = dispatcher.live();
+    let deadline = Instant::now() + OWNED_WITHIN;
+    while Instant::now() < deadline {
+        goes_on()?;
+        if owners.status().iter().any(|owner| owner.partition == 0 && owner.owning) {
+            break;
+        }
+        thread::sleep(OWNED_LOOK);
+    }
+    Ok(())
 }
 
 /// Waits for a thread; its panic is a failure like others.

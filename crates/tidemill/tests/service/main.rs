@@ -26,6 +26,7 @@ mod first_run;
 mod generation;
 mod history;
 mod journal;
+mod levels;
 mod many_parents;
 mod moves;
 mod on_record;
