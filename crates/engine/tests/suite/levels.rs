@@ -35,7 +35,7 @@ fn expire(world: &mut World, id: &str) {
     world.observe(ShardId::CATALOGUE, Command::Level(LevelCommand::ExpireProcess { process }));
 }
 
-/// The level is that of the one which reads least, and rises with the last old one; each group hears of it, in order.
+/// OPS-9: the level is that of the one which reads least, and rises with the last old one; each group hears of it, in order.
 #[test]
 fn level_rises_when_the_last_old_process_has_gone() {
     let mut world = World::new();
@@ -63,7 +63,7 @@ fn level_rises_when_the_last_old_process_has_gone() {
     assert!(world.folded() == world.partition);
 }
 
-/// A process that is too old is refused by name, whenever it comes; a sign of life of the others makes no record.
+/// OPS-9: a process that is too old is refused by name, whenever it comes; a sign of life of the others makes no record.
 #[test]
 fn too_old_process_is_refused() {
     let mut world = World::new();
@@ -80,7 +80,7 @@ fn too_old_process_is_refused() {
     assert_eq!(world.journal.len(), records, "a heartbeat makes no record");
 }
 
-/// Downgrade: a held level stays, whatever the processes read, and is raised once it is released.
+/// OPS-9: downgrade: a held level stays, whatever the processes read, and is raised once it is released.
 #[test]
 fn held_level_stays_until_it_is_released() {
     let mut world = World::new();
@@ -114,7 +114,7 @@ fn held_level_stays_until_it_is_released() {
     assert!(matches!(refused, Outcome::Refused(Rejection::Invalid { .. })), "{refused:?}");
 }
 
-/// A group that comes later begins with the level that stands.
+/// OPS-9: a group that comes later begins with the level that stands.
 #[test]
 fn new_group_begins_with_the_level_that_stands() {
     let mut world = World::new();
@@ -126,7 +126,7 @@ fn new_group_begins_with_the_level_that_stands() {
     assert_eq!(events.iter().filter(told).count(), 1, "{events:?}");
 }
 
-/// The record that raises the level is of the old one, and the next is of the new one: a reader stops in between.
+/// OPS-9: the record that raises the level is of the old one, and the next is of the new one: a reader stops in between.
 #[test]
 fn level_counts_from_the_next_record_on() {
     let mut world = World::new();
@@ -179,7 +179,7 @@ fn registration_is_checked() {
     assert!(matches!(outside, Outcome::Refused(Rejection::WrongShard { .. })), "{outside:?}");
 }
 
-/// A partition that folds a raise has it after the envelope, whichever shard of it heard.
+/// OPS-9: a partition that folds a raise has it after the envelope, whichever shard of it heard.
 #[test]
 fn partition_has_the_level_of_any_of_its_shards() {
     let mut partition = Partition::new(1, 2);
