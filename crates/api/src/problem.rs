@@ -159,7 +159,7 @@ impl From<Rejection> for Problem {
             | Rejection::PlanOutdated { .. }
             | Rejection::RerunNotReady { .. }
             | Rejection::AlreadyThere { .. } => StatusCode::CONFLICT,
-            Rejection::BadRegistration { .. } => StatusCode::FORBIDDEN,
+            Rejection::BadRegistration { .. } | Rejection::TooOld { .. } => StatusCode::FORBIDDEN,
             Rejection::LimitReached { .. } => StatusCode::TOO_MANY_REQUESTS,
             Rejection::WrongShard { .. } | Rejection::DeadLettered { .. } => {
                 StatusCode::INTERNAL_SERVER_ERROR

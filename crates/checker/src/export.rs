@@ -11,7 +11,7 @@
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use tidemill_log::{Log, Topic};
+use tidemill_log::{Log, Record, Topic};
 
 use crate::Error;
 use crate::source::{Entry, each_entry};
@@ -44,6 +44,53 @@ pub fn export_journal(log: &dyn Log, writer: impl Write) -> Result<u64, Error> {
     };
     end().map_err(|source| failed(entries, source))?;
     Ok(entries)
+}
+
+/// Writes journals that are in memory, by partition, to an exported file.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn export_records(journals: &[Vec<Record>], writer: impl Write) -> Result<u64, Error> {
+    let mut writer = BufWriter::new(writer);
+    let mut entries = 0;
+    let mut write = || {
+        writer.write_all(MAGIC)?;
+        for (partition, record) in (0..).zip(journals).flat_map(|(at, of)| of.iter().map(move |it| (at, it)))
+        {
+            let Record { offset, timestamp_ms: taken_ms, .. } = *record;
+            let topic = Topic::Journal;
+            write_entry(&mut writer, &Entry { topic, partition, offset, taken_ms, bytes: &record.value })?;
+            entries += 1;
+        }
+        writer.write_all(&[END])?;
+        writer.write_all(&u64::to_be_bytes(entries))?;
+        writer.flush()
+    };
+    let written = write();
+    written.map(|()| entries).map_err(|source| Error::WriteExport { entries, source })
+}
+
+/// The journals of an exported file, by partition.
+///
+/// # Errors
+/// The file cannot be read, or is not a whole export.
+pub fn exported_journals(path: &Path) -> Result<Vec<Vec<Record>>, Error> {
+    let mut journals = Vec::new();
+    read_export(path, &mut |Entry { topic, partition, offset, taken_ms, bytes }| {
+        if topic == Topic::Journal {
+            let partition = usize::try_from(partition).unwrap_or(usize::MAX);
+            if journals.len() <= partition {
+                journals.resize(partition + 1, Vec::new());
+            }
+            journals[partition].push(Record {
+                offset,
+                timestamp_ms: taken_ms,
+                key: Vec::new(),
+                value: bytes.into(),
+            });
+        }
+    })?;
+    Ok(journals)
 }
 
 fn write_entry(writer: &mut impl Write, entry: &Entry<'_>) -> io::Result<()> {

@@ -50,6 +50,11 @@ invariants! {
     /// Events stand in the partition of their shard.
     ShardsStayInTheirPartition => "shards_stay_in_their_partition",
 
+    /// No envelope, and no event in it, is of a level above the one that stood in its partition's journal before.
+    NothingAboveTheLevel => "nothing_above_the_level",
+    /// The level is raised to one that every registered process reads, while no operator holds it, and never lowered; none that reads less registers after that.
+    LevelRaisedWhenAllReadIt => "level_raised_when_all_read_it",
+
     // ---- commands and requests
     /// The resume point never goes back or away, unless an operator accepted a loss, and its hash is that of the command at its offset.
     ResumePointMovesForward => "resume_point_moves_forward",

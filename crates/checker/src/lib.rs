@@ -45,7 +45,7 @@ pub use checker::{Checker, Options};
 use findings::At;
 
 pub use error::Error;
-pub use export::export_journal;
+pub use export::{export_journal, export_records, exported_journals};
 pub use findings::{PartitionSummary, Report, Violation, VoidRecord};
 pub use invariant::Invariant;
 pub use link::Void;

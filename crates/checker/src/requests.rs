@@ -4,7 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::SignedDuration;
-use tidemill_model::{Answer, Command, Json as _, Outcome, Rejection, RequestId, TaskCommand, Timestamp};
+use tidemill_model::{
+    Answer, Command, Json as _, LevelCommand, Outcome, Rejection, RequestId, TaskCommand, Timestamp,
+};
 
 use crate::{At, Invariant};
 
@@ -27,18 +29,25 @@ pub(crate) fn fingerprint(value: &impl Hash) -> u64 {
 /// state says, whenever they are asked.
 pub(crate) fn is_kept(command: Option<&Command>, outcome: &Outcome) -> bool {
     match command {
-        Some(command) => {
-            !matches!(command, Command::Task(TaskCommand::Pull { .. } | TaskCommand::Complete { .. }))
-        }
+        Some(command) => !matches!(
+            command,
+            Command::Task(TaskCommand::Pull { .. } | TaskCommand::Complete { .. })
+                | Command::Level(LevelCommand::RegisterProcess { .. })
+        ),
         None => !matches!(
             outcome,
-            Outcome::Answered(Answer::Pulled(_) | Answer::NothingDue { .. } | Answer::Completed { .. })
-                | Outcome::Refused(
-                    Rejection::UserUnknown { .. }
-                        | Rejection::UserMoving { .. }
-                        | Rejection::GrantOver { .. }
-                        | Rejection::AlreadyCompleted { .. },
-                )
+            Outcome::Answered(
+                Answer::Pulled(_)
+                    | Answer::NothingDue { .. }
+                    | Answer::Completed { .. }
+                    | Answer::Level { .. },
+            ) | Outcome::Refused(
+                Rejection::UserUnknown { .. }
+                    | Rejection::UserMoving { .. }
+                    | Rejection::GrantOver { .. }
+                    | Rejection::AlreadyCompleted { .. }
+                    | Rejection::TooOld { .. },
+            )
         ),
     }
 }

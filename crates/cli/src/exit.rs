@@ -20,6 +20,8 @@ pub enum Exit {
     OutcomeUnknown = 6,
     /// It is on record, and not yet in effect in every group.
     NotInForce = 7,
+    /// This version does not read the level that stands.
+    TooOld = 8,
     /// A batch that was waited for failed.
     BatchFailed = 10,
     /// A batch that was waited for was killed.
@@ -30,7 +32,7 @@ pub enum Exit {
 
 impl Exit {
     /// Every code, in order of its number, with what it means for `--help` and the reference.
-    pub const ALL: [(Exit, &str); 11] = [
+    pub const ALL: [(Exit, &str); 12] = [
         (Exit::Success, "done; with --wait: the batch succeeded"),
         (Exit::Failure, "it failed for another reason than those below"),
         (Exit::BadInput, "the command line, a file or a field cannot be accepted"),
@@ -39,6 +41,7 @@ impl Exit {
         (Exit::Unreachable, "the server cannot be reached; nothing was done"),
         (Exit::OutcomeUnknown, "no answer came, so it may or may not have been done"),
         (Exit::NotInForce, "it is done and recorded, and not yet in effect in every group"),
+        (Exit::TooOld, "the log goes on with a level that this version does not read; nothing was changed"),
         (Exit::BatchFailed, "with --wait: the batch, or one of a rerun, failed"),
         (Exit::BatchKilled, "with --wait: the batch was killed, or the rerun cancelled"),
         (Exit::RuleBroken, "verify --journal: the journal breaks a rule"),
@@ -84,6 +87,6 @@ mod tests {
     fn exit_codes_are_distinct() {
         let mut codes = Exit::ALL.map(|(exit, _)| exit.code()).to_vec();
         codes.dedup();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12]);
     }
 }

@@ -23,6 +23,7 @@
 //!   around it.
 //! - [`Live`]: questions to the owner of a shard, in this process or another. [`live_router`]: what answers them.
 //! - [`propagation`]: waits until what the catalogue decided is in effect in every group that it concerns.
+//! - [`Registrar`]: registers this process with the catalogue, which raises the level once all processes read the next one.
 //! - [`AskOwner`], [`GroupShards`]: the same for callers on threads of their own.
 
 mod config;
@@ -30,6 +31,7 @@ mod error;
 mod live;
 mod outstanding;
 pub mod propagation;
+mod registrar;
 mod submitter;
 
 pub use config::Config;
@@ -39,4 +41,5 @@ pub use live::{
     OwnerAddress, Peers, all_pages, follow_shards, live_router, trouble,
 };
 pub use outstanding::{Load, Output, Outstanding};
+pub use registrar::Registrar;
 pub use submitter::{SubmitRequest, Submitter, instance_id, request_id};

@@ -1,5 +1,5 @@
 //! What the types of the vocabulary need beside their fields and variants: `#[derive(Aggregate)]`, `#[derive(AsStr)]`,
-//! `#[derive(Word)]`, `#[skip_none]` and `#[vocabulary]`.
+//! `#[derive(Levelled)]`, `#[derive(Word)]`, `#[skip_none]` and `#[vocabulary]`.
 //!
 //! An aggregate has the kinds and subjects of its events from what stands at each variant:
 //!
@@ -14,7 +14,9 @@
 //! a field that every event has.
 //! Of a `public` event the first paragraph of its comment is the sentence that says when it happens; a kind that only the
 //! journal has says `internal` instead, with the name of the reason. A variant without one of them does not compile.
+//! `level = 2` is the level since which the kind may be written (rule 13); where it is absent, it is the first one.
 
+mod levelled;
 mod skip_none;
 mod vocabulary;
 mod word;
@@ -39,6 +41,14 @@ pub fn aggregate(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 pub fn as_str(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     word::as_str(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Derives `level` for an enum of commands or messages: the level since which each variant may be written, which is the
+/// first one unless the variant has `#[level(2)]`.
+#[proc_macro_derive(Levelled, attributes(level))]
+pub fn levelled(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    levelled::derived(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
 /// Derives `as_str` and `Display` for an enum that serde writes in snake case: the same words.
@@ -67,6 +77,7 @@ struct About {
     kind: LitStr,
     subject: LitStr,
     audience: TokenStream,
+    level: TokenStream,
 }
 
 fn derived(input: &DeriveInput) -> Result<TokenStream> {
@@ -78,9 +89,9 @@ fn derived(input: &DeriveInput) -> Result<TokenStream> {
     let Common { subject: common, each } =
         common(input, &data.variants.iter().map(|variant| &variant.ident).collect::<Vec<_>>())?;
     for variant in &data.variants {
-        let About { kind, subject, audience } = about(variant, common.as_ref())?;
+        let About { kind, subject, audience, level } = about(variant, common.as_ref())?;
         let ident = &variant.ident;
-        let kind = quote!(crate::EventKind { name: #kind, audience: #audience });
+        let kind = quote!(crate::EventKind { name: #kind, audience: #audience, level: #level });
         of_kind.push(quote!(Self::#ident { .. } => #kind));
         kinds.push(kind);
         let (fields, text) = formatted(&subject, variant)?;
@@ -149,11 +160,13 @@ fn common(input: &DeriveInput, variants: &[&Ident]) -> Result<Common> {
 
 fn about(variant: &Variant, common: Option<&LitStr>) -> Result<About> {
     let (mut kind, mut subject, mut audience) = (None, common.cloned(), None);
+    let mut level = quote!(crate::Level::FIRST);
     for attribute in variant.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
         attribute.parse_nested_meta(|meta| {
             match meta.path.require_ident()?.to_string().as_str() {
                 "kind" => kind = Some(meta.value()?.parse()?),
                 "subject" => subject = Some(meta.value()?.parse()?),
+                "level" => level = levelled::number(&meta.value()?.parse()?),
                 "public" => {
                     let sentence = sentence(variant);
                     audience = Some(quote!(crate::Audience::Public(#sentence)));
@@ -163,7 +176,7 @@ fn about(variant: &Variant, common: Option<&LitStr>) -> Result<About> {
                     let reason = Ident::new(&value.value(), value.span());
                     audience = Some(quote!(crate::Audience::Internal(crate::Internal::#reason)));
                 }
-                _ => return Err(meta.error("must be kind, subject, public or internal")),
+                _ => return Err(meta.error("must be kind, subject, level, public or internal")),
             }
             Ok(())
         })?;
@@ -173,6 +186,7 @@ fn about(variant: &Variant, common: Option<&LitStr>) -> Result<About> {
         kind: kind.ok_or_else(|| missing("kind"))?,
         subject: subject.ok_or_else(|| missing("subject"))?,
         audience: audience.ok_or_else(|| missing("public, or internal with a reason"))?,
+        level,
     })
 }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tidemill_engine::Partition;
 use tidemill_log::{Chain, From, Hash, Head, Kind, Log, Producer, Reader, Topic, Verdict, append_wait};
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Json as _, Outcome, PartitionEvent, Recorded,
-    Resume, ShardCommand, ShardId, Source,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Json as _, Level, Outcome, PartitionEvent,
+    Recorded, Resume, ShardCommand, ShardId, Source,
 };
 
 use crate::{Clock, Error};
@@ -179,7 +179,7 @@ fn append_marker(producer: &dyn Producer, loss: &Loss) -> Result<Resume, AcceptL
     let (partition, shard) = (loss.partition, shard(loss.partition));
     let command = Command::Shard(ShardCommand::Acknowledge { from: shard, upto: 0 });
     let record = CommandRecord { shard, request: None, reply_to: None, actor: actor(loss), command };
-    let value = record.to_json().into_bytes();
+    let value = record.encoded(Level::FIRST);
     let hash = Hash::of(&value).to_string();
     let key = shard.to_string();
     let appended = append_wait(producer, Topic::Commands, partition, key.as_bytes(), value, PATIENCE);
@@ -233,10 +233,8 @@ impl Journal {
             self.next = offset + 1;
             let Verdict::Accepted(header) = self.chain.accept(offset, &record.value) else { continue };
             if header.kind == Kind::Envelope {
-                let envelope = record
-                    .value
-                    .decoded(Envelope::from_json)
-                    .map_err(|source| Error::Unreadable { partition, offset, source })?;
+                let envelope = record.value.decoded(|body| Envelope::read(body, Level::READS));
+                let envelope = envelope.map_err(|error| Error::envelope(partition, offset, error))?;
                 self.state.apply(&envelope);
             }
             each(offset, &record.value);
@@ -279,6 +277,7 @@ impl Journal {
             Source::Command { offset: resumed_at, request: None, reply_to: None, actor: actor(loss) };
         Envelope {
             now: self.state.now().max(Clock.now().wall),
+            level: self.state.level(),
             resume: Some(resume),
             causes: vec![Cause { source, outcome: Outcome::Done, events: 1 }],
             events: vec![Recorded { shard: shard(self.partition), event }],

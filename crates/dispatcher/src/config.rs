@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Level;
 
 /// The dispatcher's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +30,9 @@ pub struct Config {
     /// Claim partitions whose last owner stopped because its rules failed. Set it once the reason is fixed.
     /// Default false.
     pub claim_stopped: bool,
+    /// The highest level that it reads; not for the configuration file.
+    #[serde(skip)]
+    pub reads: Level,
 }
 
 impl Default for Config {
@@ -42,6 +46,7 @@ impl Default for Config {
             checkpoint_after_ms: 5_000,
             max_clock_step_ms: 5_000,
             claim_stopped: false,
+            reads: Level::READS,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong for an owner, one variant per operation that failed.
 
 use tidemill_log::AppendError;
+use tidemill_model::{EnvelopeError, Level, too_new};
 
 /// Why a dispatcher, or the ownership of one partition, ended.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,18 @@ pub enum Error {
         offset: u64,
         /// Why not.
         source: serde_json::Error,
+    },
+    /// The journal goes on with a level that this process does not read.
+    #[error("partition {partition}, record {offset} of the journal: {}", too_new(*.level, *.reads))]
+    TooNew {
+        /// Which partition.
+        partition: u32,
+        /// Where.
+        offset: u64,
+        /// The level that it goes on with.
+        level: Level,
+        /// The highest one that this process reads.
+        reads: Level,
     },
     /// What the log has stored is not what was written.
     #[error(
@@ -99,6 +112,17 @@ pub enum Error {
 impl Error {
     pub(crate) fn log(partition: u32, operation: &'static str) -> impl FnOnce(tidemill_log::Error) -> Self {
         move |source| Self::Log { partition, operation, source }
+    }
+
+    pub(crate) fn too_new(partition: u32, offset: u64, level: Level, reads: Level) -> Self {
+        Self::TooNew { partition, offset, level, reads }
+    }
+
+    pub(crate) fn envelope(partition: u32, offset: u64, error: EnvelopeError) -> Self {
+        match error {
+            EnvelopeError::TooNew { level, reads } => Self::too_new(partition, offset, level, reads),
+            EnvelopeError::Malformed(source) => Self::Unreadable { partition, offset, source },
+        }
     }
 
     pub(crate) fn stopped(partition: u32, reason: impl ToString) -> Self {

@@ -74,6 +74,7 @@ impl LiveHandle {
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
             | LiveQuery::Notified { .. }
+            | LiveQuery::Level
             | LiveQuery::Mailboxes { .. }
             | LiveQuery::Pool { .. } => PATIENCE,
         };

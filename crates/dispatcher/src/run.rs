@@ -1,7 +1,7 @@
 //! All partitions that are suggested to this process, each on a thread of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,9 +21,13 @@ const SUGGESTION_PATIENCE: Duration = Duration::from_millis(200);
 pub struct Dispatcher {
     live: LiveHandle,
     failed: Arc<Mutex<BTreeSet<u32>>>,
+    too_new: TooNew,
     stop: Sender<()>,
     thread: JoinHandle<Result<(), Error>>,
 }
+
+/// Why the process is too old for the log, once that is known.
+type TooNew = Arc<OnceLock<String>>;
 
 struct Partition {
     orders: Sender<Order>,
@@ -38,6 +42,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, incarnation: &str) -> Result<Dispa
     let (stop, stopped) = bounded(1);
     let live = LiveHandle::default();
     let failed = Arc::<Mutex<BTreeSet<u32>>>::default();
+    let too_new = TooNew::default();
     let coordinator = Coordinator {
         config,
         log,
@@ -45,12 +50,13 @@ pub fn run(config: Config, log: Arc<dyn Log>, incarnation: &str) -> Result<Dispa
         live: live.clone(),
         partitions: BTreeMap::new(),
         failed: Arc::clone(&failed),
+        too_new: Arc::clone(&too_new),
     };
     let thread = thread::Builder::new()
         .name("dispatcher".to_owned())
         .spawn(move || coordinator.run(&stopped))
         .map_err(Error::Thread)?;
-    Ok(Dispatcher { live, failed, stop, thread })
+    Ok(Dispatcher { live, failed, too_new, stop, thread })
 }
 
 impl Dispatcher {
@@ -62,6 +68,11 @@ impl Dispatcher {
     /// Whether it leaves the partition alone from now on, for an error that it has told.
     pub fn has_given_up(&self, partition: u32) -> bool {
         lock(&self.failed).contains(&partition)
+    }
+
+    /// Why it has ended by itself, where the log goes on with a level that it does not read.
+    pub fn too_new(&self) -> Option<&str> {
+        self.too_new.get().map(String::as_str)
     }
 
     /// Whether it has ended by itself, which only an error makes it do.
@@ -86,6 +97,7 @@ struct Coordinator {
     live: LiveHandle,
     partitions: BTreeMap<u32, Partition>,
     failed: Arc<Mutex<BTreeSet<u32>>>,
+    too_new: TooNew,
 }
 
 impl Coordinator {
@@ -143,8 +155,9 @@ impl Coordinator {
     /// the others go on.
     ///
     /// # Errors
-    /// The clock cannot be trusted (rule 10). It is the clock of all partitions: this process must leave the
-    /// group, or they would be suggested to it for ever and nobody else would take them over.
+    /// The clock cannot be trusted (rule 10), or the log goes on with a level that is not read here (rule 13). Both concern
+    /// all partitions: this process must leave the group, or they would be suggested to it for ever and nobody else would
+    /// take them over.
     fn reap(&mut self) -> Result<(), Error> {
         let ended: Vec<u32> = self
             .partitions
@@ -158,6 +171,10 @@ impl Coordinator {
                 Ok(()) => {}
                 Err(error @ Error::Clock { .. }) => {
                     tracing::error!(partition = number, %error, "this process leaves all partitions to others");
+                    return Err(error);
+                }
+                Err(error @ Error::TooNew { .. }) => {
+                    let _ = self.too_new.set(error.to_string());
                     return Err(error);
                 }
                 Err(error) => {

@@ -1,46 +1,63 @@
-//! Who has been silent for how long, by the owner's own monotonic clock (rule 9).
+//! Who has been silent for how long, by the owner's own monotonic clock: workers (rule 9), and processes (rule 13).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_engine::Partition;
-use tidemill_model::{Command, Incarnation, ShardId, WorkerCommand, WorkerId};
+use tidemill_model::{Command, Incarnation, InstanceId, LevelCommand, ShardId, WorkerCommand, WorkerId};
 
 /// One life of one worker.
 type Life = (ShardId, WorkerId, Incarnation);
 
-/// When each registered life of each worker was last heard of, in this owner's time. A word of an earlier life
-/// may come late, and says nothing of the present one.
+/// Who speaks.
+#[derive(Debug)]
+pub(crate) enum Speaker {
+    /// A life of a worker.
+    Worker(Life),
+    /// A process, to the catalogue.
+    Process(InstanceId),
+}
+
+/// When each registered life of each worker, and each registered process, was last heard of, in this owner's time. A word
+/// of an earlier life may come late, and says nothing of the present one.
 ///
-/// *Invariant:* it has at most one entry for each worker that the state knows: words of others are not kept.
+/// *Invariant:* it has at most one entry for each worker and process that the state knows: words of others are not kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Silence {
     heard: BTreeMap<Life, u64>,
+    processes: BTreeMap<InstanceId, u64>,
     /// Everything counts from the claim at the earliest.
     since_ms: u64,
 }
 
 /// Whose word a command is. Only heartbeats and registrations carry the life that they come from, so only they
 /// count.
-pub(crate) fn speaker(shard: ShardId, command: &Command) -> Option<Life> {
+pub(crate) fn speaker(shard: ShardId, command: &Command) -> Option<Speaker> {
     let (worker, incarnation) = match command {
         Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => (&heartbeat.worker, &heartbeat.incarnation),
         Command::Worker(WorkerCommand::Register(registration)) => {
             (&registration.worker, &registration.incarnation)
         }
+        Command::Level(LevelCommand::RegisterProcess { process, .. }) if shard == ShardId::CATALOGUE => {
+            return Some(Speaker::Process(process.id.clone()));
+        }
         _ => return None,
     };
-    Some((shard, worker.clone(), incarnation.clone()))
+    Some(Speaker::Worker((shard, worker.clone(), incarnation.clone())))
 }
 
 impl Silence {
     pub(crate) fn start(&mut self, boot_ms: u64) {
         self.heard.clear();
+        self.processes.clear();
         self.since_ms = boot_ms;
     }
 
-    /// Notes a word of a life that the state knows as the worker's present one.
-    pub(crate) fn hear(&mut self, life: Life, boot_ms: u64) {
-        self.heard.insert(life, boot_ms);
+    /// Notes a word of a life that the state knows as the worker's present one, or of a registered process.
+    pub(crate) fn hear(&mut self, speaker: Speaker, boot_ms: u64) {
+        match speaker {
+            Speaker::Worker(life) => self.heard.insert(life, boot_ms),
+            Speaker::Process(id) => self.processes.insert(id, boot_ms),
+        };
     }
 
     /// What follows at `boot_ms`, up to which all commands have been read: workers to declare lost, leases
@@ -65,6 +82,25 @@ impl Silence {
             }
         }
         self.heard.retain(|life, _| live_now.contains(life));
+        overdue.extend(self.overdue_processes(partition, boot_ms));
+        overdue
+    }
+
+    /// Processes that have been silent for longer than they said they would be.
+    fn overdue_processes(&mut self, partition: &Partition, boot_ms: u64) -> Vec<(ShardId, Command)> {
+        let Some(catalogue) = partition.catalogue() else {
+            self.processes.clear();
+            return Vec::new();
+        };
+        let last = |id: &InstanceId| self.processes.get(id).copied().unwrap_or(self.since_ms);
+        let expire = |process: &InstanceId| {
+            let process = process.clone();
+            (ShardId::CATALOGUE, Command::Level(LevelCommand::ExpireProcess { process }))
+        };
+        let silent = catalogue.processes();
+        let silent = silent.filter(|(id, after_ms)| boot_ms.saturating_sub(last(id)) > *after_ms);
+        let overdue = silent.map(|(id, _)| expire(id)).collect();
+        self.processes.retain(|id, _| catalogue.has_process(id));
         overdue
     }
 

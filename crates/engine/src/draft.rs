@@ -9,12 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jiff::SignedDuration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, Outcome, PartitionEvent, Recorded,
-    Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp, WorkerId,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, InstanceId, Level, Outcome,
+    PartitionEvent, Recorded, Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp,
+    WorkerId,
 };
 
 use crate::decision::{Decision, Ruling, puts_off};
-use crate::effect::Effect;
+use crate::effect::{Effect, check_levels};
 use crate::group::{self, Chore, GroupShard, Timer};
 use crate::partition::{Due, Partition};
 use crate::weight;
@@ -65,7 +66,8 @@ impl<'a> Draft<'a> {
         let is_ahead = read.as_ref().is_some_and(|read| read.offset % 32 == 5) && planted!(ClockADayAhead);
         let ahead = SignedDuration::from_hours(if is_ahead { 24 } else { 0 });
         let now = (wall + ahead).max(partition.now());
-        let envelope = Envelope { now, resume: read, causes: Vec::new(), events: Vec::new() };
+        let level = stands(partition.level());
+        let envelope = Envelope { now, level, resume: read, causes: Vec::new(), events: Vec::new() };
         Self {
             partition,
             wall,
@@ -178,6 +180,7 @@ impl<'a> Draft<'a> {
     /// Ends the draft. `cover` asks for an envelope even if all it says is how far commands were read.
     pub fn finish(self, cover: bool) -> Drafted {
         let Self { partition, envelope, notices, binding, .. } = self;
+        check_levels(partition, &notices);
         if !(binding || cover && envelope.resume.as_ref() != partition.resume()) {
             return Drafted { envelope: None, notices };
         }
@@ -186,6 +189,11 @@ impl<'a> Draft<'a> {
         }
         partition.end(envelope.resume.clone(), &envelope.causes);
         Drafted { envelope: Some(envelope), notices }
+    }
+
+    /// Whether the process is registered, as far as the draft has come.
+    pub fn has_process(&self, process: &InstanceId) -> bool {
+        self.partition.catalogue().is_some_and(|catalogue| catalogue.has_process(process))
     }
 
     /// Whether this life of the worker is the one that the shard knows, as far as the draft has come.
@@ -282,11 +290,24 @@ impl<'a> Draft<'a> {
         }
         self.weight += weight;
         for event in events {
+            let (level, kind) = (self.envelope.level, event.of_kind());
+            assert!(
+                level.allows(kind.level),
+                "{} of level {} is written where level {level} stands",
+                kind.name,
+                kind.level
+            );
             let recorded = Recorded { shard, event };
             self.partition.apply_event(self.envelope.now, &recorded);
             self.envelope.events.push(recorded);
         }
     }
+}
+
+/// The level of what is drafted (rule 13).
+fn stands(level: Level) -> Level {
+    planted!(KindWrittenBeforeLevel => return Level::new(level.number() + 1));
+    level
 }
 
 /// Why a command cannot be named in an envelope.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemill_model::{
-    Cause, Command, Envelope, Event, InstanceId, Outcome, PartitionEvent, Reply, ShardCommand, ShardId,
-    Source, Token, WorkMessage, WorkerEvent, WorkerId,
+    Cause, Command, Envelope, Event, InstanceId, Level, Outcome, PartitionEvent, Reply, ShardCommand,
+    ShardId, Source, Token, WorkMessage, WorkerEvent, WorkerId,
 };
 
 use crate::decision::{self, Decided};
@@ -73,6 +73,7 @@ impl OutboxSender {
                     *sent = number;
                     let command =
                         Command::Shard(ShardCommand::Deliver { from, number, message: message.clone() });
+                    check_level(partition, command.level());
                     effects.push(Effect::Send { shard: to, command });
                 }
             }
@@ -89,6 +90,22 @@ impl OutboxSender {
     pub fn start_over(&mut self) {
         self.sent.clear();
     }
+}
+
+/// Rule 13: nothing goes to others that some of them could not read.
+pub(crate) fn check_levels(partition: &Partition, effects: &[Effect]) {
+    for effect in effects {
+        match effect {
+            Effect::Work { message, .. } => check_level(partition, message.level()),
+            Effect::Send { command, .. } => check_level(partition, command.level()),
+            Effect::Reply { .. } | Effect::Underivable { .. } | Effect::DeadLetter { .. } => {}
+        }
+    }
+}
+
+fn check_level(partition: &Partition, needed: Level) {
+    let level = partition.level();
+    assert!(level.allows(needed), "a message of level {needed} leaves where level {level} stands");
 }
 
 /// What an envelope, accepted at `offset` and already applied, means outside.
@@ -119,6 +136,7 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
         shard: from,
         command: Command::Shard(ShardCommand::Acknowledge { from: shard, upto }),
     }));
+    check_levels(partition, &effects);
     effects
 }
 
@@ -179,6 +197,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
         | Event::Apply(_)
         | Event::Rerun(_)
         | Event::Bulk(_)
+        | Event::Level(_)
         | Event::Subscription(_)
         | Event::Schedule(_)
         | Event::Task(_)

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, PartitionEvent,
-    Recorded, Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp, WorkerCommand,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Level, LevelCommand, LiveAnswer, LiveQuery,
+    Outcome, PartitionEvent, Recorded, Rejection, RequestId, Resume, ShardCommand, ShardId, Source,
+    Timestamp, WorkerCommand,
 };
 
 use crate::answers::Answers;
 use crate::catalogue::{Catalogue, Chore, Requester};
 use crate::decision::{self, Decided, Decision};
-use crate::effect::{Effect, outstanding_of};
+use crate::effect::{Effect, check_levels, outstanding_of};
 use crate::fault_injection::FaultInjection;
 use crate::group::{self, GroupShard, says_state};
 use crate::outbox::Mailbox;
@@ -25,17 +26,26 @@ pub enum Shard {
 }
 
 impl Shard {
-    fn new(id: ShardId, fault_injection: &FaultInjection) -> Self {
+    fn new(id: ShardId, level: Level, fault_injection: &FaultInjection) -> Self {
         if id == ShardId::CATALOGUE {
             return Shard::Catalogue(Box::default());
         }
         let FaultInjection { spare_history, remembered_submissions, listed_parents, .. } = fault_injection;
         let mut group = GroupShard::new(id);
+        group.level = level;
         let sizes = &mut group.sizes;
         sizes.spare_history = spare_history.unwrap_or(sizes.spare_history);
         sizes.remembered_submissions = remembered_submissions.unwrap_or(sizes.remembered_submissions);
         sizes.listed_parents = listed_parents.unwrap_or(sizes.listed_parents);
         Shard::Group(Box::new(group))
+    }
+
+    fn stands_at(&mut self, level: Level) {
+        match self {
+            // It knows what it raised.
+            Shard::Catalogue(_) => {}
+            Shard::Group(group) => group.level = level,
+        }
     }
 
     fn apply(&mut self, now: Timestamp, event: &Event) {
@@ -67,6 +77,9 @@ pub struct Partition {
     count: u32,
     now: Timestamp,
     resume: Option<Resume>,
+    /// What stands since the last record, and what stands from the next one on (rule 13).
+    level: Level,
+    next_level: Level,
     pub(crate) answers: Answers,
     shards: BTreeMap<ShardId, Shard>,
     pub(crate) fault_injection: FaultInjection,
@@ -80,6 +93,8 @@ impl Partition {
             count,
             now: Timestamp::UNIX_EPOCH,
             resume: None,
+            level: Level::FIRST,
+            next_level: Level::FIRST,
             answers: Answers::default(),
             shards: BTreeMap::new(),
             fault_injection: FaultInjection::default(),
@@ -111,6 +126,11 @@ impl Partition {
     /// The last command that is done with.
     pub fn resume(&self) -> Option<&Resume> {
         self.resume.as_ref()
+    }
+
+    /// The level that stands: nothing of a higher one may be written.
+    pub fn level(&self) -> Level {
+        self.level
     }
 
     /// Its shards.
@@ -180,10 +200,13 @@ impl Partition {
         if let Some(Decided { request: Some(request), outcome, .. }) = decision::decided(&recorded.event) {
             self.answers.keep(request.clone(), outcome);
         }
+        if let Some(level) = recorded.event.raises() {
+            self.next_level = self.next_level.max(level);
+        }
         let shard = self
             .shards
             .entry(recorded.shard)
-            .or_insert_with(|| Shard::new(recorded.shard, &self.fault_injection));
+            .or_insert_with(|| Shard::new(recorded.shard, self.level, &self.fault_injection));
         shard.apply(now, &recorded.event);
     }
 
@@ -200,6 +223,13 @@ impl Partition {
         if resume.is_some() {
             self.resume = resume;
         }
+        // Not before the end of the record: whoever does not read the new level has to understand the one that raises it.
+        if self.level < self.next_level {
+            self.level = self.next_level;
+            for shard in self.shards.values_mut() {
+                shard.stands_at(self.level);
+            }
+        }
     }
 
     /// The stored answer to a request, if it was decided in the last 24 hours of work.
@@ -213,7 +243,8 @@ impl Partition {
             return wrong_shard("the command", record.shard);
         }
         match &record.command {
-            Command::Worker(WorkerCommand::DeclareLost { .. } | WorkerCommand::ExpireLease { .. }) => {
+            Command::Worker(WorkerCommand::DeclareLost { .. } | WorkerCommand::ExpireLease { .. })
+            | Command::Level(LevelCommand::ExpireProcess { .. }) => {
                 wrong_shard("what only an owner can see", record.shard)
             }
             Command::Shard(ShardCommand::SetTime { now }) => {
@@ -243,7 +274,9 @@ impl Partition {
             Shard::Catalogue(catalogue) => catalogue.decide(command, requester, now, &self.fault_injection),
             Shard::Group(group) => group.decide(command, requester.actor, now),
         };
-        self.shards.get(&id).map_or_else(|| decide(&Shard::new(id, &self.fault_injection)), decide)
+        self.shards
+            .get(&id)
+            .map_or_else(|| decide(&Shard::new(id, self.level, &self.fault_injection)), decide)
     }
 
     /// The next chore that some shard asks for by itself, shards from `turn` on first; timers only those due
@@ -279,6 +312,13 @@ impl Partition {
             LiveQuery::Notified { concerned, .. } => {
                 self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.told(concerned))
             }
+            LiveQuery::Level if shard.partition(self.count) != self.number => LiveAnswer::NotFound,
+            LiveQuery::Level => {
+                let state = self
+                    .catalogue()
+                    .map_or_else(|| Catalogue::default().level_state(), Catalogue::level_state);
+                LiveAnswer::Level(Box::new(state))
+            }
             LiveQuery::Why { .. }
             | LiveQuery::Mailboxes { .. }
             | LiveQuery::Pool { .. }
@@ -296,7 +336,9 @@ impl Partition {
     pub fn outstanding(&self) -> Vec<Effect> {
         let of_group =
             |group| GroupShard::holders(group).flat_map(move |worker| outstanding_of(self, group, worker));
-        self.groups().flat_map(of_group).collect()
+        let effects: Vec<Effect> = self.groups().flat_map(of_group).collect();
+        check_levels(self, &effects);
+        effects
     }
 }
 

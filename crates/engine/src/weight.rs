@@ -93,7 +93,8 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
             | Answer::NothingDue { .. }
             | Answer::Completed { .. }
             | Answer::Generated { .. }
-            | Answer::Bulk { .. },
+            | Answer::Bulk { .. }
+            | Answer::Level { .. },
         ) => 120,
         Outcome::Answered(Answer::Rerun { disabled, .. }) => 120 + 24 * disabled.len(),
         Outcome::Answered(Answer::Applied { .. } | Answer::Pulled(_)) | Outcome::Refused(_) => {

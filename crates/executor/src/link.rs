@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use tidemill_log::{From, Log, NewRecord, Producer, Reader, Topic, Waker, partition_of_key};
-use tidemill_model::{Actor, Command, CommandRecord, Json as _, ShardId, WorkMessage, WorkerId};
+use tidemill_model::{Actor, Command, CommandRecord, Json as _, Level, ShardId, WorkMessage, WorkerId};
 
 use crate::Error;
 use crate::thread::Thread;
@@ -42,7 +42,7 @@ impl CommandLink {
     pub(crate) fn append(&mut self, tag: Tag, command: Command) {
         let actor = Actor { app: "worker".into(), user: None };
         let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
-        let value = record.to_json().into_bytes();
+        let value = record.encoded(Level::FIRST);
         let outcomes = self.outcomes.clone();
         let done: tidemill_log::Done = match tag {
             // It is said again until it is answered, so its outcome says nothing new.

@@ -1,6 +1,7 @@
 //! What can fail, one variant per operation.
 
 use thiserror::Error;
+use tidemill_model::{EnvelopeError, Level, too_new};
 
 /// A journal that cannot be followed.
 #[derive(Debug, Error)]
@@ -42,6 +43,18 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
+    /// The journal goes on with a level that this process does not read (rule 13).
+    #[error("record {offset} of the journal of partition {partition}: {}", too_new(*.level, *.reads))]
+    TooNew {
+        /// Which journal.
+        partition: u32,
+        /// Where.
+        offset: u64,
+        /// The level that it goes on with.
+        level: Level,
+        /// The highest one that this process reads.
+        reads: Level,
+    },
     /// The cursor was not given out by this feed.
     #[error("the cursor {cursor:?} is not one of this feed: {reason}")]
     BadCursor {
@@ -58,6 +71,18 @@ impl Error {
         move |source| Self::Read { partition, source }
     }
 
+    /// Why the record at `offset` is not read.
+    pub fn envelope(partition: u32, offset: u64) -> impl FnOnce(EnvelopeError) -> Self {
+        move |error| match error {
+            EnvelopeError::TooNew { level, reads } => {
+                let error = Self::TooNew { partition, offset, level, reads };
+                crate::reads::meets(&error);
+                error
+            }
+            EnvelopeError::Malformed(source) => Self::Body { partition, offset, source },
+        }
+    }
+
     /// What a person does about a record that cannot be read; absent: that is not what failed.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
@@ -71,6 +96,7 @@ impl Error {
                 "put the segment back; `tidemill archive verify` names every one that is missing or damaged",
             ),
             Self::Read { source: Log::JournalBeginsLater { .. }, .. } => Some("set archive.place"),
+            Self::TooNew { .. } => Some("start a version of the program that reads that level"),
             Self::Body { .. } => Some("use the version that wrote it, or a newer one"),
             Self::Read { .. } | Self::PositionMismatch { .. } | Self::BadCursor { .. } => None,
         }
@@ -84,7 +110,10 @@ impl Error {
             Self::Read { source, .. } => {
                 matches!(source, Log::Open { .. } | Log::Read { .. } | Log::Range { .. })
             }
-            Self::PositionMismatch { .. } | Self::Body { .. } | Self::BadCursor { .. } => false,
+            Self::PositionMismatch { .. }
+            | Self::Body { .. }
+            | Self::TooNew { .. }
+            | Self::BadCursor { .. } => false,
         }
     }
 }

@@ -105,7 +105,7 @@ impl Writer {
     }
 
     fn event(&self, index: usize, recorded: &Recorded, cause: Option<&Cause>) -> Option<CloudEvent> {
-        let EventKind { name: kind, audience: Audience::Public(_) } = recorded.event.of_kind() else {
+        let EventKind { name: kind, audience: Audience::Public(_), .. } = recorded.event.of_kind() else {
             return None;
         };
         let event = public(&recorded.event);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidemill_log::{
     Chain, Claim, From, Head, Header, Kind, Payload, Reader, Readers, Record, Topic, Verdict, Waker,
 };
-use tidemill_model::{Envelope, Json as _};
+use tidemill_model::{Envelope, Level};
 
 use crate::Error;
 
@@ -61,6 +61,7 @@ pub struct Journal {
     chain: Chain,
     anchor: Anchor,
     template: Template,
+    reads: Level,
     /// Read, and not looked at yet.
     ahead: VecDeque<Record>,
 }
@@ -104,7 +105,14 @@ impl Journal {
         }
         let reader = log.reader(Topic::Journal, partition, from).map_err(Error::read(partition))?;
         let template = Template { log_id: log.log_id().clone(), count: log.partitions(Topic::Journal) };
-        Ok(Self { partition, holder, reader, chain: Chain::new(), anchor, template, ahead: VecDeque::new() })
+        let (chain, reads, ahead) = (Chain::new(), crate::reads(), VecDeque::new());
+        Ok(Self { partition, holder, reader, chain, anchor, template, reads, ahead })
+    }
+
+    /// The same, read up to another level than the process reads.
+    #[must_use]
+    pub fn up_to(self, reads: Level) -> Self {
+        Self { reads, ..self }
     }
 
     /// Ends a wait for records.
@@ -186,8 +194,11 @@ impl Journal {
         match header.kind {
             Kind::Envelope => {
                 let (partition, offset) = (self.partition, record.offset);
-                let envelope = record.value.decoded(Envelope::from_json);
-                let envelope = envelope.map_err(|source| Error::Body { partition, offset, source })?;
+                let envelope = record.value.decoded(|body| Envelope::read(body, self.reads));
+                // Somebody in this process may have read it who reads more.
+                let envelope =
+                    envelope.and_then(|envelope| envelope.check_level(self.reads).map(|()| envelope));
+                let envelope = envelope.map_err(Error::envelope(partition, offset))?;
                 Ok(Some(Entry { offset, envelope }))
             }
             Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped => Ok(None),

@@ -25,6 +25,7 @@ mod feed;
 mod journal;
 mod keepers;
 mod progress;
+mod reads;
 mod session;
 mod shutdown;
 
@@ -35,6 +36,7 @@ pub use feed::{FeedCursor, FeedReader};
 pub use journal::{Entry, Journal, Read, Start};
 pub use keepers::Keepers;
 pub use progress::{PartitionProgress, Progress};
+pub use reads::{met_too_new, read_up_to, reads};
 pub use session::{Session, keep};
 pub use shutdown::Shutdown;
 pub use tidemill_model::causes;

@@ -33,6 +33,9 @@ pub const KEY_PATTERN: &str = "^[0-9A-Fa-f]{64}$";
 /// Of the name of a parameter, which an environment variable is made from.
 pub const PARAMETER_PATTERN: &str = "^[A-Za-z0-9._-]+$";
 
+/// After so long a silence a process does not count any more, milliseconds.
+pub const PROCESS_EXPIRE_AFTER_MS: (u64, u64) = (1_000, 86_400_000);
+
 /// Why a batch is marked, or runs without some of its conditions, or all are frozen, characters.
 pub const REASON_CHARS: usize = 500;
 /// Why a batch is ended, characters.

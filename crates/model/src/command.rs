@@ -5,6 +5,7 @@
 mod batch;
 mod catalogue;
 mod job;
+mod level;
 mod shard_message;
 mod worker;
 
@@ -12,16 +13,18 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_derive::{Word, vocabulary};
+use tidemill_derive::{Levelled, Word, vocabulary};
 
 pub use self::batch::{BatchCommand, Submission};
 pub use self::catalogue::CatalogueCommand;
 pub use self::job::{Deletion, JobCommand};
+pub use self::level::LevelCommand;
 pub use self::shard_message::{ShardMessage, UnfinishedJob};
 pub use self::worker::{Heartbeat, Registration, StartRequest, WorkerCommand};
 use crate::{
-    BatchId, BulkAction, BulkId, BulkOutcome, ExternalDependencyId, GrantId, InstanceId, PathAnswer,
-    RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp, Token, UserName, WorkerId,
+    BatchId, BulkAction, BulkId, BulkOutcome, ExternalDependencyId, GrantId, InstanceId, Json as _, Level,
+    PathAnswer, RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp, Token, UserName,
+    WorkerId,
 };
 
 /// Who requests it.
@@ -77,6 +80,16 @@ macro_rules! commands {
             $($(#[doc = $doc])+ $aggregate($command),)+
         }
 
+        impl Command {
+            /// The level since which it may be written (rule 13).
+            #[must_use]
+            pub const fn level(&self) -> Level {
+                match self {
+                    $(Self::$aggregate(command) => command.level(),)+
+                }
+            }
+        }
+
         $(impl From<$command> for Command {
             fn from(command: $command) -> Self {
                 Self::$aggregate(command)
@@ -94,6 +107,8 @@ commands! {
     Rerun(RerunCommand),
     /// One action for many batches or jobs. To the catalogue.
     Bulk(BulkCommand),
+    /// Processes and the level of what is written. To the catalogue.
+    Level(LevelCommand),
     /// Tasks that clients pull. To the shard of the group.
     Task(TaskCommand),
     /// Batches. To the shard of the group.
@@ -107,7 +122,7 @@ commands! {
 }
 
 /// Reruns and backfills (cold starts). To the catalogue.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum RerunCommand {
     /// Plans a rerun or a cold start.
     Plan(Box<RerunSpec>),
@@ -137,7 +152,7 @@ pub enum RerunCommand {
 }
 
 /// One action for many batches or jobs. To the catalogue.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum BulkCommand {
     /// One action for many batches or jobs, as one operation (BYD-3).
     Request {
@@ -158,7 +173,7 @@ pub enum BulkCommand {
 }
 
 /// Tasks that clients pull. To the shard of the group.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum TaskCommand {
     /// A new task (PUL-2, PUL-3).
     Create {
@@ -204,7 +219,7 @@ pub enum TaskCommand {
 }
 
 /// What is found out outside. To the shard that waits for it.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum ObservationCommand {
     /// What probers found, to the shard that waits for it; at most 500 answers.
     ReportPaths {
@@ -256,4 +271,28 @@ pub enum ShardCommand {
     #[doc(hidden)]
     #[schemars(skip)]
     PlantedPanic {},
+}
+
+impl ShardCommand {
+    /// The level since which it may be written (rule 13): of a message, its own.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Deliver { message, .. } => message.level(),
+            Self::Acknowledge { .. } | Self::SetTime { .. } | Self::PlantedPanic {} => Level::FIRST,
+        }
+    }
+}
+
+impl CommandRecord {
+    /// Its bytes, for the commands topic where `level` stands.
+    ///
+    /// # Panics
+    /// When the command is of a higher level: not every process that may have to read it can.
+    #[must_use]
+    pub fn encoded(&self, level: Level) -> Vec<u8> {
+        let needed = self.command.level();
+        assert!(level.allows(needed), "a command of level {needed} is written where level {level} stands");
+        self.to_json().into_bytes()
+    }
 }

@@ -4,8 +4,8 @@ use tidemill_derive::vocabulary;
 
 use crate::BulkId;
 use crate::{
-    Actor, BatchId, Event, GrantId, GroupId, InstanceId, JobId, PulledGrant, Rejection, RequestId, RerunId,
-    ShardId, TaskId, Timestamp,
+    Actor, BatchId, Event, GrantId, GroupId, InstanceId, JobId, Json as _, Level, PulledGrant, Rejection,
+    RequestId, RerunId, ShardId, TaskId, Timestamp,
 };
 
 /// The body of an envelope frame. Epoch, number and chain stand in the frame's header.
@@ -18,6 +18,9 @@ use crate::{
 pub struct Envelope {
     /// The owner's clock, read once, never before the last envelope's.
     pub now: Timestamp,
+    /// The level that stood when it was written; nothing in it is of a higher one. Absent: the first.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub level: Level,
     /// The last command that is done with; absent until there is one.
     pub resume: Option<Resume>,
     /// What was decided, in order; the events of each follow one another in `events`.
@@ -26,6 +29,64 @@ pub struct Envelope {
     /// The facts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Recorded>,
+}
+
+/// Why the body of an envelope was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvelopeError {
+    /// It is of a level that is not read here, or raises the level to one.
+    #[error("{}", too_new(*.level, *.reads))]
+    TooNew {
+        /// The level that the journal goes on with.
+        level: Level,
+        /// The highest one that is read here.
+        reads: Level,
+    },
+    /// It is no envelope that this version knows.
+    #[error(transparent)]
+    Malformed(#[from] serde_json::Error),
+}
+
+/// What a person is told of a log that goes on with a level which this process does not read.
+#[must_use]
+pub fn too_new(level: Level, reads: Level) -> String {
+    format!(
+        "it goes on with level {level}, and this process reads up to level {reads}: nothing was changed; start a version that \
+         reads level {level} (`tidemill level show` lists what the others read)"
+    )
+}
+
+/// All that is looked at of an envelope that cannot be read.
+#[derive(serde::Deserialize)]
+struct Stated {
+    #[serde(default)]
+    level: Level,
+}
+
+impl Envelope {
+    /// Reads the body of a frame, up to a level.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::TooNew`] before anything of a higher level could be misread, also at the record that raises the level.
+    pub fn read(body: &[u8], reads: Level) -> Result<Self, EnvelopeError> {
+        match Self::from_json(body) {
+            Ok(envelope) => envelope.check_level(reads).map(|()| envelope),
+            Err(error) => {
+                let level = serde_json::from_slice(body).map_or(Level::FIRST, |Stated { level }| level);
+                Err(if reads.allows(level) { error.into() } else { EnvelopeError::TooNew { level, reads } })
+            }
+        }
+    }
+
+    /// Whether a process that reads up to this level may go on behind it.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::TooNew`]
+    pub fn check_level(&self, reads: Level) -> Result<(), EnvelopeError> {
+        let raised = self.events.iter().filter_map(|recorded| recorded.event.raises()).max();
+        let level = raised.map_or(self.level, |raised| raised.max(self.level));
+        if reads.allows(level) { Ok(()) } else { Err(EnvelopeError::TooNew { level, reads }) }
+    }
 }
 
 /// How far the commands of the partition are done.
@@ -172,6 +233,11 @@ pub enum Answer {
         /// Jobs downstream that the plan leaves out, because the key does not reach their groups.
         #[serde(default, skip_serializing_if = "crate::is_default")]
         jobs_left_out: u32,
+    },
+    /// To a process that registers: the level that stands.
+    Level {
+        /// Which.
+        level: Level,
     },
     /// What `apply` did, and what it would have people know.
     Applied {

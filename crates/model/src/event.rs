@@ -11,6 +11,7 @@ mod catalogue;
 mod deletion;
 mod final_command;
 mod job;
+mod level;
 mod observation;
 mod partition;
 mod replication;
@@ -30,6 +31,7 @@ pub use self::catalogue::CatalogueEvent;
 pub use self::deletion::DeletionEvent;
 pub use self::final_command::FinalCommandEvent;
 pub use self::job::JobEvent;
+pub use self::level::LevelEvent;
 pub use self::observation::ObservationEvent;
 pub use self::partition::PartitionEvent;
 pub use self::replication::ReplicationEvent;
@@ -38,7 +40,7 @@ pub use self::task::TaskEvent;
 pub use self::transfer::TransferEvent;
 pub use self::worker::WorkerEvent;
 use crate::{
-    Actor, AlarmKind, BatchId, BulkAction, BulkId, BulkOutcome, EventKind, Fire, JobId, PermitReport,
+    Actor, AlarmKind, BatchId, BulkAction, BulkId, BulkOutcome, EventKind, Fire, JobId, Level, PermitReport,
     PoolName, PoolUse, Severity, ShardId, SkipReason, Subscription, Timestamp, WorkerId,
 };
 
@@ -121,6 +123,8 @@ events! {
     Subscription(SubscriptionEvent),
     /// Alarms.
     Alarm(AlarmEvent),
+    /// Processes, the levels that they read, and the level of what is written.
+    Level(LevelEvent),
     /// The partition itself: its messages, its memory, its clock, what it set aside.
     Partition(PartitionEvent),
 }
@@ -130,6 +134,16 @@ impl Event {
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         self.of_kind().name
+    }
+
+    /// The level that the partition has from the next record on, if the event says that.
+    #[must_use]
+    pub const fn raises(&self) -> Option<Level> {
+        match self {
+            Self::Level(LevelEvent::Raised { level })
+            | Self::Replication(ReplicationEvent::LevelReplicated { level }) => Some(*level),
+            _ => None,
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::Level;
+
 /// A kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventKind {
@@ -13,6 +15,8 @@ pub struct EventKind {
     pub name: &'static str,
     /// Who gets events of this kind.
     pub audience: Audience,
+    /// The level since which it may be written (rule 13).
+    pub level: Level,
 }
 
 /// Who gets events of a kind.

@@ -25,6 +25,7 @@ mod freeze;
 mod hex;
 mod id;
 mod json;
+mod level;
 mod live;
 mod moved;
 mod name;
@@ -48,18 +49,21 @@ pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use causes::causes;
 pub use command::{
     Actor, BatchCommand, BulkCommand, CatalogueCommand, Command, CommandRecord, Deletion, Heartbeat,
-    JobCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand, ShardMessage,
-    StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand,
+    JobCommand, LevelCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand,
+    ShardMessage, StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand,
 };
 pub use definition::{
     GroupSettings, JobDefinition, Mapping, MissedRuns, OnParentFailure, OnSilence, Parent, Period, Priority,
     Program, RunIf, ScheduleRule, ScheduleSpec,
 };
-pub use envelope::{Answer, Cause, Envelope, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source};
+pub use envelope::{
+    Answer, Cause, Envelope, EnvelopeError, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source,
+    too_new,
+};
 pub use event::{
     AlarmEvent, ApplyEvent, AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, DeletionEvent, Event,
-    FinalCommandEvent, JobEvent, ObservationEvent, PartitionEvent, PermitEvent, ReplicationEvent, RerunEvent,
-    ScheduleEvent, SubscriptionEvent, TaskEvent, TransferEvent, WorkerEvent,
+    FinalCommandEvent, JobEvent, LevelEvent, ObservationEvent, PartitionEvent, PermitEvent, ReplicationEvent,
+    RerunEvent, ScheduleEvent, SubscriptionEvent, TaskEvent, TransferEvent, WorkerEvent,
 };
 pub use event_kind::{Audience, EventKind, Internal};
 pub use execution::{AllowedAccounts, Backoff, Ending, ExitCodes, Factor, FinalResult, SuccessCheck};
@@ -82,6 +86,7 @@ pub use id::{
     RequestId, RerunId, ShardId, TaskId, Token, WorkerId,
 };
 pub use json::Json;
+pub use level::{Level, LevelCount, LevelHold, LevelState, Process};
 pub use live::{
     ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, MailboxState,
     NotifiedShard, PlannedChange, Why,

@@ -6,8 +6,8 @@ use tidemill_derive::{Word, vocabulary};
 
 use crate::{
     Actor, BatchId, BatchResult, CalendarName, ExternalDependencyId, GroupName, JobChange, JobId, JobSpec,
-    PoolHolder, PoolName, QualityQuestion, Rejection, ShardId, TaskId, TaskLedger, Timestamp, UserName,
-    UserStanding, WantedExternalDependency,
+    LevelState, PoolHolder, PoolName, QualityQuestion, Rejection, ShardId, TaskId, TaskLedger, Timestamp,
+    UserName, UserStanding, WantedExternalDependency,
 };
 
 /// The state of a batch; its result is another thing.
@@ -105,6 +105,8 @@ pub enum LiveQuery {
         /// Offset of the record that made it; an owner that has not read so far does not answer.
         at_least: u64,
     },
+    /// Which level stands, and who reads how much? To the catalogue's owner.
+    Level,
     /// How far messages between the shard and others are. To the shard's owner.
     Mailboxes {
         /// Which others.
@@ -136,7 +138,7 @@ impl LiveQuery {
             LiveQuery::Pool { .. } | LiveQuery::User { .. } | LiveQuery::Mailboxes { .. } => {
                 of_job.unwrap_or(ShardId::CATALOGUE)
             }
-            LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } => ShardId::CATALOGUE,
+            LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } | LiveQuery::Level => ShardId::CATALOGUE,
         }
     }
 }
@@ -186,6 +188,8 @@ pub enum LiveAnswer {
         /// In order of their numbers.
         shards: Vec<NotifiedShard>,
     },
+    /// To [`LiveQuery::Level`].
+    Level(Box<LevelState>),
     /// To [`LiveQuery::Mailboxes`], in the order of the question.
     Mailboxes {
         /// Each of the others.

@@ -292,6 +292,17 @@ pub enum Rejection {
         /// What can be done instead, or when.
         rule: String,
     },
+    /// The process cannot read what the others may write.
+    #[error(
+        "this process reads up to level {reads}, and level {level} stands: what the others write it could not read; start a \
+         version that reads level {level}"
+    )]
+    TooOld {
+        /// The highest level that it reads.
+        reads: u32,
+        /// The level that stands.
+        level: u32,
+    },
     /// The command was set aside: it could not be decoded, or deciding it failed.
     #[error("the command was dead-lettered: {reason}")]
     DeadLettered {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_derive::vocabulary;
+use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
     Account, BatchId, Ending, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome,
@@ -82,7 +82,7 @@ pub fn parameter_variable(name: &str) -> String {
 }
 
 /// One record of the work topic, for one worker.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum WorkMessage {
     /// The worker is known; this is everything outstanding for it. Tokens of its own that are not listed
     /// are to be killed, listed ones that it does not have are to be reported as lost.

@@ -84,6 +84,10 @@ bugs! {
     RetryCountOff = "retry_count_off",
     /// A failed batch is tried again at once.
     RetryIntervalIgnored = "retry_interval_ignored",
+    /// The level is raised as soon as one process reads it.
+    LevelRaisedEarly = "level_raised_early",
+    /// What a level brings is written before that level stands in the partition.
+    KindWrittenBeforeLevel = "kind_written_before_level",
     /// Now and then an envelope is a day ahead of the clock.
     ClockADayAhead = "clock_a_day_ahead",
     /// The answer to a refused request is not kept, so that its repeat is decided as if it were new.

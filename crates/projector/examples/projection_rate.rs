@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tidemill_journal::{FeedCursor, FeedReader, Shutdown};
 use tidemill_log::{Head, Kind, Log, MemoryLog, Producer, Tip, Topic};
-use tidemill_model::{Envelope, Recorded, ShardId, Timestamp};
+use tidemill_model::{Envelope, Level, Recorded, ShardId, Timestamp};
 use tidemill_projector::{Config, rebuild, verify};
 use tidemill_store::{SqliteTables, Tables};
 
@@ -84,6 +84,7 @@ fn fill(log: &dyn Log, count: i64) -> Result<u64, Box<dyn Error>> {
 fn write(producer: &dyn Producer, tip: Tip, events: Vec<Value>) -> Result<Tip, Box<dyn Error>> {
     let recorded = |event| Ok(Recorded { shard: ShardId(1), event: serde_json::from_value(event)? });
     let envelope = Envelope {
+        level: Level::FIRST,
         now: Timestamp::from_millisecond(NOW_MS)?,
         resume: None,
         causes: Vec::new(),

@@ -288,6 +288,7 @@ impl Caches {
             | Event::Alarm(_)
             | Event::Deletion(_)
             | Event::Apply(_)
+            | Event::Level(_)
             | Event::Permit(_) => {}
         }
     }
@@ -325,6 +326,7 @@ impl Caches {
             | Event::Alarm(_)
             | Event::Deletion(_)
             | Event::Apply(_)
+            | Event::Level(_)
             | Event::Permit(_) => {}
         }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tidemill_journal::event::{VERSION, schema_id, type_of};
-use tidemill_model::{Audience, CommandRecord, Event, EventKind};
+use tidemill_model::{Audience, CommandRecord, Event, EventKind, Level};
 
 use defs::{Variant, description, reachable, referred, sorted, variants};
 pub use page::page;
@@ -51,10 +51,13 @@ pub(crate) fn command_path(name: &str) -> String {
 pub fn events() -> BTreeMap<String, Value> {
     let root = schemars::schema_for!(Event).to_value();
     let schema_of = |(kind, _, variant): (&EventKind, &str, Variant<'_>)| {
-        let EventKind { name, audience: Audience::Public(sentence) } = *kind else { return None };
+        let EventKind { name, audience: Audience::Public(sentence), level } = *kind else { return None };
         let mut schema = envelope(name, variant.schema.clone());
         schema["description"] = json!(sentence);
         schema["$defs"] = reachable(&root, variant.schema);
+        if level > Level::FIRST {
+            schema["x-level"] = json!(level.number());
+        }
         Some((name.to_owned(), schema))
     };
     kinds(&root).into_iter().filter_map(schema_of).collect()

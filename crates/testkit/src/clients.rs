@@ -34,6 +34,11 @@ pub(crate) fn is_by_state(request: &RequestId) -> bool {
     request.as_str().starts_with(BY_STATE)
 }
 
+/// The id of the request of this number, the answer to which is read from the state each time.
+pub(crate) fn by_state(number: u64) -> String {
+    format!("{BY_STATE}{number}")
+}
+
 impl World {
     pub(crate) fn clients_begin(&mut self) {
         for group in 0..self.plan.groups {
@@ -53,7 +58,7 @@ impl World {
         command: impl Into<Command>,
         delay: u64,
     ) -> RequestId {
-        let request = RequestId::new(format!("{BY_STATE}{}", self.requests + 1));
+        let request = RequestId::new(by_state(self.requests + 1));
         self.ask_with(request, shard, command, delay)
     }
 

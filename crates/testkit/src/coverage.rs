@@ -47,6 +47,7 @@ const REJECTIONS: &[&str] = &[
     "revision_changed",
     "plan_outdated",
     "rerun_not_ready",
+    "too_old",
     "dead_lettered",
 ];
 
@@ -55,6 +56,7 @@ const CONDITIONS: &[&str] = &[
     "late_worker",
     "shim_outlives_worker",
     "two_owners",
+    "owner_too_old",
     "left_out_while_waiting",
     "failed_for_parent",
     "skipped_for_parent",

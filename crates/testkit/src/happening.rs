@@ -26,6 +26,7 @@ pub(crate) enum Happening {
     ClientRequestAgain { request: RequestId },
     Outside { round: u64 },
     Client { index: usize, turn: u64 },
+    RegisteredProcess { index: usize, what: ProcessStep },
     Fault { fault: Planned },
     LogFault,
 }
@@ -34,6 +35,14 @@ impl Happening {
     pub(crate) fn worker(cluster: usize, life: u64, input: WorkerInput) -> Self {
         Self::Worker { cluster, life, input: Box::new(input) }
     }
+}
+
+/// What a process does that registers with the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ProcessStep {
+    Begins,
+    ShowsLife { life: u64 },
+    Ends,
 }
 
 #[derive(Debug)]

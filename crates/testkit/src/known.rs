@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_model::{
     Answer, ApplyEvent, BatchEvent, BatchId, BulkEvent, BulkId, CatalogueEvent, DeletionEvent, Envelope,
     Event, ExternalDependency, ExternalDependencyId, FinalCommandEvent, GroupName, JobChangeKind, JobEvent,
-    JobId, JobType, ObservationEvent, Outcome, PartitionEvent, RequestId, RerunEvent, RerunId, ShardId,
-    Source, Timestamp, Token, WorkerEvent, WorkerId,
+    JobId, JobType, LevelEvent, ObservationEvent, Outcome, PartitionEvent, RequestId, RerunEvent, RerunId,
+    ShardId, Source, Timestamp, Token, WorkerEvent, WorkerId,
 };
 
 use crate::clients::is_by_state;
@@ -40,6 +40,8 @@ pub(crate) struct Known {
     pub(crate) reruns: BTreeSet<RerunId>,
     /// Operations on many batches that have not ended, with their items.
     pub(crate) bulks: BTreeMap<BulkId, Vec<i64>>,
+    /// An operator holds the level.
+    pub(crate) is_held: bool,
     pub(crate) pulls: KnownPulls,
 }
 
@@ -158,6 +160,8 @@ impl Known {
             Event::Rerun(RerunEvent::Finished { rerun, .. }) => {
                 self.reruns.remove(rerun);
             }
+            Event::Level(LevelEvent::Held { .. }) => self.is_held = true,
+            Event::Level(LevelEvent::Released { .. }) => self.is_held = false,
             Event::Worker(WorkerEvent::Registered { worker, .. }) => {
                 self.workers.insert(worker.clone(), shard);
             }
@@ -350,6 +354,7 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
         | Answer::Pulled(_)
         | Answer::NothingDue { .. }
         | Answer::Completed { .. }
+        | Answer::Level { .. }
         | Answer::Done => true,
     };
     (!is_there).then(|| format!("answered {answer:?} without its event"))

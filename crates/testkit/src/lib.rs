@@ -29,6 +29,7 @@ mod plan;
 pub mod planted;
 pub mod power_cut;
 mod pulls;
+mod registered;
 mod reruns;
 mod rng;
 mod run;
@@ -40,4 +41,4 @@ use world::World;
 
 pub use coverage::{Counted, Coverage, Stats};
 pub use plan::{Fault, Mask, Mode};
-pub use run::{Report, run, run_in, shrink};
+pub use run::{Report, journals, run, run_in, shrink};

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tidemill_checker::{Checker, Options};
 use tidemill_dispatcher::Role;
 use tidemill_engine::OutboxSender;
+use tidemill_log::Record;
 use tidemill_model::{
     BatchCommand, CatalogueCommand, JobCommand, JobId, LiveAnswer, LiveQuery, RerunCommand, WorkerCommand,
 };
@@ -49,6 +50,14 @@ pub fn run(seed: u64, mask: &Mask, trace: bool) -> Report {
 #[must_use]
 pub fn run_in(mode: Mode, seed: u64, mask: &Mask, trace: bool) -> Report {
     run_world(World::of(Plan::new(seed, mode, mask), trace))
+}
+
+/// The journals of a usual history, by partition.
+#[must_use]
+pub fn journals(seed: u64) -> Vec<Vec<Record>> {
+    let mut world = World::of(Plan::new(seed, Mode::Usual, &Mask::default()), false);
+    world.live_and_judge();
+    world.journal
 }
 
 /// Lives through it, whatever it is, to the verdict.

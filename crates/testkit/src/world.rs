@@ -20,6 +20,7 @@ use crate::known::Known;
 use crate::log_fault::{LogFault, fault_injection};
 use crate::oracle::Oracle;
 use crate::plan::{Mode, Plan};
+use crate::registered::RegisteredProcess;
 use crate::rng::Rng;
 
 /// Two dispatcher processes.
@@ -67,6 +68,7 @@ pub(crate) struct World {
     pub(crate) hosts: Vec<Host>,
     pub(crate) clusters: Vec<Cluster>,
     pub(crate) clients: Vec<Client>,
+    pub(crate) registered: Vec<RegisteredProcess>,
     pub(crate) requested: BTreeMap<RequestId, Requested>,
     pub(crate) requests: u64,
     pub(crate) weather: Weather,
@@ -114,6 +116,7 @@ impl World {
             hosts,
             clusters: Vec::new(),
             clients: Vec::new(),
+            registered: Vec::new(),
             requested: BTreeMap::new(),
             requests: 0,
             weather: Weather::default(),
@@ -181,6 +184,7 @@ impl World {
         }
         self.at(2_000, Happening::Outside { round: 0 });
         self.clients_begin();
+        self.registered_processes_begin();
         for fault in self.plan.faults.clone() {
             self.at(fault.at, Happening::Fault { fault });
         }
@@ -265,6 +269,7 @@ impl World {
             Happening::ClientRequestAgain { request } => self.client_request_again(&request),
             Happening::Outside { round } => self.outside(round),
             Happening::Client { index, turn } => self.client_turn(index, turn),
+            Happening::RegisteredProcess { index, what } => self.registered_process(index, what),
             Happening::Fault { fault } => self.fault(&fault),
             Happening::LogFault => self.log_fault(),
         }

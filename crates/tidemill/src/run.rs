@@ -12,6 +12,10 @@ use crate::schemas;
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> Done<Exit> {
+    roles::named(run_command(cli))
+}
+
+fn run_command(cli: Cli) -> Done<Exit> {
     let global = cli.global;
     match cli.command {
         Command::OfServer(command) => command.run(&Program, &global),

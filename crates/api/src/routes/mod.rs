@@ -17,6 +17,7 @@ mod external_dependencies;
 mod groups;
 mod jobs;
 mod keys;
+mod level;
 mod pools;
 mod pull;
 mod pull_tasks;

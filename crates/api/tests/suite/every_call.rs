@@ -180,6 +180,7 @@ fn body(verb: &str, path: &str) -> Value {
         ("post", "/api/reruns") => json!({"jobs": [definitions()[0].id], "from": times.0, "to": times.1}),
         ("post", "/api/cold-starts") => json!({"period": "day", "from": times.0, "to": times.1}),
         ("post", "/api/groups") => json!({"name": "demo", "worker_key": "ab"}),
+        ("put", "/api/level/hold") => json!({"reason": "r"}),
         ("put", "/api/freezes/{scope}") => json!({"reason": "r"}),
         ("post", "/api/keys" | "/api/admin/keys") => json!({"app": "x", "role": "viewer"}),
         ("post", "/api/third-party") => json!({"code": "erp", "logical_time": times.0}),

@@ -42,6 +42,7 @@ async fn fixture() -> Fixture {
         | LiveQuery::Pool { .. }
         | LiveQuery::TaskLedger { .. }
         | LiveQuery::User { .. }
+        | LiveQuery::Level
         | LiveQuery::Notified { .. }
         | LiveQuery::Mailboxes { .. }
         | LiveQuery::PlanApply { .. } => Ok(LiveAnswer::NotFound),

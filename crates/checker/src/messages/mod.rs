@@ -30,6 +30,8 @@ pub(crate) struct Messages {
     groups: HashMap<GroupName, ShardId>,
     /// What a new group is told of the freeze of everything.
     frozen: Option<u64>,
+    /// What a new group is told of the level.
+    level: Option<u64>,
     jobs: HashMap<JobId, ShardId>,
     reports: Reports,
     parents: Parents,

@@ -1,7 +1,7 @@
 //! What a message says, equal on both sides.
 
 use tidemill_model::{
-    BatchEvent, CatalogueEvent, DeletionEvent, Event, FreezeScope, JobEvent, JobId, Json as _,
+    BatchEvent, CatalogueEvent, DeletionEvent, Event, FreezeScope, JobEvent, JobId, Json as _, LevelEvent,
     ObservationEvent, PermitEvent, ReplicationEvent, RerunEvent, Timestamp, TransferEvent,
 };
 
@@ -60,6 +60,8 @@ fn of_group(event: &Event) -> Option<u64> {
         | Event::Replication(ReplicationEvent::GroupReplicated { group, name, worker_key, .. }) => {
             fingerprint(&("group", group, name, worker_key))
         }
+        Event::Level(LevelEvent::Raised { level })
+        | Event::Replication(ReplicationEvent::LevelReplicated { level }) => fingerprint(&("level", level)),
         Event::Catalogue(CatalogueEvent::FreezeSet { group, freeze }) => {
             fingerprint(&("freeze", group.is_none(), Some(freeze.latest)))
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tidemill_model::{
     ApplyEvent, CalendarUse, CatalogueEvent, DeletionEvent, Event, ForeignParent, GroupName, JobDefinition,
-    JobEvent, JobId, ObservationEvent, Parent, PermitEvent, Pool, ReplicationEvent, RerunEvent, ShardId,
+    JobEvent, JobId, LevelEvent, ObservationEvent, Parent, PermitEvent, Pool, ReplicationEvent, RerunEvent,
+    ShardId,
 };
 
 use super::says::{parent_deleted, says};
@@ -22,6 +23,10 @@ impl Messages {
         self.moves.decided(at, event, (&self.jobs, &self.groups));
         match event {
             Event::Catalogue(of) => self.sends_of_catalogue(at, (event, of)),
+            Event::Level(LevelEvent::Raised { .. }) => {
+                self.level = says(event);
+                self.send_all(at, event);
+            }
             Event::Job(of) => self.sends_of_jobs(at, (event, of)),
             Event::Observation(of) => self.sends_of_observations(at, (event, of)),
             Event::Permit(PermitEvent::Granted { to, .. }) => self.send(at, *to, says(event)),
@@ -76,6 +81,9 @@ impl Messages {
     fn send_to_group(&mut self, at: &At<'_>, event: &Event, (name, shard): (&GroupName, ShardId)) {
         let is_new = self.groups.insert(name.clone(), shard).is_none();
         self.send(at, shard, says(event));
+        if let Some(level) = self.level.filter(|_| is_new) {
+            self.send(at, shard, Some(level));
+        }
         if let Some(frozen) = self.frozen.filter(|_| is_new) {
             self.send(at, shard, Some(frozen));
         }

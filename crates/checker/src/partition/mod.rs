@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tidemill_log::{Frame, Kind};
 use tidemill_model::{
     Answer, ApplyEvent, BatchEvent, CatalogueEvent, Cause, CommandRecord, DeletionEvent, Envelope, Event,
-    JobEvent, Json as _, Outcome, PartitionEvent, PermitEvent, PermitReport, Recorded, RequestId,
+    JobEvent, Json as _, Level, Outcome, PartitionEvent, PermitEvent, PermitReport, Recorded, RequestId,
     ScheduleEvent, ShardId, Source, Timestamp, TransferEvent,
 };
 
@@ -49,6 +49,8 @@ pub(crate) struct Partition {
     pub(crate) link: Link,
     records: u64,
     next_offset: u64,
+    /// The level that stands.
+    level: Level,
     /// The last envelope's time, and its offset.
     now: Option<(Timestamp, u64)>,
     pub(crate) commands: Commands,
@@ -114,6 +116,24 @@ impl Partition {
         }
     }
 
+    /// `nothing_above_the_level`
+    fn nothing_above_the_level(&mut self, at: &At<'_>, envelope: &Envelope) {
+        let stands = self.level;
+        let rule = Invariant::NothingAboveTheLevel;
+        if envelope.level > stands {
+            let why = format!("the envelope is of level {}, and level {stands} stands", envelope.level);
+            at.breaks(rule, why);
+        }
+        for Recorded { event, .. } in &envelope.events {
+            let kind = event.of_kind();
+            if kind.level > stands {
+                let why = format!("{} is of level {}, and level {stands} stands", kind.name, kind.level);
+                at.breaks(rule, why);
+            }
+            self.level = self.level.max(event.raises().unwrap_or(stands));
+        }
+    }
+
     fn envelope(&mut self, offset: u64, taken_ms: Option<i64>, envelope: &Envelope, shared: &mut Shared<'_>) {
         let at = At::record(shared.found, self.id, offset, envelope.now);
         {
@@ -121,6 +141,7 @@ impl Partition {
             report.envelopes += 1;
             report.events += envelope.events.len() as u64;
         }
+        self.nothing_above_the_level(&at, envelope);
         self.now_never_goes_back(&at);
         now_not_ahead_of_the_log(&at, taken_ms, self.bounds.tolerance);
         if let Some(loss) = Loss::of(envelope) {

@@ -16,6 +16,7 @@ impl Shard {
         if self.id == ShardId::CATALOGUE {
             self.applies.event(at, event);
             self.bulks.event(at, event);
+            self.levels.event(at, event);
             self.removals.event(at, event);
             self.reruns.event(at, event);
         }
@@ -45,7 +46,11 @@ impl Shard {
             Event::Permit(of) => self.pools.permit_event(at, of),
             Event::Task(of) => self.pull_event(at, of),
             Event::Rerun(_) | Event::Partition(_) => {}
-            Event::Deletion(_) | Event::Apply(_) | Event::Bulk(_) | Event::Subscription(_) => {}
+            Event::Deletion(_)
+            | Event::Apply(_)
+            | Event::Bulk(_)
+            | Event::Level(_)
+            | Event::Subscription(_) => {}
         }
     }
 

@@ -22,6 +22,7 @@ mod final_commands;
 mod fires;
 mod generation;
 mod job;
+mod levels;
 mod life;
 mod moves;
 mod outputs;
@@ -48,6 +49,7 @@ use self::elsewhere::Elsewhere;
 use self::external_dependencies::ExternalDependencies;
 use self::fires::Failing;
 use self::job::{Job, Run};
+use self::levels::Levels;
 use self::placement::Freezes;
 use self::pools::Pools;
 use self::pulls::Pulls;
@@ -96,6 +98,7 @@ pub(crate) struct Shard {
     unsettled: Vec<BatchId>,
     applies: Applies,
     bulks: Bulks,
+    levels: Levels,
     pools: Pools,
     pulls: Box<Pulls>,
     removals: Removals,

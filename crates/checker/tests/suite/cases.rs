@@ -7,12 +7,13 @@ use tidemill_checker::Invariant;
 use crate::kit::Case;
 use crate::{
     applies, bulks, commands, dependencies, external_dependencies, facts, firing, foreign, generation,
-    journal, life, moves, pools, pulls, removals, reruns, shards, workers,
+    journal, levels, life, moves, pools, pulls, removals, reruns, shards, workers,
 };
 
 fn cases() -> Vec<Case> {
     [
         journal::cases(),
+        levels::cases(),
         commands::cases(),
         shards::cases(),
         applies::cases(),

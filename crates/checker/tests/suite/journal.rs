@@ -3,7 +3,7 @@
 use serde_json::json;
 use tidemill_checker::{Invariant, Void};
 use tidemill_log::{Hash, Kind};
-use tidemill_model::{Envelope, Outcome, Recorded, ShardId, Source};
+use tidemill_model::{Envelope, Level, Outcome, Recorded, ShardId, Source};
 
 use crate::kit::{Case, History, T0, at, case, done, event, harmless, world};
 
@@ -92,7 +92,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn empty() -> Envelope {
-    Envelope { now: at(T0), resume: None, causes: vec![], events: vec![] }
+    Envelope { now: at(T0), level: Level::FIRST, resume: None, causes: vec![], events: vec![] }
 }
 
 fn uncaused() -> Envelope {

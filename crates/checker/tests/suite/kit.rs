@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tidemill_checker::{Checker, Invariant, Options, Report};
 use tidemill_log::{Frame, Genesis, Hash, Head, Kind, LogId, Tip};
 use tidemill_model::{
-    Answer, BatchId, Cause, Envelope, Event, JobId, Outcome, Recorded, Reply, RequestId, Resume, ShardId,
-    Source, Timestamp, Token, WorkMessage,
+    Answer, BatchId, Cause, Envelope, Event, JobId, Level, Outcome, Recorded, Reply, RequestId, Resume,
+    ShardId, Source, Timestamp, Token, WorkMessage,
 };
 
 pub(crate) const T0: &str = "2026-03-02T10:00:30.000Z";
@@ -174,7 +174,8 @@ impl History {
         causes: [(Source, Outcome, Vec<Event>); N],
     ) -> Self {
         let shard = self.shard;
-        let mut envelope = Envelope { now: self.now, resume, causes: vec![], events: vec![] };
+        let mut envelope =
+            Envelope { now: self.now, level: Level::FIRST, resume, causes: vec![], events: vec![] };
         for (source, outcome, events) in causes {
             envelope.causes.push(Cause { source, outcome, events: events.len() as u32 });
             envelope.events.extend(events.into_iter().map(|event| Recorded { shard, event }));

@@ -17,6 +17,7 @@ mod foreign;
 mod generation;
 mod journal;
 mod kit;
+mod levels;
 mod life;
 mod moves;
 mod pools;

@@ -22,7 +22,8 @@ pub(crate) use pull::{
 pub(crate) use rerun::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs};
 pub use site::PartitionCommand;
 pub(crate) use site::{
-    DeadLetterCommand, EventsArgs, EventsCommand, FreezeCommand, GroupCommand, KeyCommand, WorkerCommand,
+    DeadLetterCommand, EventsArgs, EventsCommand, FreezeCommand, GroupCommand, KeyCommand, LevelCommand,
+    WorkerCommand,
 };
 
 use std::path::PathBuf;
@@ -109,6 +110,9 @@ pub(crate) enum Command {
     /// Define, revoke and list application keys
     #[command(subcommand, visible_alias = "keys")]
     Key(KeyCommand),
+    /// Show and hold the level of what is written: an upgrade raises it, and older versions stop
+    #[command(subcommand)]
+    Level(LevelCommand),
     /// Follow the public feed of events
     #[command(subcommand)]
     Events(EventsCommand),

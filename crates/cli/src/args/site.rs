@@ -1,4 +1,4 @@
-//! `tidemill worker …`, `group …`, `freeze …`, `key …`, `events …`, `dead-letters …` and `partition set-time`.
+//! `tidemill worker …`, `group …`, `freeze …`, `key …`, `level …`, `events …`, `dead-letters …` and `partition set-time`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use tidemill_client::Begin;
@@ -116,6 +116,25 @@ pub(crate) enum KeyCommand {
     },
     /// List keys, without their secrets
     Ls,
+}
+
+/// What to do with the level of what is written to the log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LevelCommand {
+    /// Show the level that stands, whether it is held, and which processes read how much
+    Show,
+    /// Keep the level as it is, so that the version before can be gone back to
+    Hold {
+        /// Why, for the record; 1 to 500 characters
+        #[arg(long)]
+        reason: String,
+    },
+    /// Let the level be raised as soon as every process reads the next one
+    Release {
+        /// Why, for the record
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
 }
 
 /// What to do with the public feed.

@@ -59,6 +59,7 @@ impl Command {
             args::Command::Group(command) => site::group(session, command),
             args::Command::Freeze(command) => site::freeze(session, command),
             args::Command::Key(command) => site::key(session, command),
+            args::Command::Level(command) => site::level(session, command),
             args::Command::Events(EventsCommand::Tail(args)) => events::tail(session, args),
             args::Command::DeadLetters(command) => site::dead_letter(session, command),
             args::Command::Status => site::status(session),

@@ -5,7 +5,9 @@ use tidemill_client::{Method, segment};
 use tidemill_model::Timestamp;
 
 use super::{Session, write};
-use crate::args::{DeadLetterCommand, FreezeCommand, GroupCommand, KeyCommand, WorkerCommand, word};
+use crate::args::{
+    DeadLetterCommand, FreezeCommand, GroupCommand, KeyCommand, LevelCommand, WorkerCommand, word,
+};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::render;
@@ -110,6 +112,30 @@ pub(super) fn key(session: &Session<'_>, command: KeyCommand) -> Done<Exit> {
         }
         KeyCommand::Delete { app } => {
             write::delete(session, &format!("/api/keys/{}", segment(&app)), format!("Key {app} is deleted."))
+        }
+    }
+}
+
+const PROCESSES: &str = "READS LEVEL: reads, id, host, roles, version";
+
+pub(super) fn level(session: &Session<'_>, command: LevelCommand) -> Done<Exit> {
+    match command {
+        LevelCommand::Show => {
+            let answer = session.server.get("/api/level", &[])?;
+            Ok(session.show(&answer, |answer| {
+                let rest = render::fields(answer, &["processes"]);
+                let none = "No process is registered.";
+                format!("{rest}\n{}", render::items(&answer["processes"], PROCESSES, none))
+            }))
+        }
+        LevelCommand::Hold { reason } => {
+            let body = json!({ "reason": reason });
+            let answer = session.server.write(Method::Put, "/api/level/hold", Some(&body), None)?;
+            Ok(write::show(session, &answer, |_| "The level is held.".to_owned()))
+        }
+        LevelCommand::Release { reason } => {
+            let path = format!("/api/level/hold?reason={}", segment(&reason));
+            write::delete(session, &path, "The level is not held any more.".to_owned())
         }
     }
 }

@@ -6,7 +6,7 @@ use tidemill_log::{Hash, Kind};
 use tidemill_model::{CommandRecord, Json as _, Timestamp};
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
-use crate::silence::speaker;
+use crate::silence::{Speaker, speaker};
 use crate::{Error, Moment};
 
 impl Owner {
@@ -20,6 +20,7 @@ impl Owner {
 
     pub(super) fn own(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
         self.check_clock(moment)?;
+        self.check_level()?;
         if self.under_way.is_some() {
             return Ok(Vec::new());
         }
@@ -59,6 +60,17 @@ impl Owner {
         Err(Error::Clock { partition, off_ms, against })
     }
 
+    /// Rule 13: where its own record raised the level beyond what it reads, it leaves the partition to others.
+    fn check_level(&self) -> Result<(), Error> {
+        let (level, reads) = (self.state.level(), self.start.config.reads);
+        match self.under_way.is_some() || reads.allows(level) {
+            true => Ok(()),
+            false => {
+                Err(Error::too_new(self.start.partition, self.journal_next.saturating_sub(1), level, reads))
+            }
+        }
+    }
+
     /// The ends that were asked for, once every command below them is decided (rules 9 and 10).
     pub(super) fn reached_ends(&self) -> Option<Ends> {
         self.ends.filter(|ends| self.decided_next >= ends.commands || planted!(TimerOvertakesFact))
@@ -94,10 +106,12 @@ impl Owner {
                     let speaker = speaker(command.shard, &command.command);
                     draft.command(record.offset, hash, command);
                     // Known only now, if it is a registration.
-                    if let Some(life) =
-                        speaker.filter(|(shard, worker, life)| draft.is_live(*shard, worker, life))
-                    {
-                        self.silence.hear(life, moment.boot_ms);
+                    let is_known = |speaker: &Speaker| match speaker {
+                        Speaker::Worker((shard, worker, life)) => draft.is_live(*shard, worker, life),
+                        Speaker::Process(process) => draft.has_process(process),
+                    };
+                    if let Some(speaker) = speaker.filter(is_known) {
+                        self.silence.hear(speaker, moment.boot_ms);
                     }
                 }
                 Err(error) => draft.undecodable(record.offset, hash, &error.to_string()),
@@ -158,7 +172,7 @@ mod tests {
     use crate::owner::{Role, Start};
     use tidemill_log::Record;
     use tidemill_model::{
-        Actor, Command, Envelope, Event, Heartbeat, Incarnation, Recorded, ShardId, WorkerCommand,
+        Actor, Command, Envelope, Event, Heartbeat, Incarnation, Level, Recorded, ShardId, WorkerCommand,
         WorkerEvent, WorkerId,
     };
 
@@ -187,7 +201,7 @@ mod tests {
         });
         let events = vec![Recorded { shard, event }];
         let now = Timestamp::UNIX_EPOCH;
-        owner.state.apply(&Envelope { now, resume: None, causes: Vec::new(), events });
+        owner.state.apply(&Envelope { now, level: Level::FIRST, resume: None, causes: Vec::new(), events });
         let names = (0..5_000).map(|n| format!("nobody-{n}")).chain(["w".to_owned()]);
         for (offset, name) in names.enumerate() {
             let actor = Actor::default();

@@ -2,7 +2,7 @@
 
 use tidemill_engine::effects;
 use tidemill_log::{AppendError, Hash, Kind, Record, Verdict};
-use tidemill_model::{Envelope, Json as _};
+use tidemill_model::Envelope;
 
 use super::{Ends, Output, Owner, Role};
 use crate::{Error, Moment};
@@ -82,9 +82,11 @@ impl Owner {
     }
 
     pub(super) fn fold(&mut self, record: &Record) -> Result<(), Error> {
-        let (partition, offset) = (self.start.partition, record.offset);
-        let envelope = record.value.decoded(Envelope::from_json);
-        let envelope = envelope.map_err(|source| Error::Unreadable { partition, offset, source })?;
+        let (partition, offset, reads) = (self.start.partition, record.offset, self.start.config.reads);
+        let envelope = record.value.decoded(|body| Envelope::read(body, reads));
+        // Somebody in this process may have read it who reads more.
+        let envelope = envelope.and_then(|envelope| envelope.check_level(reads).map(|()| envelope));
+        let envelope = envelope.map_err(|error| Error::envelope(partition, offset, error))?;
         planted!(TimerFiredAgainAfterTakeover => {
             self.state.apply(&super::planted::not_fired((*envelope).clone()));
             return Ok(());

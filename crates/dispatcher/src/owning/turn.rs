@@ -286,7 +286,9 @@ impl Turn<'_> {
         tracing::error!(partition, %error, "the partition stops");
         let record = match error {
             Error::Stopped { .. } | Error::Append { .. } => owner.stopped_record(),
-            Error::CommandsLost { .. } | Error::Clock { .. } => owner.resigned_record(),
+            Error::CommandsLost { .. } | Error::Clock { .. } | Error::TooNew { .. } => {
+                owner.resigned_record()
+            }
             _ => None,
         };
         let Some(record) = record else { return false };

@@ -8,7 +8,7 @@ use tidemill_log::{
     Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record,
     Topic, Usage, Waker, append_wait,
 };
-use tidemill_model::{Envelope, Event, PartitionEvent, Resume, Timestamp};
+use tidemill_model::{Envelope, Event, Level, PartitionEvent, Resume, Timestamp};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -45,8 +45,13 @@ impl Cluster {
 
     fn done_with(&self, offset: u64, hash: &str) {
         let resume = Some(Resume { offset, hash: hash.to_owned() });
-        let envelope =
-            Envelope { now: Timestamp::UNIX_EPOCH, resume, causes: Vec::new(), events: Vec::new() };
+        let envelope = Envelope {
+            now: Timestamp::UNIX_EPOCH,
+            level: Level::FIRST,
+            resume,
+            causes: Vec::new(),
+            events: Vec::new(),
+        };
         self.write(Kind::Envelope, serde_json::to_vec(&envelope).unwrap());
     }
 

@@ -10,8 +10,8 @@ use tidemill_dispatcher::{Config, Error, Input, Moment, Output, Owner, Role, Sta
 use tidemill_engine::Effect;
 use tidemill_log::{AppendError, Frame, Kind, Payload};
 use tidemill_model::{
-    BatchCommand, CatalogueCommand, Command, GroupSettings, Outcome, Rejection, ShardCommand, ShardId, Token,
-    WorkMessage, WorkerCommand,
+    BatchCommand, CatalogueCommand, Command, GroupSettings, InstanceId, Level, LevelCommand, Outcome,
+    Process, Rejection, ShardCommand, ShardId, Token, WorkMessage, WorkerCommand,
 };
 
 fn claims(outputs: &[Output]) -> bool {
@@ -793,4 +793,72 @@ fn a_shortened_lease_counts_for_workers_that_were_told_of_it() {
     assert!(!expired_after(2_000));
     assert!(!expired_after(62_000), "65 s, its lease and margin, are not over");
     assert!(expired_after(2_000));
+}
+
+fn process(reads: u32) -> Command {
+    let process = Process {
+        id: InstanceId::new("p"),
+        host: "h".to_owned(),
+        roles: vec!["api".to_owned()],
+        version: "1".to_owned(),
+        reads: Level::new(reads),
+        expire_after_ms: 30_000,
+    };
+    Command::Level(LevelCommand::RegisterProcess { process: Box::new(process), number: 0 })
+}
+
+/// Rule 13, OPS-9: the registration of a dead process ends after the silence that it named, counted by the monotonic clock
+/// and only once every command was read; while it shows that it is alive it stands.
+#[test]
+fn silent_process_expires() {
+    let mut requester = Requester::new();
+    requester.own();
+    requester.say(ShardId::CATALOGUE, process(1));
+    requester.settle();
+    let before = requester.kinds().len();
+    requester.pass(20_000);
+    requester.say(ShardId::CATALOGUE, process(1));
+    requester.settle();
+    requester.pass(29_000);
+    requester.settle();
+    assert_eq!(requester.kinds_since(before), [""; 0]);
+    requester.pass(1_500);
+    requester.settle();
+    assert_eq!(requester.kinds_since(before), ["process.expired"]);
+}
+
+/// Rule 13, OPS-9: an owner that does not read the level which another one raised stops with its name before it folds
+/// anything of that level; one that raised it itself leaves the partition.
+#[test]
+fn owner_stops_at_a_level_that_it_does_not_read() {
+    let mut requester = Requester::with(Config { reads: Level::new(2), ..Config::default() });
+    requester.own();
+    requester.say(ShardId::CATALOGUE, process(2));
+    requester.settle();
+    assert!(requester.kinds().contains(&"level.raised".to_owned()), "{:?}", requester.kinds());
+    requester.start.config.reads = Level::FIRST;
+    requester.another("old");
+    let records = requester.journal.clone();
+    let moment = requester.moment;
+    let stopped = requester.owner.step(Input::Journal(records), moment).unwrap_err();
+    assert!(
+        matches!(stopped, Error::TooNew { level, reads, .. } if level == Level::new(2) && reads == Level::FIRST)
+    );
+    assert!(
+        stopped.to_string().contains("it goes on with level 2, and this process reads up to level 1"),
+        "{stopped}"
+    );
+    let state = requester.owner.state().unwrap();
+    assert_eq!(state.level(), Level::FIRST, "nothing of it was folded");
+
+    let mut own = Requester::new();
+    own.own();
+    own.say(ShardId::CATALOGUE, process(2));
+    own.read_commands();
+    let moment = own.moment;
+    let raising = own.owner.drive(moment).unwrap();
+    own.carry_out(raising);
+    own.read_journal();
+    let error = own.owner.drive(moment).unwrap_err();
+    assert!(matches!(error, Error::TooNew { .. }), "{error}");
 }

@@ -29,6 +29,7 @@ impl Catalogue {
             Command::Job(command) => self.decide_job(requester, now, command),
             Command::Bulk(command) => self.decide_bulk(requester.actor, command),
             Command::Rerun(command) => self.decide_rerun(requester.actor, now, command),
+            Command::Level(command) => self.decide_level(requester.actor, command),
             Command::Shard(ShardCommand::Deliver { from, number, message }) => {
                 self.deliver((*from, *number), message, now).into()
             }
@@ -174,6 +175,7 @@ impl Catalogue {
             | ShardMessage::Pool { .. }
             | ShardMessage::DropPool { .. }
             | ShardMessage::GrantPermits { .. }
+            | ShardMessage::Level { .. }
             | ShardMessage::Job { .. }
             | ShardMessage::Switch { .. }
             | ShardMessage::Calendar { .. }

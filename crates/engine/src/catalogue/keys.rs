@@ -18,7 +18,7 @@ use crate::decision::{Decision, Ruled};
 
 pub(super) const MAX_KEYS: usize = 10_000;
 /// As the record names who is no application: their names are nobody's key.
-const ROLE_NAMES: [&str; 5] = ["attempt", "first-start", "operator", "owner", "worker"];
+const ROLE_NAMES: [&str; 6] = ["attempt", "first-start", "operator", "owner", "process", "worker"];
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Key {

@@ -12,6 +12,7 @@ mod defined;
 mod foreign;
 mod graph;
 mod keys;
+mod levels;
 mod manage;
 mod moves;
 mod names;
@@ -38,6 +39,7 @@ use self::bulk::Bulks;
 use self::calendars::Calendars;
 use self::defined::Templates;
 use self::keys::Key;
+use self::levels::Levels;
 use self::manage::Freezes;
 use self::moves::Moves;
 use self::orphans::Orphans;
@@ -82,6 +84,7 @@ pub struct Catalogue {
     pub(crate) reports: Reports,
     pub(crate) reruns: Reruns,
     pub(crate) bulks: Bulks,
+    pub(crate) levels: Levels,
     pub(crate) mailbox: Mailbox,
 }
 
@@ -132,6 +135,7 @@ impl Catalogue {
             Event::Observation(event) => self.apply_observation(now, event),
             Event::Rerun(event) => self.apply_rerun(event),
             Event::Bulk(event) => self.apply_bulk(event),
+            Event::Level(event) => self.apply_level(event),
             Event::Partition(event) => self.apply_partition(event),
             Event::Replication(_)
             | Event::Subscription(_)
@@ -273,6 +277,7 @@ impl Catalogue {
 
     /// What holds in all groups holds in a new one.
     fn tell_new_group(&mut self, shard: ShardId) {
+        self.tell_level(shard);
         if let Some(freeze) = self.freezes.get(&None).cloned() {
             let (scope, freeze) = (FreezeScope::Everything, Some(freeze));
             self.mailbox.send(shard, ShardMessage::Freeze { scope, freeze });

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Answer, ApplyEvent, Deletion, Event, GroupName, InstanceId, JobId, JobSpec, PermitEvent, PoolName,
-    Rejection, RequestId, RerunId, Timestamp,
+    Actor, Answer, ApplyEvent, Deletion, Event, GroupName, InstanceId, JobId, JobSpec, Level, PermitEvent,
+    PoolName, Rejection, RequestId, RerunId, Timestamp,
 };
 
 use super::apply_jobs::{MAX_BYTES, MAX_JOBS};
@@ -100,6 +100,8 @@ pub(crate) enum Chore {
     Open(PoolName),
     /// Permits of shared pools are to be given.
     Grant(Box<Event>),
+    /// Every process reads a higher level than the one that stands.
+    Raise(Level),
 }
 
 pub(super) struct Commit<'a> {
@@ -190,7 +192,8 @@ impl Catalogue {
         let open =
             || self.pools.next_opening().filter(|(at, _)| *at <= horizon).map(|(_, name)| Chore::Open(name));
         let grant = || self.pools.next_grant(&self.mailbox).map(|grant| Chore::Grant(Box::new(grant)));
-        drop.or_else(|| self.next_rerun().map(Chore::Rerun)).or_else(open).or_else(grant)
+        let raise = || self.levels.next_raise().map(Chore::Raise);
+        drop.or_else(|| self.next_rerun().map(Chore::Rerun)).or_else(open).or_else(grant).or_else(raise)
     }
 
     pub(crate) fn next_timer(&self) -> Option<Timestamp> {
@@ -205,6 +208,7 @@ impl Catalogue {
             Chore::Rerun(rerun) => self.carry_on(*rerun),
             Chore::Open(name) => vec![Event::Permit(PermitEvent::RateLimitReset { name: name.clone() })],
             Chore::Grant(grant) => vec![Event::clone(grant)],
+            Chore::Raise(level) => self.raised(*level),
         }
     }
 

@@ -25,7 +25,8 @@ impl GroupShard {
             | Command::Catalogue(_)
             | Command::Job(_)
             | Command::Rerun(_)
-            | Command::Bulk(_) => {
+            | Command::Bulk(_)
+            | Command::Level(_) => {
                 let what = "a command of the catalogue".to_owned();
                 Rejection::WrongShard { what, shard: self.id.0 }.into()
             }

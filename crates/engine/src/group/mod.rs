@@ -32,7 +32,8 @@ use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
     AlarmEvent, AlarmKind, BatchId, Event, GroupId, GroupName, GroupSettings, Incarnation, JobDefinition,
-    JobId, LISTED_PARENTS, OnSilence, RunSpec, Severity, ShardId, Timestamp, Token, WorkMessage, WorkerId,
+    JobId, LISTED_PARENTS, Level, OnSilence, RunSpec, Severity, ShardId, Timestamp, Token, WorkMessage,
+    WorkerId,
 };
 
 use self::batches::Batches;
@@ -78,6 +79,8 @@ impl Default for Sizes {
 pub struct GroupShard {
     pub(crate) id: ShardId,
     pub(crate) sizes: Sizes,
+    /// The level that stands in the partition: what of a higher one is written is refused by the draft.
+    pub(crate) level: Level,
     pub(crate) group: Option<Group>,
     pub(crate) jobs: Jobs,
     pub(crate) generation: Generation,
@@ -192,6 +195,12 @@ impl GroupShard {
     /// Its number.
     pub fn id(&self) -> ShardId {
         self.id
+    }
+
+    /// The level that stands in its partition. Whoever decides asks it before it writes what is new in a level:
+    /// `self.level().allows(Level::new(2))`.
+    pub fn level(&self) -> Level {
+        self.level
     }
 
     /// The group's bounds, or the defaults while they are not known.

@@ -36,6 +36,7 @@ fn listed(answer: &LiveAnswer) -> usize {
         LiveAnswer::WantedQuality { asks, .. } => asks.len(),
         LiveAnswer::Pool { holders } => holders.len(),
         LiveAnswer::TaskLedger(ledger) => ledger.occurrences.len(),
+        LiveAnswer::Level(state) => state.processes.len(),
         LiveAnswer::Why(_)
         | LiveAnswer::NewestBatch { .. }
         | LiveAnswer::User(_)

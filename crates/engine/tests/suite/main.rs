@@ -20,6 +20,7 @@ mod freeze;
 mod generate;
 mod history;
 mod kit;
+mod levels;
 mod moves;
 mod orphans;
 mod parents_fail;

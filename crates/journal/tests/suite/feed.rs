@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use tidemill_journal::{Error, FeedCursor, FeedReader};
-use tidemill_model::Timestamp;
+use tidemill_journal::{Error, FeedCursor, FeedReader, Journal, Start};
+use tidemill_model::{Level, Timestamp};
 
 use crate::support::{Owner, catalogue, ids, internal, journals, log, public, shard};
 
@@ -122,4 +122,32 @@ fn cursor_of_another_log_is_refused() {
     assert!(matches!(FeedCursor::parse("%"), Err(Error::BadCursor { .. })));
     let beyond = FeedCursor::after(one.log_id(), [(0, 99)]);
     assert!(matches!(FeedReader::new(&*one, beyond), Err(Error::PositionMismatch { .. })));
+}
+
+/// Rule 13, OPS-9: a reader stops at the record that raises the level beyond what it reads, and says what to do; one that
+/// begins behind that record stops at the first one of the new level, whatever is in it.
+#[test]
+fn reader_stops_at_a_level_that_it_does_not_read() {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    owner.decide(vec![internal(1)]);
+    let raised = owner.decide(vec![(0, json!({"level": {"raised": {"level": 2}}}))]);
+    let unknown = json!({"now": "2026-03-01T00:00:00.000Z", "level": 2, "events": [{"shard": 0, "event": {"new": {}}}]});
+    let later = owner.write(unknown.to_string().into_bytes());
+    let read_up_to = |reads: u32, start: Start| {
+        let mut journal = Journal::open(&*log, 0, "the test", start).unwrap().up_to(Level::new(reads));
+        loop {
+            if let Err(error) = journal.next(LONG) {
+                return error;
+            }
+        }
+    };
+    for (start, at) in [(Start::Beginning, raised), (Start::At(later), later)] {
+        let error = read_up_to(1, start);
+        let Error::TooNew { offset, level, reads, .. } = &error else { panic!("{error}") };
+        assert_eq!((*offset, level.number(), reads.number()), (at, 2, 1));
+        assert!(!error.is_outage() && error.remedy().is_some());
+        assert!(error.to_string().contains("start a version that reads level 2"), "{error}");
+    }
+    assert!(matches!(read_up_to(2, Start::Beginning), Error::Body { offset, .. } if offset == later));
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use tidemill_derive::vocabulary;
+use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
     BatchId, GroupId, GroupName, Incarnation, JobId, JobName, JobType, OverriddenResult, Priority, Program,
@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Batches. To the shard of the group.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum BatchCommand {
     /// Runs a job once, at once.
     SubmitJob(Box<Submission>),

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use tidemill_derive::vocabulary;
+use tidemill_derive::{Levelled, vocabulary};
 
 use super::Role;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// What the catalogue keeps besides jobs. To the catalogue.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum CatalogueCommand {
     /// Creates a group, or changes its key and bounds.
     DefineGroup {

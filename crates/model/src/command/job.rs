@@ -1,9 +1,9 @@
-use tidemill_derive::vocabulary;
+use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{GroupName, JobId, JobName, JobSpec, RequestId};
 
 /// Definitions of jobs. To the catalogue.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum JobCommand {
     /// Adds and changes jobs, all or none.
     Apply {

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use tidemill_derive::vocabulary;
+use tidemill_derive::{Levelled, vocabulary};
 
 use super::Actor;
 use crate::{
     BatchId, Calendar, CalendarName, ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings,
-    JobDefinition, JobId, MovedJob, MovedTask, PermitReport, Pool, PoolName, PoolUse, Rejection, ReportedRun,
-    RerunId, RerunPlace, RunOutcome, RunsQuery, ShardId, Standing, StartRun, Subscription, Template,
-    TemplateName, ThirdPartyReport, Timestamp, UserHistory, UserName,
+    JobDefinition, JobId, Level, MovedJob, MovedTask, PermitReport, Pool, PoolName, PoolUse, Rejection,
+    ReportedRun, RerunId, RerunPlace, RunOutcome, RunsQuery, ShardId, Standing, StartRun, Subscription,
+    Template, TemplateName, ThirdPartyReport, Timestamp, UserHistory, UserName,
 };
 
 /// What one shard tells another, over its numbered outbox.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum ShardMessage {
     /// The group that the receiving shard works for.
     Group {
@@ -118,6 +118,12 @@ pub enum ShardMessage {
         history: UserHistory,
         /// The user's own tasks.
         tasks: Vec<MovedTask>,
+    },
+    // ---- levels
+    /// The level was raised: every registered process reads it.
+    Level {
+        /// The new one.
+        level: Level,
     },
     // ---- freezes
     /// The latest logical time that may be assigned.

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_derive::vocabulary;
+use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
     AttemptOutcome, GroupName, Incarnation, JobType, Measure, Nonce, Reserved, Token, Usage, WorkerId,
@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Workers, and what they say of attempts. To the shard of the group.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum WorkerCommand {
     /// The worker takes no new work.
     Drain {

@@ -4,7 +4,7 @@ use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Actor, Calendar, CalendarName, Fire, ForeignParent, Freeze, FreezeScope, GroupId, GroupName,
-    GroupSettings, JobDefinition, JobId, Pool, PoolName, ShardId, Standing, Template, TemplateName,
+    GroupSettings, JobDefinition, JobId, Level, Pool, PoolName, ShardId, Standing, Template, TemplateName,
     Timestamp, UserName,
 };
 
@@ -131,6 +131,12 @@ pub enum ReplicationEvent {
         scope: FreezeScope,
         /// Absent: there is none any more.
         freeze: Option<Freeze>,
+    },
+    /// The shard knows that the level was raised: from the next record on its partition may hold what is new in it.
+    #[event(kind = "level.replicated", subject = "level", internal = "Copy")]
+    LevelReplicated {
+        /// The new one.
+        level: Level,
     },
     /// The shard knows jobs of other groups that are parents here.
     #[event(kind = "parents.replicated", subject = "shard/{ShardId::CATALOGUE}", internal = "Copy")]

@@ -24,6 +24,7 @@ impl Caches {
             | ReplicationEvent::ParentStatusUpdated { .. }
             | ReplicationEvent::ParentGenerationsReceived { .. }
             | ReplicationEvent::ParentTimesReceived { .. }
+            | ReplicationEvent::LevelReplicated { .. }
             | ReplicationEvent::FreezeReplicated { .. }
             | ReplicationEvent::ParentDeletionReplicated { .. }
             | ReplicationEvent::ParentReleased { .. }
@@ -75,6 +76,7 @@ impl Caches {
             | ReplicationEvent::ParentsReplicated { .. }
             | ReplicationEvent::ParentStatusUpdated { .. }
             | ReplicationEvent::ParentGenerationsReceived { .. }
+            | ReplicationEvent::LevelReplicated { .. }
             | ReplicationEvent::ParentTimesReceived { .. } => {}
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use backon::ExponentialBuilder;
 use tidemill_journal::{Session, Shutdown, causes};
 use tidemill_log::{From, Kind, Log, Reader, Topic};
-use tidemill_model::{Envelope, Json as _};
+use tidemill_model::Envelope;
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 
 use super::marks::{Marked, marked};
@@ -151,8 +151,8 @@ impl Keeper {
             let (partition, offset) = (self.partition, record.offset);
             let envelope = record
                 .value
-                .decoded(Envelope::from_json)
-                .map_err(|source| tidemill_journal::Error::Body { partition, offset, source })?;
+                .decoded(|body| Envelope::read(body, tidemill_journal::reads()))
+                .map_err(tidemill_journal::Error::envelope(partition, offset))?;
             for recorded in &envelope.events {
                 marked(recorded, |what| match what {
                     Marked::One(mark) => drop(living.marks.insert(mark, record.offset)),

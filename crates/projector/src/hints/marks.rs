@@ -31,6 +31,7 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
         | Event::Schedule(_)
         | Event::Rerun(_)
         | Event::Bulk(_)
+        | Event::Level(_)
         | Event::Subscription(_)
         | Event::Batch(_)
         | Event::Attempt(_)
@@ -78,6 +79,7 @@ fn by_replication(shard: u16, event: &ReplicationEvent, tell: &mut impl FnMut(Ma
         | ReplicationEvent::CalendarReplicated { .. }
         | ReplicationEvent::CalendarDropped { .. }
         | ReplicationEvent::FreezeReplicated { .. }
+        | ReplicationEvent::LevelReplicated { .. }
         | ReplicationEvent::JobReplicated { .. }
         | ReplicationEvent::JobSwitchReplicated { .. }
         | ReplicationEvent::JobDropped { .. }

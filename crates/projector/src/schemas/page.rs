@@ -36,6 +36,12 @@ pub fn page() -> String {
     let mut types = BTreeMap::new();
     for (kind, schema) in &events {
         let _ = writeln!(page, "## {kind}\n\n{}\n", description(schema));
+        if let Some(level) = schema["x-level"].as_u64() {
+            let _ = writeln!(
+                page,
+                "It is written since level {level} ([operations](../operations.md#upgrade)).\n"
+            );
+        }
         fields(&mut page, &schema["properties"]["data"]);
         for (name, schema) in schema["$defs"].as_object().into_iter().flatten() {
             types.insert(name.clone(), schema.clone());

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tidemill_journal::cloud_events;
 use tidemill_log::LogId;
 use tidemill_model::{
-    Actor, Cause, Envelope, Event, EventKind, Outcome, Recorded, RequestId, ShardId, Source,
+    Actor, Cause, Envelope, Event, EventKind, Level, Outcome, Recorded, RequestId, ShardId, Source,
 };
 use tidemill_projector::schemas;
 
@@ -137,6 +137,7 @@ fn envelope(event: Event) -> Envelope {
     let actor = Actor { app: "etl".into(), user: Some("ann".into()) };
     let source = Source::Command { offset: 41, request: Some(RequestId::new("r-1")), reply_to: None, actor };
     Envelope {
+        level: Level::FIRST,
         now: "2026-03-01T10:01:00.500Z".parse().unwrap(),
         resume: None,
         causes: vec![

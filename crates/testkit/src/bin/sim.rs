@@ -1,12 +1,15 @@
 //! Runs histories: `sim --seeds 0..10000`, or one of them in full: `sim --seed 17 --trace`.
 
+use std::fs::File;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use tidemill_testkit::{Coverage, Mask, Mode, Report, run_in, shrink};
+use tidemill_checker::export_records;
+use tidemill_testkit::{Coverage, Mask, Mode, Report, journals, run_in, shrink};
 
 /// Half of the time would go into allocating otherwise.
 #[global_allocator]
@@ -21,6 +24,7 @@ usage: sim [--mode MODE] [--seeds FROM..TO | --seed N] [--minutes M] [--trace] [
   --trace          tell what happens, of the first seed only
   --shrink         leave out of the first failing history what its failure does not need
   --coverage       print what happened in how many histories
+  --export FILE    write the journals of the first seed, in the form of `tidemill journal export`
 ";
 
 struct Arguments {
@@ -30,11 +34,13 @@ struct Arguments {
     trace: bool,
     shrink: bool,
     coverage: bool,
+    export: Option<PathBuf>,
 }
 
 fn arguments() -> Option<Arguments> {
     let (mode, seeds, minutes) = (Mode::Usual, 0..1_000, None);
-    let mut arguments = Arguments { mode, seeds, minutes, trace: false, shrink: false, coverage: false };
+    let (trace, shrink, coverage, export) = (false, false, false, None);
+    let mut arguments = Arguments { mode, seeds, minutes, trace, shrink, coverage, export };
     let mut given = std::env::args().skip(1);
     while let Some(name) = given.next() {
         match name.as_str() {
@@ -55,6 +61,7 @@ fn arguments() -> Option<Arguments> {
             "--trace" => arguments.trace = true,
             "--shrink" => arguments.shrink = true,
             "--coverage" => arguments.coverage = true,
+            "--export" => arguments.export = Some(PathBuf::from(given.next()?)),
             _ => return None,
         }
     }
@@ -75,6 +82,9 @@ fn main() -> ExitCode {
     };
     // Panics that are planted, and caught, are not worth a line each.
     std::panic::set_hook(Box::new(|_| {}));
+    if let Some(file) = &arguments.export {
+        return export(arguments.seeds.start, file);
+    }
     if arguments.trace {
         return one(&arguments);
     }
@@ -133,6 +143,17 @@ fn one(arguments: &Arguments) -> ExitCode {
     println!("journals {}", report.hash);
     println!("without {mask:?}; wrong: {:#?}", report.wrong);
     if report.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn export(seed: u64, path: &Path) -> ExitCode {
+    let written = File::create(path)
+        .map_err(|error| error.to_string())
+        .and_then(|file| export_records(&journals(seed), file).map_err(|error| error.to_string()));
+    match &written {
+        Ok(records) => println!("{records} records of seed {seed} are in {}", path.display()),
+        Err(error) => eprintln!("{}: {error}", path.display()),
+    }
+    if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// On as many threads as there are cores; each history has one of them to itself.

@@ -115,6 +115,7 @@ impl World {
             15..21 if index > 4 => self.move_job(&mut rng.aside("move")),
             21..24 if index > 4 => self.change_account(&mut rng.aside("account")),
             24 if index > 4 => self.delete_with_children(&mut rng.aside("orphans")),
+            25..27 if index > 4 => self.hold_level(),
             _ => {}
         }
         if rng.range(0, 500) == 0 {

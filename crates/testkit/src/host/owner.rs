@@ -215,6 +215,10 @@ impl World {
                 farewell = last.and_then(Owner::resigned_record);
                 self.stats.add("owner", "clock");
             }
+            Error::TooNew { .. } => {
+                farewell = last.and_then(Owner::resigned_record);
+                self.replace_host(host);
+            }
             Error::CommandsLost { .. } if self.may_lose_commands(host, partition) => {
                 farewell = last.and_then(Owner::resigned_record);
                 self.stats.add("owner", "commands_lost");

@@ -9,6 +9,7 @@ mod env;
 mod executor;
 mod layers;
 mod log;
+mod process;
 mod security;
 mod settings;
 mod show;

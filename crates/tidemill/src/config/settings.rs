@@ -9,6 +9,7 @@ use tidemill_cli::Done;
 use super::TlsSettings;
 use super::executor::ExecutorSettings;
 use super::log::LogSettings;
+use super::process::ProcessSettings;
 use super::tables::{RedisSettings, StoreSettings};
 use crate::keys::Keys;
 
@@ -62,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) log: LogSettings,
     /// Where old records of journals go.
     pub(crate) archive: tidemill_archive::Config,
+    /// How this process registers with the catalogue, so that nothing is written that it cannot read.
+    pub(crate) process: ProcessSettings,
     /// The read tables.
     pub(crate) store: StoreSettings,
     /// Hints that spare empty answers to clients that pull tasks.
@@ -100,6 +103,7 @@ impl Default for Settings {
             log_filter: "info".to_owned(),
             log: LogSettings::default(),
             archive: tidemill_archive::Config::default(),
+            process: ProcessSettings::default(),
             store: StoreSettings::default(),
             redis: RedisSettings::default(),
             http: tidemill_serving::Config::default(),

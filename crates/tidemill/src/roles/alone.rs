@@ -21,6 +21,7 @@ use super::interface::Interface;
 use super::live;
 use super::operator::Operator;
 use super::producers::{self, Producers};
+use super::registration::{Registration, too_old};
 use super::standalone::{join, project, spawn};
 use super::storage::Storage;
 use super::tls::Tls;
@@ -45,15 +46,20 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
     let (listener, address) = listen(&settings.dispatcher.address)?;
     let mut config = settings.dispatcher.clone();
     config.address = address;
+    config.reads = settings.process.level();
     let incarnation = instance_id("dispatcher");
-    let dispatcher = tidemill_dispatcher::run(config, log, incarnation.as_str())
+    let dispatcher = tidemill_dispatcher::run(config, Arc::clone(&log), incarnation.as_str())
         .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
+    // It is an owner like this one that registers it.
+    let registration = Registration::start_as(settings, &log, &["dispatcher"], incarnation)?;
     let here = owners(dispatcher.live(), partitions);
     let router = tidemill_cluster::live_router(&settings.internal_key(&keys)?, here);
     let live = live::serve(listener, router, settings.http.for_own_roles(), tls.for_roles())?;
-    let ended = until(stop, || dispatcher.has_ended() || live.has_ended());
+    let ended = until(stop, &registration, || dispatcher.has_ended() || live.has_ended());
+    let too_new = dispatcher.too_new().map(too_old);
     let dispatcher = dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
-    dispatcher.and(live.stop()).and(ended)
+    let outcome = dispatcher.and(live.stop()).and(ended);
+    registration.end(too_new.map_or(outcome, Err))
 }
 
 /// Where questions are answered: the address that claims name, on every interface unless it is a local one.
@@ -91,9 +97,10 @@ pub(crate) fn projector(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
             .into_iter()
             .filter_map(|(name, thread)| Some((name, thread?)))
             .collect();
-    let ended = until(stop, || roles.iter().any(|(_, thread)| thread.is_finished()));
+    let registration = Registration::start(settings, &log, &["projector", "publisher"])?;
+    let ended = until(stop, &registration, || roles.iter().any(|(_, thread)| thread.is_finished()));
     shutdown.request();
-    join_all(roles).and(ended)
+    registration.end(join_all(roles).and(ended))
 }
 
 /// `tidemill sink`: journal and tables to where people look for task logs.
@@ -113,13 +120,14 @@ pub(crate) fn sink(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let ended_all = Shutdown::new();
     let noting = tidemill_sinks::keep_noting(progress, tables, ended_all.clone())
         .map_err(|error| Failure::caused("cannot note how far the sinks are", &error))?;
-    let ended = until(stop, || running.is_finished());
+    let registration = Registration::start(settings, &log, &["sink"])?;
+    let ended = until(stop, &registration, || running.is_finished());
     shutdown.request();
     let joined = join("sinks", running);
     ended_all.request();
     let noted =
         noting.join().map_err(|_| Failure::new(Exit::Failure, "noting how far the sinks are has failed"));
-    joined.and(noted).and(ended)
+    registration.end(joined.and(noted).and(ended))
 }
 
 /// The first failure is told; the others are waited for all the same.
@@ -159,11 +167,12 @@ pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
     let outside = producers::outside(&log, &tables, &submitter, ask);
     let running = Producers::start(settings, &outside, None)?;
     tracing::info!("what owners wait for is looked for");
-    let ended = until(stop, || running.has_ended());
+    let registration = Registration::start(settings, &log, &["producers"])?;
+    let ended = until(stop, &registration, || running.has_ended());
     let stopped = running.stop();
     submitter.stop();
     asking.shutdown_background();
-    stopped.and(ended)
+    registration.end(stopped.and(ended))
 }
 
 /// While the tables do not say who owns a partition, whoever owned it last is asked.
@@ -212,19 +221,20 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         past: Arc::new(JournalPast::new(Arc::clone(&log), JournalPast::PATIENCE)),
         commands: Arc::new(LogCommands::new(Arc::clone(&log))),
         freshness: Arc::new(TablePositions::new(Arc::clone(&tables))),
-        feed: Arc::new(JournalFeed::new(log, tables)),
+        feed: Arc::new(JournalFeed::new(Arc::clone(&log), tables)),
         cluster: Arc::new(cluster),
     };
     let interface = Interface::start(config, deps, settings.http.for_everybody(), encrypted)?;
     privacy::make_dir(&settings.data_dir)?;
     let published = Published::new(&settings.data_dir, interface.address(), &settings.tls.api)?;
     tracing::info!(address = %interface.address(), "the interface listens on {}", interface.address());
-    let ended = until(stop, || interface.has_ended());
+    let registration = Registration::start(settings, &log, &["api"])?;
+    let ended = until(stop, &registration, || interface.has_ended());
     let withdrawn = published.withdraw();
     let stopped = interface.stop();
     let operated = operator.stop();
     submitter.stop();
-    withdrawn.and(stopped).and(operated).and(ended)
+    registration.end(withdrawn.and(stopped).and(operated).and(ended))
 }
 
 fn submitter(settings: &Settings, log: &Arc<dyn Log>, role: &str) -> Done<Submitter> {
@@ -274,9 +284,13 @@ fn show(settings: &Settings, partition: u32, offset: u64) -> bool {
     }
 }
 
-/// Waits for the word to stop; an error if a role ends before it.
-fn until(stop: &Receiver<()>, has_ended: impl Fn() -> bool) -> Done<Exit> {
+/// Waits for the word to stop; an error if a role ends before it, or the process is too old for the log.
+fn until(stop: &Receiver<()>, registration: &Registration, has_ended: impl Fn() -> bool) -> Done<Exit> {
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(LOOK) {
+        if let Some(failure) = registration.too_old() {
+            tracing::error!("{}", failure.message);
+            return Err(failure);
+        }
         if has_ended() {
             return Err(Failure::new(Exit::Failure, "the role has ended by itself; see the log lines above"));
         }

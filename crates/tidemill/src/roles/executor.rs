@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_executor::{Config, Required};
 use tidemill_log::Log;
@@ -13,11 +15,15 @@ use tidemill_model::{GroupName, JobType, ShardId};
 
 use crate::config::Settings;
 use crate::keys::Keys;
+use crate::roles::registration::Registration;
 use crate::roles::tls::Tls;
 use crate::roles::{first_start, groups};
 
 /// Where the worker keeps its identity and its attempts in the data directory.
 const DIRECTORY: &str = "worker";
+
+/// Between two looks whether the process is too old.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the role by itself until it is told to stop.
 pub(crate) fn run(settings: &Settings, tls: &Tls, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Done<Exit> {
@@ -32,9 +38,43 @@ pub(crate) fn run(settings: &Settings, tls: &Tls, log: Arc<dyn Log>, shutdown: R
     let group = first_start::same_key(group, &name, &crate::keys::public_half(&private)?)?;
     let mut config = config(settings, &keys, group.shard, private)?;
     config.tls = tls.for_roles();
-    tidemill_executor::run(config, log, shutdown)
-        .map_err(|error| Failure::caused("the executor has failed", &error))?;
-    Ok(Exit::Success)
+    let registration = Registration::start(settings, &log, &["executor"])?;
+    let (stop, stopped) = bounded(2);
+    let watch = Watch { shutdown, stop, is_over: Arc::default() };
+    let over = Arc::clone(&watch.is_over);
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| watch.run(&registration));
+        let ended = tidemill_executor::run(config, Arc::clone(&log), stopped);
+        over.store(true, Ordering::Relaxed);
+        ended.map_err(|error| Failure::caused("the executor has failed", &error))
+    });
+    registration.end(outcome.map(|()| Exit::Success))
+}
+
+/// Tells the worker to stop: when a signal says so, or when the process is too old for the log.
+struct Watch {
+    shutdown: Receiver<()>,
+    stop: Sender<()>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Watch {
+    fn run(&self, registration: &Registration) {
+        let mut is_told = false;
+        while !self.is_over.load(Ordering::Relaxed) {
+            if !is_told && let Some(failure) = registration.too_old() {
+                is_told = true;
+                tracing::error!("{}", failure.message);
+                let _ = self.stop.try_send(());
+            }
+            match self.shutdown.recv_timeout(LOOK) {
+                // Of three signals the worker hears two.
+                Ok(()) => drop(self.stop.try_send(())),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
+            }
+        }
+    }
 }
 
 /// The name of the group that the settings name.

@@ -16,6 +16,7 @@ mod live;
 mod log;
 mod operator;
 mod producers;
+mod registration;
 mod replay;
 mod serving;
 mod sinks;
@@ -27,6 +28,7 @@ mod tls;
 
 pub(crate) use alone::{api, dispatcher, producers, projector, sink};
 pub(crate) use archive::run as archiver;
+pub(crate) use registration::named;
 pub(crate) use standalone::Standalone;
 pub(crate) use stop::on_signal;
 
@@ -155,6 +157,7 @@ fn start(global: &Global) -> Done<Settings> {
 fn start_with(global: &Global, flags: Vec<Flag>) -> Done<Settings> {
     let settings = config::from_command_line(global, flags)?.settings;
     privacy::begin();
+    tidemill_journal::read_up_to(settings.process.level());
     log_lines(&settings)?;
     privacy::close(&settings);
     raise_descriptors()?;

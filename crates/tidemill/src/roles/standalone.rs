@@ -27,6 +27,7 @@ use super::in_process::{LocalCluster, Probes, owners};
 use super::interface::{Interface, check_address};
 use super::operator::Operator;
 use super::producers::{self, Producers};
+use super::registration::{Registration, too_old};
 use super::storage::Storage;
 use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
@@ -35,6 +36,10 @@ use crate::config::Settings;
 
 /// The tables have caught up within this; they lack only what was written in the last moment before a stop.
 const TABLES_PATIENCE: Duration = Duration::from_secs(120);
+/// The catalogue has an owner within this, or there is something that the first start tells.
+const OWNED_WITHIN: Duration = Duration::from_secs(10);
+/// Between two looks for it.
+const OWNED_LOOK: Duration = Duration::from_millis(5);
 /// Between two looks whether a role has ended by itself.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -49,6 +54,7 @@ pub(crate) struct Standalone {
     sinks: Role<Shutdown>,
     archiver: Option<Role<Shutdown>>,
     submitter: Submitter,
+    registration: Registration,
     operator: Operator,
     published: Published,
     url: String,
@@ -73,21 +79,26 @@ impl Standalone {
         let log: Arc<dyn Log> = Arc::clone(&embedded) as Arc<dyn Log>;
         let tables = tables::open(settings)?;
         let incarnation = instance_id("standalone");
-        let dispatcher =
-            tidemill_dispatcher::run(settings.dispatcher.clone(), Arc::clone(&log), incarnation.as_str())
-                .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
+        let mut owning = settings.dispatcher.clone();
+        owning.reads = settings.process.level();
+        let dispatcher = tidemill_dispatcher::run(owning, Arc::clone(&log), incarnation.as_str())
+            .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
         let submitter = Submitter::start(Arc::clone(&log), incarnation, settings.api.submit.clone())
             .map_err(|error| Failure::caused("cannot start to submit commands", &error))?;
         let name = executor::group_name(settings)?;
         let goes_on = || match stop.try_recv() {
             Ok(()) => Err(Failure::new(Exit::Failure, "stopped before it was up")),
+            Err(_) if let Some(reason) = dispatcher.too_new() => Err(too_old(reason)),
             Err(_) if dispatcher.has_given_up(0) => Err(Failure::new(
                 Exit::Failure,
                 "the catalogue cannot be owned, so nothing can be decided; see the error above",
             )),
             Err(_) => Ok(()),
         };
+        until_owned(&dispatcher, &goes_on)?;
+        let id = submitter.instance().clone();
         let ready = first_start::run(&log, &submitter, &keys, &name, &goes_on)?;
+        let registration = Registration::start_as(settings, &log, &["standalone"], id)?;
         let progress = Progress::new();
         let projector = start_role(|stop| project(settings, &log, &tables, progress.clone(), stop))?;
         let (partition, offset) = ready.position;
@@ -150,6 +161,7 @@ impl Standalone {
             sinks,
             archiver,
             submitter,
+            registration,
             operator,
             published,
             url,
@@ -164,6 +176,11 @@ impl Standalone {
     /// Serves until `stop` gives a message, or a role ends by itself; then ends all of them in order.
     pub(crate) fn serve(self, stop: &Receiver<()>) -> Done<Exit> {
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(LOOK) {
+            if let Some(failure) = self.registration.too_old() {
+                tracing::error!("{}", failure.message);
+                self.stop()?;
+                return Err(failure);
+            }
             if self.has_ended() {
                 tracing::error!("a role has ended by itself; the others end too");
                 self.stop()?;
@@ -197,6 +214,8 @@ impl Standalone {
         let executor = join("executor", self.executor.thread);
         let producers = self.producers.stop();
         self.submitter.stop();
+        // Decided by its own owner, or by the next one.
+        let registered = self.registration.end(Ok(()));
         let dispatcher =
             self.dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
         self.projector.stop.request();
@@ -210,8 +229,29 @@ impl Standalone {
             join("archiver", archiver.thread)
         });
         let projector = projector.and(keeper).and(sinks).and(archiver);
-        removed.and(interface).and(operator).and(executor).and(producers).and(dispatcher).and(projector)
+        removed
+            .and(interface)
+            .and(operator)
+            .and(executor)
+            .and(producers)
+            .and(dispatcher)
+            .and(projector)
+            .and(registered)
     }
+}
+
+/// Waits until the catalogue has an owner, so that a process which is too old for the log appends nothing to it.
+fn until_owned(dispatcher: &Dispatcher, goes_on: &dyn Fn() -> Done) -> Done {
+    let owners = dispatcher.live();
+    let deadline = Instant::now() + OWNED_WITHIN;
+    while Instant::now() < deadline {
+        goes_on()?;
+        if owners.status().iter().any(|owner| owner.partition == 0 && owner.owning) {
+            break;
+        }
+        thread::sleep(OWNED_LOOK);
+    }
+    Ok(())
 }
 
 /// Waits for a thread; its panic is a failure like others.

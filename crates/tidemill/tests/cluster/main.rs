@@ -41,6 +41,7 @@ mod stopped_owner;
 mod stopping;
 mod tables;
 mod third_party;
+mod upgrade;
 mod values;
 #[path = "../views/mod.rs"]
 mod views_of_jobs;

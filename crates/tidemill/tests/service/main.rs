@@ -28,6 +28,7 @@ mod full_disk;
 mod generation;
 mod history;
 mod journal;
+mod levels;
 mod many_parents;
 mod moves;
 mod on_record;

@@ -1,12 +1,12 @@
 //! What is of the whole site: calendars, pools, worker groups, keys, the public feed, the state of the service, dead letters,
 //! and what needs no key.
 
-use tidemill_model::{CalendarSpec, PoolSpec, Role};
+use tidemill_model::{CalendarSpec, LevelState, PoolSpec, Role};
 
 use crate::call::{Call, Calls};
 use crate::ports::OperationStatus;
 use crate::routes::defined::{self, Defined};
-use crate::routes::{codes, dead_letters, events, groups, keys, pools, site};
+use crate::routes::{codes, dead_letters, events, groups, keys, level, pools, site};
 use crate::view::{
     CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, DeadLetterDetail,
     DeadLetterView, FreezeView, GroupView, KeyView, List, PoolDetail, PoolView, Redriven, WorkerView,
@@ -147,6 +147,28 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 .everybody(Role::Viewer)
                 .gives::<site::StatusView>(),
             site::status,
+        )
+        .add(
+            Call::get("/api/level", "The level of what is written, and which processes read how much")
+                .everybody(Role::Viewer)
+                .gives::<LevelState>(),
+            level::get,
+        )
+        .add(
+            Call::put(
+                "/api/level/hold",
+                "Keeps the level as it is, so that the older version can be gone back to",
+            )
+            .of_site(Role::SuperAdministrator)
+            .takes::<level::HoldRequest>()
+            .gives::<Written>(),
+            level::hold,
+        )
+        .add(
+            Call::remove("/api/level/hold", "Lets the level be raised once every process reads the next one")
+                .of_site(Role::SuperAdministrator)
+                .with(groups::REASON),
+            level::release,
         )
 }
 

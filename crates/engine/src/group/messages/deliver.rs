@@ -152,6 +152,7 @@ impl GroupShard {
             ShardMessage::AttachJob { definition, enabled, moved } => {
                 return Ok(vec![self.jobs.attach_job(definition, *enabled, moved, now)]);
             }
+            ShardMessage::Level { level } => Fact::LevelReplicated { level: *level },
             ShardMessage::Remove { job, orphaned_in } => {
                 Fact::JobDropped { job: *job, orphaned_in: orphaned_in.clone() }
             }

@@ -76,6 +76,8 @@ impl GroupShard {
             }
             ReplicationEvent::TemplateReplicated { template } => self.template_replicated(now, template),
             ReplicationEvent::TemplateDropped { name } => self.template_dropped(now, name),
+            // It is the partition's.
+            ReplicationEvent::LevelReplicated { .. } => {}
             ReplicationEvent::UsersReplicated { users } => self.users_replicated(now, users),
         }
     }

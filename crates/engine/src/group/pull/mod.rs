@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, Answer, Command, Executor, GrantId, Outcome, Rejection, TaskCommand, TaskEvent, TaskId, Template,
-    TemplateName, Timestamp, UserName,
+    Actor, Answer, Command, Executor, GrantId, LevelCommand, Outcome, Rejection, TaskCommand, TaskEvent,
+    TaskId, Template, TemplateName, Timestamp, UserName,
 };
 
 use self::complete::Ended;
@@ -102,14 +102,24 @@ impl Pull {
 
 /// Commands that repeat themselves by the state: asked again, they are decided again, and say the same.
 pub(crate) fn is_by_state(command: &Command) -> bool {
-    matches!(command, Command::Task(TaskCommand::Pull { .. } | TaskCommand::Complete { .. }))
+    matches!(
+        command,
+        Command::Task(TaskCommand::Pull { .. } | TaskCommand::Complete { .. })
+            | Command::Level(LevelCommand::RegisterProcess { .. })
+    )
 }
 
 /// What comes of such a command. It is not kept: the state is the answer.
 pub(crate) fn says_state(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Answered(answer) => {
-            matches!(answer, Answer::Pulled(_) | Answer::NothingDue { .. } | Answer::Completed { .. })
+            matches!(
+                answer,
+                Answer::Pulled(_)
+                    | Answer::NothingDue { .. }
+                    | Answer::Completed { .. }
+                    | Answer::Level { .. }
+            )
         }
         Outcome::Refused(rejection) => matches!(
             rejection,
@@ -117,6 +127,7 @@ pub(crate) fn says_state(outcome: &Outcome) -> bool {
                 | Rejection::UserMoving { .. }
                 | Rejection::GrantOver { .. }
                 | Rejection::AlreadyCompleted { .. }
+                | Rejection::TooOld { .. }
         ),
         Outcome::Done | Outcome::Repeated | Outcome::Deferred => false,
     }

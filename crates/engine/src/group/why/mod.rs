@@ -19,7 +19,9 @@ impl GroupShard {
     /// Answers a question about the present.
     pub fn answer(&self, query: &LiveQuery) -> LiveAnswer {
         match query {
-            LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } => LiveAnswer::NotFound,
+            LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } | LiveQuery::Level => {
+                LiveAnswer::NotFound
+            }
             LiveQuery::Mailboxes { with } => self.mailbox_state(with),
             LiveQuery::WantedExternalDependencies { after, limit } => {
                 self.wanted_external_dependencies(*after, *limit)

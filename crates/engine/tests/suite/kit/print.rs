@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tidemill_model::{
     AlarmEvent, ApplyEvent, AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, DeletionEvent, Event,
-    FinalCommandEvent, JobEvent, JobId, ObservationEvent, Outcome, PartitionEvent, PermitEvent, PermitReport,
-    ReplicationEvent, RerunEvent, ScheduleEvent, SkippedTimes, SubscriptionEvent, TaskEvent, Timestamp,
-    TransferEvent, WorkerEvent,
+    FinalCommandEvent, JobEvent, JobId, LevelEvent, ObservationEvent, Outcome, PartitionEvent, PermitEvent,
+    PermitReport, ReplicationEvent, RerunEvent, ScheduleEvent, SkippedTimes, SubscriptionEvent, TaskEvent,
+    Timestamp, TransferEvent, WorkerEvent,
 };
 
 fn time(time: &Timestamp) -> String {
@@ -132,6 +132,17 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("ended {}: {how}", place.number)
         }
         Event::Rerun(RerunEvent::RunsBlocked { numbers, .. }) => format!("blocked {numbers:?}"),
+        Event::Level(LevelEvent::ProcessRegistered { process }) => {
+            format!("{} registered, reads {}", process.id, process.reads)
+        }
+        Event::Level(LevelEvent::ProcessDeregistered { process }) => format!("{process} deregistered"),
+        Event::Level(LevelEvent::ProcessExpired { process }) => format!("{process} expired"),
+        Event::Level(LevelEvent::Raised { level }) => format!("level {level}"),
+        Event::Level(LevelEvent::Held { .. }) => "level held".to_owned(),
+        Event::Level(LevelEvent::Released { .. }) => "level released".to_owned(),
+        Event::Replication(ReplicationEvent::LevelReplicated { level }) => {
+            format!("level {level} replicated")
+        }
         Event::Bulk(BulkEvent::Requested { action, items, .. }) => {
             format!("bulk {action} of {}", items.len())
         }

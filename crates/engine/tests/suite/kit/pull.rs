@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tidemill_model::{
-    Answer, Cause, Command, Envelope, Event, GrantId, LiveAnswer, LiveQuery, Outcome, PulledGrant, Recorded,
-    ReplicationEvent, Source, TaskCommand, TaskId, TaskLedger, TaskSpec, UserName, UserStanding,
+    Answer, Cause, Command, Envelope, Event, GrantId, Level, LiveAnswer, LiveQuery, Outcome, PulledGrant,
+    Recorded, ReplicationEvent, Source, TaskCommand, TaskId, TaskLedger, TaskSpec, UserName, UserStanding,
 };
 
 use super::{GROUP, World};
@@ -27,6 +27,7 @@ impl World {
     pub(crate) fn fact(&mut self, event: Event) {
         let cause = Cause { source: Source::Timer, outcome: Outcome::Done, events: 1 };
         let envelope = Envelope {
+            level: Level::FIRST,
             now: self.wall.max(self.partition.now()),
             resume: self.partition.resume().cloned(),
             causes: vec![cause],

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidemill_journal::{FeedReader, Journal, Start};
 use tidemill_log::{Chain, From, Kind, Log, MemoryLog, Producer, Tip, Topic, append_wait};
-use tidemill_model::{Audience, Envelope, Event, Recorded, ShardId, Timestamp};
+use tidemill_model::{Audience, Envelope, Event, Level, Recorded, ShardId, Timestamp};
 
 pub(crate) const START_MS: i64 = 1_772_359_200_000;
 const LONG: Duration = Duration::from_secs(30);
@@ -40,6 +40,7 @@ impl Owner {
             Recorded { shard: ShardId(shard), event }
         };
         let envelope = Envelope {
+            level: Level::FIRST,
             now: Timestamp::from_millisecond(self.now_ms).unwrap(),
             resume: None,
             causes: Vec::new(),

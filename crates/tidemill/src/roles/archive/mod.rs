@@ -20,6 +20,7 @@ use tidemill_log::Genesis;
 use tidemill_log::{Log, Readers, SqliteView, Topic};
 
 use super::log;
+use super::registration::Registration;
 use super::standalone::spawn;
 use crate::config::{LogBackend, Settings};
 
@@ -143,15 +144,26 @@ pub(crate) fn run(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         .peers("archiver", member.as_str())
         .map_err(|error| Failure::caused("cannot share the work with other archivers", &error))?;
     let (archiving, interval) = (Archiving::default(), interval(settings));
+    let shared: Arc<dyn Log> = Arc::clone(&log) as Arc<dyn Log>;
+    let registration = Registration::start(settings, &shared, &["archiver"])?;
     let mut cycled_at: Option<Instant> = None;
-    while stop.try_recv().is_err() {
-        let suggested = peers
-            .suggested(LOOK)
-            .map_err(|error| Failure::caused("cannot share the work with other archivers", &error))?;
+    let outcome = loop {
+        if stop.try_recv().is_ok() {
+            break Ok(Exit::Success);
+        }
+        if let Some(failure) = registration.too_old() {
+            break Err(failure);
+        }
+        let suggested = match peers.suggested(LOOK) {
+            Ok(suggested) => suggested,
+            Err(error) => {
+                break Err(Failure::caused("cannot share the work with other archivers", &error));
+            }
+        };
         if !suggested.is_empty() && cycled_at.is_none_or(|at| at.elapsed() >= interval) {
             archiving.note(archiver.cycle(&suggested, When::Due, &|| !stop.is_empty()));
             cycled_at = Some(Instant::now());
         }
-    }
-    Ok(Exit::Success)
+    };
+    registration.end(outcome)
 }

@@ -151,8 +151,23 @@ impl Cluster {
         command
     }
 
+    /// Another value of a setting that every process got, for those that start from now on.
+    #[allow(dead_code, reason = "the test of many paths needs none")]
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        let setting = self.more.iter_mut().find(|(known, _)| known == name);
+        setting.expect("one that was given at the start").1 = value.to_owned();
+    }
+
+    /// Where an interface said that it listens, `ip:port`.
+    #[allow(dead_code, reason = "the test of many paths needs none")]
+    pub(crate) fn listens_at(&mut self, name: &str) -> String {
+        let line = self.role(name).says(&["the interface listens on "]);
+        let (_, rest) = line.split_once("listens on ").unwrap();
+        rest.split_whitespace().next().unwrap().to_owned()
+    }
+
     /// A role, with more settings; it replaces the one of this name.
-    fn start_role(&mut self, name: &str, role: &str, settings: &[(&str, &str)]) {
+    pub(crate) fn start_role(&mut self, name: &str, role: &str, settings: &[(&str, &str)]) {
         self.roles.remove(name);
         let mut command = self.command(&self.path(name), &[role]);
         command.envs(settings.iter().map(|(name, value)| (format!("TIDEMILL__{name}"), value)));
