@@ -91,7 +91,10 @@ impl History {
                 story.open = Some(*token);
             }
             Event::Batch(BatchEvent::AssignmentReturned { batch, token, .. }) => {
-                assert_eq!(self.story(*batch).open.take(), Some(*token), "batch {batch}: returned");
+                let story = self.story(*batch);
+                assert_eq!(story.open.take(), Some(*token), "batch {batch}: returned");
+                // A worker that stops may say so of what it was granted and has not begun.
+                story.live = None;
             }
             Event::Attempt(AttemptEvent::StartGranted { batch, token, .. }) => {
                 let story = self.story(*batch);
