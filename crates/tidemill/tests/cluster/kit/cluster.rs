@@ -15,6 +15,7 @@ use tidemill_log::{KafkaConfig, KafkaLog, Log, Topic};
 use tidemill_model::Timestamp;
 
 use super::database::Database;
+use super::turn::Turn;
 use super::{Journal, PATIENCE, Process, free_port, random, service, topics, until};
 
 /// A copy of it is used, which a build beside the test does not replace.
@@ -40,6 +41,7 @@ pub(crate) struct Cluster {
     internal_key: String,
     logs_key: String,
     more: Vec<(String, String)>,
+    _turn: Turn,
 }
 
 /// Topics that are deleted at the end.
@@ -65,6 +67,7 @@ impl Cluster {
 
     /// With more settings for every role.
     pub(crate) fn start_with(more: &[(&str, &str)]) -> Self {
+        let turn = Turn::take();
         let mut kafka = KafkaConfig::new(service("TIDEMILL_TEST_KAFKA"));
         kafka.prefix = format!("tidemill-test-{}", random::<6>());
         kafka.partitions = PARTITIONS;
@@ -81,6 +84,7 @@ impl Cluster {
             internal_key: random::<16>(),
             logs_key: random::<16>(),
             more: more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            _turn: turn,
         };
         // By another process: a descriptor open for writing here would be inherited by what other
         // tests start meanwhile, and a file that is written cannot be executed.

@@ -9,6 +9,7 @@ mod process;
 #[cfg(feature = "redis")]
 mod redis;
 mod topics;
+mod turn;
 
 pub(crate) use cluster::Cluster;
 pub(crate) use git_history::GitHistory;
@@ -22,8 +23,8 @@ pub(crate) use redis::Redis;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nothing here takes longer unless it is broken.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Nothing here takes longer unless it is broken, on a slow machine too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Looks until there is something to see; fails with what was looked for.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
