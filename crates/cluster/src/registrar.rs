@@ -1,16 +1,17 @@
 //! Registers this process with the catalogue, and shows that it is alive (rule 13, OPS-9).
 //!
-//! The first registration is a request, which is asked again until it has an outcome; so is every tenth sign of life, and
-//! the first after a time in which none could be sent. The others wait for nothing, and cost a record of the commands each.
+//! The first registration is a request, which is asked again until it has an outcome; so is every tenth heartbeat, and the
+//! first one after a heartbeat that the log did not take, or after the process stood still. The others wait for nothing, and
+//! cost a record of the commands each.
 //! Replies are read only while one is waited for, so that thousands of executors can register.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tidemill_log::{Log, Producer, Topic};
+use tidemill_log::{AppendError, Log, Producer, Topic};
 use tidemill_model::{
     Actor, Answer, Command, CommandRecord, Level, LevelCommand, Outcome, Process, Rejection, ShardId,
 };
@@ -38,6 +39,8 @@ pub struct Registrar {
 struct Shared {
     refusal: OnceLock<Rejection>,
     level: AtomicU32,
+    /// The log did not take a heartbeat.
+    missed: AtomicBool,
 }
 
 /// What came of a registration.
@@ -54,8 +57,11 @@ impl Registrar {
     /// # Errors
     /// The log takes nothing from this process, or a thread cannot be started.
     pub fn start(log: Arc<dyn Log>, process: Process, every: Duration) -> Result<Self, Error> {
-        let shared =
-            Arc::new(Shared { refusal: OnceLock::new(), level: AtomicU32::new(Level::FIRST.number()) });
+        let shared = Arc::new(Shared {
+            refusal: OnceLock::new(),
+            level: AtomicU32::new(Level::FIRST.number()),
+            missed: AtomicBool::new(false),
+        });
         let (stop, stopped) = mpsc::channel();
         let producer = log.producer().map_err(Error::Open)?;
         let registering =
@@ -138,7 +144,9 @@ impl Registering {
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return true,
             }
             self.number += 1;
-            asks |= self.number.is_multiple_of(ASKED_EVERY) || shown_at.elapsed() > expire_after / 2 + wait;
+            asks |= self.number.is_multiple_of(ASKED_EVERY)
+                || self.shared.missed.swap(false, Ordering::Relaxed)
+                || shown_at.elapsed() > expire_after / 2 + wait;
             shown_at = Instant::now();
         }
     }
@@ -209,7 +217,13 @@ impl Registering {
         let record = CommandRecord { shard, request: None, reply_to: None, actor: actor(), command };
         let partition = shard.partition(self.log.partitions(Topic::Commands));
         let (key, value) = (shard.to_string(), record.encoded(Level::FIRST));
-        self.producer.append(Topic::Commands, partition, key.as_bytes(), value, Box::new(|_| ()));
+        let shared = Arc::clone(&self.shared);
+        let done = Box::new(move |result: Result<u64, AppendError>| {
+            if result.is_err() {
+                shared.missed.store(true, Ordering::Relaxed);
+            }
+        });
+        self.producer.append(Topic::Commands, partition, key.as_bytes(), value, done);
     }
 }
 

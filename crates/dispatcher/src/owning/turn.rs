@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
-use tidemill_log::{AppendError, From, NewRecord, Producer, Reader, Record, Topic, append_wait};
+use tidemill_log::{AppendError, From, NewRecord, Producer, Reader, Topic, append_wait};
 
 use super::Owning;
 use super::asker::Asker;
@@ -184,18 +184,16 @@ impl Turn<'_> {
     fn read(&mut self, owner: &Owner) -> Result<Vec<Input>, Error> {
         let batch = self.owning.start.config.read_batch;
         let has_room = owner.backlog() < MAX_BACKLOG_BATCHES.saturating_mul(batch);
-        let commands = self.commands.as_mut().filter(|_| has_room);
-        let journal =
-            Some(&mut self.journal).map(|reader| (reader, Input::Journal as fn(Vec<Record>) -> Input));
-        let readers =
-            journal.into_iter().chain(commands.map(|reader| (reader, Input::Commands as fn(_) -> _)));
         let mut inputs = Vec::new();
-        for (reader, make) in readers {
-            match reader.poll(batch, Duration::ZERO) {
-                Ok(records) if records.is_empty() => {}
-                Ok(records) => inputs.push(make(records)),
-                Err(error) => return Err(self.read_error(error)),
-            }
+        match self.journal.poll(batch, Duration::ZERO).map_err(|error| self.read_error(error))? {
+            records if records.is_empty() => {}
+            records => inputs.push(Input::Journal(records)),
+        }
+        let commands = self.commands.as_mut().filter(|_| has_room);
+        let commands = commands.map_or(Ok(Vec::new()), |reader| reader.poll(batch, Duration::ZERO));
+        match commands.map_err(|error| self.read_error(error))? {
+            records if records.is_empty() => {}
+            records => inputs.push(Input::Commands(records)),
         }
         Ok(inputs)
     }
