@@ -1,7 +1,7 @@
 //! What can go wrong for an owner, one variant per operation that failed.
 
 use tidemill_log::AppendError;
-use tidemill_model::{EnvelopeError, Level, too_new};
+use tidemill_model::{Level, ReadError, too_new};
 
 /// Why a dispatcher, or the ownership of one partition, ended.
 #[derive(Debug, thiserror::Error)]
@@ -31,11 +31,13 @@ pub enum Error {
         /// Why not.
         source: serde_json::Error,
     },
-    /// The journal goes on with a level that this process does not read.
-    #[error("partition {partition}, record {offset} of the journal: {}", too_new(*.level, *.reads))]
+    /// The journal or the commands go on with a level that this process does not read.
+    #[error("partition {partition}, record {offset} of the {log}: {}", too_new(*.level, *.reads))]
     TooNew {
         /// Which partition.
         partition: u32,
+        /// Of what: `journal` or `commands`.
+        log: &'static str,
         /// Where.
         offset: u64,
         /// The level that it goes on with.
@@ -115,13 +117,17 @@ impl Error {
     }
 
     pub(crate) fn too_new(partition: u32, offset: u64, level: Level, reads: Level) -> Self {
-        Self::TooNew { partition, offset, level, reads }
+        Self::TooNew { partition, log: "journal", offset, level, reads }
     }
 
-    pub(crate) fn envelope(partition: u32, offset: u64, error: EnvelopeError) -> Self {
+    pub(crate) fn too_new_command(partition: u32, offset: u64, level: Level, reads: Level) -> Self {
+        Self::TooNew { partition, log: "commands", offset, level, reads }
+    }
+
+    pub(crate) fn envelope(partition: u32, offset: u64, error: ReadError) -> Self {
         match error {
-            EnvelopeError::TooNew { level, reads } => Self::too_new(partition, offset, level, reads),
-            EnvelopeError::Malformed(source) => Self::Unreadable { partition, offset, source },
+            ReadError::TooNew { level, reads } => Self::too_new(partition, offset, level, reads),
+            ReadError::Malformed(source) => Self::Unreadable { partition, offset, source },
         }
     }
 

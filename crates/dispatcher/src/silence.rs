@@ -27,7 +27,14 @@ pub(crate) struct Silence {
     processes: BTreeMap<InstanceId, u64>,
     /// Everything counts from the claim at the earliest.
     since_ms: u64,
+    /// Up to when commands were read last, and from when the silence of processes counts at the earliest.
+    read_ms: u64,
+    processes_since_ms: u64,
 }
+
+/// So long without an answer of the log is an outage: what processes sent meanwhile may not have reached it. None of them
+/// counts as silent for that time. A worker does, for it goes by its lease.
+const OUTAGE_MS: u64 = 10_000;
 
 /// Whose word a command is. Only heartbeats and registrations carry the life that they come from, so only they
 /// count.
@@ -50,6 +57,8 @@ impl Silence {
         self.heard.clear();
         self.processes.clear();
         self.since_ms = boot_ms;
+        self.read_ms = boot_ms;
+        self.processes_since_ms = boot_ms;
     }
 
     /// Notes a word of a life that the state knows as the worker's present one, or of a registered process.
@@ -63,6 +72,9 @@ impl Silence {
     /// What follows at `boot_ms`, up to which all commands have been read: workers to declare lost, leases
     /// that are over, each by the longest lease that its worker may go by.
     pub(crate) fn overdue(&mut self, partition: &Partition, boot_ms: u64) -> Vec<(ShardId, Command)> {
+        if boot_ms.saturating_sub(std::mem::replace(&mut self.read_ms, boot_ms)) > OUTAGE_MS {
+            self.processes_since_ms = boot_ms;
+        }
         let mut overdue = Vec::new();
         let mut live_now = BTreeSet::new();
         for group in partition.groups() {
@@ -92,7 +104,8 @@ impl Silence {
             self.processes.clear();
             return Vec::new();
         };
-        let last = |id: &InstanceId| self.processes.get(id).copied().unwrap_or(self.since_ms);
+        let since = self.processes_since_ms;
+        let last = |id: &InstanceId| self.processes.get(id).map_or(since, |heard| since.max(*heard));
         let expire = |process: &InstanceId| {
             let process = process.clone();
             (ShardId::CATALOGUE, Command::Level(LevelCommand::ExpireProcess { process }))

@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jiff::SignedDuration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, InstanceId, Level, Outcome,
-    PartitionEvent, Recorded, Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp,
-    WorkerId,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, InstanceId, Level, LevelEvent,
+    Outcome, PartitionEvent, Recorded, Rejection, ReplicationEvent, RequestId, Resume, ShardCommand, ShardId,
+    Source, Timestamp, WorkerId,
 };
 
 use crate::decision::{Decision, Ruling, puts_off};
@@ -81,9 +81,28 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether it should be appended before more is decided.
+    /// Whether it should be appended before more is decided: it is heavy enough, or raises the level, which counts from the
+    /// next record on.
     pub fn is_full(&self) -> bool {
-        self.weight >= MAX_ENVELOPE_WEIGHT
+        self.weight >= MAX_ENVELOPE_WEIGHT || self.partition.raises_level()
+    }
+
+    /// Whether the command is of a level that does not stand in this partition yet; then the draft raises it, is full, and
+    /// the command is for the next one.
+    ///
+    /// Its sender has read that the level was raised, and the catalogue raises it when every registered process reads it
+    /// (rule 13). What the catalogue says of it may be under way behind this command, from another partition.
+    pub fn raises_for(&mut self, record: &CommandRecord) -> bool {
+        let level = record.command.level();
+        let raises = !self.envelope.level.allows(level) && self.partition.has_shard(record.shard);
+        if raises {
+            let event: Event = match record.shard {
+                ShardId::CATALOGUE => LevelEvent::Raised { level }.into(),
+                _ => ReplicationEvent::LevelReplicated { level }.into(),
+            };
+            self.record(Source::Observed, record.shard, vec![event], Outcome::Done, true);
+        }
+        raises
     }
 
     /// Decides the command at `offset`, whose record hashes to `hash`.
@@ -271,6 +290,8 @@ impl<'a> Draft<'a> {
             };
             return self.decided(source, shard, dead_letters(offset, &reason), true);
         }
+        let (level, needed) = (self.envelope.level, outcome.level());
+        assert!(level.allows(needed), "{outcome:?} of level {needed} is written where level {level} stands");
         self.weight += of_cause;
         self.envelope.causes.push(Cause { source, outcome, events: events.len() as u32 });
         self.bind();

@@ -128,6 +128,16 @@ impl Partition {
         self.resume.as_ref()
     }
 
+    /// Whether the record in the making raises the level.
+    pub(crate) fn raises_level(&self) -> bool {
+        self.next_level > self.level
+    }
+
+    /// Whether it has that shard.
+    pub(crate) fn has_shard(&self, id: ShardId) -> bool {
+        self.shards.contains_key(&id)
+    }
+
     /// The level that stands: nothing of a higher one may be written.
     pub fn level(&self) -> Level {
         self.level

@@ -68,6 +68,17 @@ pub enum Error {
     /// The log cannot be used.
     #[error("the executor cannot use the log")]
     Log(#[from] tidemill_log::Error),
+    /// An owner says something that this version does not know.
+    #[error(
+        "record {offset} of the work cannot be read: {source}. Nobody else can do what it says; start a version of the \
+         program that reads it (`tidemill level show` lists what the others read)"
+    )]
+    Message {
+        /// Where.
+        offset: u64,
+        /// Why not.
+        source: serde_json::Error,
+    },
     /// A thread that the worker cannot do without ended.
     #[error("{thread} ended: {reason}")]
     Ended {

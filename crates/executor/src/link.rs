@@ -80,8 +80,8 @@ impl CommandLink {
 /// What the thread that reads has to tell.
 pub(crate) enum FromWork {
     Messages(Vec<Input>),
-    /// The log has failed for good.
-    Failed(tidemill_log::Error),
+    /// The log has failed for good, or says what this version does not know.
+    Failed(Error),
 }
 
 pub(crate) struct WorkLink {
@@ -124,11 +124,11 @@ impl Reading {
     fn run(&mut self, mut reader: Box<dyn Reader>) {
         while !self.stop.load(Ordering::Relaxed) {
             let told = match reader.poll(READ_MAX, READ_WAIT) {
-                Ok(records) => self.decode(records),
-                Err(error @ tidemill_log::Error::Poisoned { .. }) => {
-                    let _ = self.inputs.send(FromWork::Failed(error));
-                    return;
-                }
+                Ok(records) => match self.decode(records) {
+                    Ok(messages) => messages,
+                    Err(error) => return self.fail(error),
+                },
+                Err(error @ tidemill_log::Error::Poisoned { .. }) => return self.fail(error.into()),
                 Err(error) => {
                     tracing::warn!(%error, "cannot read work; reading anew from the end");
                     match self.begin_again() {
@@ -150,16 +150,16 @@ impl Reading {
         reader.inspect_err(|error| tracing::warn!(%error, "cannot read work")).ok()
     }
 
-    fn decode(&self, records: Vec<tidemill_log::Record>) -> Vec<Input> {
+    fn fail(&self, error: Error) {
+        let _ = self.inputs.send(FromWork::Failed(error));
+    }
+
+    fn decode(&self, records: Vec<tidemill_log::Record>) -> Result<Vec<Input>, Error> {
         let own = records.iter().filter(|record| record.key == self.worker.as_str().as_bytes());
-        let decode = |record: &tidemill_log::Record| match WorkMessage::from_json(&record.value) {
-            Ok(message) => Some(Input::Work(message)),
-            Err(error) => {
-                // Of a newer owner, perhaps; it says again what matters.
-                tracing::error!(offset = record.offset, %error, "cannot read a message of an owner");
-                None
-            }
-        };
-        own.filter_map(decode).collect()
+        own.map(|record| {
+            let message = WorkMessage::from_json(&record.value);
+            message.map(Input::Work).map_err(|source| Error::Message { offset: record.offset, source })
+        })
+        .collect()
     }
 }

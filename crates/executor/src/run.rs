@@ -235,7 +235,7 @@ impl Turn {
 fn from_work(told: Option<FromWork>) -> Result<Vec<Input>, Error> {
     match told {
         Some(FromWork::Messages(messages)) => Ok(messages),
-        Some(FromWork::Failed(error)) => Err(error.into()),
+        Some(FromWork::Failed(error)) => Err(error),
         None => Err(Error::Ended { thread: "the reader of work", reason: "it is gone".to_owned() }),
     }
 }

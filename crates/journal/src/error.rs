@@ -1,7 +1,7 @@
 //! What can fail, one variant per operation.
 
 use thiserror::Error;
-use tidemill_model::{EnvelopeError, Level, too_new};
+use tidemill_model::{Level, ReadError, too_new};
 
 /// A journal that cannot be followed.
 #[derive(Debug, Error)]
@@ -72,14 +72,14 @@ impl Error {
     }
 
     /// Why the record at `offset` is not read.
-    pub fn envelope(partition: u32, offset: u64) -> impl FnOnce(EnvelopeError) -> Self {
+    pub fn envelope(partition: u32, offset: u64) -> impl FnOnce(ReadError) -> Self {
         move |error| match error {
-            EnvelopeError::TooNew { level, reads } => {
+            ReadError::TooNew { level, reads } => {
                 let error = Self::TooNew { partition, offset, level, reads };
                 crate::reads::meets(&error);
                 error
             }
-            EnvelopeError::Malformed(source) => Self::Body { partition, offset, source },
+            ReadError::Malformed(source) => Self::Body { partition, offset, source },
         }
     }
 

@@ -23,8 +23,8 @@ pub use self::shard_message::{ShardMessage, UnfinishedJob};
 pub use self::worker::{Heartbeat, Registration, StartRequest, WorkerCommand};
 use crate::{
     BatchId, BulkAction, BulkId, BulkOutcome, ExternalDependencyId, GrantId, InstanceId, Json as _, Level,
-    PathAnswer, RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp, Token, UserName,
-    WorkerId,
+    PathAnswer, ReadError, RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp, Token,
+    UserName, WorkerId,
 };
 
 /// Who requests it.
@@ -284,6 +284,14 @@ impl ShardCommand {
     }
 }
 
+/// A command of a level after the first says which, for readers that cannot decode it.
+#[derive(Serialize)]
+struct OfLevel<'a> {
+    level: Level,
+    #[serde(flatten)]
+    record: &'a CommandRecord,
+}
+
 impl CommandRecord {
     /// Its bytes, for the commands topic where `level` stands.
     ///
@@ -293,6 +301,19 @@ impl CommandRecord {
     pub fn encoded(&self, level: Level) -> Vec<u8> {
         let needed = self.command.level();
         assert!(level.allows(needed), "a command of level {needed} is written where level {level} stands");
-        self.to_json().into_bytes()
+        if needed == Level::FIRST {
+            return self.to_json().into_bytes();
+        }
+        serde_json::to_vec(&OfLevel { level: needed, record: self }).expect("plain data")
+    }
+
+    /// Reads a record of the commands topic, up to a level.
+    ///
+    /// # Errors
+    /// [`ReadError::TooNew`] for whatever is of a higher level, known here or not.
+    pub fn read(bytes: &[u8], reads: Level) -> Result<Self, ReadError> {
+        let record = Self::from_json(bytes).map_err(|error| ReadError::of(error, bytes, reads))?;
+        let level = record.command.level();
+        if reads.allows(level) { Ok(record) } else { Err(ReadError::TooNew { level, reads }) }
     }
 }

@@ -1,11 +1,11 @@
 //! One journal record: what was decided in one go, and why.
 
-use tidemill_derive::vocabulary;
+use tidemill_derive::{Levelled, vocabulary};
 
 use crate::BulkId;
 use crate::{
-    Actor, BatchId, Event, GrantId, GroupId, InstanceId, JobId, Json as _, Level, PulledGrant, Rejection,
-    RequestId, RerunId, ShardId, TaskId, Timestamp,
+    Actor, BatchId, Event, GrantId, GroupId, InstanceId, JobId, Json as _, Level, PulledGrant, ReadError,
+    Rejection, RequestId, RerunId, ShardId, TaskId, Timestamp,
 };
 
 /// The body of an envelope frame. Epoch, number and chain stand in the frame's header.
@@ -31,61 +31,26 @@ pub struct Envelope {
     pub events: Vec<Recorded>,
 }
 
-/// Why the body of an envelope was not read.
-#[derive(Debug, thiserror::Error)]
-pub enum EnvelopeError {
-    /// It is of a level that is not read here, or raises the level to one.
-    #[error("{}", too_new(*.level, *.reads))]
-    TooNew {
-        /// The level that the journal goes on with.
-        level: Level,
-        /// The highest one that is read here.
-        reads: Level,
-    },
-    /// It is no envelope that this version knows.
-    #[error(transparent)]
-    Malformed(#[from] serde_json::Error),
-}
-
-/// What a person is told of a log that goes on with a level which this process does not read.
-#[must_use]
-pub fn too_new(level: Level, reads: Level) -> String {
-    format!(
-        "it goes on with level {level}, and this process reads up to level {reads}: nothing was changed; start a version that \
-         reads level {level} (`tidemill level show` lists what the others read)"
-    )
-}
-
-/// All that is looked at of an envelope that cannot be read.
-#[derive(serde::Deserialize)]
-struct Stated {
-    #[serde(default)]
-    level: Level,
-}
-
 impl Envelope {
     /// Reads the body of a frame, up to a level.
     ///
     /// # Errors
-    /// [`EnvelopeError::TooNew`] before anything of a higher level could be misread, also at the record that raises the level.
-    pub fn read(body: &[u8], reads: Level) -> Result<Self, EnvelopeError> {
+    /// [`ReadError::TooNew`] before anything of a higher level could be misread, also at the record that raises the level.
+    pub fn read(body: &[u8], reads: Level) -> Result<Self, ReadError> {
         match Self::from_json(body) {
             Ok(envelope) => envelope.check_level(reads).map(|()| envelope),
-            Err(error) => {
-                let level = serde_json::from_slice(body).map_or(Level::FIRST, |Stated { level }| level);
-                Err(if reads.allows(level) { error.into() } else { EnvelopeError::TooNew { level, reads } })
-            }
+            Err(error) => Err(ReadError::of(error, body, reads)),
         }
     }
 
     /// Whether a process that reads up to this level may go on behind it.
     ///
     /// # Errors
-    /// [`EnvelopeError::TooNew`]
-    pub fn check_level(&self, reads: Level) -> Result<(), EnvelopeError> {
+    /// [`ReadError::TooNew`]
+    pub fn check_level(&self, reads: Level) -> Result<(), ReadError> {
         let raised = self.events.iter().filter_map(|recorded| recorded.event.raises()).max();
         let level = raised.map_or(self.level, |raised| raised.max(self.level));
-        if reads.allows(level) { Ok(()) } else { Err(EnvelopeError::TooNew { level, reads }) }
+        if reads.allows(level) { Ok(()) } else { Err(ReadError::TooNew { level, reads }) }
     }
 }
 
@@ -156,8 +121,20 @@ pub enum Outcome {
     Deferred,
 }
 
+impl Outcome {
+    /// The level since which it may be written (rule 13).
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Answered(answer) => answer.level(),
+            Self::Refused(rejection) => rejection.level(),
+            Self::Done | Self::Repeated | Self::Deferred => Level::FIRST,
+        }
+    }
+}
+
 /// What a sender learns from an accepted command.
-#[vocabulary]
+#[vocabulary(Levelled)]
 pub enum Answer {
     /// Nothing beyond that it is done.
     Done,

@@ -23,7 +23,7 @@ impl Level {
     /// That of a log in which none was ever raised.
     pub const FIRST: Level = Level(1);
     /// The highest level that this version of the program reads, unless it is started to read less.
-    pub const READS: Level = Level::FIRST;
+    pub const READS: Level = Level(2);
     /// Far above any level that there will be.
     pub const MAX: Level = Level(1_000);
 
@@ -100,4 +100,44 @@ pub struct LevelCount {
     pub reads: Level,
     /// How many.
     pub processes: u64,
+}
+
+/// Why something on the log was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is of a level that is not read here, or raises the level to one.
+    #[error("{}", too_new(*.level, *.reads))]
+    TooNew {
+        /// The level that the log goes on with.
+        level: Level,
+        /// The highest one that is read here.
+        reads: Level,
+    },
+    /// It is nothing that this version knows.
+    #[error(transparent)]
+    Malformed(#[from] serde_json::Error),
+}
+
+/// What a person is told of a log that goes on with a level which this process does not read.
+#[must_use]
+pub fn too_new(level: Level, reads: Level) -> String {
+    format!(
+        "it goes on with level {level}, and this process reads up to level {reads}: nothing was changed; start a version that \
+         reads level {level} (`tidemill level show` lists what the others read)"
+    )
+}
+
+/// All that is looked at of what cannot be read.
+#[derive(Deserialize)]
+struct Stated {
+    #[serde(default)]
+    level: Level,
+}
+
+impl ReadError {
+    /// Why these bytes could not be decoded: they may say that they are of a level that is not read here.
+    pub(crate) fn of(error: serde_json::Error, bytes: &[u8], reads: Level) -> Self {
+        let level = serde_json::from_slice(bytes).map_or(Level::FIRST, |Stated { level }| level);
+        if reads.allows(level) { error.into() } else { Self::TooNew { level, reads } }
+    }
 }

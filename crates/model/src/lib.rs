@@ -56,10 +56,7 @@ pub use definition::{
     GroupSettings, JobDefinition, Mapping, MissedRuns, OnParentFailure, OnSilence, Parent, Period, Priority,
     Program, RunIf, ScheduleRule, ScheduleSpec,
 };
-pub use envelope::{
-    Answer, Cause, Envelope, EnvelopeError, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source,
-    too_new,
-};
+pub use envelope::{Answer, Cause, Envelope, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source};
 pub use event::{
     AlarmEvent, ApplyEvent, AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, DeletionEvent, Event,
     FinalCommandEvent, JobEvent, LevelEvent, ObservationEvent, PartitionEvent, PermitEvent, ReplicationEvent,
@@ -86,7 +83,7 @@ pub use id::{
     RequestId, RerunId, ShardId, TaskId, Token, WorkerId,
 };
 pub use json::Json;
-pub use level::{Level, LevelCount, LevelHold, LevelState, Process};
+pub use level::{Level, LevelCount, LevelHold, LevelState, Process, ReadError, too_new};
 pub use live::{
     ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, MailboxState,
     NotifiedShard, PlannedChange, Why,

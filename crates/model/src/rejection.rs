@@ -1,6 +1,6 @@
 //! Why a command changed nothing.
 
-use tidemill_derive::{AsStr, vocabulary};
+use tidemill_derive::{AsStr, Levelled, vocabulary};
 
 use crate::Token;
 
@@ -42,7 +42,7 @@ pub fn check_range(field: &str, value: u64, low: u64, high: u64) -> Result<(), F
 }
 
 /// Why a command changed nothing. An answer, not an error of the program.
-#[vocabulary(Eq, AsStr, thiserror::Error)]
+#[vocabulary(Eq, AsStr, Levelled, thiserror::Error)]
 pub enum Rejection {
     /// Fields that cannot be accepted; nothing of the command was.
     #[error("{}", fields.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]

@@ -124,6 +124,14 @@ impl Partition {
             let why = format!("the envelope is of level {}, and level {stands} stands", envelope.level);
             at.breaks(rule, why);
         }
+        for Cause { outcome, .. } in &envelope.causes {
+            if outcome.level() > stands {
+                at.breaks(
+                    rule,
+                    format!("{outcome:?} is of level {}, and level {stands} stands", outcome.level()),
+                );
+            }
+        }
         for Recorded { event, .. } in &envelope.events {
             let kind = event.of_kind();
             if kind.level > stands {

@@ -3,7 +3,7 @@
 
 use tidemill_engine::Draft;
 use tidemill_log::{Hash, Kind};
-use tidemill_model::{CommandRecord, Json as _, Timestamp};
+use tidemill_model::{CommandRecord, Json as _, ReadError, Timestamp};
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
 use crate::silence::{Speaker, speaker};
@@ -97,11 +97,23 @@ impl Owner {
         while !draft.is_full()
             && let Some(record) = self.pending.pop_front()
         {
+            let command = CommandRecord::read(&record.value, self.start.config.reads);
+            match &command {
+                Ok(command) if draft.raises_for(command) => {
+                    self.pending.push_front(record);
+                    break;
+                }
+                // Nothing of the draft counts: whoever reads that level decides these commands.
+                Err(ReadError::TooNew { level, reads }) => {
+                    return Err(Error::too_new_command(self.start.partition, record.offset, *level, *reads));
+                }
+                Ok(_) | Err(ReadError::Malformed(_)) => {}
+            }
             self.decided_next = record.offset + 1;
             self.uncovered += 1;
             self.uncovered_since.get_or_insert(moment.boot_ms);
             let hash = Hash::of(&record.value).to_string();
-            match CommandRecord::from_json(&record.value) {
+            match command {
                 Ok(command) => {
                     let speaker = speaker(command.shard, &command.command);
                     draft.command(record.offset, hash, command);

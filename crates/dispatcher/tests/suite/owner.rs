@@ -816,15 +816,68 @@ fn silent_process_expires() {
     requester.say(ShardId::CATALOGUE, process(1));
     requester.settle();
     let before = requester.kinds().len();
-    requester.pass(20_000);
+    let passed = |requester: &mut Requester, ms: u64| {
+        for _ in 0..ms / 1_000 {
+            requester.pass(1_000);
+            requester.settle();
+        }
+        requester.kinds_since(before)
+    };
+    passed(&mut requester, 20_000);
+    requester.say(ShardId::CATALOGUE, process(1));
+    assert_eq!(passed(&mut requester, 30_000), [""; 0]);
+    assert_eq!(passed(&mut requester, 2_000), ["process.expired"]);
+}
+
+/// Rule 13, OPS-9: what processes sent during an outage of the log may be lost, so that time is nobody's silence.
+#[test]
+fn outage_of_the_log_expires_no_process() {
+    let mut requester = Requester::new();
+    requester.own();
     requester.say(ShardId::CATALOGUE, process(1));
     requester.settle();
-    requester.pass(29_000);
-    requester.settle();
+    let before = requester.kinds().len();
+    requester.pass(600_000);
+    for _ in 0..29 {
+        requester.settle();
+        requester.pass(1_000);
+    }
     assert_eq!(requester.kinds_since(before), [""; 0]);
-    requester.pass(1_500);
-    requester.settle();
+    for _ in 0..3 {
+        requester.settle();
+        requester.pass(1_000);
+    }
     assert_eq!(requester.kinds_since(before), ["process.expired"]);
+}
+
+/// Rule 13, OPS-9: an owner that cannot read a command because it is of a higher level leaves the partition, and decides none
+/// of what lies before it in the same record; a command that nobody knows is set aside.
+#[test]
+fn owner_stops_at_a_command_of_a_level_that_it_does_not_read() {
+    let mut requester = Requester::new();
+    requester.own();
+    let decided = requester.kinds().len();
+    requester.say(ShardId::CATALOGUE, process(1));
+    let unknown = |level: u32| {
+        let command = r#""shard": 0, "actor": {"app": "a"}, "command": {"shard": {"new": {}}}"#;
+        format!(r#"{{"level": {level}, {command}}}"#).into_bytes()
+    };
+    requester.submit_request_raw(unknown(3));
+    requester.read_commands();
+    let moment = requester.moment;
+    let stopped = requester.owner.drive(moment).unwrap_err();
+    assert!(matches!(stopped, Error::TooNew { log: "commands", .. }), "{stopped}");
+    assert!(
+        stopped.to_string().contains("it goes on with level 3, and this process reads up to level 2"),
+        "{stopped}"
+    );
+    assert_eq!(requester.kinds().len(), decided);
+
+    let mut requester = Requester::new();
+    requester.own();
+    requester.submit_request_raw(unknown(2));
+    requester.settle();
+    assert!(requester.kinds().contains(&"command.dead_lettered".to_owned()), "{:?}", requester.kinds());
 }
 
 /// Rule 13, OPS-9: an owner that does not read the level which another one raised stops with its name before it folds
@@ -851,7 +904,7 @@ fn owner_stops_at_a_level_that_it_does_not_read() {
     let state = requester.owner.state().unwrap();
     assert_eq!(state.level(), Level::FIRST, "nothing of it was folded");
 
-    let mut own = Requester::new();
+    let mut own = Requester::with(Config { reads: Level::FIRST, ..Config::default() });
     own.own();
     own.say(ShardId::CATALOGUE, process(2));
     own.read_commands();

@@ -3,8 +3,8 @@
 use expect_test::expect;
 use tidemill_engine::{Draft, Partition};
 use tidemill_model::{
-    Answer, Command, Envelope, EnvelopeError, Event, GroupSettings, InstanceId, Level, LevelCommand,
-    LevelEvent, LiveAnswer, LiveQuery, Outcome, Process, Recorded, Rejection, ReplicationEvent, ShardId,
+    Answer, Command, Envelope, Event, GroupSettings, InstanceId, Level, LevelCommand, LevelEvent, LiveAnswer,
+    LiveQuery, Outcome, Process, ReadError, Recorded, Rejection, ReplicationEvent, ShardId,
 };
 
 use crate::kit::{GROUP, World, at};
@@ -142,7 +142,7 @@ fn level_counts_from_the_next_record_on() {
     for (index, read) in read(Level::FIRST).into_iter().enumerate() {
         match read {
             Ok(_) => assert!(index < raising, "record {index} goes on after the level was raised"),
-            Err(EnvelopeError::TooNew { level, reads }) => {
+            Err(ReadError::TooNew { level, reads }) => {
                 assert!(index >= raising && (level, reads) == (TWO, Level::FIRST));
             }
             Err(error) => panic!("{error}"),

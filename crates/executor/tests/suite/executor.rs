@@ -87,8 +87,12 @@ impl Owner {
     }
 
     fn say(&self, to: &Registration, message: &WorkMessage) {
+        self.say_bytes(to, serde_json::to_vec(message).unwrap());
+    }
+
+    fn say_bytes(&self, to: &Registration, value: Vec<u8>) {
         let partition = partition_of_key(to.worker.as_str(), self.log.partitions(Topic::Work));
-        let (key, value) = (to.worker.as_str().as_bytes(), serde_json::to_vec(message).unwrap());
+        let key = to.worker.as_str().as_bytes();
         append_wait(&*self.log.producer().unwrap(), Topic::Work, partition, key, value, BOUND).unwrap();
     }
 
@@ -157,6 +161,18 @@ impl Executor {
     fn join(self) {
         self.thread.join().unwrap().unwrap();
     }
+}
+
+/// OPS-9: what a newer owner says is not passed over: nobody else could do it.
+#[test]
+fn executor_ends_at_a_message_that_it_cannot_read() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.say_bytes(&me, br#"{"of_a_newer_version": {}}"#.to_vec());
+    let error = executor.thread.join().unwrap().unwrap_err();
+    assert!(matches!(error, tidemill_executor::Error::Message { .. }), "{error}");
+    assert!(error.to_string().contains("start a version of the program that reads it"), "{error}");
 }
 
 fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {

@@ -14,7 +14,7 @@ pub(crate) struct ProcessSettings {
     /// 1000 to 86400000.
     pub(crate) expire_after_ms: u64,
     /// The highest level that it reads. For tests of upgrades alone: one that is raised does not make an older version
-    /// read more. Default: what this version reads. 1 to 1000.
+    /// read more. Default 2, what this version reads. 1 to 2.
     pub(crate) reads: u32,
 }
 
@@ -29,7 +29,7 @@ impl ProcessSettings {
         let (low, high) = bounds::PROCESS_EXPIRE_AFTER_MS;
         check_range("heartbeat_ms", self.heartbeat_ms, 100, 3_600_000)?;
         check_range("expire_after_ms", self.expire_after_ms, low, high)?;
-        check_range("reads", self.reads.into(), 1, Level::MAX.number().into())?;
+        check_range("reads", self.reads.into(), 1, Level::READS.number().into())?;
         if self.expire_after_ms < 2 * self.heartbeat_ms {
             let rule = "has to be at least twice heartbeat_ms: one sign of life may be lost";
             return Err(FieldError::new("expire_after_ms", self.expire_after_ms, rule));

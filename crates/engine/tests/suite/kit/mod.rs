@@ -13,8 +13,9 @@ use jiff::SignedDuration;
 use tidemill_engine::{Draft, Effect, FaultInjection, OutboxSender, Partition, effects};
 use tidemill_model::{
     Actor, Answer, BatchCommand, BatchId, CatalogueCommand, Command, CommandRecord, Condition, Envelope,
-    Event, GroupName, GroupSettings, JobCommand, JobEvent, JobId, JobSpec, LiveAnswer, LiveQuery, Outcome,
-    Program, Reply, RequestId, Resume, ShardId, Submission, Timestamp, WorkMessage, WorkerCommand, WorkerId,
+    Event, GroupName, GroupSettings, JobCommand, JobEvent, JobId, JobSpec, Level, LiveAnswer, LiveQuery,
+    Outcome, Program, Reply, RequestId, Resume, ShardId, Submission, Timestamp, WorkMessage, WorkerCommand,
+    WorkerId,
 };
 
 pub(crate) use self::print::{brief, rejection};
@@ -190,7 +191,11 @@ impl World {
             }
             let Some(record) = self.queue.pop_front() else { break };
             // Through JSON, as the topic holds it.
-            let record = serde_json::from_slice(&serde_json::to_vec(&record).unwrap()).unwrap();
+            let record = CommandRecord::read(&record.encoded(Level::MAX), Level::MAX).unwrap();
+            if draft.raises_for(&record) {
+                self.queue.push_front(record);
+                break;
+            }
             draft.command(self.offset, format!("hash-{}", self.offset), record);
             self.offset += 1;
         }
