@@ -17,7 +17,7 @@ use tidemill_journal::{FeedCursor, FeedReader, Progress, Shutdown};
 use tidemill_log::{Log, Producer, Topic};
 use tidemill_model::{
     Actor, Answer, CatalogueCommand, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobCommand,
-    JobSpec, JobType, Outcome, ShardId, hex,
+    JobSpec, JobType, Level, LevelCommand, Outcome, Process, ShardId, bounds, hex,
 };
 use tidemill_projector::PublishConfig;
 use tidemill_store::{SqliteTables, Tables};
@@ -30,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// A shard hears of its group from the catalogue, a moment after whoever defined it.
 const GROUP_PATIENCE: Duration = Duration::from_secs(30);
 const GROUP_REPLICATED: &str = "\"group_replicated\":";
+const LEVEL_REPLICATED: &str = "\"level_replicated\":";
 /// What one command that defines jobs is kept below, in a generous estimate of their bytes.
 const APPLY_BYTES: usize = 160_000;
 const APPLY_JOBS: usize = 400;
@@ -100,7 +101,23 @@ impl Fixture {
         }
         // Until then it refuses whatever is for the group.
         fixture.until(GROUP_REPLICATED, 1, GROUP_PATIENCE)?;
+        fixture.raise_level()?;
         Ok(fixture)
+    }
+
+    /// Registers this process, as the program does, so that everything is written as this version writes it.
+    fn raise_level(&self) -> anyhow::Result<()> {
+        let process = Process {
+            id: tidemill_cluster::instance_id("bench"),
+            host: "bench".to_owned(),
+            roles: vec!["bench".to_owned()],
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            reads: Level::READS,
+            expire_after_ms: bounds::PROCESS_EXPIRE_AFTER_MS.1,
+        };
+        let command = LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
+        self.ask(ShardId::CATALOGUE, Command::Level(command))?;
+        self.until(LEVEL_REPLICATED, 1, GROUP_PATIENCE)
     }
 
     /// Starts an executor with this data directory and so many slots for each type.

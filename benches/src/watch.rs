@@ -80,8 +80,9 @@ impl Watch {
         for record in self.reader.poll(RECORDS_AT_ONCE, POLL)? {
             self.next = record.offset + 1;
             self.bytes += record.value.len() as u64;
-            self.events += self.public_events(&record.value);
-            seen += memchr::memmem::find_iter(&record.value, needle).count();
+            let body = record.value.body();
+            self.events += self.public_events(&body);
+            seen += memchr::memmem::find_iter(&body, needle).count();
         }
         Ok(seen)
     }

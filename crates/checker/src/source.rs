@@ -98,8 +98,8 @@ fn last_loss(log: &dyn Log, partition: u32) -> Result<Option<u64>, Error> {
     let mut last = None;
     while let Some(batch) = journal.next()? {
         let accepts = |record: &&Record| {
-            // Most records are told apart without reading them.
-            record.value.windows(LOSS.len()).any(|window| window == LOSS) && holds_loss(&record.value)
+            // Most records are told apart without decoding them.
+            record.value.body().windows(LOSS.len()).any(|window| window == LOSS) && holds_loss(&record.value)
         };
         last = batch.iter().rev().find(accepts).map(|record| record.offset).or(last);
     }

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tidemill_engine::{Effect, FaultInjection, OutboxSender, Partition};
-use tidemill_log::{AppendError, Chain, Head, Kind, Payload, Record};
+use tidemill_log::{AppendError, Chain, Codec, Head, Kind, Payload, Record};
 use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId, Timestamp};
 
 use crate::silence::Silence;
@@ -358,9 +358,9 @@ impl Owner {
     }
 
     /// The next record of this owner.
-    fn next_record(&self, kind: Kind, body: Vec<u8>) -> Result<Vec<u8>, Error> {
+    fn next_record(&self, kind: Kind, codec: Codec, body: Vec<u8>) -> Result<Vec<u8>, Error> {
         let tip = self.chain.head().map(Head::tip).ok_or_else(|| self.stopped("no genesis"))?;
-        let (record, _) = tip.next(kind, body).map_err(|error| self.stopped(error))?;
+        let (record, _) = tip.next_as(kind, codec, body).map_err(|error| self.stopped(error))?;
         Ok(record)
     }
 

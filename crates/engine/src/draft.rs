@@ -4,26 +4,26 @@
 //! The draft applies to the owner's state as it goes. If its envelope is then not accepted, that state is
 //! worth nothing and must be folded from the journal again; nothing of it has been shown to anyone.
 
+use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use jiff::SignedDuration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, InstanceId, Level, LevelEvent,
-    Outcome, PartitionEvent, Recorded, Rejection, ReplicationEvent, RequestId, Resume, ShardCommand, ShardId,
-    Source, Timestamp, WorkerId,
+    Actor, Cause, Command, CommandRecord, Envelope, EnvelopeJson, Event, Incarnation, InstanceId, Level,
+    LevelEvent, Outcome, PartitionEvent, Recorded, Rejection, ReplicationEvent, RequestId, Resume,
+    ShardCommand, ShardId, Source, Timestamp, WorkerId,
 };
 
 use crate::decision::{Decision, Ruling, puts_off};
 use crate::effect::{Effect, check_levels};
 use crate::group::{self, Chore, GroupShard, Timer};
 use crate::partition::{Due, Partition};
-use crate::weight;
 
-/// A draft heavier than this takes no more. The weight is an upper estimate of the encoded bytes, and one
-/// decision adds at most about as much again, so that an envelope stays below the log's hard cap.
+/// A draft of more bytes takes no more. One decision adds at most about as much again, so that an envelope stays below the
+/// log's hard cap.
 pub const MAX_ENVELOPE_WEIGHT: usize = 192 * 1024;
-/// A command whose outcome would be heavier than this is dead-lettered: together with a draft that is nearly
+/// A command whose outcome would be longer than this is dead-lettered: together with a draft that is nearly
 /// full it could not be appended, and nothing that anyone sends may stop the partition.
 pub const MAX_DECISION_WEIGHT: usize = 288 * 1024;
 /// So far ahead of its owner's clock a partition may be set: clocks differ, and seconds are rounded.
@@ -45,7 +45,8 @@ pub struct Draft<'a> {
     keys: FxHashMap<Box<str>, RequestId>,
     /// Where the next task is looked for first, so that no shard keeps the others waiting.
     turn: ShardId,
-    weight: usize,
+    /// Causes and events as they are written in the journal.
+    json: EnvelopeJson,
     /// Something that must be in the journal before it has an effect.
     binding: bool,
 }
@@ -55,6 +56,8 @@ pub struct Draft<'a> {
 pub struct Drafted {
     /// What to append; absent when nothing happened that the journal must hold.
     pub envelope: Option<Envelope>,
+    /// Its JSON.
+    pub json: Vec<u8>,
     /// What to do once the envelope is read back (at once if there is none).
     pub notices: Vec<Effect>,
 }
@@ -76,7 +79,7 @@ impl<'a> Draft<'a> {
             requests: FxHashSet::default(),
             keys: FxHashMap::default(),
             turn: ShardId::CATALOGUE,
-            weight: 0,
+            json: EnvelopeJson::default(),
             binding: false,
         }
     }
@@ -84,7 +87,7 @@ impl<'a> Draft<'a> {
     /// Whether it should be appended before more is decided: it is heavy enough, or raises the level, which counts from the
     /// next record on.
     pub fn is_full(&self) -> bool {
-        self.weight >= MAX_ENVELOPE_WEIGHT || self.partition.raises_level()
+        self.json.bytes() >= MAX_ENVELOPE_WEIGHT || self.partition.raises_level()
     }
 
     /// Whether the command is of a level that does not stand in this partition yet; then the draft raises it, is full, and
@@ -188,26 +191,31 @@ impl<'a> Draft<'a> {
             };
             let decided = decided.unwrap_or_default();
             events += decided.len() as u32;
-            let weight = weight::of_events(&decided);
-            self.push(shard, decided, weight);
+            self.write(shard, &decided);
+            self.push(shard, decided);
         }
         if events > 0 {
-            self.envelope.causes.push(Cause { source: Source::Timer, outcome: Outcome::Done, events });
+            let cause = Cause { source: Source::Timer, outcome: Outcome::Done, events };
+            self.json.cause(&cause);
+            self.envelope.causes.push(cause);
         }
     }
 
     /// Ends the draft. `cover` asks for an envelope even if all it says is how far commands were read.
     pub fn finish(self, cover: bool) -> Drafted {
-        let Self { partition, envelope, notices, binding, .. } = self;
+        let Self { partition, mut envelope, json, notices, binding, .. } = self;
         check_levels(partition, &notices);
         if !(binding || cover && envelope.resume.as_ref() != partition.resume()) {
-            return Drafted { envelope: None, notices };
+            return Drafted { envelope: None, json: Vec::new(), notices };
         }
         if !binding {
             partition.begin(envelope.now);
         }
         partition.end(envelope.resume.clone(), &envelope.causes);
-        Drafted { envelope: Some(envelope), notices }
+        let (causes, events) = (take(&mut envelope.causes), take(&mut envelope.events));
+        let json = json.finish(&envelope);
+        (envelope.causes, envelope.events) = (causes, events);
+        Drafted { envelope: Some(envelope), json, notices }
     }
 
     /// Whether the process is registered, as far as the draft has come.
@@ -278,24 +286,30 @@ impl<'a> Draft<'a> {
         if !binding {
             return;
         }
-        let of_cause = weight::of_cause(&source, &outcome);
-        let of_events = weight::of_events(&events);
-        if of_cause + of_events > MAX_DECISION_WEIGHT {
-            let reason = format!(
-                "its outcome would take {} bytes, and one decision may take {MAX_DECISION_WEIGHT}",
-                of_cause + of_events
-            );
-            let Source::Command { offset, .. } = source else {
-                panic!("a decision without a command is bounded: {reason}");
-            };
-            return self.decided(source, shard, dead_letters(offset, &reason), true);
-        }
         let (level, needed) = (self.envelope.level, outcome.level());
         assert!(level.allows(needed), "{outcome:?} of level {needed} is written where level {level} stands");
-        self.weight += of_cause;
-        self.envelope.causes.push(Cause { source, outcome, events: events.len() as u32 });
+        let (mark, before) = (self.json.mark(), self.json.bytes());
+        let cause = Cause { source, outcome, events: events.len() as u32 };
+        self.json.cause(&cause);
+        self.write(shard, &events);
+        let bytes = self.json.bytes() - before;
+        if bytes > MAX_DECISION_WEIGHT {
+            self.json.back_to(mark);
+            let reason = format!(
+                "its outcome would take {bytes} bytes, and one decision may take {MAX_DECISION_WEIGHT}"
+            );
+            let Source::Command { offset, .. } = cause.source else {
+                panic!("a decision without a command is bounded: {reason}");
+            };
+            return self.decided(cause.source, shard, dead_letters(offset, &reason), true);
+        }
+        self.envelope.causes.push(cause);
         self.bind();
-        self.push(shard, events, of_events);
+        self.push(shard, events);
+    }
+
+    fn write(&mut self, shard: ShardId, events: &[Event]) {
+        events.iter().for_each(|event| self.json.event(shard, event));
     }
 
     /// From here on there will be an envelope, so its time is the partition's.
@@ -305,11 +319,11 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn push(&mut self, shard: ShardId, events: Vec<Event>, weight: usize) {
+    /// Applies events that are written.
+    fn push(&mut self, shard: ShardId, events: Vec<Event>) {
         if !events.is_empty() {
             self.bind();
         }
-        self.weight += weight;
         for event in events {
             let (level, kind) = (self.envelope.level, event.of_kind());
             assert!(

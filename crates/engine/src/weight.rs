@@ -5,7 +5,7 @@
 
 use tidemill_model::{
     Answer, AttemptEvent, BatchEvent, DataPath, Event, JobDefinition, JobEvent, JobSpec, Json as _,
-    ObservationEvent, Outcome, ReplicationEvent, Source,
+    ObservationEvent, Outcome, ReplicationEvent,
 };
 
 /// Bytes that an event, with its shard, takes in an envelope: never less than it really does.
@@ -64,19 +64,6 @@ pub fn of_event(event: &Event) -> usize {
 /// The same of several.
 pub(crate) fn of_events(events: &[Event]) -> usize {
     events.iter().map(of_event).sum()
-}
-
-/// Of a cause, without its events.
-pub(crate) fn of_cause(source: &Source, outcome: &Outcome) -> usize {
-    let source = match source {
-        Source::Command { request, reply_to, actor, .. } => {
-            let request = request.as_ref().map_or(0, |request| of_text(request.as_str()));
-            let reply_to = reply_to.as_ref().map_or(0, |reply_to| of_text(reply_to.as_str()));
-            request + reply_to + of_text(&actor.app) + of_text(actor.user.as_deref().unwrap_or(""))
-        }
-        Source::Timer | Source::Observed => 0,
-    };
-    200 + source + of_outcome(outcome)
 }
 
 pub(crate) fn of_outcome(outcome: &Outcome) -> usize {

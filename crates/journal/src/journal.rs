@@ -214,7 +214,7 @@ impl Journal {
         }
         let claim = match header.kind {
             Kind::Genesis => None,
-            Kind::Claim => Some(serde_json::from_slice(record.body()).map_err(|_| unreadable(self))?),
+            Kind::Claim => Some(serde_json::from_slice(&record.body()).map_err(|_| unreadable(self))?),
             // Who owns it does not matter to a reader, only that somebody does.
             Kind::Envelope | Kind::Resigned | Kind::Stopped => {
                 Some(Claim { epoch: header.epoch, incarnation: String::new(), address: String::new() })

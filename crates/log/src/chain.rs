@@ -134,7 +134,7 @@ impl Chain {
         let next = match header.kind {
             Kind::Genesis => return Err(VoidReason::SecondGenesis),
             Kind::Claim => {
-                let claim = claim(head, &header, record.body())?;
+                let claim = claim(head, &header, &record.body())?;
                 Head { epoch: claim.epoch, owner: Some(claim), resigned: false, stopped: false, ..next }
             }
             Kind::Envelope => follow(head, &header).map(|()| next)?,
@@ -149,7 +149,7 @@ fn open(header: &Header, offset: u64, record: &Payload) -> Result<Head, VoidReas
     if header.kind != Kind::Genesis {
         return Err(VoidReason::BeforeGenesis);
     }
-    let genesis: Genesis = serde_json::from_slice(record.body()).map_err(|_| VoidReason::Garbled)?;
+    let genesis: Genesis = serde_json::from_slice(&record.body()).map_err(|_| VoidReason::Garbled)?;
     if (header.epoch, header.seq, header.prev) != (0, 0, Hash::ZERO) {
         return Err(VoidReason::Garbled);
     }

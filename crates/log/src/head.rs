@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Frame, FrameError, Hash, Kind, LogId};
+use crate::{Codec, Frame, FrameError, Hash, Kind, LogId};
 
 /// Body of the first record of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,8 @@ impl Genesis {
     #[must_use]
     pub fn record(&self) -> Vec<u8> {
         let body = serde_json::to_vec(self).expect("a genesis is plain strings and numbers");
-        let frame = Frame { kind: Kind::Genesis, epoch: 0, seq: 0, prev: Hash::ZERO, body };
+        let frame =
+            Frame { kind: Kind::Genesis, epoch: 0, seq: 0, prev: Hash::ZERO, codec: Codec::Plain, body };
         frame.encode().expect("a genesis is far below the cap: the log id is checked to be short")
     }
 }
@@ -76,7 +77,8 @@ impl Head {
         let epoch = self.epoch.saturating_add(1);
         let claim = Claim { epoch, incarnation: incarnation.to_owned(), address: address.to_owned() };
         let body = serde_json::to_vec(&claim).expect("a claim is plain strings and numbers");
-        Frame { kind: Kind::Claim, epoch, seq: self.seq.saturating_add(1), prev: self.hash, body }.encode()
+        let (kind, seq, codec) = (Kind::Claim, self.seq.saturating_add(1), Codec::Plain);
+        Frame { kind, epoch, seq, prev: self.hash, codec, body }.encode()
     }
 }
 
@@ -100,9 +102,20 @@ impl Tip {
     /// # Panics
     /// Asked for a genesis or a claim: those are made by [`Genesis::record`] and [`Head::claim`].
     pub fn next(&self, kind: Kind, body: Vec<u8>) -> Result<(Vec<u8>, Self), FrameError> {
+        self.next_as(kind, Codec::Plain, body)
+    }
+
+    /// The same, with a body that is written so.
+    ///
+    /// # Errors
+    /// [`FrameError::FrameTooLarge`] where the body is too large.
+    ///
+    /// # Panics
+    /// Asked for a genesis or a claim.
+    pub fn next_as(&self, kind: Kind, codec: Codec, body: Vec<u8>) -> Result<(Vec<u8>, Self), FrameError> {
         assert!(!matches!(kind, Kind::Genesis | Kind::Claim), "{kind:?} does not follow a tip");
         let seq = self.seq.saturating_add(1);
-        let record = Frame { kind, epoch: self.epoch, seq, prev: self.hash, body }.encode()?;
+        let record = Frame { kind, epoch: self.epoch, seq, prev: self.hash, codec, body }.encode()?;
         let hash = Hash::of(&record);
         Ok((record, Self { epoch: self.epoch, seq, hash }))
     }

@@ -178,7 +178,7 @@ fn tell(recent: &mut Recent) {
 }
 
 fn size(record: &Record) -> usize {
-    record.key.len() + record.value.len()
+    record.key.len() + record.value.unpacked_bytes()
 }
 
 /// Where records come from that are not in memory any more.

@@ -45,7 +45,7 @@ pub mod sqlite;
 
 pub use chain::{Chain, Verdict, VoidReason};
 pub use error::{AppendError, Error, Source};
-pub use frame::{Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES};
+pub use frame::{Codec, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES};
 pub use hash::{Hash, partition_of_key};
 pub use head::{Claim, Genesis, Head, Tip};
 pub use in_flight::QueueBound;

@@ -1,10 +1,12 @@
 //! The bytes of a record, and what is found out about them once for all who read it in this process.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+use crate::frame::unpacked_bytes;
 use crate::{Frame, FrameError, HEADER_BYTES, Hash, Header};
 
 /// The bytes of a record. A clone shares them, and what was found out about them.
@@ -48,10 +50,18 @@ impl Payload {
         self.framed().header.as_ref()
     }
 
-    /// What follows the header of a record of a journal.
+    /// What follows the header of a record of a journal, unpacked. What is not packed as its header says is given as it is:
+    /// it is none of what a body means.
     #[must_use]
-    pub fn body(&self) -> &[u8] {
-        self.0.bytes.get(HEADER_BYTES..).unwrap_or_default()
+    pub fn body(&self) -> Cow<'_, [u8]> {
+        let bytes = self.0.bytes.get(HEADER_BYTES..).unwrap_or_default();
+        let unpacked = self.header().ok().and_then(|header| header.codec.unpack(bytes));
+        unpacked.unwrap_or(Cow::Borrowed(bytes))
+    }
+
+    /// How many they would be with an unpacked body: what readers keep of a record grows with that.
+    pub(crate) fn unpacked_bytes(&self) -> usize {
+        unpacked_bytes(&self.0.bytes).unwrap_or(self.0.bytes.len())
     }
 
     /// The whole record of a journal, with a copy of its body.
@@ -59,8 +69,8 @@ impl Payload {
     /// # Errors
     /// The bytes are no such record, or they are damaged.
     pub fn frame(&self) -> Result<Frame, FrameError> {
-        let Header { kind, epoch, seq, prev } = *self.header().map_err(Clone::clone)?;
-        Ok(Frame { kind, epoch, seq, prev, body: self.body().to_vec() })
+        let Header { kind, epoch, seq, prev, codec } = *self.header().map_err(Clone::clone)?;
+        Ok(Frame { kind, epoch, seq, prev, codec, body: self.body().into_owned() })
     }
 
     /// What the body of a record of a journal means, by a decoder that all readers use: the first one runs it.
@@ -75,7 +85,7 @@ impl Payload {
         if let Some(known) = known.and_then(|known| known.downcast().ok()) {
             return Ok(known);
         }
-        let decoded = Arc::new(decode(self.body())?);
+        let decoded = Arc::new(decode(&self.body())?);
         self.know(Arc::clone(&decoded));
         Ok(decoded)
     }
@@ -142,7 +152,14 @@ mod tests {
     use crate::Kind;
 
     fn record(body: &[u8]) -> Vec<u8> {
-        let frame = Frame { kind: Kind::Envelope, epoch: 3, seq: 9, prev: Hash::ZERO, body: body.to_vec() };
+        let frame = Frame {
+            kind: Kind::Envelope,
+            epoch: 3,
+            seq: 9,
+            prev: Hash::ZERO,
+            codec: crate::Codec::Plain,
+            body: body.to_vec(),
+        };
         frame.encode().unwrap()
     }
 
@@ -154,11 +171,11 @@ mod tests {
     fn what_is_found_out_is_what_the_bytes_say() {
         let bytes = record(b"body");
         let payload = Payload::from(bytes.clone());
-        assert_eq!((payload.hash(), payload.body()), (Hash::of(&bytes), &b"body"[..]));
+        assert_eq!((payload.hash(), &*payload.body()), (Hash::of(&bytes), &b"body"[..]));
         assert_eq!(payload.frame(), Frame::decode(&bytes));
         let damaged = Payload::from(&bytes[1..]);
         assert_eq!(damaged.header(), Err(&FrameError::BadMagic));
-        assert_eq!(Payload::from(&b"x"[..]).body(), b"");
+        assert_eq!(Payload::from(&b"x"[..]).body(), &b""[..]);
     }
 
     #[test]

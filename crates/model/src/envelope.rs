@@ -54,6 +54,71 @@ impl Envelope {
     }
 }
 
+/// The JSON of an envelope in the making. Each part is written as it is decided, so that its length is known before it counts.
+#[derive(Debug, Default)]
+pub struct EnvelopeJson {
+    causes: Vec<u8>,
+    events: Vec<u8>,
+}
+
+/// As [`Recorded`] is written.
+#[derive(serde::Serialize)]
+struct RecordedRef<'a> {
+    shard: ShardId,
+    event: &'a Event,
+}
+
+impl EnvelopeJson {
+    /// Writes the next cause.
+    pub fn cause(&mut self, cause: &Cause) {
+        write_part(&mut self.causes, cause);
+    }
+
+    /// Writes the next event.
+    pub fn event(&mut self, shard: ShardId, event: &Event) {
+        write_part(&mut self.events, &RecordedRef { shard, event });
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.causes.len() + self.events.len()
+    }
+
+    /// A place that [`back_to`](Self::back_to) goes back to.
+    #[must_use]
+    pub fn mark(&self) -> (usize, usize) {
+        (self.causes.len(), self.events.len())
+    }
+
+    /// Takes back what was written behind the mark.
+    pub fn back_to(&mut self, (causes, events): (usize, usize)) {
+        self.causes.truncate(causes);
+        self.events.truncate(events);
+    }
+
+    /// The JSON of an envelope with these causes and events; its other fields are those of `head`, which has neither.
+    #[must_use]
+    pub fn finish(self, head: &Envelope) -> Vec<u8> {
+        let mut json = Vec::with_capacity(256 + self.bytes());
+        head.write_json(&mut json);
+        for (name, parts) in [("causes", self.causes), ("events", self.events)] {
+            if !parts.is_empty() {
+                json.pop();
+                json.extend_from_slice(format!(",\"{name}\":[").as_bytes());
+                json.extend_from_slice(&parts[..parts.len() - 1]);
+                json.extend_from_slice(b"]}");
+            }
+        }
+        json
+    }
+}
+
+fn write_part(to: &mut Vec<u8>, part: &impl serde::Serialize) {
+    serde_json::to_writer(&mut *to, part).expect("the vocabulary is plain data with string keys");
+    to.push(b',');
+}
+
 /// How far the commands of the partition are done.
 #[vocabulary(Eq)]
 pub struct Resume {
@@ -253,4 +318,36 @@ pub enum JobChangeKind {
     Unchanged,
     /// Gone.
     Deleted,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PartitionEvent;
+
+    /// What is written part by part is what the whole would be; what was taken back is gone.
+    #[test]
+    fn parts_are_the_whole() {
+        let event = |number| Event::from(PartitionEvent::MessageReceived { from: ShardId(2), number });
+        let cause = |events| Cause { source: Source::Timer, outcome: Outcome::Done, events };
+        let resume = Some(Resume { offset: 7, hash: "h".to_owned() });
+        let now = Timestamp::UNIX_EPOCH;
+        for (count, level) in [(0, Level::FIRST), (0, Level::new(2)), (1, Level::new(2)), (3, Level::FIRST)] {
+            let head =
+                Envelope { now, level, resume: resume.clone(), causes: Vec::new(), events: Vec::new() };
+            let (mut whole, mut parts) = (head.clone(), EnvelopeJson::default());
+            for number in 0..count {
+                let (mark, bytes) = (parts.mark(), parts.bytes());
+                parts.cause(&cause(9));
+                parts.event(ShardId(3), &event(9));
+                parts.back_to(mark);
+                assert_eq!(parts.bytes(), bytes);
+                parts.cause(&cause(1));
+                parts.event(ShardId(1), &event(number));
+                whole.causes.push(cause(1));
+                whole.events.push(Recorded { shard: ShardId(1), event: event(number) });
+            }
+            assert_eq!(String::from_utf8(parts.finish(&head)).unwrap(), whole.to_json());
+        }
+    }
 }

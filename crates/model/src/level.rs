@@ -24,6 +24,8 @@ impl Level {
     pub const FIRST: Level = Level(1);
     /// The highest level that this version of the program reads, unless it is started to read less.
     pub const READS: Level = Level(2);
+    /// Since it, bodies of the journal may be packed.
+    pub const PACKED_BODIES: Level = Level(2);
     /// Far above any level that there will be.
     pub const MAX: Level = Level(1_000);
 

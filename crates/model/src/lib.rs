@@ -56,7 +56,9 @@ pub use definition::{
     GroupSettings, JobDefinition, Mapping, MissedRuns, OnParentFailure, OnSilence, Parent, Period, Priority,
     Program, RunIf, ScheduleRule, ScheduleSpec,
 };
-pub use envelope::{Answer, Cause, Envelope, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source};
+pub use envelope::{
+    Answer, Cause, Envelope, EnvelopeJson, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source,
+};
 pub use event::{
     AlarmEvent, ApplyEvent, AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, DeletionEvent, Event,
     FinalCommandEvent, JobEvent, LevelEvent, ObservationEvent, PartitionEvent, PermitEvent, ReplicationEvent,

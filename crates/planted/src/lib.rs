@@ -88,6 +88,8 @@ bugs! {
     LevelRaisedEarly = "level_raised_early",
     /// What a level brings is written before that level stands in the partition.
     KindWrittenBeforeLevel = "kind_written_before_level",
+    /// A journal record's body is packed before the level that allows it stands.
+    BodyPackedBeforeLevel = "body_packed_before_level",
     /// Now and then an envelope is a day ahead of the clock.
     ClockADayAhead = "clock_a_day_ahead",
     /// The answer to a refused request is not kept, so that its repeat is decided as if it were new.

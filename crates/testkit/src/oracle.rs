@@ -29,7 +29,7 @@ impl Oracle {
         match self.chain.accept(offset, value) {
             Verdict::Accepted(header) if header.kind == Kind::Envelope => {
                 // From the bytes, whatever the owner thinks that it wrote.
-                let envelope = Arc::new(Envelope::from_json(value.body()).expect("an owner wrote it"));
+                let envelope = Arc::new(Envelope::from_json(&value.body()).expect("an owner wrote it"));
                 let known = value.decoded(Envelope::from_json).expect("an owner wrote it");
                 assert_eq!(known, envelope, "an owner's own reading of its record is what others make of it");
                 self.state.apply(&envelope);

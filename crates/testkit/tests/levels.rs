@@ -47,7 +47,7 @@ fn envelopes(records: &[Record]) -> Vec<Envelope> {
     let mut chain = Chain::new();
     let counts = |record: &Record| match chain.accept(record.offset, &record.value) {
         Verdict::Accepted(header) if header.kind == Kind::Envelope => {
-            Some(Envelope::read(record.value.body(), Level::READS).unwrap())
+            Some(Envelope::read(&record.value.body(), Level::READS).unwrap())
         }
         Verdict::Accepted(_) | Verdict::Void(_) => None,
     };

@@ -96,9 +96,9 @@ impl Journal {
                         continue;
                     };
                     let what = match header.kind {
-                        Kind::Claim => What::Claim(serde_json::from_slice(record.value.body())?),
+                        Kind::Claim => What::Claim(serde_json::from_slice(&record.value.body())?),
                         Kind::Envelope => {
-                            What::Envelope(Box::new(serde_json::from_slice(record.value.body())?))
+                            What::Envelope(Box::new(serde_json::from_slice(&record.value.body())?))
                         }
                         Kind::Resigned | Kind::Stopped => What::Left,
                         Kind::Genesis => What::Genesis,

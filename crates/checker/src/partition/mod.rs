@@ -5,7 +5,7 @@ mod envelope;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_log::{Frame, Kind};
+use tidemill_log::{Codec, Frame, Kind};
 use tidemill_model::{
     Answer, ApplyEvent, BatchEvent, CatalogueEvent, Cause, CommandRecord, DeletionEvent, Envelope, Event,
     JobEvent, Json as _, Level, Outcome, PartitionEvent, PermitEvent, PermitReport, Recorded, RequestId,
@@ -102,6 +102,10 @@ impl Partition {
 
     fn frame(&mut self, record: &Pushed<'_>, frame: &Frame, shared: &mut Shared<'_>) {
         let Pushed { offset, taken_ms, decoded, .. } = *record;
+        if frame.codec != Codec::Plain && !self.level.allows(Level::PACKED_BODIES) {
+            let why = format!("the body is packed, and level {} stands", self.level);
+            self.at(shared.found, offset).breaks(Invariant::NothingAboveTheLevel, why);
+        }
         match (frame.kind, decoded) {
             (Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped, _) => {}
             (Kind::Envelope, Some(envelope)) => self.envelope(offset, taken_ms, envelope, shared),

@@ -127,6 +127,7 @@ fn voids_of_a_sound_log_are_counted_and_no_violations() {
         epoch: 1,
         seq: tip.seq + 1,
         prev: tip.hash,
+        codec: tidemill_log::Codec::Plain,
         body: body.clone(),
     };
     let late = late.encode().unwrap();
@@ -155,6 +156,7 @@ fn two_owners_of_one_epoch_are_told_apart_by_their_links() {
         epoch: 2,
         seq: tip.seq + 1,
         prev: tip.hash,
+        codec: tidemill_log::Codec::Plain,
         body: other.to_vec(),
     };
     let claim = frame.encode().unwrap();

@@ -128,7 +128,7 @@ impl History {
 
     /// A frame with any epoch, number and link, that does not move the chain on.
     pub(crate) fn stray(self, kind: Kind, (epoch, seq, prev): (u64, u64, Hash), body: &[u8]) -> Self {
-        let frame = Frame { kind, epoch, seq, prev, body: body.to_vec() };
+        let frame = Frame { kind, epoch, seq, prev, codec: tidemill_log::Codec::Plain, body: body.to_vec() };
         self.raw(frame.encode().unwrap())
     }
 

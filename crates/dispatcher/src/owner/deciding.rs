@@ -2,12 +2,15 @@
 //! that all commands have caught up with.
 
 use tidemill_engine::Draft;
-use tidemill_log::{Hash, Kind};
-use tidemill_model::{CommandRecord, Json as _, ReadError, Timestamp};
+use tidemill_log::{Codec, Hash, Kind};
+use tidemill_model::{CommandRecord, Level, ReadError, Timestamp};
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
 use crate::silence::{Speaker, speaker};
 use crate::{Error, Moment};
+
+/// A shorter body is written as it is: there is little to gain.
+const PACKED_FROM_BYTES: usize = 256;
 
 impl Owner {
     /// Everything outstanding, as a new owner says it.
@@ -25,7 +28,7 @@ impl Owner {
             return Ok(Vec::new());
         }
         if self.resigning {
-            let record = self.next_record(Kind::Resigned, Vec::new())?;
+            let record = self.next_record(Kind::Resigned, Codec::Plain, Vec::new())?;
             return Ok(vec![self.append(record, None, Vec::new(), moment)]);
         }
         if self.check_resume.is_some() {
@@ -140,8 +143,10 @@ impl Owner {
         let Some(envelope) = drafted.envelope else {
             return Ok(drafted.notices.into_iter().map(Output::Act).collect());
         };
-        let body = envelope.to_json().into_bytes();
-        let record = self.next_record(Kind::Envelope, body)?;
+        let body = drafted.json;
+        let packs = envelope.level.allows(Level::PACKED_BODIES) || planted!(BodyPackedBeforeLevel);
+        let codec = if packs && body.len() >= PACKED_FROM_BYTES { Codec::Lz4 } else { Codec::Plain };
+        let record = self.next_record(Kind::Envelope, codec, body)?;
         let outputs = vec![self.append(record, Some(envelope), drafted.notices, moment)];
         planted!(AckBeforeDurable => return Ok(self.said_early(outputs, super::planted::is_reply)));
         planted!(EffectsBeforeReadBack => return Ok(self.said_early(outputs, super::planted::is_message)));

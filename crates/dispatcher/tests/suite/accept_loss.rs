@@ -64,7 +64,7 @@ impl Cluster {
                 next = record.offset + 1;
                 let header = chain.accept(record.offset, &record.value).accepted();
                 if header.is_some_and(|header| header.kind == Kind::Envelope) {
-                    envelopes.push(serde_json::from_slice::<Envelope>(record.value.body()).unwrap());
+                    envelopes.push(serde_json::from_slice::<Envelope>(&record.value.body()).unwrap());
                 }
             }
         }

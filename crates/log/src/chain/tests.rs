@@ -140,7 +140,14 @@ fn claim_counts_although_it_had_not_seen_the_last_record() {
 fn claim_whose_body_names_another_epoch_is_void() {
     let mut journal = Journal::new();
     let body = br#"{"epoch":7,"incarnation":"a","address":""}"#.to_vec();
-    let frame = Frame { kind: Kind::Claim, epoch: 1, seq: 1, prev: journal.head().hash, body };
+    let frame = Frame {
+        kind: Kind::Claim,
+        epoch: 1,
+        seq: 1,
+        prev: journal.head().hash,
+        codec: crate::Codec::Plain,
+        body,
+    };
     assert_eq!(journal.add(frame.encode().unwrap()), Verdict::Void(VoidReason::Garbled));
 }
 

@@ -71,6 +71,7 @@ pub const EXPECTED: &[Expected] = &[
     of_power_cut(Bug::OpenedWithoutSync),
     bug(Bug::LevelRaisedEarly, &["level_raised_when_all_read_it"], SOME),
     bug(Bug::KindWrittenBeforeLevel, &["nothing_above_the_level"], FEW),
+    bug(Bug::BodyPackedBeforeLevel, &["nothing_above_the_level"], FEW),
     with(&[Fault::RivalClaims], bug(Bug::ClaimsWithOneEpoch, &["chain_unbroken"], SOME)),
     with(&[Fault::CrashHostWithZombies], bug(Bug::EnvelopeWithoutChainCheck, &["chain_unbroken"], SOME)),
     with(&[Fault::UnknownLost], bug(Bug::AckBeforeDurable, &["acknowledged_is_on_record"], SOME)),

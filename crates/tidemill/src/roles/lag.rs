@@ -25,7 +25,7 @@ pub(super) fn lag_ms(log: &dyn Log, partition: u32, offset: u64, records: u64) -
     let mut reader = log.reader(Topic::Journal, partition, From::Offset(offset)).ok()?;
     let decided = |record: &Record| {
         record.value.header().ok().filter(|header| header.kind == Kind::Envelope)?;
-        serde_json::from_slice::<Decided>(record.value.body()).ok()
+        serde_json::from_slice::<Decided>(&record.value.body()).ok()
     };
     let decided = loop {
         let records = reader.poll(RECORDS, PATIENCE).ok().filter(|records| !records.is_empty())?;

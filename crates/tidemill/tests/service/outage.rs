@@ -117,7 +117,7 @@ fn journal(data: &Path) -> [Times; 3] {
                 next = record.offset + 1;
                 let Some(header) = chain.accept(record.offset, &record.value).accepted() else { continue };
                 if header.kind == Kind::Envelope {
-                    let envelope: Envelope = serde_json::from_slice(record.value.body()).unwrap();
+                    let envelope: Envelope = serde_json::from_slice(&record.value.body()).unwrap();
                     for recorded in envelope.events {
                         follow(&mut times, &recorded.event, header.epoch);
                     }

@@ -37,7 +37,7 @@ impl History {
             if let Verdict::Accepted(header) = self.chain.accept(record.offset, &record.value) {
                 self.kinds.push(header.kind);
                 if header.kind == Kind::Envelope {
-                    let envelope: Envelope = serde_json::from_slice(record.value.body()).unwrap();
+                    let envelope: Envelope = serde_json::from_slice(&record.value.body()).unwrap();
                     self.state.apply(&envelope);
                     self.envelopes.push((record.offset, envelope));
                 }

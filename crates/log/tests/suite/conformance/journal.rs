@@ -162,6 +162,6 @@ pub(crate) fn stored_head_goes_on(make: &Make) {
     let mut reader = fixture.reader(Topic::Journal, 0, From::Offset(next));
     let record = &read(reader.as_mut(), 1)[0];
     assert!(chain.accept(record.offset, &record.value).accepted().is_some());
-    assert_eq!(record.value.body(), b"2");
+    assert_eq!(&*record.value.body(), b"2");
     assert_eq!(chain.head(), Some(&fixture.head(0)));
 }

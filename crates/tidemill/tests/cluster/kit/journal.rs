@@ -52,7 +52,7 @@ impl Journal {
             while part.next < end {
                 for record in part.reader.poll(1_000, Duration::from_secs(10)).unwrap() {
                     part.next = record.offset + 1;
-                    let what = what(part.chain.accept(record.offset, &record.value), record.value.body());
+                    let what = what(part.chain.accept(record.offset, &record.value), &record.value.body());
                     part.entries.push(what);
                 }
             }
