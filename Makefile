@@ -164,8 +164,8 @@ fuzz: ## mutations of tests/corpus for MINUTES=10
 		TIDEMILL_FUZZ_COUNTS=$$counts; \
 	$(FUZZ_TEST) --lib --bin tidemill --test suite corpus -- --nocapture --test-threads=1
 
-sim-modes: ## the same where the log loses what it acknowledged, or an event cannot be folded
-	set -e; for mode in lost-tail lost-topic failing-fold; do \
+sim-modes: ## the same where the log loses what it acknowledged or is restored, or an event cannot be folded
+	set -e; for mode in lost-tail lost-topic failing-fold restored; do \
 		$(SIMULATED) sim -- --mode $$mode --seeds $(SEEDS) --shrink; \
 	done
 

@@ -75,7 +75,7 @@ impl Past for JournalPast {
             let left = usize::try_from(end - next).unwrap_or(RECORDS);
             let read = journal.poll(RECORDS.min(left), POLL);
             let read = read.map_err(|source| PastError::Read { partition, source: source.into() })?;
-            for Entry { offset, envelope } in read.entries {
+            for Entry { offset, envelope, .. } in read.entries {
                 if offset >= end || matches!(moment, Moment::Time(time) if envelope.now > time) {
                     return Ok(state.answer(shard, query));
                 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tidemill_log::{
-    Error, From, Head, Intake, Log, LogId, Membership, Producer, Reader, Readers, Topic, Usage,
+    Error, From, Head, Intake, Log, LogId, Membership, Producer, Reader, Readers, Restore, Topic, Usage,
 };
 
 use crate::Archive;
@@ -51,6 +51,10 @@ impl ArchivedLog {
 impl Readers for ArchivedLog {
     fn log_id(&self) -> &LogId {
         self.log.log_id()
+    }
+
+    fn restores(&self, partition: u32) -> &[Restore] {
+        self.log.restores(partition)
     }
 
     fn partitions(&self, topic: Topic) -> u32 {

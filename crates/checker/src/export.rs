@@ -14,7 +14,7 @@ use std::path::Path;
 use tidemill_log::{Log, Record, Topic};
 
 use crate::Error;
-use crate::source::{Entry, each_entry};
+use crate::source::{Ends, Entry, each_entry};
 
 const MAGIC: &[u8; 8] = b"TDMLJRN1";
 const COMMAND: u8 = b'C';
@@ -28,11 +28,19 @@ const MAX_BYTES: u32 = 8 * 1024 * 1024;
 /// # Errors
 /// The log cannot be read, or the file not written.
 pub fn export_journal(log: &dyn Log, writer: impl Write) -> Result<u64, Error> {
+    export_journal_upto(log, None, writer)
+}
+
+/// The same, up to these ends alone: what a log had at one moment, while it goes on.
+///
+/// # Errors
+/// As [`export_journal`].
+pub fn export_journal_upto(log: &dyn Log, ends: Option<&Ends>, writer: impl Write) -> Result<u64, Error> {
     let mut writer = BufWriter::new(writer);
     let mut entries = 0;
     let failed = |entries, source| Error::WriteExport { entries, source };
     writer.write_all(MAGIC).map_err(|source| failed(0, source))?;
-    each_entry(log, true, &mut |entry| {
+    each_entry(log, true, ends, &mut |entry| {
         write_entry(&mut writer, &entry).map_err(|source| failed(entries, source))?;
         entries += 1;
         Ok(())
@@ -70,24 +78,29 @@ pub fn export_records(journals: &[Vec<Record>], writer: impl Write) -> Result<u6
     written.map(|()| entries).map_err(|source| Error::WriteExport { entries, source })
 }
 
+/// Gives every record of an exported file, those of each topic and partition in their order. Keys are not among what is exported.
+///
+/// # Errors
+/// The file cannot be read, or is not a whole export; then what was given is no history.
+pub fn each_exported(path: &Path, to: &mut dyn FnMut(Topic, u32, Record)) -> Result<(), Error> {
+    read_export(path, &mut |Entry { topic, partition, offset, taken_ms, bytes }| {
+        to(topic, partition, Record { offset, timestamp_ms: taken_ms, key: Vec::new(), value: bytes.into() });
+    })
+}
+
 /// The journals of an exported file, by partition.
 ///
 /// # Errors
 /// The file cannot be read, or is not a whole export.
 pub fn exported_journals(path: &Path) -> Result<Vec<Vec<Record>>, Error> {
     let mut journals = Vec::new();
-    read_export(path, &mut |Entry { topic, partition, offset, taken_ms, bytes }| {
+    each_exported(path, &mut |topic, partition, record| {
         if topic == Topic::Journal {
             let partition = usize::try_from(partition).unwrap_or(usize::MAX);
             if journals.len() <= partition {
                 journals.resize(partition + 1, Vec::new());
             }
-            journals[partition].push(Record {
-                offset,
-                timestamp_ms: taken_ms,
-                key: Vec::new(),
-                value: bytes.into(),
-            });
+            journals[partition].push(record);
         }
     })?;
     Ok(journals)

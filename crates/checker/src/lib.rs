@@ -45,9 +45,9 @@ pub use checker::{Checker, Options};
 use findings::At;
 
 pub use error::Error;
-pub use export::{export_journal, export_records, exported_journals};
+pub use export::{each_exported, export_journal, export_journal_upto, export_records, exported_journals};
 pub use findings::{PartitionSummary, Report, Violation, VoidRecord};
 pub use invariant::Invariant;
 pub use link::Void;
 pub use reference::reference;
-pub use source::{check_file, check_log};
+pub use source::{Ends, check_file, check_log};

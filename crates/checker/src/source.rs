@@ -1,5 +1,6 @@
 //! Whole histories: a live log of any back end, or an exported file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use tidemill_model::{Envelope, Json as _};
@@ -16,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// timer's neighbours are seen.
 const AHEAD_MS: i64 = 10_000;
 
+/// Up to where the topics of a log are read.
+pub type Ends = BTreeMap<(Topic, u32), u64>;
+
 /// One record of a history.
 pub(crate) struct Entry<'a> {
     pub(crate) topic: Topic,
@@ -31,7 +35,7 @@ pub(crate) struct Entry<'a> {
 /// The log cannot be read.
 pub fn check_log(log: &dyn Log, options: Options) -> Result<Report, Error> {
     let mut checker = Checker::new(options);
-    each_entry(log, options.commands, &mut |entry| {
+    each_entry(log, options.commands, None, &mut |entry| {
         push(&mut checker, &entry);
         Ok(())
     })?;
@@ -64,12 +68,13 @@ fn push(checker: &mut Checker, entry: &Entry<'_>) {
 pub(crate) fn each_entry(
     log: &dyn Log,
     commands: bool,
+    ends: Option<&Ends>,
     to: &mut dyn FnMut(Entry<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for partition in 0..log.partitions(Topic::Journal) {
-        let mut journal = Tail::open(log, Topic::Journal, partition)?;
+        let mut journal = Tail::open(log, Topic::Journal, partition, ends)?;
         // Its end is asked for after the journal's, so a decided command is always below it.
-        let mut specs = if commands { Some(Tail::open(log, Topic::Commands, partition)?) } else { None };
+        let mut specs = if commands { Some(Tail::open(log, Topic::Commands, partition, ends)?) } else { None };
         let loss = if commands { last_loss(log, partition)? } else { None };
         while let Some(mut batch) = journal.next()? {
             let later = batch.split_off(batch.partition_point(|record| loss >= Some(record.offset)));
@@ -94,7 +99,7 @@ pub(crate) fn each_entry(
 /// Offset of the last journal record by which an operator accepted a loss: what the journal says before it is
 /// of another topic than the one that is there now.
 fn last_loss(log: &dyn Log, partition: u32) -> Result<Option<u64>, Error> {
-    let mut journal = Tail::open(log, Topic::Journal, partition)?;
+    let mut journal = Tail::open(log, Topic::Journal, partition, None)?;
     let mut last = None;
     while let Some(batch) = journal.next()? {
         let accepts = |record: &&Record| {
@@ -126,12 +131,13 @@ struct Tail {
 }
 
 impl Tail {
-    fn open(log: &dyn Log, topic: Topic, partition: u32) -> Result<Self, Error> {
+    fn open(log: &dyn Log, topic: Topic, partition: u32, ends: Option<&Ends>) -> Result<Self, Error> {
         let failed = |source| Error::ReadLog { topic, partition, source };
         let range = log.range(topic, partition).map_err(failed)?;
         let reader = log.reader(topic, partition, From::Start).map_err(failed)?;
         let kept = std::collections::VecDeque::new();
-        Ok(Self { topic, partition, reader, next: range.start, end: range.end, kept })
+        let end = ends.and_then(|ends| ends.get(&(topic, partition)).copied()).unwrap_or(range.end);
+        Ok(Self { topic, partition, reader, next: range.start, end: end.min(range.end), kept })
     }
 
     /// The next records; `None` at the end.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, Producer, Reader, Record, Topic, Waker};
 use tidemill_model::{
-    Actor, Command, CommandRecord, InstanceId, Json as _, Level, Reply, RequestId, ShardId,
+    Actor, Command, CommandRecord, InstanceId, Json as _, Reply, RequestId, ShardId,
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -158,8 +158,8 @@ impl Shared {
         let SubmitRequest { shard, request, actor, command } = submit_request;
         let reply_to = Some(self.instance.clone());
         let record = CommandRecord { shard, request: Some(request.clone()), reply_to, actor, command };
-        // No command of a higher level is submitted yet; the first one asks its registrar which level stands.
-        let value = record.encoded(Level::FIRST);
+        // Whoever submits a command of a higher level has asked the catalogue whether that stands.
+        let value = record.encoded(record.command.level());
         let output = {
             let mut outstanding = lock(&self.outstanding);
             if self.stop.load(Ordering::SeqCst) {

@@ -26,6 +26,7 @@ mod error;
 mod live;
 mod owner;
 mod owning;
+mod restore;
 mod run;
 mod silence;
 
@@ -35,4 +36,7 @@ pub use config::Config;
 pub use error::Error;
 pub use live::{LiveError, LiveHandle, PartitionStatus};
 pub use owner::{Input, Output, Owner, Role, Start};
+pub use restore::{RESTORED_IDS, Restore, RestoreError, Restored, Restoring};
+#[doc(hidden)]
+pub use restore::{Life, records as restored_records};
 pub use run::{Dispatcher, run};

@@ -221,7 +221,8 @@ fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent
             effects.extend(outstanding_of(partition, group, worker));
             effects
         }
-        WorkerEvent::LeaseExpired { worker, incarnation } => {
+        WorkerEvent::LeaseExpired { worker, incarnation }
+        | WorkerEvent::EndVouched { worker, incarnation, .. } => {
             to(worker, [WorkMessage::Unregistered { incarnation: incarnation.clone() }])
         }
         WorkerEvent::Unready { .. }

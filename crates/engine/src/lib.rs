@@ -30,6 +30,7 @@ mod group;
 mod outbox;
 mod partition;
 mod rate;
+mod restored;
 mod schedule;
 mod weight;
 
@@ -40,6 +41,7 @@ pub use effect::{Effect, OutboxSender, effects};
 pub use fault_injection::FaultInjection;
 pub use group::{GroupShard, LiveWorker};
 pub use partition::{Partition, Shard};
+pub use restored::{HeldByWorker, check_one_moment};
 pub use schedule::grid_from_spec;
 #[doc(hidden)]
 pub use schedule::{Preview, preview};

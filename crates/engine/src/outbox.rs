@@ -36,6 +36,11 @@ impl Mailbox {
         self.outgoing.get(&to).map_or(0, |outbox| outbox.last)
     }
 
+    /// Number of the last message that this shard is known to have received.
+    pub(crate) fn acknowledged(&self, to: ShardId) -> u64 {
+        self.outgoing.get(&to).map_or(0, |outbox| outbox.last - outbox.waiting.len() as u64)
+    }
+
     pub(crate) fn acknowledge(&mut self, to: ShardId, upto: u64) {
         let Some(outbox) = self.outgoing.get_mut(&to) else { return };
         while outbox.waiting.front().is_some_and(|(number, _)| *number <= upto) {

@@ -26,13 +26,17 @@ pub enum Shard {
 }
 
 impl Shard {
-    fn new(id: ShardId, level: Level, fault_injection: &FaultInjection) -> Self {
+    /// `ids_above`: as the last restore of the log says.
+    fn new(id: ShardId, (level, ids_above): (Level, u64), fault_injection: &FaultInjection) -> Self {
         if id == ShardId::CATALOGUE {
-            return Shard::Catalogue(Box::default());
+            let mut catalogue = Box::<Catalogue>::default();
+            catalogue.mint_above(ids_above);
+            return Shard::Catalogue(catalogue);
         }
         let FaultInjection { spare_history, remembered_submissions, listed_parents, .. } = fault_injection;
         let mut group = GroupShard::new(id);
         group.level = level;
+        group.mint_above(ids_above);
         let sizes = &mut group.sizes;
         sizes.spare_history = spare_history.unwrap_or(sizes.spare_history);
         sizes.remembered_submissions = remembered_submissions.unwrap_or(sizes.remembered_submissions);
@@ -45,6 +49,16 @@ impl Shard {
             // It knows what it raised.
             Shard::Catalogue(_) => {}
             Shard::Group(group) => group.level = level,
+        }
+    }
+
+    fn restored(&mut self, now: Timestamp, ids_above: u64) {
+        match self {
+            Shard::Catalogue(catalogue) => catalogue.mint_above(ids_above),
+            Shard::Group(group) => {
+                group.mint_above(ids_above);
+                group.hold_all(now);
+            }
         }
     }
 
@@ -80,6 +94,8 @@ pub struct Partition {
     /// What stands since the last record, and what stands from the next one on (rule 13).
     level: Level,
     next_level: Level,
+    /// No life of the log before this one minted an id above it; 0: it was never restored.
+    ids_above: u64,
     pub(crate) answers: Answers,
     shards: BTreeMap<ShardId, Shard>,
     pub(crate) fault_injection: FaultInjection,
@@ -95,6 +111,7 @@ impl Partition {
             resume: None,
             level: Level::FIRST,
             next_level: Level::FIRST,
+            ids_above: 0,
             answers: Answers::default(),
             shards: BTreeMap::new(),
             fault_injection: FaultInjection::default(),
@@ -206,6 +223,10 @@ impl Partition {
         if let Event::Partition(PartitionEvent::ClockSet { now }) = recorded.event {
             self.now = now;
         }
+        if let Event::Partition(PartitionEvent::Restored { ids_above, .. }) = recorded.event {
+            self.ids_above = ids_above;
+            self.shards.values_mut().for_each(|shard| shard.restored(now, ids_above));
+        }
         self.fault_injection.folds(&recorded.event);
         if let Some(Decided { request: Some(request), outcome, .. }) = decision::decided(&recorded.event) {
             self.answers.keep(request.clone(), outcome);
@@ -216,7 +237,7 @@ impl Partition {
         let shard = self
             .shards
             .entry(recorded.shard)
-            .or_insert_with(|| Shard::new(recorded.shard, self.level, &self.fault_injection));
+            .or_insert_with(|| Shard::new(recorded.shard, (self.level, self.ids_above), &self.fault_injection));
         shard.apply(now, &recorded.event);
     }
 
@@ -286,7 +307,7 @@ impl Partition {
         };
         self.shards
             .get(&id)
-            .map_or_else(|| decide(&Shard::new(id, self.level, &self.fault_injection)), decide)
+            .map_or_else(|| decide(&Shard::new(id, (self.level, self.ids_above), &self.fault_injection)), decide)
     }
 
     /// The next chore that some shard asks for by itself, shards from `turn` on first; timers only those due

@@ -1,6 +1,7 @@
 //! What can fail, one variant per operation.
 
 use thiserror::Error;
+use tidemill_log::LogId;
 use tidemill_model::{Level, ReadError, too_new};
 
 /// A journal that cannot be followed.
@@ -31,6 +32,27 @@ pub enum Error {
         offset: u64,
         /// What the journal has there instead.
         found: String,
+    },
+    /// A stored position is of a life of the log that was lost: the log was restored from a state before it.
+    #[error(
+        "{holder} stand at record {offset} of partition {partition} of log {of}, and that log was restored as {log_id} from a \
+         state before it: what it had from record {from} on is lost. Make them anew: `tidemill rebuild` for tables, an empty \
+         place for task logs; who follows the feed drops what it took from log {of} of records from {from} on, and \
+         begins again at a time before the restore"
+    )]
+    AheadOfRestore {
+        /// What stands there: the tables, the feed, a cursor.
+        holder: &'static str,
+        /// Which journal.
+        partition: u32,
+        /// Where the position is.
+        offset: u64,
+        /// The log that it is of.
+        of: LogId,
+        /// The first record that is another one now.
+        from: u64,
+        /// What that log became.
+        log_id: LogId,
     },
     /// An accepted record that this version does not understand. It is never skipped.
     #[error("record {offset} of the journal of partition {partition} is not understood by this version")]
@@ -98,7 +120,10 @@ impl Error {
             Self::Read { source: Log::JournalBeginsLater { .. }, .. } => Some("set archive.place"),
             Self::TooNew { .. } => Some("start a version of the program that reads that level"),
             Self::Body { .. } => Some("use the version that wrote it, or a newer one"),
-            Self::Read { .. } | Self::PositionMismatch { .. } | Self::BadCursor { .. } => None,
+            Self::Read { .. }
+            | Self::PositionMismatch { .. }
+            | Self::AheadOfRestore { .. }
+            | Self::BadCursor { .. } => None,
         }
     }
 
@@ -111,6 +136,7 @@ impl Error {
                 matches!(source, Log::Open { .. } | Log::Read { .. } | Log::Range { .. })
             }
             Self::PositionMismatch { .. }
+            | Self::AheadOfRestore { .. }
             | Self::Body { .. }
             | Self::TooNew { .. }
             | Self::BadCursor { .. } => false,

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidemill_log::{LogId, Readers, Topic};
 use tidemill_model::Timestamp;
 
+use crate::journal::check_life;
 use crate::{CloudEvent, Error, Journal, Start, cloud_events};
 
 /// How long one partition is waited for while others may have news.
@@ -98,7 +99,6 @@ struct Lane {
 /// Follows all partitions: in each the events come in their order and without a gap; between partitions
 /// there is no order.
 pub struct FeedReader {
-    log_id: LogId,
     lanes: Vec<Lane>,
     cursor: FeedCursor,
     turn: usize,
@@ -114,11 +114,20 @@ impl FeedReader {
     /// [`Error::BadCursor`] where the cursor is of another log; [`Error::PositionMismatch`] where the journal
     /// does not have its records; the log.
     pub fn new(log: &dyn Readers, cursor: FeedCursor) -> Result<Self, Error> {
-        let log_id = log.log_id().clone();
-        if cursor.log_id != log_id.as_str() {
+        let log_id = log.log_id();
+        let foreign = || {
             let reason = format!("it is of log {}, this is log {log_id}", cursor.log_id);
-            return Err(Error::BadCursor { cursor: cursor.to_string(), reason });
+            Error::BadCursor { cursor: cursor.to_string(), reason }
+        };
+        let of = LogId::try_from(cursor.log_id.clone()).map_err(|_| foreign())?;
+        if !of.is_or_becomes(log_id) {
+            return Err(foreign());
         }
+        for (partition, (offset, _)) in &cursor.places {
+            check_life(log, (*partition, *offset), &of, "the cursor")?;
+        }
+        let mut cursor = cursor;
+        cursor.log_id = log_id.to_string();
         let lane = |partition| {
             let given = cursor.places.get(&partition).copied();
             let start = given.map_or(Start::Beginning, |(offset, _)| Start::At(offset));
@@ -127,7 +136,7 @@ impl FeedReader {
             Ok(Lane { partition, journal, given, since, read: None, ready: VecDeque::new() })
         };
         let lanes = (0..log.partitions(Topic::Journal)).map(lane).collect::<Result<_, Error>>()?;
-        Ok(Self { log_id, lanes, cursor, turn: 0, is_skipping: false })
+        Ok(Self { lanes, cursor, turn: 0, is_skipping: false })
     }
 
     /// The place after the last event given, and after the internal events behind it that were read.
@@ -157,7 +166,7 @@ impl FeedReader {
             }
             let mut news = false;
             for lane in &mut self.lanes {
-                news |= lane.poll(&self.log_id, Duration::ZERO)?;
+                news |= lane.poll(Duration::ZERO)?;
                 lane.pass(&mut self.cursor);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -173,7 +182,7 @@ impl FeedReader {
             }
             let wait = if self.lanes.len() > 1 { left.min(SLICE) } else { left };
             self.turn = (self.turn + 1) % self.lanes.len();
-            self.lanes[self.turn].poll(&self.log_id, wait)?;
+            self.lanes[self.turn].poll(wait)?;
         }
     }
 
@@ -194,7 +203,7 @@ impl Lane {
         }
     }
 
-    fn poll(&mut self, log_id: &LogId, timeout: Duration) -> Result<bool, Error> {
+    fn poll(&mut self, timeout: Duration) -> Result<bool, Error> {
         let read = self.journal.poll(MAX_RECORDS, timeout)?;
         for entry in &read.entries {
             if self.since.is_some_and(|since| entry.envelope.now.as_millisecond() < since) {
@@ -205,7 +214,7 @@ impl Lane {
                 _ => 0,
             };
             let first = usize::try_from(first).expect("32 bits fit");
-            for event in cloud_events(log_id, self.partition, entry.offset, first, &entry.envelope) {
+            for event in cloud_events(&entry.log_id, self.partition, entry.offset, first, &entry.envelope) {
                 self.since = None;
                 self.ready.push_back(event);
             }

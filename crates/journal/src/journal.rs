@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_log::{
-    Chain, Claim, From, Head, Header, Kind, Payload, Reader, Readers, Record, Topic, Verdict, Waker,
+    Chain, Claim, From, Head, Header, Kind, LogId, Payload, Reader, Readers, Record, Restore, Topic, Verdict, Waker,
 };
 use tidemill_model::{Envelope, Level};
 
@@ -16,6 +16,8 @@ use crate::Error;
 pub struct Entry {
     /// Where it stands.
     pub offset: u64,
+    /// Which log took it: of a restored one, the life that it is of.
+    pub log_id: LogId,
     /// What was decided.
     pub envelope: Arc<Envelope>,
 }
@@ -53,6 +55,31 @@ enum Anchor {
 /// Records that [`Journal::next`] asks for at once.
 const AHEAD: usize = 64;
 
+/// A position of an earlier life of the log is one of this log only up to where it was restored.
+///
+/// # Errors
+/// [`Error::AheadOfRestore`]; [`Error::PositionMismatch`] where it is of another log.
+pub(crate) fn check_life(
+    log: &dyn Readers,
+    (partition, offset): (u32, u64),
+    of: &LogId,
+    holder: &'static str,
+) -> Result<(), Error> {
+    if !of.is_or_becomes(log.log_id()) {
+        let found = format!("the position is of log {of}, this is log {}", log.log_id());
+        return Err(Error::PositionMismatch { holder, partition, offset, found });
+    }
+    // The first restore that this life does not know, and so its end.
+    let ended = log.restores(partition).iter().find(|restore| of.generation() < restore.log_id.generation());
+    match ended.filter(|restore| offset >= restore.from) {
+        Some(Restore { from, log_id, .. }) => {
+            let (of, log_id) = (of.clone(), log_id.clone());
+            Err(Error::AheadOfRestore { holder, partition, offset, of, from: *from, log_id })
+        }
+        None => Ok(()),
+    }
+}
+
 /// A journal, as far as it counts.
 pub struct Journal {
     partition: u32,
@@ -68,7 +95,8 @@ pub struct Journal {
 
 /// What a head says beyond its record.
 struct Template {
-    log_id: tidemill_log::LogId,
+    /// At the record that is read first.
+    log_id: LogId,
     count: u32,
 }
 
@@ -87,11 +115,7 @@ impl Journal {
         let (from, anchor) = match start {
             Start::Beginning => (From::Start, Anchor::None),
             Start::After(head) => {
-                if &head.log_id != log.log_id() {
-                    let found =
-                        format!("the position is of log {}, this is log {}", head.log_id, log.log_id());
-                    return Err(mismatch(head.offset, found));
-                }
+                check_life(log, (partition, head.offset), &head.log_id, holder)?;
                 (From::Offset(head.offset), Anchor::Head(head))
             }
             Start::At(offset) => (From::Offset(offset), Anchor::Record(offset)),
@@ -104,7 +128,9 @@ impl Journal {
             }
         }
         let reader = log.reader(Topic::Journal, partition, from).map_err(Error::read(partition))?;
-        let template = Template { log_id: log.log_id().clone(), count: log.partitions(Topic::Journal) };
+        let first = if let From::Offset(offset) = from { offset } else { 0 };
+        let log_id = log.log_id_at(partition, first).clone();
+        let template = Template { log_id, count: log.partitions(Topic::Journal) };
         let (chain, reads, ahead) = (Chain::new(), crate::reads(), VecDeque::new());
         Ok(Self { partition, holder, reader, chain, anchor, template, reads, ahead })
     }
@@ -199,7 +225,8 @@ impl Journal {
                 let envelope =
                     envelope.and_then(|envelope| envelope.check_level(self.reads).map(|()| envelope));
                 let envelope = envelope.map_err(Error::envelope(partition, offset))?;
-                Ok(Some(Entry { offset, envelope }))
+                let log_id = self.chain.head().map_or(&self.template.log_id, |head| &head.log_id).clone();
+                Ok(Some(Entry { offset, log_id, envelope }))
             }
             Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped => Ok(None),
         }
@@ -217,7 +244,8 @@ impl Journal {
             Kind::Claim => Some(serde_json::from_slice(&record.body()).map_err(|_| unreadable(self))?),
             // Who owns it does not matter to a reader, only that somebody does.
             Kind::Envelope | Kind::Resigned | Kind::Stopped => {
-                Some(Claim { epoch: header.epoch, incarnation: String::new(), address: String::new() })
+                let (incarnation, address) = (String::new(), String::new());
+                Some(Claim { epoch: header.epoch, incarnation, address, log_id: None })
             }
         };
         self.chain = Chain::resume(Head {

@@ -135,7 +135,8 @@ impl Chain {
             Kind::Genesis => return Err(VoidReason::SecondGenesis),
             Kind::Claim => {
                 let claim = claim(head, &header, &record.body())?;
-                Head { epoch: claim.epoch, owner: Some(claim), resigned: false, stopped: false, ..next }
+                let log_id = claim.log_id.as_ref().unwrap_or(&head.log_id).clone();
+                Head { log_id, epoch: claim.epoch, owner: Some(claim), resigned: false, stopped: false, ..next }
             }
             Kind::Envelope => follow(head, &header).map(|()| next)?,
             Kind::Resigned => follow(head, &header).map(|()| Head { resigned: true, ..next })?,
@@ -171,6 +172,10 @@ fn open(header: &Header, offset: u64, record: &Payload) -> Result<Head, VoidReas
 fn claim(head: &Head, header: &Header, body: &[u8]) -> Result<Claim, VoidReason> {
     let claim: Claim = serde_json::from_slice(body).map_err(|_| VoidReason::Garbled)?;
     if claim.epoch != header.epoch {
+        return Err(VoidReason::Garbled);
+    }
+    // The id goes on in its line, and never back.
+    if claim.log_id.as_ref().is_some_and(|id| *id == head.log_id || !head.log_id.is_or_becomes(id)) {
         return Err(VoidReason::Garbled);
     }
     let again = planted!(ClaimsWithOneEpoch) && header.epoch == head.epoch;

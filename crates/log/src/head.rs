@@ -35,12 +35,16 @@ pub struct Claim {
     pub incarnation: String,
     /// Where the owner answers questions about its state.
     pub address: String,
+    /// The id of the log from this record on, where the log was restored: a later one of its line. Only an embedded log has such
+    /// a claim, in a file that programs refuse which do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_id: Option<LogId>,
 }
 
 /// Where a chain stands after its last accepted record. This is what a stored position consists of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// From the genesis.
+    /// From the genesis, or the last claim of a restore.
     pub log_id: LogId,
     /// From the genesis.
     pub partition: u32,
@@ -74,8 +78,26 @@ impl Head {
     /// # Errors
     /// [`FrameError::FrameTooLarge`] where the two texts are absurdly long.
     pub fn claim(&self, incarnation: &str, address: &str) -> Result<Vec<u8>, FrameError> {
+        self.claim_as(incarnation, address, None)
+    }
+
+    /// The same for a log that was restored, and has this id from then on.
+    ///
+    /// # Errors
+    /// [`FrameError::FrameTooLarge`] where the text is absurdly long.
+    pub fn claim_restored(&self, incarnation: &str, log_id: &LogId) -> Result<Vec<u8>, FrameError> {
+        self.claim_as(incarnation, "", Some(log_id.clone()))
+    }
+
+    fn claim_as(
+        &self,
+        incarnation: &str,
+        address: &str,
+        log_id: Option<LogId>,
+    ) -> Result<Vec<u8>, FrameError> {
         let epoch = self.epoch.saturating_add(1);
-        let claim = Claim { epoch, incarnation: incarnation.to_owned(), address: address.to_owned() };
+        let (incarnation, address) = (incarnation.to_owned(), address.to_owned());
+        let claim = Claim { epoch, incarnation, address, log_id };
         let body = serde_json::to_vec(&claim).expect("a claim is plain strings and numbers");
         let (kind, seq, codec) = (Kind::Claim, self.seq.saturating_add(1), Codec::Plain);
         Frame { kind, epoch, seq, prev: self.hash, codec, body }.encode()

@@ -149,10 +149,36 @@ pub struct TopicUsage {
 /// queue, it runs inside [`Producer::append`]: so hold no lock across `append` that the completion takes.
 pub type Done = Box<dyn FnOnce(Result<u64, AppendError>) + Send>;
 
+/// A restore, in a journal: records from one offset on have another log id than those before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restore {
+    /// Offset of the claim that says so.
+    pub from: u64,
+    /// The id before.
+    pub before: LogId,
+    /// The id from there on.
+    pub log_id: LogId,
+}
+
 /// What a log is to those who only read it.
 pub trait Readers: Send + Sync {
-    /// Which log this is. It stands in the genesis of every journal.
+    /// Which log this is. It stands in the genesis of every journal, or in the claim of the last restore.
     fn log_id(&self) -> &LogId;
+
+    /// Where restores stand in a journal, the first one first. A log that was never restored has none.
+    fn restores(&self, partition: u32) -> &[Restore] {
+        let _ = partition;
+        &[]
+    }
+
+    /// The id that the log had when it took this record of a journal.
+    fn log_id_at(&self, partition: u32, offset: u64) -> &LogId {
+        let restores = self.restores(partition);
+        match restores.partition_point(|restore| restore.from <= offset).checked_sub(1) {
+            Some(at) => &restores[at].log_id,
+            None => restores.first().map_or(self.log_id(), |first| &first.before),
+        }
+    }
 
     /// How many partitions the topic has. Commands and journal have the same number.
     fn partitions(&self, topic: Topic) -> u32;

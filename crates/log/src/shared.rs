@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use self::line::Line;
 use crate::signal::{Signal, lock};
-use crate::{Error, From, LogId, Reader, Readers, Record, Topic, Waker};
+use crate::{Error, From, LogId, Reader, Readers, Record, Restore, Topic, Waker};
 
 /// So much of the end of a journal is kept, bytes. One record is, however large.
 const KEPT_BYTES: usize = 4 << 20;
@@ -294,6 +294,10 @@ impl Readers for SharedJournals {
 
     fn log_id(&self) -> &LogId {
         self.log.log_id()
+    }
+
+    fn restores(&self, partition: u32) -> &[Restore] {
+        self.log.restores(partition)
     }
 
     fn partitions(&self, topic: Topic) -> u32 {

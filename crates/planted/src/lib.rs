@@ -49,6 +49,10 @@ bugs! {
     IdleNotSynced = "idle_not_synced",
     /// The embedded log reads what an earlier process left, and does not sync it first.
     OpenedWithoutSync = "opened_without_sync",
+    /// After a restore ids are minted on from where the restored state had them, as in the life that is lost.
+    GenerationForgotten = "generation_forgotten",
+    /// After a restore the lease of a worker ends what it was assigned and granted before.
+    RestoredNotHeld = "restored_not_held",
     /// A claim of the present epoch counts as well as one of the next, so that a deposed claim, and what its
     /// writer pipelined behind it, take the partition.
     ClaimsWithOneEpoch = "claims_with_one_epoch",

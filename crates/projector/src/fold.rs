@@ -320,7 +320,8 @@ impl Caches {
                 | PartitionEvent::OutboxAcknowledged { .. }
                 | PartitionEvent::HistoryEvicted { .. }
                 | PartitionEvent::ClockSet { .. }
-                | PartitionEvent::CommandLossAccepted { .. },
+                | PartitionEvent::CommandLossAccepted { .. }
+                | PartitionEvent::Restored { .. },
             )
             | Event::Subscription(_)
             | Event::Alarm(_)

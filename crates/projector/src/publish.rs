@@ -97,8 +97,7 @@ impl Session for Publisher {
             let read = journal.poll(64, LOOK_AROUND)?;
             let mut due = Vec::new();
             for entry in &read.entries {
-                let log_id = self.log.log_id();
-                for event in cloud_events(log_id, self.partition, entry.offset, 0, &entry.envelope) {
+                for event in cloud_events(&entry.log_id, self.partition, entry.offset, 0, &entry.envelope) {
                     let id = (event.offset, event.index);
                     if first.is_some_and(|first| id < first) {
                         continue;
@@ -207,12 +206,13 @@ impl Publisher {
             reason: reason.to_owned(),
         };
         let event: Value = serde_json::from_slice(record).map_err(|_| foreign("it is not JSON"))?;
-        if event["source"] != *source_of(self.log.log_id(), self.partition) {
-            return Err(foreign("its source is another log or partition"));
-        }
         let id = event["id"].as_str().and_then(|id| id.split_once('-'));
         let id = id.and_then(|(offset, index)| Some((offset.parse().ok()?, index.parse().ok()?)));
-        Ok((id.ok_or_else(|| foreign("its id is not offset-index"))?, event))
+        let id: Id = id.ok_or_else(|| foreign("its id is not offset-index"))?;
+        if event["source"] != *source_of(self.log.log_id_at(self.partition, id.0), self.partition) {
+            return Err(foreign("its source is another log or partition"));
+        }
+        Ok((id, event))
     }
 
     /// What stands in the topic has to be what the journal says (rule 11).

@@ -31,6 +31,7 @@ pub mod power_cut;
 mod pulls;
 mod registered;
 mod reruns;
+mod restored;
 mod rng;
 mod run;
 mod working;

@@ -12,6 +12,7 @@ use tidemill_model::{CatalogueCommand, Command, JobCommand, Role as KeyRole, Sha
 use crate::client_requests::MOST_KEYS;
 use crate::oracle::Oracle;
 use crate::plan::{Mode, Plan};
+use crate::restored::GIVEN_UP_BY_RESTORE;
 use crate::rng::Rng;
 use crate::world::{HOSTS, World};
 
@@ -36,6 +37,8 @@ pub(crate) enum LogFault {
     Unnoticed,
     /// Nobody can fold what was decided.
     Fold { partition: u32 },
+    /// All that was recorded since a moment is lost, and the log goes on as another life.
+    Restored,
 }
 
 /// What every state of a history in this mode is rigged with.
@@ -90,13 +93,14 @@ impl World {
             Mode::LostTail => self.lose_tail(partition, &mut rng),
             Mode::LostTopic => self.lose_topic(partition, &mut rng),
             Mode::FailingFold => self.doom(),
+            Mode::Restored => self.restore(&mut rng),
         };
         self.tell(|| format!("RUIN {log_fault:?}"));
         self.ruined = Some(log_fault);
     }
 
     /// Every owner of the partition is gone, and what it had sent is lost.
-    fn owners_go(&mut self) {
+    pub(crate) fn owners_go(&mut self) {
         for host in 0..HOSTS {
             self.crash_host(host, None);
             self.at(self.now + 100 + 700 * host as u64, crate::happening::Happening::HostBegins { host });
@@ -171,7 +175,7 @@ impl World {
             Some(LogFault::Fold { partition: of }) => {
                 of == partition && self.oracle[of as usize].chain.head().is_some_and(|head| head.stopped)
             }
-            Some(LogFault::Tail { .. } | LogFault::Unnoticed) | None => false,
+            Some(LogFault::Tail { .. } | LogFault::Unnoticed | LogFault::Restored) | None => false,
         }
     }
 
@@ -221,6 +225,13 @@ impl World {
                 self.settle(Some(partition));
                 self.others_are_answered(partition);
                 self.keeps_rules(&[]);
+                false
+            }
+            LogFault::Restored => {
+                self.run_until(self.now + SEEN_AFTER_MS);
+                self.settle(None);
+                self.gives_nothing_twice();
+                self.keeps_rules(GIVEN_UP_BY_RESTORE);
                 false
             }
             LogFault::Tail { journal: true, .. } => {

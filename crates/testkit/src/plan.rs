@@ -27,15 +27,18 @@ pub enum Mode {
     LostTopic,
     /// To fold an event panics, until somebody fixes it.
     FailingFold,
+    /// The log is restored from a state that it had some seconds before, while workers live on.
+    Restored,
 }
 
 impl Mode {
     /// All of them, with their names.
-    pub const ALL: [(Mode, &'static str); 4] = [
+    pub const ALL: [(Mode, &'static str); 5] = [
         (Mode::Usual, "usual"),
         (Mode::LostTail, "lost-tail"),
         (Mode::LostTopic, "lost-topic"),
         (Mode::FailingFold, "failing-fold"),
+        (Mode::Restored, "restored"),
     ];
 }
 
@@ -195,7 +198,7 @@ impl Plan {
         let client_requests = match mode {
             Mode::Usual => 20..36,
             // What is to be lost has to be there.
-            Mode::LostTail | Mode::LostTopic | Mode::FailingFold => 100..125,
+            Mode::LostTail | Mode::LostTopic | Mode::FailingFold | Mode::Restored => 100..125,
         };
         Self::with(seed, mode, mask, client_requests)
     }

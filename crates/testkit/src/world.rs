@@ -1,6 +1,6 @@
 //! The whole cluster: what happens next is the earliest entry of one queue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use tidemill_engine::FaultInjection;
@@ -63,6 +63,8 @@ pub(crate) struct World {
     pub(crate) lost_commands: Vec<Vec<Record>>,
     pub(crate) fault_injection: FaultInjection,
     pub(crate) ruined: Option<LogFault>,
+    /// What only the life before a restore minted.
+    pub(crate) lost_ids: BTreeSet<i64>,
     pub(crate) oracle: Vec<Oracle>,
     pub(crate) known: Known,
     pub(crate) hosts: Vec<Host>,
@@ -112,6 +114,7 @@ impl World {
                 .collect(),
             fault_injection,
             ruined: None,
+            lost_ids: BTreeSet::new(),
             known: Known::default(),
             hosts,
             clusters: Vec::new(),

@@ -63,6 +63,12 @@ fn a_partition_that_lost_its_commands_stops_and_the_others_go_on() {
     keep_what_holds_in(Mode::LostTopic);
 }
 
+/// OPS-5: the log goes on from a state before its end, and workers live on.
+#[test]
+fn a_restored_log_gives_nothing_twice_and_is_worked_on() {
+    keep_what_holds_in(Mode::Restored);
+}
+
 /// Rule 12: what cannot be folded.
 #[test]
 fn a_partition_that_cannot_be_folded_says_so_and_goes_on_once_mended() {

@@ -5,12 +5,13 @@ use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Role, ShardId, Timestamp, WorkerCommand,
+    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, Role, ShardId, Timestamp, WorkerCommand,
     WorkerId, bounds,
 };
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, WorkerFilter};
 
+use super::level;
 use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::{App, shard_in};
@@ -48,6 +49,22 @@ pub(super) async fn drain(by: Writer, path: Path<String>) -> Answered<Written> {
 
 pub(super) async fn resume(by: Writer, path: Path<String>) -> Answered<Written> {
     switch(by, path, |worker| WorkerCommand::Resume { worker }).await
+}
+
+/// How somebody knows that nothing of a worker runs any more.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VouchRequest {
+    /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
+    reason: String,
+}
+
+/// A person says that nothing of a lost worker runs any more (EXE-8, OPS-5).
+pub(super) async fn vouch(by: Writer, path: Path<String>, Body(body): Body) -> Answered<Written> {
+    let VouchRequest { reason } = parse(body)?;
+    level::allows(&by.app, Level::new(2)).await?;
+    switch(by, path, |worker| WorkerCommand::VouchEnded { worker, reason }).await
 }
 
 async fn switch(

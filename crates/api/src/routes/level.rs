@@ -3,11 +3,12 @@
 use axum::Json;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{LevelCommand, LevelState, LiveAnswer, LiveQuery, Role, ShardId, bounds};
+use tidemill_model::{Level, LevelCommand, LevelState, LiveAnswer, LiveQuery, Role, ShardId, bounds};
 
 use super::groups::REASON;
 use super::requests::{Reader, Writer};
 use crate::Problem;
+use crate::app::App;
 use crate::body::{Body, parse};
 use crate::params::Params;
 use crate::view::{Answered, Written};
@@ -21,6 +22,21 @@ pub(super) async fn get(by: Reader) -> Answered<LevelState> {
             Err(Problem::unavailable("owner_unavailable", reason))
         }
     }
+}
+
+/// Refuses what is new in a level before that stands: an owner may not read it (rule 13).
+pub(super) async fn allows(app: &App, needed: Level) -> Result<(), Problem> {
+    let Ok(LiveAnswer::Level(state)) = app.ask(ShardId::CATALOGUE, LiveQuery::Level).await else {
+        let reason = "the owner of the catalogue does not say which level stands; try again later";
+        return Err(Problem::unavailable("owner_unavailable", reason));
+    };
+    if state.level.allows(needed) {
+        return Ok(());
+    }
+    let rule = format!(
+        "must be {needed} for this call; it is raised once every process reads that and nobody holds it (`tidemill level show`)"
+    );
+    Err(Problem::field("level", state.level, rule))
 }
 
 /// Why the level is held.

@@ -56,6 +56,8 @@ pub(crate) struct Partition {
     pub(crate) commands: Commands,
     requests: Requests,
     shards: BTreeMap<ShardId, Shard>,
+    /// The generation and the counter that the last restore names.
+    restored: (u64, u64),
     /// A fault in the chain hides what follows it: what holds at rest is not asked then.
     pub(crate) broken: bool,
 }
@@ -289,12 +291,28 @@ impl Partition {
             if let Some((request, outcome)) = late_outcome(&recorded.event) {
                 shared.effects.decided(&at, request, &outcome);
             }
-            let bounds = self.bounds;
-            let shard =
-                self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, bounds));
+            if let Event::Partition(PartitionEvent::Restored { generation, ids_above, .. }) = recorded.event {
+                self.log_restored(&at, (generation, ids_above));
+            }
+            let (bounds, (_, ids_above)) = (self.bounds, self.restored);
+            let new = || Shard::new(recorded.shard, bounds, ids_above);
+            let shard = self.shards.entry(recorded.shard).or_insert_with(new);
             let ended = shard.ends(&recorded.event);
             shard.event(&at, recorded);
             shared.messages.foreign.event(&at, recorded, ended, shard);
+        }
+    }
+
+    /// `minted_ids_grow`: from one life of the log to the next, too.
+    fn log_restored(&mut self, at: &At<'_>, restored: (u64, u64)) {
+        let before = std::mem::replace(&mut self.restored, restored);
+        if restored.0 <= before.0 || restored.1 < before.1 {
+            let why = format!("generation {} mints above {}, after {before:?}", restored.0, restored.1);
+            at.breaks(Invariant::MintedIdsGrow, why);
+        }
+        for shard in self.shards.values_mut() {
+            shard.mints_above(restored.1);
+            shard.holds_all(at);
         }
     }
 

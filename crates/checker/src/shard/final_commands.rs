@@ -45,6 +45,13 @@ pub(super) struct Held {
     granted: Option<Nonce>,
 }
 
+impl Held {
+    /// It may have been granted in what is lost of the log.
+    pub(super) fn hold(&mut self) {
+        self.granted.get_or_insert_with(|| Nonce::new(""));
+    }
+}
+
 impl Shard {
     /// `final_commands_once`
     pub(super) fn final_event(&mut self, at: &At<'_>, event: &FinalCommandEvent) {

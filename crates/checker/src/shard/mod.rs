@@ -31,6 +31,7 @@ mod pools;
 mod pulls;
 mod removals;
 mod reruns;
+mod restored;
 mod skipped;
 mod timeouts;
 mod worker;
@@ -128,8 +129,10 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(id: ShardId, bounds: Bounds) -> Self {
-        Self { id, bounds, ..Self::default() }
+    pub(crate) fn new(id: ShardId, bounds: Bounds, ids_above: u64) -> Self {
+        let mut shard = Self { id, bounds, ..Self::default() };
+        shard.mints_above(ids_above);
+        shard
     }
 
     /// `minted_ids_grow`

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, ObservationCommand, OnSilence,
+    Actor, AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, ObservationCommand, OnSilence,
     Reserved, Timestamp, WorkerCommand, WorkerEvent, WorkerId, WorkerLabel,
 };
 
@@ -83,6 +83,13 @@ impl Worker {
         self.occupy_slot(job_type, by);
     }
 
+    /// What is there may run on for ever.
+    pub(super) fn hold(&mut self) {
+        if self.is_used() {
+            self.earlier = Some(None);
+        }
+    }
+
     pub(super) fn has_room(&self, job_type: &JobType) -> bool {
         let used = self.used.get(job_type).copied().unwrap_or_default();
         self.slots.get(job_type).is_some_and(|slots| used < *slots)
@@ -125,6 +132,9 @@ impl Shard {
                 }
             }
             WorkerEvent::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation),
+            WorkerEvent::EndVouched { worker, incarnation, by, .. } => {
+                self.end_vouched(at, (worker, incarnation), by);
+            }
             WorkerEvent::Unready { worker, incarnation, .. } => {
                 self.owed_worker = Some(worker.clone());
                 self.turn(at, (worker, incarnation), true);
@@ -246,6 +256,28 @@ impl Shard {
             let lease = lease.map_or("never, for it was told to hold".to_owned(), |lease| lease.to_string());
             let after = at.now.duration_since(lived);
             let why = format!("the lease of {worker} expires {after} after it lived, not {lease}");
+            at.contradicts(Invariant::NoAttemptBeforeLeaseOver, why, &[said]);
+        }
+    }
+
+    /// `no_attempt_before_lease_over`: only of a lost worker, and as somebody asked.
+    fn end_vouched(&mut self, at: &At<'_>, (worker, incarnation): (&WorkerId, &Incarnation), by: &Actor) {
+        let asked = match at.asked {
+            Asked::Command(Some(record)) => {
+                let vouches = |command: &Command| matches!(command, Command::Worker(WorkerCommand::VouchEnded { worker: of, .. }) if of == worker);
+                vouches(&record.command) && record.actor == *by
+            }
+            Asked::Command(None) => true,
+            Asked::Owner | Asked::Unknown => false,
+        };
+        let Some(known) = self.in_its_life(at, worker, incarnation, "vouched for") else { return };
+        let said = std::mem::replace(&mut known.said, at.offset);
+        known.expired = true;
+        if known.lost.is_none() || !asked {
+            let why = format!("what {worker} runs is over by somebody's word, {}", match asked {
+                true => "and it was not lost",
+                false => "and nobody gave it",
+            });
             at.contradicts(Invariant::NoAttemptBeforeLeaseOver, why, &[said]);
         }
     }

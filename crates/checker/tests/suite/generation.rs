@@ -9,6 +9,11 @@ use crate::kit::{
     scheduled, waiting, world,
 };
 
+/// The log is restored; ids go on above this counter.
+fn restored(above: u64) -> Event {
+    event(json!({"partition": {"restored": {"generation": 1, "ids_above": above, "by": "ann", "upto": 3}}}))
+}
+
 pub(crate) fn cases() -> Vec<Case> {
     [identity(), fires(), fires_elsewhere(), children()].into_iter().flatten().collect()
 }
@@ -36,6 +41,12 @@ fn identity() -> Vec<Case> {
             waiting()
                 .command([generated(2, 2, json!({}))])
                 .timer([assigned(1, 1, "w", 1), assigned(2, 1, "w", 1)]),
+        ),
+        case(
+            Invariant::MintedIdsGrow,
+            "OPS-5: a batch id of the life before a restore",
+            waiting().timer([restored(5)]).command([generated(6, 2, json!({}))]),
+            waiting().timer([restored(5)]).command([generated(2, 2, json!({}))]),
         ),
         case(
             Invariant::OneGeneratedPerRun,

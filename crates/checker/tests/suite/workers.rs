@@ -46,7 +46,18 @@ fn leases() -> Vec<Case> {
         running().command(told).pass(31).observed([of("lost", "w", "j")])
     };
     let shorter = || running().command([group(json!({"lease_ms": 60_000}))]).pass(31).observed([lost()]);
+    let restored = json!({"generation": 1, "ids_above": 9, "by": "ann", "upto": 3});
+    let held = || {
+        let restored = event(json!({"partition": {"restored": restored.clone()}}));
+        running().timer([restored]).pass(31).observed([lost()]).at("2026-03-02T10:10:35.000Z")
+    };
     vec![
+        case(
+            rule,
+            "OPS-5: a lease ends what was granted before a restore",
+            held(),
+            held().observed([of("lease_expired", "w", "i")]),
+        ),
         case(
             rule,
             "EXE-8: given up while its lease lasts",

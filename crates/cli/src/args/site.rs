@@ -24,6 +24,17 @@ pub(crate) enum WorkerCommand {
         /// Its id
         worker: String,
     },
+    /// Say that nothing of a lost worker runs any more; what it held ends, and may be tried again
+    ///
+    /// For a worker whose silence proves nothing: its group holds (`on_silence: hold`), or the log was restored. Its
+    /// processes have to be gone for sure: its host is off, or somebody looked.
+    Vouch {
+        /// Its id
+        worker: String,
+        /// How you know, for the record
+        #[arg(long)]
+        reason: String,
+    },
 }
 
 /// What to do with worker groups.

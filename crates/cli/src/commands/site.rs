@@ -31,6 +31,10 @@ pub(super) fn worker(session: &Session<'_>, command: WorkerCommand) -> Done<Exit
         WorkerCommand::Show { worker } => session.show_fields(&of(&worker)),
         WorkerCommand::Drain { worker } => act(&worker, "drain", "takes no new work"),
         WorkerCommand::Resume { worker } => act(&worker, "resume", "takes work again"),
+        WorkerCommand::Vouch { worker, reason } => {
+            let (path, body) = (format!("{}/vouch", of(&worker)), json!({ "reason": reason }));
+            write::post(session, &path, Some(&body), format!("Worker {worker}: what it held ends."))
+        }
     }
 }
 

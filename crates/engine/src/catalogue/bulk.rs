@@ -32,6 +32,16 @@ pub(crate) struct Bulks {
     open: BTreeMap<BulkId, BTreeSet<i64>>,
 }
 
+impl Bulks {
+    pub(super) fn minted(&self) -> u64 {
+        self.minted
+    }
+
+    pub(super) fn mint_above(&mut self, counter: u64) {
+        self.minted = self.minted.max(counter);
+    }
+}
+
 impl Catalogue {
     pub(super) fn apply_bulk(&mut self, event: &BulkEvent) {
         match event {

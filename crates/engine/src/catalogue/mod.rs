@@ -214,6 +214,19 @@ impl Catalogue {
         }
     }
 
+    /// The highest counter that an id was minted from.
+    pub(crate) fn minted(&self) -> u64 {
+        self.jobs_minted.max(self.reruns.minted()).max(self.bulks.minted())
+    }
+
+    /// What is minted from now on was minted in no life of the log before.
+    pub(crate) fn mint_above(&mut self, counter: u64) {
+        planted!(GenerationForgotten => return);
+        self.jobs_minted = self.jobs_minted.max(counter);
+        self.reruns.mint_above(counter);
+        self.bulks.mint_above(counter);
+    }
+
     fn apply_partition(&mut self, event: &PartitionEvent) {
         match event {
             PartitionEvent::MessageReceived { from, number } => self.mailbox.receive(*from, *number),
@@ -223,7 +236,8 @@ impl Catalogue {
             | PartitionEvent::CommandDeadLettered { .. }
             | PartitionEvent::TimerSuspended { .. }
             | PartitionEvent::ClockSet { .. }
-            | PartitionEvent::CommandLossAccepted { .. } => {}
+            | PartitionEvent::CommandLossAccepted { .. }
+            | PartitionEvent::Restored { .. } => {}
         }
     }
 

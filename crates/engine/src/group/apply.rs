@@ -43,7 +43,8 @@ impl GroupShard {
             // What concerns no shard.
             PartitionEvent::CommandDeadLettered { .. }
             | PartitionEvent::ClockSet { .. }
-            | PartitionEvent::CommandLossAccepted { .. } => {}
+            | PartitionEvent::CommandLossAccepted { .. }
+            | PartitionEvent::Restored { .. } => {}
         }
     }
 }

@@ -14,7 +14,7 @@ impl GroupShard {
     pub(crate) fn decide(&self, command: &Command, actor: &Actor, now: Timestamp) -> Decision {
         match command {
             Command::Batch(command) => self.decide_batch(actor, now, command),
-            Command::Worker(command) => self.decide_worker(now, command),
+            Command::Worker(command) => self.decide_worker(actor, now, command),
             Command::Observation(command) => self.decide_observation(actor, command),
             Command::Task(command) => self.decide_pull(command, actor, now).into(),
             Command::Shard(ShardCommand::Deliver { from, number, message }) => {
@@ -61,10 +61,11 @@ impl GroupShard {
         }
     }
 
-    fn decide_worker(&self, now: Timestamp, command: &WorkerCommand) -> Decision {
+    fn decide_worker(&self, actor: &Actor, now: Timestamp, command: &WorkerCommand) -> Decision {
         match command {
             WorkerCommand::Drain { worker } => self.workers.drain_worker(worker, true).into(),
             WorkerCommand::Resume { worker } => self.workers.drain_worker(worker, false).into(),
+            WorkerCommand::VouchEnded { worker, reason } => self.vouch_ended(worker, reason, actor).into(),
             WorkerCommand::Register(registration) => self.register_worker(registration).into(),
             WorkerCommand::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             WorkerCommand::RequestStart(request) => self.request_start(request),

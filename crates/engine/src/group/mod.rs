@@ -22,6 +22,7 @@ mod jobs;
 mod messages;
 mod placement;
 mod pull;
+mod restored;
 pub(in crate::group) mod timers;
 mod why;
 mod workers;

@@ -38,6 +38,7 @@ mod renames;
 mod rendered;
 mod reports_kept;
 mod reruns;
+mod restored;
 mod retries;
 mod run_as;
 mod skipped;

@@ -64,7 +64,8 @@ impl Archived {
         let sql = "INSERT INTO archived (partition, below, head) VALUES (?1, ?2, ?3)
             ON CONFLICT (partition) DO UPDATE SET below = excluded.below, head = excluded.head";
         connection.execute(sql, params![self.head.partition, self.below.cast_signed(), head])?;
-        connection.pragma_update(None, "user_version", ARCHIVED_VERSION)
+        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        connection.pragma_update(None, "user_version", found.max(ARCHIVED_VERSION))
     }
 }
 
@@ -216,7 +217,7 @@ impl Shared {
         let refused = |reason: String| Error::NotReleased { partition, source: reason.into() };
         let lane = &self.lanes[self.lane_index(Topic::Journal, partition)?];
         let end = lane.range()?.end;
-        if head.log_id != self.id || below != head.offset + 1 || below >= end {
+        if !head.log_id.is_or_becomes(&self.id) || below != head.offset + 1 || below >= end {
             let (log, next) = (&head.log_id, head.offset + 1);
             return Err(refused(format!(
                 "asked for those below {below} with the head of log {log} before {next}; this is log {}, its journal ends \

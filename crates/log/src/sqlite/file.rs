@@ -8,14 +8,19 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::archived::Archived;
+use super::restored::restores;
 use super::directory::Directory;
 use super::durability::checkpoint;
 use super::trim::Kept;
 use super::{SqliteConfig, is_durable};
-use crate::{Error, Genesis, Head, LogId, Topic, clock};
+use crate::{Error, Genesis, Head, LogId, Restore, Topic, clock};
 
 /// Of the file; a later one brings its own migration.
 pub(crate) const FORMAT_VERSION: i64 = 3;
+/// Of a file of a restored log: a program that knows nothing of that would give ids of the life before.
+pub(crate) const RESTORED_VERSION: i64 = 5;
+/// All that this program reads.
+pub(crate) const VERSIONS: [i64; 3] = [FORMAT_VERSION, ARCHIVED_VERSION, RESTORED_VERSION];
 /// Of a file of which journals were archived: a program that knows nothing of that must not take what is left for all.
 pub(crate) const ARCHIVED_VERSION: i64 = 4;
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -45,7 +50,7 @@ impl File {
             .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
             .map_err(failed)?;
         let is_new = (found, objects) == (0, 0);
-        if !is_new && ![FORMAT_VERSION, ARCHIVED_VERSION].contains(&found) {
+        if !is_new && !VERSIONS.contains(&found) {
             return Err(Error::FormatVersion { file: directory.file(), found, wanted: FORMAT_VERSION });
         }
         let mode = set_up(&connection, config).map_err(failed)?;
@@ -90,6 +95,11 @@ impl File {
     /// What of a journal is not in the file any more.
     pub(crate) fn archived(&self, partition: u32) -> Result<Option<Archived>, Error> {
         Archived::of(&self.connection, partition).map_err(Error::read(Topic::Journal, partition))
+    }
+
+    /// Where restores stand in the journals, by partition.
+    pub(crate) fn restores(&self, partitions: u32) -> Result<Vec<Vec<Restore>>, Error> {
+        restores(&self.connection, partitions).map_err(|error| Error::open("read where the log was restored", error))
     }
 
     /// The last verified head of a journal, where there is one.
@@ -142,21 +152,7 @@ fn set_up(connection: &Connection, config: &SqliteConfig) -> rusqlite::Result<St
 fn make(connection: &mut Connection, partitions: u32) -> rusqlite::Result<()> {
     let id = LogId::random();
     let transaction = connection.transaction()?;
-    transaction.execute_batch(
-        "CREATE TABLE log (log_id TEXT NOT NULL, partitions INTEGER NOT NULL, made_at_ms INTEGER NOT NULL);
-         CREATE TABLE head (partition INTEGER PRIMARY KEY, head TEXT NOT NULL);",
-    )?;
-    let now = clock::now_ms();
-    transaction.execute("INSERT INTO log VALUES (?1, ?2, ?3)", params![id.as_str(), partitions, now])?;
-    for topic in Topic::ALL.into_iter().filter(|topic| is_durable(*topic)) {
-        for partition in 0..partitions {
-            let table = table(topic, partition);
-            transaction.execute_batch(&format!(
-                "CREATE TABLE {table} (offset INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL,
-                 key BLOB NOT NULL, value BLOB NOT NULL);"
-            ))?;
-        }
-    }
+    let now = make_tables(&transaction, &id, partitions)?;
     for partition in 0..partitions {
         let genesis = Genesis { log_id: id.clone(), partition, count: partitions }.record();
         let sql = format!("INSERT INTO {} VALUES (0, ?1, x'', ?2)", table(Topic::Journal, partition));
@@ -164,4 +160,24 @@ fn make(connection: &mut Connection, partitions: u32) -> rusqlite::Result<()> {
     }
     transaction.pragma_update(None, "user_version", FORMAT_VERSION)?;
     transaction.commit()
+}
+
+/// The tables of a log, without a record. Gives when it was made.
+pub(crate) fn make_tables(connection: &Connection, id: &LogId, partitions: u32) -> rusqlite::Result<i64> {
+    connection.execute_batch(
+        "CREATE TABLE log (log_id TEXT NOT NULL, partitions INTEGER NOT NULL, made_at_ms INTEGER NOT NULL);
+         CREATE TABLE head (partition INTEGER PRIMARY KEY, head TEXT NOT NULL);",
+    )?;
+    let now = clock::now_ms();
+    connection.execute("INSERT INTO log VALUES (?1, ?2, ?3)", params![id.as_str(), partitions, now])?;
+    for topic in Topic::ALL.into_iter().filter(|topic| is_durable(*topic)) {
+        for partition in 0..partitions {
+            let table = table(topic, partition);
+            connection.execute_batch(&format!(
+                "CREATE TABLE {table} (offset INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL,
+                 key BLOB NOT NULL, value BLOB NOT NULL);"
+            ))?;
+        }
+    }
+    Ok(now)
 }

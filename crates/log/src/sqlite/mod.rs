@@ -21,6 +21,7 @@ mod file;
 mod group;
 mod older;
 mod queue;
+mod restored;
 mod trim;
 mod usage;
 mod verify;
@@ -35,12 +36,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use restored::SqliteImport;
 pub use verify::Verified;
 pub use view::SqliteView;
 
 use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
-use crate::{Error, From, Head, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
+use crate::{Error, From, Head, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Restore, Topic, Usage};
 use directory::Directory;
 use durability::Durability;
 use file::File;
@@ -138,6 +140,8 @@ struct Shared {
     id: LogId,
     partitions: u32,
     lanes: Vec<Arc<Lane>>,
+    /// Where restores stand in the journals, by partition.
+    restores: Vec<Vec<Restore>>,
     queue: Queue,
     bound: QueueBound,
     /// From where on each lane is kept on disk.
@@ -182,6 +186,7 @@ impl SqliteLog {
             id: file.log_id.clone(),
             partitions: config.partitions,
             lanes,
+            restores: file.restores(config.partitions)?,
             queue: Queue::default(),
             bound: config.queue,
             kept,
@@ -201,7 +206,7 @@ impl SqliteLog {
     /// # Errors
     /// The first damage found.
     pub fn verify_all(&self) -> Result<Verified, Error> {
-        verify::verify_all(&self.directory, &self.shared.lanes)
+        verify::verify_all(&self.directory, &self.shared)
     }
 }
 
@@ -220,6 +225,10 @@ impl Drop for SqliteLog {
 impl Readers for SqliteLog {
     fn log_id(&self) -> &LogId {
         &self.shared.id
+    }
+
+    fn restores(&self, partition: u32) -> &[Restore] {
+        self.shared.restores.get(partition as usize).map_or(&[], Vec::as_slice)
     }
 
     fn partitions(&self, _: Topic) -> u32 {

@@ -1,17 +1,15 @@
 //! Does the file hold what was written: dense offsets, unbroken chains.
 
-use std::sync::Arc;
-
 use rusqlite::Connection;
 
 use super::archived::Archived;
 use super::directory::Directory;
 use super::file::File;
-use super::is_durable;
+use super::{Shared, is_durable};
 use super::older::{open_read_only, record, select};
+use super::restored::restores;
 use super::trim::Kept;
-use crate::lane::Lane;
-use crate::{Chain, Error, Head, Record, Topic, Verdict};
+use crate::{Chain, Error, Head, Record, Restore, Topic, Verdict};
 
 /// What [`verify_all`](super::SqliteLog::verify_all) has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +24,10 @@ pub struct Verified {
 pub(crate) fn resume(file: &File, partition: u32) -> Result<Chain, Error> {
     let archived = file.archived(partition)?;
     let (chain, first) = begin(archived);
+    let found = restores(&file.connection, partition + 1).map_err(Error::read(Topic::Journal, partition))?;
+    let taken = taken_over(found.last().map_or(&[], Vec::as_slice));
     let Some(head) = file.stored_head(partition)?.filter(|head| head.offset >= first) else {
-        return fold(&file.connection, partition, chain, first);
+        return fold(&file.connection, (partition, taken), chain, first);
     };
     let offset = head.offset;
     let mut hash = None;
@@ -38,7 +38,7 @@ pub(crate) fn resume(file: &File, partition: u32) -> Result<Chain, Error> {
     if hash != Some(head.hash) {
         return Err(Error::HeadMismatch { partition, offset });
     }
-    fold(&file.connection, partition, Chain::resume(head), offset + 1)
+    fold(&file.connection, (partition, taken), Chain::resume(head), offset + 1)
 }
 
 /// The chain before the first record that the file has, and the offset of that.
@@ -46,11 +46,11 @@ fn begin(archived: Option<Archived>) -> (Chain, u64) {
     archived.map_or_else(|| (Chain::new(), 0), |archived| (Chain::resume(archived.head), archived.below))
 }
 
-pub(crate) fn verify_all(directory: &Directory, lanes: &[Arc<Lane>]) -> Result<Verified, Error> {
+pub(crate) fn verify_all(directory: &Directory, shared: &Shared) -> Result<Verified, Error> {
     let connection = open_read_only(&directory.file())
         .map_err(|error| Error::open("open the log file for reading", error))?;
     let mut verified = Verified { records: 0, heads: Vec::new() };
-    for lane in lanes.iter().filter(|lane| is_durable(lane.topic)) {
+    for lane in shared.lanes.iter().filter(|lane| is_durable(lane.topic)) {
         let end = lane.range()?.end;
         let read = Error::read::<rusqlite::Error>(lane.topic, lane.partition);
         // Commands are forgotten from the first on, journals archived; of all else everything has to be there.
@@ -64,24 +64,39 @@ pub(crate) fn verify_all(directory: &Directory, lanes: &[Arc<Lane>]) -> Result<V
         };
         scan(&connection, lane.topic, lane.partition, from, end, |record| {
             verified.records += 1;
-            if lane.topic == Topic::Journal { extend(&mut chain, lane.partition, record) } else { Ok(()) }
+            if lane.topic != Topic::Journal {
+                return Ok(());
+            }
+            let of_journal = shared.restores.get(lane.partition as usize);
+            extend(&mut chain, (lane.partition, taken_over(of_journal.map_or(&[], Vec::as_slice))), record)
         })?;
         verified.heads.extend(chain.head().cloned());
     }
     Ok(verified)
 }
 
-fn fold(connection: &Connection, partition: u32, mut chain: Chain, from: u64) -> Result<Chain, Error> {
+fn fold(
+    connection: &Connection,
+    (partition, taken): (u32, u64),
+    mut chain: Chain,
+    from: u64,
+) -> Result<Chain, Error> {
     scan(connection, Topic::Journal, partition, from, u64::MAX, |record| {
-        extend(&mut chain, partition, record)
+        extend(&mut chain, (partition, taken), record)
     })?;
     Ok(chain)
 }
 
-/// Nothing void is ever stored, so a void record is damage.
-fn extend(chain: &mut Chain, partition: u32, record: &Record) -> Result<(), Error> {
+/// Before this offset the records were taken over from another log, which may have stored void ones.
+fn taken_over(restores: &[Restore]) -> u64 {
+    restores.last().map_or(0, |restore| restore.from)
+}
+
+/// Nothing void is ever stored by this log, so a void record of its own is damage.
+fn extend(chain: &mut Chain, (partition, taken): (u32, u64), record: &Record) -> Result<(), Error> {
     match chain.accept(record.offset, &record.value) {
         Verdict::Accepted(_) => Ok(()),
+        Verdict::Void(_) if record.offset < taken => Ok(()),
         Verdict::Void(reason) => Err(Error::ChainBroken { partition, offset: record.offset, reason }),
     }
 }

@@ -1,6 +1,7 @@
 //! The log file as it lies there: read only, without the lock on its directory, and without a word on what is
 //! in it. So it can be read while a process writes it, and when no process would open it any more.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +11,12 @@ use rusqlite::Connection;
 
 use super::archived::Archived;
 use super::directory::Directory;
-use super::file::{ARCHIVED_VERSION, FORMAT_VERSION, table};
+use super::file::{FORMAT_VERSION, VERSIONS, next_offset, table};
 use super::is_durable;
 use super::older::{open_read_only, read};
+use super::restored::restores;
 use crate::signal::{Heard, Signal, deadline};
-use crate::{Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Topic, Usage, Waker};
+use crate::{Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Restore, Topic, Usage, Waker};
 
 /// Between two looks of a reader that waits.
 const LOOK: Duration = Duration::from_millis(20);
@@ -27,6 +29,7 @@ const ONLY_IN_MEMORY: &str = "it is only in the memory of the process that has t
 pub struct SqliteView {
     id: LogId,
     partitions: u32,
+    restores: Vec<Vec<Restore>>,
     path: PathBuf,
 }
 
@@ -44,14 +47,34 @@ impl SqliteView {
             .map_err(|error| Error::open("make durable what is in the log", error))?;
         let connection = connect(&path).map_err(failed)?;
         let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-        if ![FORMAT_VERSION, ARCHIVED_VERSION].contains(&found) {
+        if !VERSIONS.contains(&found) {
             return Err(Error::FormatVersion { file: path, found, wanted: FORMAT_VERSION });
         }
         let (id, partitions): (String, u32) = connection
             .query_row("SELECT log_id, partitions FROM log", [], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(failed)?;
         let id = LogId::try_from(id).map_err(|error| Error::open("read the log id", error))?;
-        Ok(Self { id, partitions, path })
+        let restores = restores(&connection, partitions).map_err(failed)?;
+        Ok(Self { id, partitions, restores, path })
+    }
+
+    /// Where every journal and every partition's commands end, all at one moment: what was decided in one of them is not
+    /// missing in another.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn ends(&self) -> Result<BTreeMap<(Topic, u32), u64>, Error> {
+        let failed = |error: rusqlite::Error| Error::open("ask where the log ends", error);
+        let mut connection = connect(&self.path).map_err(failed)?;
+        // One transaction is one state of the file.
+        let transaction = connection.transaction().map_err(failed)?;
+        let topics = [Topic::Journal, Topic::Commands].into_iter();
+        let places = topics.flat_map(|topic| (0..self.partitions).map(move |partition| (topic, partition)));
+        let end = |(topic, partition)| {
+            let end = next_offset(&transaction, topic, partition).map_err(Error::range(topic, partition))?;
+            Ok(((topic, partition), end))
+        };
+        places.map(end).collect()
     }
 
     fn check(&self, topic: Topic, partition: u32) -> Result<(), Error> {
@@ -69,6 +92,10 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 impl Readers for SqliteView {
     fn log_id(&self) -> &LogId {
         &self.id
+    }
+
+    fn restores(&self, partition: u32) -> &[Restore] {
+        self.restores.get(partition as usize).map_or(&[], Vec::as_slice)
     }
 
     fn partitions(&self, _: Topic) -> u32 {

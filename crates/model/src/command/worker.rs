@@ -20,6 +20,14 @@ pub enum WorkerCommand {
         /// Which.
         worker: WorkerId,
     },
+    /// A person vouches that nothing of a lost worker runs any more.
+    #[level(2)]
+    VouchEnded {
+        /// Which.
+        worker: WorkerId,
+        /// How they know, for people.
+        reason: String,
+    },
     /// A worker presents itself.
     Register(Box<Registration>),
     /// A worker is alive.

@@ -68,4 +68,20 @@ pub enum PartitionEvent {
         /// The record to go on after.
         resumed_at: u64,
     },
+    /// The log is restored from a backup or an export: what was recorded after that is lost.
+    ///
+    /// Every shard of the partition, also one that is new later, mints its ids above a number that no life of the log before
+    /// this one reached. What was assigned or granted is held: it may have begun in the life that is lost, so nothing replaces
+    /// it until its end is witnessed or a person vouches for it.
+    #[event(kind = "log.restored", subject = "partition", public)]
+    Restored {
+        /// Which restore of this log; it grows.
+        generation: u64,
+        /// Counters of minted ids go on above this.
+        ids_above: u64,
+        /// Who, as they name themselves.
+        by: String,
+        /// The last offset of this journal in the state that is restored.
+        upto: u64,
+    },
 }

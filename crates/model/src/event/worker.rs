@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_derive::{Aggregate, vocabulary};
 
-use crate::{GroupSettings, Incarnation, JobType, Measure, Reserved, WorkerId, WorkerLabel};
+use crate::{Actor, GroupSettings, Incarnation, JobType, Measure, Reserved, WorkerId, WorkerLabel};
 
 /// Workers.
 #[vocabulary(Aggregate)]
@@ -66,6 +66,20 @@ pub enum WorkerEvent {
         worker: WorkerId,
         /// Which life of it.
         incarnation: Incarnation,
+    },
+    /// A person vouches that nothing of a lost worker runs any more.
+    ///
+    /// What it held ends as with a lease that expires.
+    #[event(kind = "worker.end_vouched", public, level = 2)]
+    EndVouched {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Who vouches.
+        by: Actor,
+        /// How they know, for people.
+        reason: String,
     },
     /// A client drains a worker, which gets no new work.
     #[event(kind = "worker.drained", public)]

@@ -20,6 +20,7 @@ impl Caches {
             | WorkerEvent::Lost { worker, .. }
             | WorkerEvent::Recovered { worker, .. }
             | WorkerEvent::LeaseExpired { worker, .. }
+            | WorkerEvent::EndVouched { worker, .. }
             | WorkerEvent::Unready { worker, .. }
             | WorkerEvent::Ready { worker, .. }
             | WorkerEvent::Drained { worker }
@@ -46,7 +47,7 @@ impl Caches {
                 row.lost_at = None;
                 row.lease_expired_at = None;
             }),
-            WorkerEvent::LeaseExpired { worker, .. } => self.worker(at, &worker.0, |row| {
+            WorkerEvent::LeaseExpired { worker, .. } | WorkerEvent::EndVouched { worker, .. } => self.worker(at, &worker.0, |row| {
                 row.state = "gone".into();
                 row.lease_expired_at = Some(at.now);
             }),

@@ -107,7 +107,9 @@ fn by_transfer(shard: u16, event: &TransferEvent, tell: &mut impl FnMut(Marked))
 fn by_partition(event: &PartitionEvent, tell: &mut impl FnMut(Marked)) {
     match event {
         // The present is another one, or facts are missing.
-        PartitionEvent::ClockSet { .. } | PartitionEvent::CommandLossAccepted { .. } => {
+        PartitionEvent::ClockSet { .. }
+        | PartitionEvent::CommandLossAccepted { .. }
+        | PartitionEvent::Restored { .. } => {
             tell(Marked::Everything);
         }
         PartitionEvent::MessageReceived { .. }

@@ -17,7 +17,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "\
 usage: sim [--mode MODE] [--seeds FROM..TO | --seed N] [--minutes M] [--trace] [--shrink] [--coverage]
-  --mode MODE      usual (the default), lost-tail, lost-topic, failing-fold
+  --mode MODE      usual (the default), lost-tail, lost-topic, failing-fold, restored
   --seeds FROM..TO the histories of these seeds; default 0..1000
   --seed N         that one
   --minutes M      stop after so long, whatever is left

@@ -26,6 +26,8 @@ pub enum Stage {
     Simulated,
     /// In one whose journals are projected as well.
     Projected,
+    /// In one whose log is restored from a state before its end.
+    Restored,
     /// In the embedded log of a process that is killed, and then the power is cut.
     PowerCut,
 }
@@ -40,6 +42,10 @@ const fn with(more: &'static [Fault], expected: Expected) -> Expected {
 
 const fn of_tables(bug: Bug, within: u64) -> Expected {
     Expected { bug, by: &["projection_is_the_fold"], within, more: &[], stage: Stage::Projected }
+}
+
+const fn of_restore(bug: Bug, by: &'static [&'static str], within: u64) -> Expected {
+    Expected { bug, by, within, more: &[], stage: Stage::Restored }
 }
 
 const fn of_power_cut(bug: Bug) -> Expected {
@@ -69,6 +75,12 @@ pub const EXPECTED: &[Expected] = &[
     of_power_cut(Bug::JournalNotSynced),
     of_power_cut(Bug::IdleNotSynced),
     of_power_cut(Bug::OpenedWithoutSync),
+    of_restore(Bug::GenerationForgotten, &["minted_ids_grow"], FEW),
+    of_restore(
+        Bug::RestoredNotHeld,
+        &["no_attempt_before_lease_over", "only_allowed_transitions", "final_commands_once"],
+        SOME,
+    ),
     bug(Bug::LevelRaisedEarly, &["level_raised_when_all_read_it"], SOME),
     bug(Bug::KindWrittenBeforeLevel, &["nothing_above_the_level"], FEW),
     bug(Bug::BodyPackedBeforeLevel, &["nothing_above_the_level"], FEW),

@@ -9,7 +9,7 @@ use tidemill_planted::Bug;
 use super::{Expected, SEEN_FROM_OUTSIDE, Stage, projected};
 use crate::happening::Happening;
 use crate::host::text_of;
-use crate::plan::{Fault, Planned};
+use crate::plan::{Fault, Mask, Mode, Plan, Planned};
 use crate::power_cut::{Trace, cut};
 use crate::world::World;
 
@@ -37,7 +37,7 @@ pub fn plant(bug: Option<Bug>) {
 pub fn judge(seed: u64, expected: &Expected) -> Verdict {
     tidemill_planted::forget();
     match expected.stage {
-        Stage::Simulated | Stage::Projected => simulated(seed, expected.more, expected.stage),
+        Stage::Simulated | Stage::Projected | Stage::Restored => simulated(seed, expected.more, expected.stage),
         Stage::PowerCut => power_cut(seed),
     }
 }
@@ -60,7 +60,10 @@ fn power_cut(seed: u64) -> Verdict {
 }
 
 fn simulated(seed: u64, more: &[Fault], stage: Stage) -> Verdict {
-    let mut world = World::new(seed);
+    let mut world = match stage {
+        Stage::Restored => World::of(Plan::new(seed, Mode::Restored, &Mask::default()), false),
+        Stage::Simulated | Stage::Projected | Stage::PowerCut => World::new(seed),
+    };
     world.noted = Some(Vec::new());
     let times = (1..=MORE).map(|number| world.plan.end * number / (MORE + 1));
     let added: Vec<(u64, Fault)> = times.flat_map(|at| more.iter().map(move |fault| (at, *fault))).collect();
@@ -74,7 +77,8 @@ fn simulated(seed: u64, more: &[Fault], stage: Stage) -> Verdict {
     let panic = lived.err().map(|panic| text_of(&*panic));
     let mut noted = world.noted.take().unwrap_or_default();
     // What never came to rest is not held to what holds at rest.
-    let at_rest = panic.is_none() && !noted.iter().any(|what| what.contains("not within"));
+    let comes_to_rest = stage != Stage::Restored;
+    let at_rest = comes_to_rest && panic.is_none() && !noted.iter().any(|what| what.contains("not within"));
     let report = world.checked(at_rest);
     if stage == Stage::Projected
         && let Err(difference) = projected::differs(seed, &world.journal)

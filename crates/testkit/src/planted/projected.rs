@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tidemill_journal::Shutdown;
 use tidemill_log::{
-    Error, From, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record, Topic, Usage, Waker,
+    Error, From, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record, Restore, Topic, Usage, Waker,
     append_wait,
 };
 use tidemill_projector::{Config, rebuild, verify};
@@ -110,6 +110,10 @@ impl Growing {
 impl Readers for Growing {
     fn log_id(&self) -> &LogId {
         self.log.log_id()
+    }
+
+    fn restores(&self, partition: u32) -> &[Restore] {
+        self.log.restores(partition)
     }
 
     fn partitions(&self, topic: Topic) -> u32 {

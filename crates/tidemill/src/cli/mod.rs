@@ -2,6 +2,7 @@
 //! `tidemill-cli` for the commands that speak to a server.
 
 mod archive;
+mod backup;
 mod demo;
 mod journal;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod names;
 mod partition;
 mod setup;
 
+pub(crate) use backup::{BackupArgs, RestoreArgs};
 pub(crate) use archive::ArchiveCommand;
 pub(crate) use demo::DemoArgs;
 pub(crate) use journal::{JournalCommand, VerifyArgs};
@@ -90,6 +92,17 @@ pub(crate) enum Command {
     /// Archive old records of journals, and look at what is archived
     #[command(subcommand)]
     Archive(ArchiveCommand),
+    /// Copy the log and the keys of a data directory into a new directory
+    ///
+    /// Nothing has to be stopped: a process that serves the data directory goes on. What of the log is archived is read from
+    /// there. The read tables are not copied, for they follow from the log; nor is what attempts have written, or the
+    /// configuration file.
+    Backup(BackupArgs),
+    /// Make a data directory, that of --data, from a backup or from a file of `journal export`
+    ///
+    /// The directory has to be empty, or not there. The log goes on in a new generation, so that no token, id or position of
+    /// what was lost is given again. Attempts that lived are held until their end is known.
+    Restore(RestoreArgs),
     /// Copy old records of journals on Kafka to the archive, until it is stopped
     Archiver,
     /// Fix a partition after something went wrong outside
@@ -206,6 +219,7 @@ mod tests {
             "worker ls",
             "worker drain w1",
             "worker resume w1",
+            "worker vouch w1 --reason switched-off",
             "group ls",
             "group apply etl --worker-key abcd",
             "group apply etl",
@@ -234,6 +248,8 @@ mod tests {
             "archive show x",
             "archive verify",
             "archiver",
+            "backup b --from d",
+            "restore --from b --by me --data new",
             "schemas check",
             "partition set-time --partition 1 --at 2026-01-01T00:00:00Z",
             "partition accept-loss --partition 1 --reason restored --by me",
@@ -287,6 +303,9 @@ mod tests {
             "pull user assign demo",
             "pull complete ann 4097",
             "verify --at-rest",
+            "backup",
+            "restore --by me",
+            "worker vouch w1",
             "journal export",
             "partition accept-loss --partition 1 --by me",
             "partition accept-loss --partition 1 --by me --reason= ",

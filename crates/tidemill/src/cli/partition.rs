@@ -29,7 +29,7 @@ pub(crate) struct AcceptLossArgs {
 }
 
 /// Reads what somebody says.
-fn said(text: &str) -> Result<String, String> {
+pub(super) fn said(text: &str) -> Result<String, String> {
     let length = text.trim().chars().count();
     let fits = (1..=1000).contains(&length);
     fits.then(|| text.trim().to_owned()).ok_or_else(|| "must be 1 to 1000 characters".to_owned())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidemill_archive::ArchivedLog;
 use tidemill_cli::{Done, Exit, Failure};
-use tidemill_log::{Log, SqliteConfig, SqliteLog};
+use tidemill_log::{Log, Readers as _, SqliteConfig, SqliteLog, SqliteView, Topic};
 
 use super::archive;
 use crate::config::{LogBackend, Settings};
@@ -22,6 +22,11 @@ pub(crate) fn directory(data: &Path) -> PathBuf {
     data.join(DIRECTORY)
 }
 
+/// Where a restore makes the log of a data directory, before it is one.
+pub(crate) fn restoring(data: &Path) -> PathBuf {
+    data.join("log.restoring")
+}
+
 /// The log in the data directory with its archive, for this process alone.
 pub(crate) fn embedded(settings: &Settings) -> Done<Arc<ArchivedLog>> {
     embedded_unless_served(settings)?.map_err(|failure| {
@@ -34,8 +39,14 @@ pub(crate) fn embedded(settings: &Settings) -> Done<Arc<ArchivedLog>> {
 /// As [`embedded`]; where another process has the log, the inner error says which.
 pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<ArchivedLog>, Failure>> {
     let directory = directory(&settings.data_dir);
+    if restoring(&settings.data_dir).exists() {
+        let data = settings.data_dir.display();
+        return Err(Failure::bad_input(format!("a restore into {data} did not come to its end"))
+            .with_exit(Exit::Refused)
+            .hint("remove all that is in it, and restore again"));
+    }
     let mut config = SqliteConfig::new(&directory);
-    config.partitions = EMBEDDED_PARTITIONS;
+    config.partitions = partitions(&directory);
     config.keep_commands_ms = u64::from(settings.log.command_retention_days) * DAY_MS;
     let on_fatal = Box::new(|reason: &str| {
         tracing::error!(reason, "the log has failed; the process ends, and the next start verifies the log");
@@ -48,6 +59,12 @@ pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<Arc
             if matches!(error, tidemill_log::Error::Locked { .. }) { Ok(Err(failure)) } else { Err(failure) }
         }
     }
+}
+
+/// As many as the log was made with: one that was restored from Kafka has more.
+fn partitions(directory: &Path) -> u32 {
+    // What is wrong with it is told when it is opened.
+    SqliteView::open(directory).map_or(EMBEDDED_PARTITIONS, |view| view.partitions(Topic::Journal))
 }
 
 /// The log that the roles of a cluster share, with its archive.

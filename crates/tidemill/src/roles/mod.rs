@@ -3,6 +3,7 @@
 mod accept_loss;
 mod alone;
 mod archive;
+mod backup;
 mod cluster;
 mod executor;
 mod first_start;
@@ -41,7 +42,7 @@ use tidemill_api::ports::Operation;
 use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{AcceptLossArgs, ArchiveCommand, JournalCommand, VerifyArgs};
+use crate::cli::{AcceptLossArgs, ArchiveCommand, BackupArgs, JournalCommand, RestoreArgs, VerifyArgs};
 use crate::config::{self, Flag, Settings};
 use crate::privacy;
 
@@ -120,6 +121,16 @@ pub(crate) fn verify(global: &Global, args: &VerifyArgs) -> Done<Exit> {
 /// `tidemill archive …`.
 pub(crate) fn archive(global: &Global, command: &ArchiveCommand) -> Done<Exit> {
     archive::command(global, &start(global)?, command, &stop::on_signal()?)
+}
+
+/// `tidemill backup`.
+pub(crate) fn backup(global: &Global, args: &BackupArgs) -> Done<Exit> {
+    backup::backup(global, &start(global)?, args)
+}
+
+/// `tidemill restore`.
+pub(crate) fn restore(global: &Global, args: &RestoreArgs) -> Done<Exit> {
+    backup::restore(global, &start(global)?, args)
 }
 
 /// `tidemill journal …`.

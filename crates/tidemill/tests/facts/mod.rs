@@ -30,7 +30,7 @@ pub(crate) fn facts(log: &dyn Readers) -> Vec<Fact> {
         while next < end {
             let read = journal.poll(1_000, Duration::from_secs(30)).unwrap();
             next = read.last.expect("what the journal has can be read") + 1;
-            for Entry { offset, envelope } in read.entries {
+            for Entry { offset, envelope, .. } in read.entries {
                 let at = envelope.now;
                 for (index, recorded) in Arc::unwrap_or_clone(envelope).events.into_iter().enumerate() {
                     let source = format!("tidemill/{}/{partition}", log.log_id());

@@ -7,6 +7,7 @@ mod across_groups;
 mod archive;
 #[path = "../../../serving/tests/kit/authority.rs"]
 mod authority;
+mod backup;
 mod bad_input;
 mod bulk;
 mod by_hand;

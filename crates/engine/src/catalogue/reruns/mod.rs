@@ -77,6 +77,16 @@ enum Stage {
     Cancelled,
 }
 
+impl Reruns {
+    pub(super) fn minted(&self) -> u64 {
+        self.minted
+    }
+
+    pub(super) fn mint_above(&mut self, counter: u64) {
+        self.minted = self.minted.max(counter);
+    }
+}
+
 impl Stage {
     fn as_str(self) -> &'static str {
         match self {

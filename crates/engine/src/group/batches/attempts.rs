@@ -173,7 +173,7 @@ impl GroupShard {
         self.reconsider(id);
     }
 
-    fn start_granted(
+    pub(in crate::group) fn start_granted(
         &mut self,
         now: Timestamp,
         id: BatchId,

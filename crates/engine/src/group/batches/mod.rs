@@ -52,6 +52,15 @@ impl Batches {
         self.by_id.len()
     }
 
+    pub(in crate::group) fn mint_above(&mut self, counter: u64) {
+        self.minted = self.minted.max(counter);
+        self.tokens_minted = self.tokens_minted.max(counter);
+    }
+
+    pub(in crate::group) fn minted(&self) -> u64 {
+        self.minted.max(self.tokens_minted)
+    }
+
     /// Its number is taken by [`Batches::note_generated`].
     pub(crate) fn insert(&mut self, id: BatchId, batch: Batch) {
         self.by_id.insert(id, batch);

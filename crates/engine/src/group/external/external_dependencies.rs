@@ -90,6 +90,14 @@ impl ExternalDependencies {
         (told, ids)
     }
 
+    pub(in crate::group) fn mint_above(&mut self, counter: u64) {
+        self.minted = self.minted.max(counter);
+    }
+
+    pub(in crate::group) fn minted(&self) -> u64 {
+        self.minted
+    }
+
     /// What a report changes.
     pub(in crate::group) fn reported(&self, shard: ShardId, reports: &[ThirdPartyReport]) -> Vec<Event> {
         let said = |report: &ThirdPartyReport| {

@@ -20,6 +20,14 @@ pub(crate) struct External {
 }
 
 impl External {
+    pub(in crate::group) fn minted(&self) -> u64 {
+        self.known.minted()
+    }
+
+    pub(in crate::group) fn mint_above(&mut self, counter: u64) {
+        self.known.mint_above(counter);
+    }
+
     pub(crate) fn dependencies(&self) -> &ExternalDependencies {
         &self.known
     }

@@ -13,7 +13,7 @@ impl GroupShard {
         let held = self.final_commands.held.get(token)?;
         let refused = |reason: &str| Decision::refused(worker, *token, reason);
         let lives = held.worker == *worker && self.workers.lives(worker, incarnation);
-        if !lives || nonce.as_str().len() > MAX_NONCE_BYTES {
+        if !lives || !(1..=MAX_NONCE_BYTES).contains(&nonce.as_str().len()) {
             return Some(refused("this life of the worker does not have it"));
         }
         Some(match &held.phase {

@@ -25,6 +25,7 @@ use tidemill_model::{
 use crate::decision::Decision;
 use crate::group::batches::batch::Batch;
 use crate::group::placement::unplaced::Unplaced;
+use crate::group::restored::unasked;
 use crate::group::workers::Demand;
 use crate::group::workers::report::GRANTED_TO_ANOTHER;
 use crate::group::{GroupShard, Timer, alarm};
@@ -180,6 +181,18 @@ pub(in crate::group) fn final_command(definition: &JobDefinition) -> Option<&str
 }
 
 impl GroupShard {
+    /// What was assigned may have been granted in what was lost of the log.
+    pub(in crate::group) fn hold_finals(&mut self) {
+        for (token, held) in &mut self.final_commands.held {
+            let Phase::Assigned { start_by } = held.phase else { continue };
+            let Some(incarnation) = self.workers.get(&held.worker).map(|known| known.incarnation.clone()) else {
+                continue;
+            };
+            held.phase = Phase::Granted { incarnation, nonce: unasked() };
+            self.timers.cancel(start_by, Timer::StartBy(*token));
+        }
+    }
+
     pub(in crate::group) fn apply_final_command(&mut self, event: &FinalCommandEvent) {
         match event {
             FinalCommandEvent::Assigned { batch, worker, token, start_by, .. } => {

@@ -53,6 +53,14 @@ impl Jobs {
         JobId::mint(self.minted + 1, shard)
     }
 
+    pub(in crate::group) fn mint_above(&mut self, counter: u64) {
+        self.minted = self.minted.max(counter);
+    }
+
+    pub(in crate::group) fn minted(&self) -> u64 {
+        self.minted
+    }
+
     pub(crate) fn note_submitted(&mut self) {
         self.minted += 1;
     }

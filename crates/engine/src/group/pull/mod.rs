@@ -58,6 +58,15 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
+    pub(in crate::group) fn minted(&self) -> u64 {
+        self.tasks_minted.max(self.grants_minted)
+    }
+
+    pub(in crate::group) fn mint_above(&mut self, counter: u64) {
+        self.tasks_minted = self.tasks_minted.max(counter);
+        self.grants_minted = self.grants_minted.max(counter);
+    }
+
     fn board_mut(&mut self, executor: &Executor) -> Option<&mut Board> {
         match executor {
             Executor::Group(_) => Some(&mut self.board),

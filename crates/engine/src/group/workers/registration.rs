@@ -76,6 +76,11 @@ impl Told {
         Self { life: Lease::of(&settings), settings, earlier }
     }
 
+    /// Something that it holds may run on, however long it is silent, also in a life that this log has lost.
+    pub(crate) fn hold(&mut self) {
+        self.earlier = Some(Lease { ends_after_ms: None });
+    }
+
     /// All that earlier lives held has ended.
     pub(crate) fn forget_earlier(&mut self) {
         self.earlier = None;
@@ -126,7 +131,7 @@ impl GroupShard {
                 self.workers.turn(now, worker, |worker| worker.lost = false);
                 self.workers.keep_what_was_lost(worker);
             }
-            WorkerEvent::LeaseExpired { worker, .. } => {
+            WorkerEvent::LeaseExpired { worker, .. } | WorkerEvent::EndVouched { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
                 self.unsettle(worker, SettleCause::Expired);
             }

@@ -36,6 +36,10 @@ impl GroupShard {
         if nonce.as_str().len() > MAX_NONCE_BYTES {
             return refused("its nonce is longer than 255 bytes");
         }
+        // What a restore holds counts as granted to the empty one.
+        if nonce.as_str().is_empty() {
+            return refused("its nonce is empty");
+        }
         if !self.workers.lives(worker, incarnation) {
             return refused("this life of the worker is not registered, or lost");
         }

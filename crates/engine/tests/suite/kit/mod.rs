@@ -12,7 +12,7 @@ use ed25519_dalek::{Signer, SigningKey};
 use jiff::SignedDuration;
 use tidemill_engine::{Draft, Effect, FaultInjection, OutboxSender, Partition, effects};
 use tidemill_model::{
-    Actor, Answer, BatchCommand, BatchId, CatalogueCommand, Command, CommandRecord, Condition, Envelope,
+    Actor, Answer, BatchCommand, BatchId, CatalogueCommand, Cause, Command, CommandRecord, Condition, Envelope,
     Event, GroupName, GroupSettings, JobCommand, JobEvent, JobId, JobSpec, Level, LiveAnswer, LiveQuery,
     Outcome, Program, Reply, RequestId, Resume, ShardId, Submission, Timestamp, WorkMessage, WorkerCommand,
     WorkerId,
@@ -213,6 +213,26 @@ impl World {
         draft.due(self.wall);
         let drafted = draft.finish(false);
         self.accept(drafted.envelope, drafted.notices);
+        self.run();
+    }
+
+    /// The log is restored as it stands: what a restore records, but for the workers that nobody has heard of.
+    pub(crate) fn restored(&mut self, ids_above: u64) {
+        let event = Event::Partition(PartitionEvent::Restored {
+            generation: 1,
+            ids_above,
+            by: "ann".to_owned(),
+            upto: self.journal.len() as u64,
+        });
+        let envelope = Envelope {
+            now: self.wall,
+            level: self.partition.level(),
+            resume: self.partition.resume().cloned(),
+            causes: vec![Cause { source: Source::Observed, outcome: Outcome::Done, events: 1 }],
+            events: vec![Recorded { shard: ShardId::CATALOGUE, event }],
+        };
+        self.partition.apply(&envelope);
+        self.accept(Some(envelope), Vec::new());
         self.run();
     }
 

@@ -13,7 +13,7 @@ use tidemill_cli::{Done, Exit, Failure, Global, output};
 use crate::config::Settings;
 use source::Source;
 use std::path::Path;
-use watched::Watched;
+pub(super) use watched::Watched;
 
 /// What to check, and how.
 pub(crate) struct Check<'a> {

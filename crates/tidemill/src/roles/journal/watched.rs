@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 use indicatif::ProgressBar;
 use tidemill_cli::{Done, Failure};
 use tidemill_log::{
-    Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Topic, Usage, Waker,
+    Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Restore, Topic, Usage, Waker,
 };
 
 use super::super::{replay, stop};
@@ -18,7 +18,7 @@ use super::super::{replay, stop};
 const READ: [Topic; 2] = [Topic::Journal, Topic::Commands];
 
 /// The log, and what was read of it.
-pub(super) struct Watched<'a> {
+pub(crate) struct Watched<'a> {
     log: &'a dyn Log,
     seen: Arc<Seen>,
 }
@@ -31,7 +31,7 @@ struct Seen {
 }
 
 impl<'a> Watched<'a> {
-    pub(super) fn new(log: &'a Arc<dyn Log>, what: &'static str) -> Done<Self> {
+    pub(crate) fn new(log: &'a Arc<dyn Log>, what: &'static str) -> Done<Self> {
         let mut total = 0;
         for topic in READ {
             for partition in 0..log.partitions(topic) {
@@ -48,7 +48,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Takes the bar away.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.seen.bar.finish_and_clear();
     }
 }
@@ -68,6 +68,10 @@ impl Seen {
 impl Readers for Watched<'_> {
     fn log_id(&self) -> &LogId {
         self.log.log_id()
+    }
+
+    fn restores(&self, partition: u32) -> &[Restore] {
+        self.log.restores(partition)
     }
 
     fn partitions(&self, topic: Topic) -> u32 {

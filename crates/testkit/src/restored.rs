@@ -1,0 +1,97 @@
+//! OPS-5: the log is restored from a state that it had some seconds before. Its workers live on, and so do their questions, reports
+//! and what they run; nobody but them knows what is lost.
+
+use std::collections::BTreeSet;
+
+use tidemill_checker::Invariant;
+use tidemill_dispatcher::{Life, Restoring, restored_records};
+use tidemill_log::{Kind, Payload};
+use tidemill_model::{BatchEvent, Envelope, Event, FinalCommandEvent, Json as _, TaskEvent};
+
+use crate::log_fault::{LogFault, fault_injection};
+use crate::oracle::Oracle;
+use crate::rng::Rng;
+use crate::world::World;
+
+/// What left the owners before speaks of records that are lost: replies, and work orders whose attempts nobody knows any more.
+pub(crate) const GIVEN_UP_BY_RESTORE: &[Invariant] =
+    &[Invariant::AcknowledgedIsOnRecord, Invariant::WorkIsOnRecord];
+
+/// The most that is lost, milliseconds.
+const LOST_MS: u64 = 30_000;
+
+impl World {
+    pub(crate) fn restore(&mut self, rng: &mut Rng) -> LogFault {
+        self.owners_go();
+        let before = self.wall().as_millisecond().saturating_sub_unsigned(rng.range(1, LOST_MS));
+        for partition in 0..self.plan.partitions {
+            self.lose_appends(partition);
+            self.lost_ids.extend(ids_in(&self.journal[partition as usize]));
+        }
+        // What is lost of all of them was recorded after one moment.
+        for at in 0..self.journal.len() {
+            let keep = self.journal[at].partition_point(|record| record.timestamp_ms <= before).max(1);
+            self.journal[at].truncate(keep);
+            let keep = self.commands[at].partition_point(|record| record.timestamp_ms <= before);
+            self.commands[at].truncate(keep);
+        }
+        let kept: BTreeSet<i64> = self.journal.iter().flat_map(|journal| ids_in(journal)).collect();
+        self.lost_ids.retain(|id| !kept.contains(id));
+        self.stats.add("log_fault", "restored");
+        // What was said about records that are no more proves nothing any more.
+        self.noted = Some(Vec::new());
+        for partition in 0..self.plan.partitions {
+            self.goes_on(partition);
+        }
+        LogFault::Restored
+    }
+
+    fn goes_on(&mut self, partition: u32) {
+        let at = partition as usize;
+        let mut oracle = Oracle::new(partition, self.plan.partitions, fault_injection(&self.plan));
+        for record in &self.journal[at] {
+            oracle.land(record.offset, &record.value, &mut self.stats);
+        }
+        let done = oracle.state.resume().map_or(0, |resume| resume.offset);
+        // The copy was made before they were deleted.
+        self.commands_from[at] = self.commands_from[at].min(done);
+        let head = oracle.chain.head().expect("it has its genesis").clone();
+        let restoring = Restoring { by: "simulator".to_owned(), incarnation: format!("restore-{partition}") };
+        let log_id = head.log_id.restored(1).expect("it is short");
+        let upto = self.journal[at].len() as u64 - 1;
+        let life = Life { log_id: &log_id, generation: 1, upto, now: self.wall() };
+        let records = restored_records(&oracle.state, &head, &restoring, &life).expect("they are small");
+        self.oracle[at] = oracle;
+        for record in records {
+            self.land(partition, record.into(), false);
+        }
+    }
+
+    /// What the lost life gave to the world is not given again, whoever mints it.
+    pub(crate) fn gives_nothing_twice(&mut self) {
+        let given: Vec<i64> = self.journal.iter().flat_map(|journal| ids_in(journal)).collect();
+        if let Some(id) = given.into_iter().find(|id| self.lost_ids.contains(id)) {
+            self.is_wrong(format!("id {id} was given in the life that is lost, and is given twice"));
+        }
+    }
+}
+
+/// Ids of batches, assignments and grants that are minted in a journal.
+fn ids_in(journal: &[tidemill_log::Record]) -> Vec<i64> {
+    let minted = |value: &Payload| {
+        let header = value.header().ok().filter(|header| header.kind == Kind::Envelope);
+        let envelope = header.and_then(|_| Envelope::from_json(value.body()).ok());
+        let events = envelope.map(|envelope| envelope.events).unwrap_or_default();
+        events.into_iter().filter_map(|recorded| id_of(&recorded.event)).collect::<Vec<_>>()
+    };
+    journal.iter().flat_map(|record| minted(&record.value)).collect()
+}
+
+fn id_of(event: &Event) -> Option<i64> {
+    match event {
+        Event::Batch(BatchEvent::Assigned { token, .. })
+        | Event::FinalCommand(FinalCommandEvent::Assigned { token, .. }) => Some(token.0),
+        Event::Task(TaskEvent::Granted { grant, .. }) => Some(grant.0),
+        _ => None,
+    }
+}
