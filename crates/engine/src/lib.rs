@@ -31,6 +31,7 @@ mod outbox;
 mod partition;
 mod rate;
 mod schedule;
+mod stored;
 mod weight;
 
 pub use catalogue::{Catalogue, check_jobs};
@@ -43,4 +44,5 @@ pub use partition::{Partition, Shard};
 pub use schedule::grid_from_spec;
 #[doc(hidden)]
 pub use schedule::{Preview, preview};
+pub use stored::{Malformed, form};
 pub use weight::of_event as weight_of;

@@ -49,6 +49,14 @@ bugs! {
     IdleNotSynced = "idle_not_synced",
     /// The embedded log reads what an earlier process left, and does not sync it first.
     OpenedWithoutSync = "opened_without_sync",
+    /// A fold begins with a snapshot that no accepted record names.
+    SnapshotByItsOwnHash = "snapshot_by_its_own_hash",
+    /// A snapshot has the state after the record that follows the one it says it is of.
+    SnapshotOneRecordAhead = "snapshot_one_record_ahead",
+    /// A snapshot leaves out the outcomes of requests.
+    SnapshotForgetsOutcomes = "snapshot_forgets_outcomes",
+    /// An owner records a snapshot of a record that it has not named as read back.
+    SnapshotRecordedUnmarked = "snapshot_recorded_unmarked",
     /// A claim of the present epoch counts as well as one of the next, so that a deposed claim, and what its
     /// writer pipelined behind it, take the partition.
     ClaimsWithOneEpoch = "claims_with_one_epoch",

@@ -320,6 +320,7 @@ impl Caches {
                 | PartitionEvent::OutboxAcknowledged { .. }
                 | PartitionEvent::HistoryEvicted { .. }
                 | PartitionEvent::ClockSet { .. }
+                | PartitionEvent::SnapshotTaken { .. }
                 | PartitionEvent::CommandLossAccepted { .. },
             )
             | Event::Subscription(_)

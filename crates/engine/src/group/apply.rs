@@ -43,6 +43,7 @@ impl GroupShard {
             // What concerns no shard.
             PartitionEvent::CommandDeadLettered { .. }
             | PartitionEvent::ClockSet { .. }
+            | PartitionEvent::SnapshotTaken { .. }
             | PartitionEvent::CommandLossAccepted { .. } => {}
         }
     }

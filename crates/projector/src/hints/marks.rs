@@ -113,6 +113,7 @@ fn by_partition(event: &PartitionEvent, tell: &mut impl FnMut(Marked)) {
         PartitionEvent::MessageReceived { .. }
         | PartitionEvent::OutboxAcknowledged { .. }
         | PartitionEvent::HistoryEvicted { .. }
+        | PartitionEvent::SnapshotTaken { .. }
         | PartitionEvent::CommandDeadLettered { .. }
         | PartitionEvent::TimerSuspended { .. } => {}
     }
