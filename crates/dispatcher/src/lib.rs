@@ -28,11 +28,13 @@ mod owner;
 mod owning;
 mod run;
 mod silence;
+mod snapshotter;
 
 pub use accept_loss::{AcceptLossError, AcceptedLoss, Loss, accept_loss};
 pub use clock::{Clock, Moment};
 pub use config::Config;
 pub use error::Error;
 pub use live::{LiveError, LiveHandle, PartitionStatus};
-pub use owner::{Input, Output, Owner, Role, Start};
-pub use run::{Dispatcher, run};
+pub use owner::{Input, NamedSnapshot, Output, Owner, Role, Start};
+pub use run::{Dispatcher, run, run_with_snapshots};
+pub use snapshotter::Snapshotting;
