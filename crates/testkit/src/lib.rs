@@ -33,6 +33,7 @@ mod registered;
 mod reruns;
 mod rng;
 mod run;
+mod snapshots;
 mod working;
 mod world;
 

@@ -7,6 +7,7 @@ mod seat;
 
 use jiff::SignedDuration;
 use tidemill_dispatcher::{Config, Moment, Owner};
+use tidemill_model::Level;
 
 pub(crate) use self::append::Fate;
 pub(crate) use self::owner::text_of;
@@ -55,6 +56,7 @@ impl Host {
             read_batch: rng.range(2, 500) as usize,
             checkpoint_after_commands: rng.range(20, 500),
             checkpoint_after_ms: rng.range(1_000, 10_000),
+            reads: Level::FIRST,
             ..Config::default()
         };
         Self {
