@@ -30,6 +30,7 @@ fn run_command(cli: Cli) -> Done<Exit> {
         Command::Rebuild => roles::rebuild(&global),
         Command::Verify(args) => roles::verify(&global, &args),
         Command::Archive(command) => roles::archive(&global, &command),
+        Command::Snapshots(command) => roles::snapshots(&global, &command),
         Command::Archiver => roles::run_alone(&global, roles::archiver),
         Command::Journal(command) => roles::journal(&global, &command),
         Command::Partition(PartitionCommand::OfServer(command)) => command.run(&Program, &global),

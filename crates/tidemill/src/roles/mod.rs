@@ -20,6 +20,7 @@ mod registration;
 mod replay;
 mod serving;
 mod sinks;
+mod snapshots;
 mod standalone;
 mod stop;
 mod storage;
@@ -41,7 +42,7 @@ use tidemill_api::ports::Operation;
 use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{AcceptLossArgs, ArchiveCommand, JournalCommand, VerifyArgs};
+use crate::cli::{AcceptLossArgs, ArchiveCommand, JournalCommand, SnapshotsCommand, VerifyArgs};
 use crate::config::{self, Flag, Settings};
 use crate::privacy;
 
@@ -115,6 +116,11 @@ pub(crate) fn verify(global: &Global, args: &VerifyArgs) -> Done<Exit> {
     let Some(source) = &args.journal else { return replay(global, Operation::Verify) };
     let check = journal::Check { source: source.as_deref(), at_rest: args.at_rest };
     journal::verify(global, &start(global)?, &check)
+}
+
+/// `tidemill snapshots …`.
+pub(crate) fn snapshots(global: &Global, command: &SnapshotsCommand) -> Done<Exit> {
+    snapshots::command(global, &start(global)?, command)
 }
 
 /// `tidemill archive …`.
