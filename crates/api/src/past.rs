@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use tidemill_engine::Partition;
 use tidemill_journal::{Entry, Journal, Start};
 use tidemill_log::{Log, Topic};
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+use tidemill_snapshots::{Fold, Restored, Snapshots, Until, restore};
 
 use crate::ports::{Moment, Past, PastError};
 
@@ -18,6 +18,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// Folds journals. One at a time, for a fold takes the memory of an owner.
 pub struct JournalPast {
     log: Arc<dyn Log>,
+    snapshots: Option<Snapshots>,
     patience: Duration,
     folding: Mutex<()>,
 }
@@ -26,19 +27,28 @@ impl JournalPast {
     /// What a fold may take.
     pub const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Of this log; a fold that takes longer than `patience` is given up.
-    pub fn new(log: Arc<dyn Log>, patience: Duration) -> Self {
-        Self { log, patience, folding: Mutex::new(()) }
+    /// Of this log, begun with snapshots where there are any; a fold that takes longer than `patience` is given up.
+    pub fn new(log: Arc<dyn Log>, snapshots: Option<Snapshots>, patience: Duration) -> Self {
+        Self { log, snapshots, patience, folding: Mutex::new(()) }
     }
 
-    /// The journal, and the offset before which it is to be folded.
-    fn open(&self, partition: u32, moment: Moment) -> Result<(Journal, u64), PastError> {
+    /// The fold from the newest snapshot before the moment.
+    fn begun(&self, partition: u32, moment: Moment) -> Restored {
+        let until = match moment {
+            Moment::Time(time) => Until::Time(time),
+            Moment::Position(position) => Until::Offset(position.offset),
+        };
+        restore(&*self.log, self.snapshots.as_ref(), partition, tidemill_journal::reads(), until)
+    }
+
+    /// The offset before which the journal is to be folded.
+    fn end(&self, partition: u32, moment: Moment) -> Result<u64, PastError> {
         let failed = |source| PastError::Read { partition, source };
         let kept = self.log.range(Topic::Journal, partition).map_err(|source| failed(source.into()))?;
         if kept.start > 0 {
             return Err(PastError::Gone { partition, first: kept.start });
         }
-        let end = match moment {
+        Ok(match moment {
             Moment::Time(_) => kept.end,
             Moment::Position(position) if position.partition != partition => {
                 return Err(PastError::OtherPartition { partition });
@@ -47,9 +57,7 @@ impl JournalPast {
                 return Err(PastError::Ahead { partition, end: kept.end });
             }
             Moment::Position(position) => position.offset + 1,
-        };
-        let journal = Journal::open(&*self.log, partition, "a question about the past", Start::Beginning);
-        Ok((journal.map_err(|source| failed(source.into()))?, end))
+        })
     }
 }
 
@@ -63,9 +71,16 @@ impl Past for JournalPast {
         };
         let count = self.log.partitions(Topic::Journal);
         let partition = shard.partition(count);
-        let (mut journal, end) = self.open(partition, moment)?;
+        let end = self.end(partition, moment)?;
         let begun = Instant::now();
-        let (mut state, mut next) = (Partition::new(partition, count), 0);
+        let Restored { fold, is_past, .. } = self.begun(partition, moment);
+        let Fold { chain, mut state, mut next, .. } = fold;
+        if is_past {
+            return Ok(state.answer(shard, query));
+        }
+        let start = chain.head().cloned().map_or(Start::Beginning, Start::After);
+        let journal = Journal::open(&*self.log, partition, "a question about the past", start);
+        let mut journal = journal.map_err(|source| PastError::Read { partition, source: source.into() })?;
         while next < end {
             if begun.elapsed() > self.patience {
                 let seconds = self.patience.as_secs();
@@ -104,7 +119,7 @@ mod tests {
         append_wait(&*producer, Topic::Journal, 1, b"", b"no frame".to_vec(), POLL).unwrap();
         let why = LiveQuery::Why { batch: BatchId(1) };
         let ask = |patience, partition, offset| {
-            let past = JournalPast::new(Arc::new(log.clone()), patience);
+            let past = JournalPast::new(Arc::new(log.clone()), None, patience);
             past.query(ShardId(1), &why, Moment::Position(JournalPosition { partition, offset }))
         };
         let told = |answer: Result<LiveAnswer, PastError>| answer.unwrap_err().to_string();
@@ -112,7 +127,7 @@ mod tests {
         assert!(told(ask(POLL, 0, 0)).starts_with("the batch is in partition 1"));
         assert!(told(ask(Duration::ZERO, 1, 1)).starts_with("0 of 2 records of the journal of partition 1"));
         assert!(matches!(ask(POLL, 1, 1), Ok(LiveAnswer::NotFound)), "a void record is passed over");
-        let past = JournalPast::new(Arc::new(log.clone()), POLL);
+        let past = JournalPast::new(Arc::new(log.clone()), None, POLL);
         let _one = past.folding.lock().unwrap();
         let answer = past.query(ShardId(1), &why, Moment::Time(tidemill_model::Timestamp::MAX));
         assert!(matches!(answer, Err(PastError::Busy)), "one at a time");

@@ -12,7 +12,9 @@ use tidemill_log::Payload;
 use tidemill_model::{LiveAnswer, LiveQuery, ProberStatus, ShardId, SinkStatus, Timestamp};
 
 use crate::JournalPosition;
-pub use crate::storage::{ArchiveStatus, ArchivedPartition, StorageStatus, TopicStorage};
+pub use crate::storage::{
+    ArchiveStatus, ArchivedPartition, PartitionSnapshots, SnapshotsStatus, StorageStatus, TopicStorage,
+};
 
 /// Questions about the past, which no owner is asked.
 pub trait Past: Send + Sync {

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tidemill_model::Timestamp;
 
 /// What log and archive take, as far as it is known here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Default)]
@@ -15,6 +16,9 @@ pub struct StorageStatus {
     /// The archive; absent: there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveStatus>,
+    /// Snapshots of partitions; absent: there is no place for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<SnapshotsStatus>,
 }
 
 /// What a topic takes.
@@ -57,5 +61,33 @@ pub struct ArchivedPartition {
     /// How many segments.
     pub segments: u64,
     /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Snapshots of partitions, from which owners and questions about the past begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Default)]
+pub struct SnapshotsStatus {
+    /// Where they are.
+    pub place: String,
+    /// Each partition that has one which this version reads.
+    pub partitions: Vec<PartitionSnapshots>,
+    /// Why they cannot be listed; null: all is well.
+    pub error: Option<String>,
+}
+
+/// The snapshots of one partition that this version reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PartitionSnapshots {
+    /// Its number.
+    pub partition: u32,
+    /// How many.
+    pub snapshots: u64,
+    /// The last record of the journal that the newest one holds.
+    pub newest_offset: u64,
+    /// The time of that record.
+    pub newest_at: Timestamp,
+    /// How many bytes the newest one takes.
+    pub newest_bytes: u64,
+    /// How many bytes all of them take.
     pub bytes: u64,
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use jiff::Span;
 use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 use tidemill_model::{Calendar, CalendarDays, CalendarUse, Fire, Shift, Timestamp};
 
 use crate::zone::Zone;
@@ -26,7 +27,7 @@ pub const SHIFT_DAYS_MAX: i64 = 31;
 const SEARCH_DAYS: usize = 12 * 366;
 
 /// A calendar's days, ready for questions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Days {
     name: String,
     version: u32,
@@ -38,7 +39,7 @@ pub struct Days {
 }
 
 /// The days of one use of a calendar.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DayRule {
     days: Arc<Days>,
     on: CalendarDays,

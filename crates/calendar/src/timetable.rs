@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
 use tidemill_model::{
     CalendarName, CalendarUse, Fire, Firing, JobDefinition, ScheduleSpec, Shift, Timestamp,
 };
@@ -21,13 +22,13 @@ const LONGEST_DELAY: SignedDuration = SignedDuration::from_mins(10);
 const LONGEST_SHIFT: SignedDuration = SignedDuration::from_hours((SHIFT_DAYS_MAX + 2) * 24);
 
 /// A schedule with its bounds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timetable {
     schedule: Schedule,
     bounds: Option<Box<Bounds>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 struct Bounds {
     from: Option<Timestamp>,
     until: Option<Timestamp>,

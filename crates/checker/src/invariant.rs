@@ -55,6 +55,9 @@ invariants! {
     /// The level is raised to one that every registered process reads, while no operator holds it, and never lowered; none that reads less registers after that.
     LevelRaisedWhenAllReadIt => "level_raised_when_all_read_it",
 
+    /// A snapshot that the journal names is of a record before that one which counts: its offset, epoch, number and hash are those of the record.
+    SnapshotsNameAcceptedRecords => "snapshots_name_accepted_records",
+
     // ---- commands and requests
     /// The resume point never goes back or away, unless an operator accepted a loss, and its hash is that of the command at its offset.
     ResumePointMovesForward => "resume_point_moves_forward",

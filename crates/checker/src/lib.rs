@@ -38,6 +38,7 @@ mod places;
 mod reference;
 mod requests;
 mod shard;
+mod snapshots;
 mod source;
 mod user_groups;
 

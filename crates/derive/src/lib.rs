@@ -1,5 +1,5 @@
 //! What the types of the vocabulary need beside their fields and variants: `#[derive(Aggregate)]`, `#[derive(AsStr)]`,
-//! `#[derive(Levelled)]`, `#[derive(Word)]`, `#[skip_none]` and `#[vocabulary]`.
+//! `#[derive(Levelled)]`, `#[derive(Stored)]`, `#[derive(Word)]`, `#[skip_none]` and `#[vocabulary]`.
 //!
 //! An aggregate has the kinds and subjects of its events from what stands at each variant:
 //!
@@ -18,6 +18,7 @@
 
 mod levelled;
 mod skip_none;
+mod stored;
 mod vocabulary;
 mod word;
 
@@ -49,6 +50,14 @@ pub fn as_str(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 pub fn levelled(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     levelled::derived(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Derives how a type of the engine's state stands in a snapshot: its fields in the order of their declaration, but those
+/// with `#[stored(skip)]`, which follow from the others; a variant by its number.
+#[proc_macro_derive(Stored, attributes(stored))]
+pub fn stored(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    stored::derived(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
 /// Derives `as_str` and `Display` for an enum that serde writes in snake case: the same words.

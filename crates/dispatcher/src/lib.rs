@@ -29,14 +29,16 @@ mod owning;
 mod restore;
 mod run;
 mod silence;
+mod snapshotter;
 
 pub use accept_loss::{AcceptLossError, AcceptedLoss, Loss, accept_loss};
 pub use clock::{Clock, Moment};
 pub use config::Config;
 pub use error::Error;
 pub use live::{LiveError, LiveHandle, PartitionStatus};
-pub use owner::{Input, Output, Owner, Role, Start};
-pub use restore::{RESTORED_IDS, Restore, RestoreError, Restored, Restoring};
+pub use owner::{Input, NamedSnapshot, Output, Owner, Role, Start};
 #[doc(hidden)]
 pub use restore::{Life, records as restored_records};
-pub use run::{Dispatcher, run};
+pub use restore::{RESTORED_IDS, Restore, RestoreError, Restored, Restoring};
+pub use run::{Dispatcher, run, run_with_snapshots};
+pub use snapshotter::Snapshotting;

@@ -8,6 +8,9 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+use tidemill_snapshots::{Mark, Taken};
+
+use crate::owner::NamedSnapshot;
 
 /// How one partition stands at this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,11 +33,35 @@ pub struct PartitionStatus {
     pub unfinished_batches: u64,
     /// Ready batches that wait for a slot.
     pub queued_batches: u64,
+    /// The newest snapshot that the journal names, as far as this process has read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<NamedSnapshot>,
+    /// The snapshot that this process began with; absent: it has folded the whole journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_with: Option<NamedSnapshot>,
+    /// Events since the newest snapshot: what a start would have to fold.
+    #[serde(default)]
+    pub events_since_snapshot: u64,
 }
 
 pub(crate) enum Question {
-    Live { shard: ShardId, query: LiveQuery, answer: Sender<LiveAnswer> },
-    Status { answer: Sender<PartitionStatus> },
+    Live {
+        shard: ShardId,
+        query: LiveQuery,
+        answer: Sender<LiveAnswer>,
+    },
+    Status {
+        answer: Sender<PartitionStatus>,
+    },
+    /// For a snapshot: the last record that was read back.
+    Mark {
+        answer: Sender<Option<Mark>>,
+    },
+    /// The snapshot of that record is there.
+    Taken {
+        taken: Box<Taken>,
+        answer: Sender<()>,
+    },
 }
 
 /// Why a question has no answer.
@@ -86,6 +113,17 @@ impl LiveHandle {
         let partitions: Vec<u32> = self.lock().keys().copied().collect();
         let ask = |partition| self.ask(partition, PATIENCE, |answer| Question::Status { answer }).ok();
         partitions.into_iter().filter_map(ask).collect()
+    }
+
+    /// For a snapshot: the last record that the owner has read back; `None` where it may not record one now.
+    pub(crate) fn mark(&self, partition: u32) -> Result<Option<Mark>, LiveError> {
+        self.ask(partition, PATIENCE, |answer| Question::Mark { answer })
+    }
+
+    /// The snapshot of that record is there.
+    pub(crate) fn snapshot_taken(&self, taken: Taken) -> Result<(), LiveError> {
+        let taken = Box::new(taken);
+        self.ask(taken.name.partition, PATIENCE, |answer| Question::Taken { taken, answer })
     }
 
     pub(crate) fn enter(&self, partition: u32, owner: Sender<Question>) {

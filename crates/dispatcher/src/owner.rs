@@ -15,6 +15,7 @@ mod deciding;
 #[cfg(feature = "planted")]
 mod planted;
 mod reading;
+mod snapshots;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +23,10 @@ use std::sync::Arc;
 use tidemill_engine::{Effect, FaultInjection, OutboxSender, Partition};
 use tidemill_log::{AppendError, Chain, Codec, Head, Kind, Payload, Record};
 use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId, Timestamp};
+use tidemill_snapshots::{Fold, Taken};
 
+pub use self::snapshots::NamedSnapshot;
+use self::snapshots::SnapshotsOfOwner;
 use crate::silence::Silence;
 use crate::{Config, Error, Moment};
 
@@ -61,6 +65,8 @@ pub enum Input {
     EffectsLost,
     /// Time has passed.
     Tick,
+    /// A snapshot of the record that [`Owner::mark`] named is there.
+    SnapshotTaken(Taken),
     /// Hand the partition over.
     Resign,
 }
@@ -152,6 +158,7 @@ pub struct Owner {
     resigning: bool,
     /// The check of the resume point against the topic is outstanding.
     check_resume: Option<Resume>,
+    snapshots: SnapshotsOfOwner,
 }
 
 /// Unacknowledged messages between shards are sent again after this.
@@ -162,15 +169,22 @@ const SAY_AGAIN_AFTER_MS: u64 = 1_000;
 impl Owner {
     /// An owner that has read nothing.
     pub fn new(start: Start) -> Self {
-        let state = Partition::new(start.partition, start.count);
+        let fold = Fold::beginning(start.partition, start.count);
+        Self::resumed(start, fold, None)
+    }
+
+    /// An owner that goes on with a fold: a snapshot that counts, and what was read on from it to see that.
+    pub fn resumed(start: Start, fold: Fold, begun_with: Option<NamedSnapshot>) -> Self {
+        let Fold { chain, state, next, events, .. } = fold;
+        let snapshots = SnapshotsOfOwner::begun(begun_with, events);
         Self {
             start,
-            chain: Chain::new(),
+            chain,
             state,
             role: Role::Following,
             suggested_since: None,
             journal_goal: None,
-            journal_next: 0,
+            journal_next: next,
             pending: VecDeque::new(),
             decided_next: 0,
             read: None,
@@ -188,15 +202,15 @@ impl Owner {
             clock_base_ms: None,
             resigning: false,
             check_resume: None,
+            snapshots,
         }
     }
 
     /// The same, with rules that a test has rigged.
     #[doc(hidden)]
     pub fn fault_injected(start: Start, fault_injection: FaultInjection) -> Self {
-        let mut owner = Self::new(start);
-        owner.state = owner.state.fault_injected(fault_injection);
-        owner
+        let fold = Fold::beginning(start.partition, start.count);
+        Self::resumed_fault_injected(start, fold, None, fault_injection)
     }
 
     /// Where it stands.
@@ -260,6 +274,10 @@ impl Owner {
             Input::EffectsLost => {
                 self.outbox_sender.start_over();
                 self.effects_lost = true;
+                Ok(Vec::new())
+            }
+            Input::SnapshotTaken(taken) => {
+                self.snapshots.taken(taken);
                 Ok(Vec::new())
             }
             Input::Resign => {

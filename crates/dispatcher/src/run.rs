@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tidemill_log::{Log, Topic};
+use tidemill_snapshots::Snapshots;
 
 use crate::live::LiveHandle;
 use crate::owner::Start;
 use crate::owning::{Order, Owning};
+use crate::snapshotter::{Snapshotter, Snapshotting};
 use crate::{Config, Error};
 
 /// How often the suggestion is asked for at least.
@@ -24,6 +26,7 @@ pub struct Dispatcher {
     too_new: TooNew,
     stop: Sender<()>,
     thread: JoinHandle<Result<(), Error>>,
+    snapshotter: Option<Snapshotter>,
 }
 
 /// Why the process is too old for the log, once that is known.
@@ -39,15 +42,30 @@ struct Partition {
 /// # Errors
 /// The log does not take the process as a member, or a thread cannot be started.
 pub fn run(config: Config, log: Arc<dyn Log>, incarnation: &str) -> Result<Dispatcher, Error> {
+    run_with_snapshots(config, log, incarnation, None)
+}
+
+/// The same, which begins with snapshots and takes them.
+///
+/// # Errors
+/// The log does not take the process as a member, or a thread cannot be started.
+pub fn run_with_snapshots(
+    config: Config,
+    log: Arc<dyn Log>,
+    incarnation: &str,
+    snapshotting: Option<Snapshotting>,
+) -> Result<Dispatcher, Error> {
     let (stop, stopped) = bounded(1);
     let live = LiveHandle::default();
     let failed = Arc::<Mutex<BTreeSet<u32>>>::default();
     let too_new = TooNew::default();
+    let reads = config.reads;
     let coordinator = Coordinator {
         config,
-        log,
+        log: Arc::clone(&log),
         incarnation: incarnation.to_owned(),
         live: live.clone(),
+        snapshots: snapshotting.as_ref().map(|with| with.snapshots.clone()),
         partitions: BTreeMap::new(),
         failed: Arc::clone(&failed),
         too_new: Arc::clone(&too_new),
@@ -56,7 +74,9 @@ pub fn run(config: Config, log: Arc<dyn Log>, incarnation: &str) -> Result<Dispa
         .name("dispatcher".to_owned())
         .spawn(move || coordinator.run(&stopped))
         .map_err(Error::Thread)?;
-    Ok(Dispatcher { live, failed, too_new, stop, thread })
+    let snapshotter =
+        snapshotting.map(|with| Snapshotter::start(with, log, live.clone(), reads)).transpose()?;
+    Ok(Dispatcher { live, failed, too_new, stop, thread, snapshotter })
 }
 
 impl Dispatcher {
@@ -86,6 +106,9 @@ impl Dispatcher {
     /// What ended the dispatcher before.
     pub fn stop(self) -> Result<(), Error> {
         drop(self.stop);
+        if let Some(snapshotter) = self.snapshotter {
+            snapshotter.stop();
+        }
         self.thread.join().unwrap_or_else(|_| Err(Error::stopped(0, "the dispatcher's thread panicked")))
     }
 }
@@ -95,6 +118,7 @@ struct Coordinator {
     log: Arc<dyn Log>,
     incarnation: String,
     live: LiveHandle,
+    snapshots: Option<Snapshots>,
     partitions: BTreeMap<u32, Partition>,
     failed: Arc<Mutex<BTreeSet<u32>>>,
     too_new: TooNew,
@@ -137,6 +161,7 @@ impl Coordinator {
             },
             log: Arc::clone(&self.log),
             live: self.live.clone(),
+            snapshots: self.snapshots.clone(),
             orders: ordered,
         };
         let name = format!("partition-{partition}");

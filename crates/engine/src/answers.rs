@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
+use tidemill_derive::Stored;
 use tidemill_model::{Answer, Outcome, RequestId, Timestamp};
 
 use crate::weight::{of_outcome, of_text};
@@ -21,7 +22,7 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(1);
 /// outcomes, about as they stand in the journal.
 const MOST: Size = Size { weight: 200_000, bytes: 64 << 20 };
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Stored)]
 struct Size {
     weight: usize,
     bytes: usize,
@@ -37,7 +38,7 @@ impl Size {
 
 /// Request id → outcome, bounded by age, weight and bytes. Forgetting follows from envelopes alone, so every
 /// fold forgets the same.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Answers {
     by_request: FxHashMap<RequestId, Outcome>,
     /// Which request a client's key was first used for.

@@ -150,8 +150,7 @@ impl<'a> Draft<'a> {
         self.envelope.resume = Some(Resume { offset, hash });
         let actor = Actor::default();
         let source = Source::Command { offset, request: None, reply_to: None, actor };
-        let shard = self.partition.shards().next().map_or(self.partition.first_shard(), |(id, _)| id);
-        self.decided(source, shard, dead_letters(offset, reason), true);
+        self.decided(source, self.some_shard(), dead_letters(offset, reason), true);
     }
 
     /// Decides what the owner saw by its own monotonic clock.
@@ -159,6 +158,19 @@ impl<'a> Draft<'a> {
         let now = self.envelope.now;
         let decision = self.partition.decide_observed(shard, command, now);
         self.decided(Source::Observed, shard, decision, false);
+    }
+
+    /// Records a snapshot, if its kind may be written. Whether it names a record that was read back is the owner's to know.
+    pub fn snapshot_taken(&mut self, taken: PartitionEvent) {
+        if self.partition.level().allows(Event::from(taken.clone()).of_kind().level) {
+            let shard = self.some_shard();
+            self.decided(Source::Observed, shard, Decision::of(taken), false);
+        }
+    }
+
+    /// One that is there already, if there is one.
+    fn some_shard(&self) -> ShardId {
+        self.partition.shards().next().map_or(self.partition.first_shard(), |(id, _)| id)
     }
 
     /// Decides what the state asks for by itself, timers only those due by `horizon`, until nothing is left

@@ -32,6 +32,7 @@ mod partition;
 mod rate;
 mod restored;
 mod schedule;
+mod stored;
 mod weight;
 
 pub use catalogue::{Catalogue, check_jobs};
@@ -45,4 +46,5 @@ pub use restored::{HeldByWorker, check_one_moment};
 pub use schedule::grid_from_spec;
 #[doc(hidden)]
 pub use schedule::{Preview, preview};
+pub use stored::{Malformed, form};
 pub use weight::of_event as weight_of;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use tidemill_derive::Stored;
 use tidemill_model::{Command, Event, PartitionEvent, Rejection, ShardCommand, ShardId, ShardMessage};
 
 use crate::decision::{Decision, Ruled};
@@ -12,13 +13,13 @@ use crate::effect::Effect;
 /// say beyond them stays a difference between the state and what was said, until acknowledgements make room.
 pub(crate) const MAX_ON_THEIR_WAY: usize = 256;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Mailbox {
     outgoing: BTreeMap<ShardId, Outbox>,
     received: BTreeMap<ShardId, u64>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 struct Outbox {
     last: u64,
     waiting: VecDeque<(u64, ShardMessage)>,

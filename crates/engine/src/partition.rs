@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Cause, Command, CommandRecord, Envelope, Event, Level, LevelCommand, LiveAnswer, LiveQuery,
     Outcome, PartitionEvent, Recorded, Rejection, RequestId, Resume, ShardCommand, ShardId, Source,
@@ -15,9 +16,10 @@ use crate::effect::{Effect, check_levels, outstanding_of};
 use crate::fault_injection::FaultInjection;
 use crate::group::{self, GroupShard, says_state};
 use crate::outbox::Mailbox;
+use crate::stored::{Malformed, Reader, Stored as _, Writer};
 
 /// One shard's state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub enum Shard {
     /// The one that decides definitions.
     Catalogue(Box<Catalogue>),
@@ -85,7 +87,7 @@ pub(crate) enum Due {
 }
 
 /// The state of one partition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub struct Partition {
     number: u32,
     count: u32,
@@ -98,6 +100,7 @@ pub struct Partition {
     ids_above: u64,
     pub(crate) answers: Answers,
     shards: BTreeMap<ShardId, Shard>,
+    #[stored(skip)]
     pub(crate) fault_injection: FaultInjection,
 }
 
@@ -123,6 +126,25 @@ impl Partition {
     pub fn fault_injected(mut self, fault_injection: FaultInjection) -> Self {
         self.fault_injection = fault_injection;
         self
+    }
+
+    /// The state as bytes, which are the same for whoever folded it: what a snapshot holds.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        self.write(&mut to);
+        to.into_bytes()
+    }
+
+    /// The state that [`Partition::to_bytes`] of a program with the same [`form`](crate::form) gave.
+    ///
+    /// # Errors
+    /// They are of another form.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut from = Reader::new(bytes);
+        #[allow(unused_mut, reason = "a planted bug changes it")]
+        let mut state = Self::read(&mut from)?;
+        planted!(SnapshotForgetsOutcomes => state.answers = Answers::default());
+        if from.is_at_end() { Ok(state) } else { Err(Malformed("state")) }
     }
 
     /// Its number.
@@ -234,10 +256,9 @@ impl Partition {
         if let Some(level) = recorded.event.raises() {
             self.next_level = self.next_level.max(level);
         }
-        let shard = self
-            .shards
-            .entry(recorded.shard)
-            .or_insert_with(|| Shard::new(recorded.shard, (self.level, self.ids_above), &self.fault_injection));
+        let shard = self.shards.entry(recorded.shard).or_insert_with(|| {
+            Shard::new(recorded.shard, (self.level, self.ids_above), &self.fault_injection)
+        });
         shard.apply(now, &recorded.event);
     }
 
@@ -305,9 +326,10 @@ impl Partition {
             Shard::Catalogue(catalogue) => catalogue.decide(command, requester, now, &self.fault_injection),
             Shard::Group(group) => group.decide(command, requester.actor, now),
         };
-        self.shards
-            .get(&id)
-            .map_or_else(|| decide(&Shard::new(id, (self.level, self.ids_above), &self.fault_injection)), decide)
+        self.shards.get(&id).map_or_else(
+            || decide(&Shard::new(id, (self.level, self.ids_above), &self.fault_injection)),
+            decide,
+        )
     }
 
     /// The next chore that some shard asks for by itself, shards from `turn` on first; timers only those due

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{Rate, Timestamp};
 
 /// Starts that a rate still counts. What is too old leaves with [`Starts::expire`] only, so that the state moves by
 /// events alone.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Starts {
     recent: VecDeque<(Timestamp, u32)>,
     count: u32,

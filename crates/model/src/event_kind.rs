@@ -45,6 +45,8 @@ pub enum Internal {
     ApplyStep,
     /// The shard's memory, not what happened.
     Eviction,
+    /// Concerns a copy of the state.
+    Snapshot,
     /// A timer or a question of the scheduler's own, after which a public event follows.
     Chore,
     /// Dead letters have their own calls (`/api/dead-letters`) and rights: a reason may quote a command.
@@ -60,6 +62,7 @@ impl fmt::Display for Internal {
             Internal::Subscription => "it is a subscription of a shard to jobs of another shard",
             Internal::Permit => "it moves permits of shared pools between shards",
             Internal::ApplyStep => "it is a step of an apply; apply.committed and apply.finished are public",
+            Internal::Snapshot => "it names a copy of the partition's state, which changes nothing",
             Internal::Eviction => "it only removes old entries from the memory of a shard",
             Internal::Chore => "it is the scheduler's own bookkeeping",
             Internal::DeadLetter => "dead letters are read with GET /api/dead-letters",

@@ -53,6 +53,14 @@ bugs! {
     GenerationForgotten = "generation_forgotten",
     /// After a restore the lease of a worker ends what it was assigned and granted before.
     RestoredNotHeld = "restored_not_held",
+    /// A fold begins with a snapshot that no accepted record names.
+    SnapshotByItsOwnHash = "snapshot_by_its_own_hash",
+    /// A snapshot has the state after the record that follows the one it says it is of.
+    SnapshotOneRecordAhead = "snapshot_one_record_ahead",
+    /// A snapshot leaves out the outcomes of requests.
+    SnapshotForgetsOutcomes = "snapshot_forgets_outcomes",
+    /// An owner records a snapshot of a record that it has not named as read back.
+    SnapshotRecordedUnmarked = "snapshot_recorded_unmarked",
     /// A claim of the present epoch counts as well as one of the next, so that a deposed claim, and what its
     /// writer pipelined behind it, take the partition.
     ClaimsWithOneEpoch = "claims_with_one_epoch",

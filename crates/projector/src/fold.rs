@@ -321,7 +321,8 @@ impl Caches {
                 | PartitionEvent::HistoryEvicted { .. }
                 | PartitionEvent::ClockSet { .. }
                 | PartitionEvent::CommandLossAccepted { .. }
-                | PartitionEvent::Restored { .. },
+                | PartitionEvent::Restored { .. }
+                | PartitionEvent::SnapshotTaken { .. },
             )
             | Event::Subscription(_)
             | Event::Alarm(_)

@@ -4,6 +4,7 @@ use tidemill_dispatcher::Moment;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{AppendError, Payload};
 use tidemill_model::{Reply, RequestId, Token};
+use tidemill_snapshots::{Mark, Taken};
 
 use crate::cluster::Process;
 use crate::plan::Planned;
@@ -27,6 +28,8 @@ pub(crate) enum Happening {
     Outside { round: u64 },
     Client { index: usize, turn: u64 },
     RegisteredProcess { index: usize, what: ProcessStep },
+    SnapshotDue,
+    SnapshotTaken { host: usize, partition: u32, turn: u64, mark: Mark },
     Fault { fault: Planned },
     LogFault,
 }
@@ -52,6 +55,7 @@ pub(crate) enum OwnerStep {
     PollJournal,
     PollCommands,
     Completed(Result<u64, AppendError>),
+    Snapshot(Box<Taken>),
     LookAtEnds { asked: Moment },
     Ends { asked: Moment, journal: u64, commands: u64 },
 }

@@ -34,6 +34,7 @@ mod reruns;
 mod restored;
 mod rng;
 mod run;
+mod snapshots;
 mod working;
 mod world;
 

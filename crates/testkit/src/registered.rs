@@ -24,14 +24,17 @@ pub(crate) struct RegisteredProcess {
 }
 
 impl World {
-    /// In three of ten histories processes register, all of the first level.
+    /// In three of ten histories processes register, all of the first level; and in those with snapshots, which are written
+    /// from the second on, of that.
     pub(crate) fn registered_processes_begin(&mut self) {
         let mut rng = Rng::new(self.plan.seed, "registered", 0);
-        if !rng.chance(30) {
-            return;
-        }
+        let reads = match (rng.chance(30), self.has_snapshots()) {
+            (true, _) => Level::FIRST,
+            (false, true) => Level::new(2),
+            (false, false) => return,
+        };
         for index in 0..HOSTS + OTHERS {
-            self.registered.push(RegisteredProcess { life: 0, reads: Level::FIRST, up: false, shown: 0 });
+            self.registered.push(RegisteredProcess { life: 0, reads, up: false, shown: 0 });
             self.at(rng.range(500, 3_000), self.registered_step(index, ProcessStep::Begins));
             self.at(
                 rng.range(self.plan.end / 4, self.plan.end),

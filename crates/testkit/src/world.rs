@@ -22,6 +22,7 @@ use crate::oracle::Oracle;
 use crate::plan::{Mode, Plan};
 use crate::registered::RegisteredProcess;
 use crate::rng::Rng;
+use crate::snapshots::Kept;
 
 /// Two dispatcher processes.
 pub(crate) const HOSTS: usize = 2;
@@ -84,6 +85,8 @@ pub(crate) struct World {
     pub(crate) trace: Option<Vec<String>>,
     pub(crate) replies: Vec<Reply>,
     pub(crate) works: Vec<WorkMessage>,
+    /// Where snapshots are, in histories with some.
+    pub(crate) snapshots: Option<Kept>,
 }
 
 impl World {
@@ -132,6 +135,7 @@ impl World {
             trace: trace.then(Vec::new),
             replies: Vec::new(),
             works: Vec::new(),
+            snapshots: None,
             plan,
         };
         world.begin(&mut rng);
@@ -188,6 +192,7 @@ impl World {
         self.at(2_000, Happening::Outside { round: 0 });
         self.clients_begin();
         self.registered_processes_begin();
+        self.snapshots_begin();
         for fault in self.plan.faults.clone() {
             self.at(fault.at, Happening::Fault { fault });
         }
@@ -273,6 +278,10 @@ impl World {
             Happening::Outside { round } => self.outside(round),
             Happening::Client { index, turn } => self.client_turn(index, turn),
             Happening::RegisteredProcess { index, what } => self.registered_process(index, what),
+            Happening::SnapshotDue => self.snapshot_due(),
+            Happening::SnapshotTaken { host, partition, turn, mark } => {
+                self.snapshot_taken(host, partition, turn, mark);
+            }
             Happening::Fault { fault } => self.fault(&fault),
             Happening::LogFault => self.log_fault(),
         }

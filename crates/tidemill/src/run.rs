@@ -32,6 +32,7 @@ fn run_command(cli: Cli) -> Done<Exit> {
         Command::Archive(command) => roles::archive(&global, &command),
         Command::Backup(args) => roles::backup(&global, &args),
         Command::Restore(args) => roles::restore(&global, &args),
+        Command::Snapshots(command) => roles::snapshots(&global, &command),
         Command::Archiver => roles::run_alone(&global, roles::archiver),
         Command::Journal(command) => roles::journal(&global, &command),
         Command::Partition(PartitionCommand::OfServer(command)) => command.run(&Program, &global),

@@ -216,7 +216,7 @@ impl Fixture {
         // Nothing is lost here, however long an answer takes.
         let submit = tidemill_cluster::Config { resend_after_ms: 60_000, ..Default::default() };
         let feed = ListFeed::default();
-        let past = JournalPast::new(Arc::new(log.clone()), std::time::Duration::from_secs(5));
+        let past = JournalPast::new(Arc::new(log.clone()), None, std::time::Duration::from_secs(5));
         let past = HeldPast {
             past,
             answering: Mutex::default(),

@@ -90,6 +90,13 @@ impl Store for DirectoryStore {
         File::open(directory)?.sync_all()?;
         Ok(())
     }
+
+    fn remove(&self, name: &str) -> Result<(), Source> {
+        match fs::remove_file(self.path(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Makes a directory and those above it, each entry durable.

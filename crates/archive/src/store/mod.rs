@@ -57,6 +57,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// It is not there, or not certain to last.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Source>;
+
+    /// Removes an object; that there is none is no error. Nobody removes a segment: this is for what can be made again.
+    ///
+    /// # Errors
+    /// It may be there still.
+    fn remove(&self, name: &str) -> Result<(), Source>;
 }
 
 /// The store of a configuration; `None`: there is no archive.

@@ -123,4 +123,9 @@ impl Store for S3Store {
             .map(drop)
             .ok_or_else(|| "there is no such bucket".into())
     }
+
+    fn remove(&self, name: &str) -> Result<(), Source> {
+        let key = self.key(name);
+        self.wait(self.store.delete(&key)).map(drop)
+    }
 }

@@ -103,6 +103,11 @@ impl Store for MemoryStore {
         }
         if fault == Some(Fault::FailsAfterwards) { Err("written all the same".into()) } else { Ok(()) }
     }
+
+    fn remove(&self, name: &str) -> Result<(), Source> {
+        self.objects.lock().unwrap().remove(name);
+        Ok(())
+    }
 }
 
 /// Every record is a segment, and everything leaves the log, but for what a test says.

@@ -29,6 +29,10 @@ fn store_keeps_objects(store: &dyn Store) {
     let large = vec![7; 9 << 20];
     store.write("a/large", &large).unwrap();
     assert_eq!(store.read("a/large", 0..large.len() as u64).unwrap().unwrap(), large);
+    store.remove("a/large").unwrap();
+    assert_eq!(store.read("a/large", 0..1).unwrap(), None);
+    store.remove("a/large").unwrap();
+    assert_eq!(store.list("a").unwrap().objects, []);
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::messages::{Messages, PERMITS};
 use crate::places::Places;
 use crate::requests::{Requests, fingerprint};
 use crate::shard::{Bounds, Shard};
+use crate::snapshots::CountingRecords;
 
 /// A record of a journal as it is given.
 #[derive(Clone, Copy)]
@@ -47,6 +48,7 @@ pub(crate) struct Partition {
     id: u32,
     bounds: Bounds,
     pub(crate) link: Link,
+    counting: CountingRecords,
     records: u64,
     next_offset: u64,
     /// The level that stands.
@@ -72,7 +74,10 @@ impl Partition {
         self.records += 1;
         self.offsets_dense(shared.found, offset);
         match self.link.judge(self.id, offset, record.bytes) {
-            Ok(frame) => self.frame(&record, &frame, shared),
+            Ok(frame) => {
+                self.counting.counts(offset, self.link.head());
+                self.frame(&record, &frame, shared);
+            }
             Err((void, fault)) => {
                 shared.found.void(self.id, offset, void);
                 if let Some((rule, why)) = fault {
@@ -156,6 +161,7 @@ impl Partition {
             report.events += envelope.events.len() as u64;
         }
         self.nothing_above_the_level(&at, envelope);
+        self.counting.are_named(&at, offset, envelope);
         self.now_never_goes_back(&at);
         now_not_ahead_of_the_log(&at, taken_ms, self.bounds.tolerance);
         if let Some(loss) = Loss::of(envelope) {

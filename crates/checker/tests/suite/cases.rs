@@ -7,13 +7,14 @@ use tidemill_checker::Invariant;
 use crate::kit::Case;
 use crate::{
     applies, bulks, commands, dependencies, external_dependencies, facts, firing, foreign, generation,
-    journal, levels, life, moves, pools, pulls, removals, reruns, shards, workers,
+    journal, levels, life, moves, pools, pulls, removals, reruns, shards, snapshots, workers,
 };
 
 fn cases() -> Vec<Case> {
     [
         journal::cases(),
         levels::cases(),
+        snapshots::cases(),
         commands::cases(),
         shards::cases(),
         applies::cases(),

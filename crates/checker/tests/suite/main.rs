@@ -25,4 +25,5 @@ mod pulls;
 mod removals;
 mod reruns;
 mod shards;
+mod snapshots;
 mod workers;

@@ -171,6 +171,9 @@ const TOPICS: &str = "topic, records, bytes, PER DAY: bytes_per_day";
 
 const ARCHIVED: &str = "partition, LOG BEGINS: log_begins, ARCHIVED TO: archived_to, segments, bytes";
 
+const SNAPSHOTS: &str =
+    "partition, NEWEST: newest_at, RECORD: newest_offset, BYTES: newest_bytes, snapshots, ALL BYTES: bytes";
+
 const SINKS: &str = "sink, partition, stored, LAG: lag_records, changes, noted_at, error";
 
 /// Each partition of each sink, where there is any.
@@ -201,6 +204,15 @@ fn storage(storage: &Value) -> String {
         text.push_str(&render::items(&archive["partitions"], ARCHIVED, "No journals."));
         if let Some(error) = archive["error"].as_str() {
             text.push_str(&format!("\nIt cannot be used at the moment: {error}"));
+        }
+    }
+    let snapshots = &storage["snapshots"];
+    if snapshots.is_object() {
+        let place = render::one_line(&snapshots["place"]);
+        text.push_str(&format!("\n\nSnapshots are in {place}.\n"));
+        text.push_str(&render::items(&snapshots["partitions"], SNAPSHOTS, "No snapshots."));
+        if let Some(error) = snapshots["error"].as_str() {
+            text.push_str(&format!("\nThey cannot be listed at the moment: {error}"));
         }
     }
     text

@@ -94,6 +94,7 @@ impl Owner {
         for (shard, command) in overdue {
             draft.observed(shard, &command);
         }
+        self.snapshots.draft(&mut draft);
         if let Some(ends) = due {
             draft.due(ends.asked.wall);
         }

@@ -92,6 +92,7 @@ impl Owner {
             return Ok(());
         });
         self.state.apply(&envelope);
+        self.snapshots.see(&envelope);
         Ok(())
     }
 
@@ -99,6 +100,7 @@ impl Owner {
     pub(super) fn read_back(&mut self, offset: u64) -> Vec<Output> {
         let Some(own) = self.under_way.take() else { return Vec::new() };
         let Some(envelope) = own.envelope else { return Vec::new() };
+        self.snapshots.see(&envelope);
         self.uncovered = 0;
         self.uncovered_since = None;
         let mut acts = own.notices;

@@ -4,17 +4,19 @@ mod asker;
 mod turn;
 
 use std::error::Error as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tidemill_log::{Log, Topic};
+use tidemill_snapshots::{Begun, Fold, Snapshots, Until, restore};
 
 use self::turn::End;
 use crate::Error;
 use crate::live::LiveHandle;
-use crate::owner::Start;
+use crate::owner::{NamedSnapshot, Start};
 
 /// Until a partition whose commands were lost is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -39,6 +41,7 @@ pub(crate) struct Owning {
     pub(crate) start: Start,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) live: LiveHandle,
+    pub(crate) snapshots: Option<Snapshots>,
     pub(crate) orders: Receiver<Order>,
 }
 
@@ -69,6 +72,33 @@ impl Owning {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// The newest snapshot that counts, read on from to the record that names it; else the beginning.
+    fn begun(&self) -> (Fold, Option<NamedSnapshot>) {
+        let (partition, reads) = (self.start.partition, self.start.config.reads);
+        let restored = || restore(&*self.log, self.snapshots.as_ref(), partition, reads, Until::Named);
+        let Ok(restored) = catch_unwind(AssertUnwindSafe(restored)) else {
+            // What fails to fold says so where it is read by the owner itself (rule 12).
+            return (Fold::beginning(partition, self.start.count), None);
+        };
+        match &restored.begun {
+            Some(Begun { name, bytes, took, .. }) => {
+                let (record, took_ms) = (name.offset, took.as_millis() as u64);
+                tracing::info!(
+                    partition,
+                    record,
+                    bytes,
+                    took_ms,
+                    "begins with the snapshot of record {record}"
+                );
+            }
+            None if self.snapshots.is_some() => {
+                tracing::info!(partition, "begins with the first record: no snapshot counts");
+            }
+            None => {}
+        }
+        (restored.fold, restored.begun.as_ref().map(NamedSnapshot::from))
     }
 
     /// Waits until the journal has more than was read of it; not, where it is told to leave before.

@@ -40,12 +40,14 @@ impl Owning {
         let failed = || Error::log(partition, "opening a producer");
         let producer = self.log.producer().map_err(failed())?;
         let effects = Effects::new(Arc::clone(&self.log), partition).map_err(failed())?;
+        let (fold, begun_with) = self.begun();
         let (questions, asked) = bounded(64);
         self.live.enter(partition, questions);
         let (failures, failed) = unbounded();
         let asker = Asker::start(Arc::clone(&self.log), partition)?;
         let (news, heard) = bounded(1);
-        let journal = self.reader(Topic::Journal, From::Start, &news)?;
+        let from = if fold.next == 0 { From::Start } else { From::Offset(fold.next) };
+        let journal = self.reader(Topic::Journal, from, &news)?;
         let turn = Turn {
             owning: self,
             producer,
@@ -61,7 +63,7 @@ impl Owning {
             held: Vec::new(),
             trimmed: Instant::now(),
         };
-        let end = turn.run();
+        let end = turn.run(Owner::resumed(self.start.clone(), fold, begun_with));
         self.live.leave(partition);
         end
     }
@@ -101,9 +103,9 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn run(mut self) -> Result<End, Error> {
+    fn run(mut self, owner: Owner) -> Result<End, Error> {
         let mut leaving = None;
-        match self.own(&mut leaving) {
+        match self.own(owner, &mut leaving) {
             // Told to leave, it does not begin again.
             Ok(End::Restart { .. } | End::CommandsLost { .. }) if leaving.is_some() => Ok(End::Left),
             Err(error @ Error::Log { .. }) if leaving.is_some() => {
@@ -115,8 +117,7 @@ impl Turn<'_> {
     }
 
     /// Sets `leaving` to when it was told to leave.
-    fn own(&mut self, leaving: &mut Option<Instant>) -> Result<End, Error> {
-        let mut owner = Owner::new(self.owning.start.clone());
+    fn own(&mut self, mut owner: Owner, leaving: &mut Option<Instant>) -> Result<End, Error> {
         let end = self.drive(&mut owner, leaving);
         let Err(error) = end else { return end };
         let farewell = self.say_stopped(&owner, &error);
@@ -143,7 +144,9 @@ impl Turn<'_> {
                 }
             }
             // Under load the next append begins in the same breath, so this is the moment to answer.
-            self.answer_held(owner);
+            if let Some(end) = self.answer_held(owner)? {
+                return Ok(end);
+            }
             self.trim(owner)?;
             if let Some(since) = *leaving
                 && (owner.role() == Role::Following || since.elapsed() >= LEAVE_PATIENCE)
@@ -156,7 +159,9 @@ impl Turn<'_> {
             if let Some(end) = self.act(driven?)? {
                 return Ok(end);
             }
-            self.answer_held(owner);
+            if let Some(end) = self.answer_held(owner)? {
+                return Ok(end);
+            }
         }
     }
 
@@ -308,12 +313,11 @@ impl Turn<'_> {
         told.map_err(Error::log(partition, "trimming the commands"))
     }
 
-    fn answer_held(&mut self, owner: &Owner) {
-        if self.held.is_empty() {
-            return;
+    fn answer_held(&mut self, owner: &mut Owner) -> Result<Option<End>, Error> {
+        if self.held.is_empty() || owner.state().is_none() {
+            return Ok(None);
         }
-        let Some(state) = owner.state() else { return };
-        for question in self.held.drain(..) {
+        for question in std::mem::take(&mut self.held) {
             // Whoever asked may have given up.
             match question {
                 Question::Live { shard, query, answer } if owner.role() == Role::Owning => {
@@ -324,10 +328,23 @@ impl Turn<'_> {
                 // Dropped, it says that this process does not own the partition.
                 Question::Live { .. } => {}
                 Question::Status { answer } => {
-                    let _ = answer.send(status(owner, state));
+                    if let Some(state) = owner.state() {
+                        let _ = answer.send(status(owner, state));
+                    }
+                }
+                Question::Mark { answer } => {
+                    let _ = answer.send(owner.mark());
+                }
+                Question::Taken { taken, answer } => {
+                    let _ = answer.send(());
+                    let end = self.carry_out(owner, Input::SnapshotTaken(*taken), Clock.now())?;
+                    if end.is_some() {
+                        return Ok(end);
+                    }
                 }
             }
         }
+        Ok(None)
     }
 }
 
@@ -347,6 +364,9 @@ fn status(owner: &Owner, state: &tidemill_engine::Partition) -> PartitionStatus 
         backlog: owner.backlog() as u64,
         unfinished_batches: sum(tidemill_engine::GroupShard::unfinished_batches),
         queued_batches: sum(tidemill_engine::GroupShard::queued_batches),
+        snapshot: owner.newest_snapshot(),
+        begun_with: owner.begun_with(),
+        events_since_snapshot: owner.events_since_snapshot(),
     }
 }
 

@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, BulkAction, BulkEvent, BulkId, BulkOutcome, Event, Rejection, ShardId, bounds,
 };
@@ -25,7 +26,7 @@ const MAX_OUTCOMES: usize = 200;
 /// Of why an item was refused.
 const MAX_REFUSED_CHARS: usize = 500;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Bulks {
     minted: u64,
     /// With the items that have no outcome yet.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 use tidemill_calendar::{Days, Zone};
+use tidemill_derive::Stored;
 use tidemill_model::{
     Answer, Calendar, CalendarName, CalendarSpec, CalendarUse, CatalogueEvent, JobDefinition, Rejection,
     ShardId, ShardMessage, Weekday, bounds,
@@ -20,10 +21,10 @@ use crate::decision::{Decision, Ruled};
 const MAX_DATES: usize = 4_000;
 
 /// All calendars, with their days and the shards that have them.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Calendars(Defined<CalendarSpec, Used>);
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct Used {
     days: Option<Arc<Days>>,
     shards: BTreeSet<ShardId>,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Answer, CatalogueEvent, Definable, JobDefinition, Rejection, ShardMessage, Template, TemplateName,
     TemplateSpec, Versioned, bounds,
@@ -15,14 +16,14 @@ use crate::decision::{Decision, Ruled};
 const MAX_DEFINED: usize = 1_000;
 
 /// All definitions of one kind, with what else is known of each.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Defined<Spec: Definable, More = ()> {
     known: BTreeMap<Spec::Name, Known<Spec, More>>,
     /// The last version that any of them got.
     version: u32,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(super) struct Known<Spec, More = ()> {
     pub(super) accepted: Arc<Versioned<Spec>>,
     pub(super) more: More,

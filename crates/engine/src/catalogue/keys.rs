@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Account, Actor, CatalogueEvent, FieldError, GroupName, JobDefinition, JobId, Rejection, Role, bounds,
 };
@@ -20,7 +21,7 @@ pub(super) const MAX_KEYS: usize = 10_000;
 /// As the record names who is no application: their names are nobody's key.
 const ROLE_NAMES: [&str; 6] = ["attempt", "first-start", "operator", "owner", "process", "worker"];
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Key {
     pub(crate) role: Role,
     /// The groups that it is bound to; none: it reaches all.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, Event, FieldError, InstanceId, Level, LevelCommand, LevelCount, LevelEvent, LevelHold,
     LevelState, Process, Rejection, ShardMessage, bounds, check_range,
@@ -19,7 +20,7 @@ const MAX_ROLES: usize = 16;
 /// Processes that one answer lists.
 const LISTED: usize = 500;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Levels {
     level: Level,
     hold: Option<LevelHold>,

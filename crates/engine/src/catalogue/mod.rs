@@ -28,6 +28,7 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     CatalogueEvent, Event, FieldError, FreezeScope, GroupId, GroupName, GroupSettings, JobDefinition,
     JobEvent, JobId, JobName, PartitionEvent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
@@ -58,7 +59,7 @@ use crate::outbox::{MAX_ON_THEIR_WAY, Mailbox};
 type Children = BTreeMap<JobId, BTreeSet<JobId>>;
 
 /// The catalogue's state.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub struct Catalogue {
     pub(crate) groups: BTreeMap<GroupName, Group>,
     pub(crate) keys: BTreeMap<String, Key>,
@@ -88,7 +89,7 @@ pub struct Catalogue {
     pub(crate) mailbox: Mailbox,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Group {
     pub(crate) id: GroupId,
     pub(crate) shard: ShardId,
@@ -96,7 +97,7 @@ pub(crate) struct Group {
     pub(crate) settings: GroupSettings,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Job {
     pub(crate) definition: Arc<JobDefinition>,
     pub(crate) enabled: bool,
@@ -237,7 +238,8 @@ impl Catalogue {
             | PartitionEvent::TimerSuspended { .. }
             | PartitionEvent::ClockSet { .. }
             | PartitionEvent::CommandLossAccepted { .. }
-            | PartitionEvent::Restored { .. } => {}
+            | PartitionEvent::Restored { .. }
+            | PartitionEvent::SnapshotTaken { .. } => {}
         }
     }
 

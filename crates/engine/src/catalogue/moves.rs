@@ -22,6 +22,7 @@ use std::iter;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, Event, GroupName, InstanceId, JobDefinition, JobEvent, JobId, JobSpec, Mapping, MovedJob,
     Parent, Rejection, RequestId, ShardId, ShardMessage, Timestamp,
@@ -42,7 +43,7 @@ const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60);
 pub(crate) type Moves = BTreeMap<JobId, Move>;
 
 /// A request that waits for the answer of the shard of the job's group.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Move {
     to: GroupName,
     request: Option<RequestId>,

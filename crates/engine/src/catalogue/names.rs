@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, Event, FieldError, GroupName, JobDefinition, JobEvent, JobId, JobName, JobSpec, Rejection,
     ShardId,
@@ -16,7 +17,7 @@ use crate::decision::{Decision, Ruled};
 /// A name, unique among the jobs of the catalogue.
 pub(super) type FullName = (GroupName, JobName);
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(super) struct Names {
     ids: BTreeMap<FullName, JobId>,
     /// Names that no job has any more after the apply, with the new name of the job.

@@ -20,6 +20,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Event, JobDefinition, JobEvent, JobId, OrphanedChildren, Rejection, ShardId, ShardMessage, Timestamp,
 };
@@ -30,7 +31,7 @@ use super::{Catalogue, Job, Terms};
 pub(crate) type Orphans = BTreeMap<JobId, DeletedParent>;
 
 /// A deleted job, and who names it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct DeletedParent {
     pub(super) name: String,
     /// Where it ran: there its batches are kept until nobody names it.

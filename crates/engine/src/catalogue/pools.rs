@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Answer, CatalogueEvent, Event, FieldError, GroupName, JobSpec, LiveAnswer, PermitEvent, PermitReport,
     Pool, PoolHolder, PoolName, PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage, Timestamp, bounds,
@@ -29,7 +30,7 @@ use crate::rate::Starts;
 const MAX_HOLDERS: usize = 1_000;
 
 /// All pools, and who has what of those that groups share.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Pools {
     known: Defined<PoolSpec, Starts>,
     shares: BTreeMap<Key, Share>,
@@ -43,7 +44,7 @@ type Key = (ShardId, Vec<PoolUse>);
 type Known = super::defined::Known<PoolSpec, Starts>;
 
 /// The permits of one shard for one set of pools.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Stored)]
 struct Share {
     /// Given, and not known to be used.
     fresh: u32,

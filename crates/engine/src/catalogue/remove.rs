@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, ApplyEvent, Deletion, DeletionEvent, Event, InstanceId, JobEvent, JobId, Outcome,
     Rejection, RequestId, ShardId, ShardMessage, Timestamp, UnfinishedJob,
@@ -42,7 +43,7 @@ pub(crate) struct Requester<'a> {
 }
 
 /// A request that waits for answers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Pending {
     deletion: Arc<Deletion>,
     request: Option<RequestId>,

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, AlarmEvent, AlarmKind, Answer, Event, FieldError, MAX_CODE_BYTES, ObservationEvent, ProbeReport,
     Severity, ShardId, ShardMessage, ThirdPartyReport, Timestamp,
@@ -30,7 +31,7 @@ const SAID_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// A prober that has not said so for longer is gone, or has forgotten about it.
 const SILENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(crate) struct Reports {
     /// What is ready, and when that was reported.
     ready: BTreeMap<(Arc<str>, Timestamp), Timestamp>,
@@ -41,7 +42,7 @@ pub(crate) struct Reports {
     checks: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Trouble>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Stored)]
 struct Trouble {
     severity: Severity,
     heard: Timestamp,

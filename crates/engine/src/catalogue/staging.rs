@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, ApplyEvent, Deletion, Event, GroupName, InstanceId, JobId, JobSpec, Level, PermitEvent,
     PoolName, Rejection, RequestId, RerunId, Timestamp,
@@ -44,7 +45,7 @@ const MAX_ID_BYTES: usize = 255;
 const CHUNK_JOBS: usize = 200;
 const CHUNK_BYTES: usize = 96 * 1024;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Staging {
     parts: BTreeMap<u32, Arc<Vec<JobSpec>>>,
     jobs: usize,
@@ -63,7 +64,7 @@ impl Staging {
 }
 
 /// A request that was committed, and how far it is carried out.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Committed {
     apply: RequestId,
     jobs: Vec<JobSpec>,

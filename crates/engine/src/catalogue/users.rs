@@ -17,6 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Answer, CatalogueEvent, Event, GroupName, InstanceId, MovedTask, Rejection, RequestId, ShardId,
     ShardMessage, UserHistory, UserName, bounds,
@@ -29,7 +30,7 @@ const MAX_MEMBERS: usize = 1_000_000;
 /// Moves and removals that wait for an answer of a group's shard.
 const MAX_MOVING: usize = 256;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Users {
     user_groups: FxHashMap<UserName, ShardId>,
     members: BTreeMap<ShardId, usize>,
@@ -37,7 +38,7 @@ pub(crate) struct Users {
 }
 
 /// A request that waits for the answer of the user's home group's shard.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(super) struct Move {
     /// Its home then; absent: none.
     to: Option<GroupName>,

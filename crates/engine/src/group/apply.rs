@@ -44,7 +44,8 @@ impl GroupShard {
             PartitionEvent::CommandDeadLettered { .. }
             | PartitionEvent::ClockSet { .. }
             | PartitionEvent::CommandLossAccepted { .. }
-            | PartitionEvent::Restored { .. } => {}
+            | PartitionEvent::Restored { .. }
+            | PartitionEvent::SnapshotTaken { .. } => {}
         }
     }
 }

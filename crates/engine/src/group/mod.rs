@@ -31,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
+use tidemill_derive::Stored;
 use tidemill_model::{
     AlarmEvent, AlarmKind, BatchId, Event, GroupId, GroupName, GroupSettings, Incarnation, JobDefinition,
     JobId, LISTED_PARENTS, Level, OnSilence, RunSpec, Severity, ShardId, Timestamp, Token, WorkMessage,
@@ -59,7 +60,7 @@ use crate::outbox::Mailbox;
 /// Finished batches that a late command can still be answered about.
 const REMEMBERED_BATCHES: usize = 16_384;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Sizes {
     /// Logical times of a job kept in full beyond what its children's mappings reach.
     pub(crate) spare_history: usize,
@@ -76,7 +77,7 @@ impl Default for Sizes {
 }
 
 /// The state of a group's shard.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub struct GroupShard {
     pub(crate) id: ShardId,
     pub(crate) sizes: Sizes,
@@ -135,7 +136,7 @@ fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, is_in: bool) {
 }
 
 /// What the catalogue said of the group.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Group {
     pub(crate) id: GroupId,
     pub(crate) name: GroupName,
@@ -144,7 +145,7 @@ pub(crate) struct Group {
 }
 
 /// The newest entries of something that would grow without end.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Remembered<K: std::hash::Hash + Eq, V> {
     by_key: FxHashMap<K, V>,
     order: VecDeque<K>,

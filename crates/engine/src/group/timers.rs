@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use tidemill_derive::Stored;
 use tidemill_model::{BatchId, GrantId, JobId, TimeoutKind, Timestamp, Token};
 
 /// What is to be decided at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub(crate) enum Timer {
     Fire(JobId),
     Retry(BatchId),
@@ -52,7 +53,7 @@ impl Timer {
 }
 
 /// All timers of a shard, in order of time.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Timers {
     by_time: BTreeSet<(Timestamp, Timer)>,
     /// What could not be decided; nothing fires for it until a person acts.

@@ -51,6 +51,26 @@ pub enum PartitionEvent {
         /// To this.
         now: Timestamp,
     },
+    /// The owner of the partition records a snapshot of its state, so that readers of the journal may begin with it.
+    ///
+    /// It names a record that the owner had read as accepted, and the digest of position and state after that record.
+    #[event(kind = "snapshot.taken", subject = "partition", internal = "Snapshot", level = 2)]
+    SnapshotTaken {
+        /// Of the last record that it holds.
+        offset: u64,
+        /// The epoch of that record.
+        epoch: u64,
+        /// Its number in the chain.
+        seq: u64,
+        /// Its hash.
+        hash: String,
+        /// The form of the state, which names the programs that can read it.
+        form: String,
+        /// SHA-256 of form, position and state.
+        digest: String,
+        /// How long the state is.
+        bytes: u64,
+    },
     /// An operator lets a partition continue although some of its commands are lost.
     ///
     /// The envelope's resume point is the record that was written for it; the commands before that one are not decided any

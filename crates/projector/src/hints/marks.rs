@@ -115,6 +115,7 @@ fn by_partition(event: &PartitionEvent, tell: &mut impl FnMut(Marked)) {
         PartitionEvent::MessageReceived { .. }
         | PartitionEvent::OutboxAcknowledged { .. }
         | PartitionEvent::HistoryEvicted { .. }
+        | PartitionEvent::SnapshotTaken { .. }
         | PartitionEvent::CommandDeadLettered { .. }
         | PartitionEvent::TimerSuspended { .. } => {}
     }

@@ -43,6 +43,7 @@ impl World {
                 input
             }
             OwnerStep::Completed(result) => Input::Appended(result),
+            OwnerStep::Snapshot(taken) => Input::SnapshotTaken(*taken),
             OwnerStep::LookAtEnds { asked } => {
                 let (journal, commands) = (self.journal[at].len() as u64, self.commands[at].len() as u64);
                 let hop = self.hop();

@@ -51,12 +51,16 @@ impl World {
             incarnation: format!("h{host}-{}", known.life),
             config: known.config.clone(),
         };
-        let mut owner = Owner::fault_injected(start, self.fault_injection.clone());
+        let (fold, begun_with) = self.begun(host, partition);
+        let journal_read = fold.next as usize;
+        let fault_injection = self.fault_injection.clone();
+        let mut owner = Owner::resumed_fault_injected(start, fold, begun_with, fault_injection);
+        let known = &mut self.hosts[host];
         let outputs = owner.step(Input::Suggested(true), moment).unwrap_or_default();
         known.seats[partition as usize] = Some(Seat {
             owner,
             turn,
-            journal_read: 0,
+            journal_read,
             commands_read: None,
             journal_polled: true,
             commands_polled: false,

@@ -84,6 +84,13 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::LevelRaisedEarly, &["level_raised_when_all_read_it"], SOME),
     bug(Bug::KindWrittenBeforeLevel, &["nothing_above_the_level"], FEW),
     bug(Bug::BodyPackedBeforeLevel, &["nothing_above_the_level"], FEW),
+    with(&[Fault::CrashHostWithZombies], bug(Bug::SnapshotByItsOwnHash, &["state_is_the_fold"], MANY)),
+    bug(Bug::SnapshotOneRecordAhead, &["snapshot_is_the_fold"], FEW),
+    bug(Bug::SnapshotForgetsOutcomes, &["snapshot_is_the_fold"], FEW),
+    with(
+        &[Fault::CrashHostWithZombies],
+        bug(Bug::SnapshotRecordedUnmarked, &["snapshots_name_accepted_records"], MANY),
+    ),
     with(&[Fault::RivalClaims], bug(Bug::ClaimsWithOneEpoch, &["chain_unbroken"], SOME)),
     with(&[Fault::CrashHostWithZombies], bug(Bug::EnvelopeWithoutChainCheck, &["chain_unbroken"], SOME)),
     with(&[Fault::UnknownLost], bug(Bug::AckBeforeDurable, &["acknowledged_is_on_record"], SOME)),

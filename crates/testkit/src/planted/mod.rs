@@ -24,6 +24,12 @@ const SEEN_FROM_OUTSIDE: &[(&str, &str, &str)] = &[
         "Nothing of an attempt runs once its end is on record.",
     ),
     ("was answered", "answers_agree", "Everybody is answered what is on record, once."),
+    (
+        "is not the fold up to its record",
+        "snapshot_is_the_fold",
+        "A snapshot is the fold of its journal up to its record.",
+    ),
+    ("begins with another state", "state_is_the_fold", "An owner's state is the fold of its journal."),
     ("holds another state", "state_is_the_fold", "An owner's state is the fold of its journal."),
     (
         "the tables are not the fold",

@@ -9,13 +9,15 @@ mod journal;
 mod names;
 mod partition;
 mod setup;
+mod snapshots;
 
-pub(crate) use backup::{BackupArgs, RestoreArgs};
 pub(crate) use archive::ArchiveCommand;
+pub(crate) use backup::{BackupArgs, RestoreArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use journal::{JournalCommand, VerifyArgs};
 pub(crate) use partition::{AcceptLossArgs, PartitionCommand};
 pub(crate) use setup::{ConfigCommand, SchemasCommand, TopicsCommand};
+pub(crate) use snapshots::SnapshotsCommand;
 
 use std::path::PathBuf;
 
@@ -105,6 +107,9 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// Copy old records of journals on Kafka to the archive, until it is stopped
     Archiver,
+    /// Look at the snapshots of partitions
+    #[command(subcommand)]
+    Snapshots(SnapshotsCommand),
     /// Fix a partition after something went wrong outside
     #[command(subcommand)]
     Partition(PartitionCommand),
@@ -250,6 +255,8 @@ mod tests {
             "archiver",
             "backup b --from d",
             "restore --from b --by me --data new",
+            "snapshots ls --partition 1 -o json",
+            "snapshots check",
             "schemas check",
             "partition set-time --partition 1 --at 2026-01-01T00:00:00Z",
             "partition accept-loss --partition 1 --reason restored --by me",

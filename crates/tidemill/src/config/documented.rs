@@ -46,6 +46,7 @@ fn sample(path: &str, default: &Value) -> Value {
         "api.logs_key" | "logs_key" => json!("other sixteen letters"),
         "api.operator_key" | "operator_key" => json!("sixteen more letters"),
         "archive.place" => json!("/data/archive"),
+        "snapshots.place" => json!("/data/snapshots"),
         "executor.memory_mb" => json!(4096),
         "executor.reserved" => json!({"shell": {"slots": 1, "priority": 2}}),
         "executor.slots" => json!({"shell": 3}),
@@ -58,7 +59,8 @@ fn sample(path: &str, default: &Value) -> Value {
         | "prober.paths.s3.endpoint"
         | "quality.url"
         | "sinks.elasticsearch.url"
-        | "sinks.parquet.s3.endpoint" => {
+        | "sinks.parquet.s3.endpoint"
+        | "snapshots.s3.endpoint" => {
             json!("http://localhost:9000")
         }
         "quality.answer_url" => json!("http://localhost:9001"),
@@ -92,6 +94,12 @@ fn beside(path: &str) -> &'static [(&'static str, &'static str)] {
         "third_party.topic" => &[("log.backend", "kafka"), ("log.brokers", "localhost:9092")],
         "archive.s3.access_key_id" => &[("archive.s3.secret_access_key", "x")],
         "archive.s3.secret_access_key" => &[("archive.s3.access_key_id", "x")],
+        "snapshots.s3.access_key_id" => {
+            &[("snapshots.place", "s3://b/c"), ("snapshots.s3.secret_access_key", "x")]
+        }
+        "snapshots.s3.secret_access_key" => {
+            &[("snapshots.place", "s3://b/c"), ("snapshots.s3.access_key_id", "x")]
+        }
         "prober.paths.s3.access_key_id" => &[("prober.paths.s3.secret_access_key", "x")],
         "prober.paths.s3.secret_access_key" => &[("prober.paths.s3.access_key_id", "x")],
         "sinks.parquet.s3.access_key_id" => &[("sinks.parquet.s3.secret_access_key", "x")],

@@ -33,6 +33,7 @@ pub(super) const SECRET: &[&str] = &[
     "sinks.elasticsearch.password",
     "sinks.mysql.url",
     "sinks.parquet.s3.secret_access_key",
+    "snapshots.s3.secret_access_key",
     "store.url",
 ];
 
@@ -63,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) log: LogSettings,
     /// Where old records of journals go.
     pub(crate) archive: tidemill_archive::Config,
+    /// Copies of the state of partitions, from which owners begin.
+    pub(crate) snapshots: tidemill_snapshots::Config,
     /// How this process registers with the catalogue, so that nothing is written that it cannot read.
     pub(crate) process: ProcessSettings,
     /// The read tables.
@@ -103,6 +106,7 @@ impl Default for Settings {
             log_filter: "info".to_owned(),
             log: LogSettings::default(),
             archive: tidemill_archive::Config::default(),
+            snapshots: tidemill_snapshots::Config::default(),
             process: ProcessSettings::default(),
             store: StoreSettings::default(),
             redis: RedisSettings::default(),

@@ -25,7 +25,7 @@ use super::registration::{Registration, too_old};
 use super::standalone::{join, project, spawn};
 use super::storage::Storage;
 use super::tls::Tls;
-use super::{executor, first_start, hints, log, sinks, tables};
+use super::{executor, first_start, hints, log, sinks, snapshots, tables};
 use crate::address::Published;
 use crate::config::Settings;
 use crate::privacy;
@@ -48,7 +48,10 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
     config.address = address;
     config.reads = settings.process.level();
     let incarnation = instance_id("dispatcher");
-    let dispatcher = tidemill_dispatcher::run(config, Arc::clone(&log), incarnation.as_str())
+    let kept = snapshots::of(settings, &*log)?;
+    let taken = snapshots::taken(settings, kept.as_ref())?;
+    let (name, own) = (incarnation.as_str(), Arc::clone(&log));
+    let dispatcher = tidemill_dispatcher::run_with_snapshots(config, own, name, taken)
         .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
     // It is an owner like this one that registers it.
     let registration = Registration::start_as(settings, &log, &["dispatcher"], incarnation)?;
@@ -144,7 +147,8 @@ pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
     let log: Arc<dyn Log> = archived.clone();
     let tables = tables::open(settings)?;
     let submitter = submitter(settings, &log, "producers")?;
-    let storage = Storage::new(archived, Archiving::default());
+    let kept = snapshots::of(settings, &*archived)?;
+    let storage = Storage::new(archived, Archiving::default(), kept.clone());
     let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage };
     let live = HttpLive::new(
         log.partitions(Topic::Journal),
@@ -200,7 +204,8 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let tables = tables::open(settings)?;
     let config = settings.api_config(&keys)?;
     let submitter = submitter(settings, &log, "api")?;
-    let storage = Storage::new(archived, Archiving::default());
+    let kept = snapshots::of(settings, &*archived)?;
+    let storage = Storage::new(archived, Archiving::default(), kept.clone());
     let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage };
     let patience = Duration::from_millis(config.peer_timeout_ms);
     let partitions = log.partitions(Topic::Journal);
@@ -218,7 +223,7 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         tables: Arc::clone(&tables),
         submitter: submitter.clone(),
         live: Arc::new(live),
-        past: Arc::new(JournalPast::new(Arc::clone(&log), JournalPast::PATIENCE)),
+        past: Arc::new(JournalPast::new(Arc::clone(&log), kept, JournalPast::PATIENCE)),
         commands: Arc::new(LogCommands::new(Arc::clone(&log))),
         freshness: Arc::new(TablePositions::new(Arc::clone(&tables))),
         feed: Arc::new(JournalFeed::new(Arc::clone(&log), tables)),

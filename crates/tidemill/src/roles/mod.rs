@@ -21,6 +21,7 @@ mod registration;
 mod replay;
 mod serving;
 mod sinks;
+mod snapshots;
 mod standalone;
 mod stop;
 mod storage;
@@ -42,7 +43,9 @@ use tidemill_api::ports::Operation;
 use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{AcceptLossArgs, ArchiveCommand, BackupArgs, JournalCommand, RestoreArgs, VerifyArgs};
+use crate::cli::{
+    AcceptLossArgs, ArchiveCommand, BackupArgs, JournalCommand, RestoreArgs, SnapshotsCommand, VerifyArgs,
+};
 use crate::config::{self, Flag, Settings};
 use crate::privacy;
 
@@ -116,6 +119,11 @@ pub(crate) fn verify(global: &Global, args: &VerifyArgs) -> Done<Exit> {
     let Some(source) = &args.journal else { return replay(global, Operation::Verify) };
     let check = journal::Check { source: source.as_deref(), at_rest: args.at_rest };
     journal::verify(global, &start(global)?, &check)
+}
+
+/// `tidemill snapshots …`.
+pub(crate) fn snapshots(global: &Global, command: &SnapshotsCommand) -> Done<Exit> {
+    snapshots::command(global, &start(global)?, command)
 }
 
 /// `tidemill archive …`.

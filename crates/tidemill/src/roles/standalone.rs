@@ -30,7 +30,7 @@ use super::producers::{self, Producers};
 use super::registration::{Registration, too_old};
 use super::storage::Storage;
 use super::tls::Tls;
-use super::{executor, first_start, hints, log, sinks, tables};
+use super::{executor, first_start, hints, log, sinks, snapshots, tables};
 use crate::address::Published;
 use crate::config::Settings;
 
@@ -81,7 +81,10 @@ impl Standalone {
         let incarnation = instance_id("standalone");
         let mut owning = settings.dispatcher.clone();
         owning.reads = settings.process.level();
-        let dispatcher = tidemill_dispatcher::run(owning, Arc::clone(&log), incarnation.as_str())
+        let kept = snapshots::of(settings, &*log)?;
+        let taken = snapshots::taken(settings, kept.as_ref())?;
+        let (name, own) = (incarnation.as_str(), Arc::clone(&log));
+        let dispatcher = tidemill_dispatcher::run_with_snapshots(owning, own, name, taken)
             .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
         let submitter = Submitter::start(Arc::clone(&log), incarnation, settings.api.submit.clone())
             .map_err(|error| Failure::caused("cannot start to submit commands", &error))?;
@@ -128,10 +131,11 @@ impl Standalone {
             progress: progress.clone(),
             probes: Probes::default(),
             sinks: passed_on,
-            storage: Storage::new(Arc::clone(&embedded), archiving.clone()),
+            storage: Storage::new(Arc::clone(&embedded), archiving.clone(), kept.clone()),
         };
         let archiver = archive::of_standalone(settings, &embedded, &archiving).map(start_role).transpose()?;
-        let deps = deps(&cluster, &tables, &submitter, &operator, &hints, tls.roles.clone());
+        let past = JournalPast::new(Arc::clone(&log), kept, JournalPast::PATIENCE);
+        let deps = deps(&cluster, past, &tables, (&submitter, &operator), &hints, tls.roles.clone());
         let mut api = settings.api_config(&keys)?;
         if api.operator_key.is_empty() && settings.operator_key.is_none() {
             api.operator_key = keys.operator()?;
@@ -263,9 +267,9 @@ pub(super) fn join(name: &str, thread: JoinHandle<Done>) -> Done {
 
 fn deps(
     cluster: &LocalCluster,
+    past: JournalPast,
     tables: &Arc<dyn Tables>,
-    submitter: &Submitter,
-    operator: &Operator,
+    (submitter, operator): (&Submitter, &Operator),
     hints: &Arc<dyn Hints>,
     roles: Option<Roles>,
 ) -> Deps {
@@ -274,7 +278,7 @@ fn deps(
         tables: Arc::clone(tables),
         submitter: submitter.clone(),
         live: Arc::new(InProcessLive::new(owners(cluster.live.clone(), partitions))),
-        past: Arc::new(JournalPast::new(Arc::clone(&cluster.log), JournalPast::PATIENCE)),
+        past: Arc::new(past),
         commands: Arc::new(LogCommands::new(Arc::clone(&cluster.log))),
         freshness: Arc::new(cluster.progress.clone()),
         feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),

@@ -3,10 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tidemill_api::ports::{ArchiveStatus, ArchivedPartition, StorageStatus, TopicStorage};
+use tidemill_api::ports::{
+    ArchiveStatus, ArchivedPartition, PartitionSnapshots, SnapshotsStatus, StorageStatus, TopicStorage,
+};
 use tidemill_archive::{Archive, ArchivedLog, Error};
 use tidemill_cli::Failure;
 use tidemill_log::{Log, Readers, Topic};
+use tidemill_model::Timestamp;
+use tidemill_snapshots::{Error as SnapshotError, Snapshots};
 
 use super::archive::Archiving;
 
@@ -18,13 +22,14 @@ const LOOKED_FOR: Duration = Duration::from_secs(2);
 pub(crate) struct Storage {
     log: Arc<ArchivedLog>,
     archiving: Archiving,
+    snapshots: Option<Snapshots>,
     last: Arc<Mutex<Option<(Instant, StorageStatus)>>>,
 }
 
 impl Storage {
     /// Of this log, and what this process's archiver says.
-    pub(crate) fn new(log: Arc<ArchivedLog>, archiving: Archiving) -> Self {
-        Self { log, archiving, last: Arc::default() }
+    pub(crate) fn new(log: Arc<ArchivedLog>, archiving: Archiving, snapshots: Option<Snapshots>) -> Self {
+        Self { log, archiving, snapshots, last: Arc::default() }
     }
 
     /// As it is now, or was a moment ago.
@@ -57,7 +62,18 @@ impl Storage {
             free_bytes: usage.free_bytes,
             topics: usage.topics.into_iter().map(topic).collect(),
             archive: self.log.archive().map(|archive| self.archive(archive)),
+            snapshots: self.snapshots.as_ref().map(|snapshots| self.snapshots(snapshots)),
         }
+    }
+
+    fn snapshots(&self, snapshots: &Snapshots) -> SnapshotsStatus {
+        let partitions = 0..self.log.partitions(Topic::Journal);
+        let listed: Result<Vec<_>, _> = partitions.map(|number| snapshots_of(snapshots, number)).collect();
+        let (partitions, error) = match listed {
+            Ok(partitions) => (partitions.into_iter().flatten().collect(), None),
+            Err(error) => (Vec::new(), Some(Failure::caused("they cannot be listed", &error).message)),
+        };
+        SnapshotsStatus { place: snapshots.place(), partitions, error }
     }
 
     fn archive(&self, archive: &Archive) -> ArchiveStatus {
@@ -84,4 +100,23 @@ impl Storage {
             bytes: catalog.bytes(),
         })
     }
+}
+
+/// Those that this version reads, if there are any.
+pub(super) fn snapshots_of(
+    snapshots: &Snapshots,
+    partition: u32,
+) -> Result<Option<PartitionSnapshots>, SnapshotError> {
+    let mut listed = snapshots.list(partition)?;
+    listed.retain(|(name, _)| name.is_readable());
+    let Some((newest, newest_bytes)) = listed.first() else { return Ok(None) };
+    let ms = i64::try_from(newest.latest_ms).unwrap_or(i64::MAX);
+    Ok(Some(PartitionSnapshots {
+        partition,
+        snapshots: listed.len() as u64,
+        newest_offset: newest.offset,
+        newest_at: Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX),
+        newest_bytes: *newest_bytes,
+        bytes: listed.iter().map(|(_, bytes)| bytes).sum(),
+    }))
 }

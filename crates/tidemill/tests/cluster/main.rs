@@ -37,6 +37,7 @@ mod reruns;
 #[cfg(feature = "hdfs")]
 #[path = "../server/mod.rs"]
 mod server;
+mod snapshots;
 mod stopped_owner;
 mod stopping;
 mod tables;

@@ -37,7 +37,9 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "journal" => vec!["model", "log", "planted"],
         // It asks owners, and is none.
         "cluster" => vec!["model", "log", "serving"],
-        "engine" => vec!["model", "calendar", "planted"],
+        "engine" => vec!["model", "calendar", "derive", "planted"],
+        // It folds journals, and puts the state where the archive puts segments.
+        "snapshots" => vec!["model", "log", "engine", "archive", "planted"],
         "store" => vec!["model", "log", "planted"],
         "checker" => vec!["model", "log"],
         "probe" => vec!["model"],
@@ -45,15 +47,28 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "executor" => [BASES, &["derive", "planted", "serving"]].concat(),
         "projector" => [BASES, &["journal", "planted"]].concat(),
         "producers" => [BASES, &["cluster"]].concat(),
+        // An owner begins with a snapshot, and has others taken.
+        "dispatcher" => [BASES, &["planted", "snapshots"]].concat(),
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
         // It trusts servers as all clients do.
         "sinks" => [BASES, &["journal", "serving"]].concat(),
-        "api" => [BASES, &["journal", "cluster", "serving"]].concat(),
+        // What it is asked of the past begins with a snapshot.
+        "api" => [BASES, &["journal", "cluster", "serving", "snapshots"]].concat(),
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["journal", "cluster", "api", "sinks"]].concat(),
         "tidemill" => {
-            let more =
-                ["archive", "journal", "cluster", "api", "sinks", "checker", "bench", "serving", "cli"];
+            let more = [
+                "archive",
+                "journal",
+                "cluster",
+                "api",
+                "sinks",
+                "checker",
+                "bench",
+                "serving",
+                "cli",
+                "snapshots",
+            ];
             [BASES, SHELLS, &more].concat()
         }
         // It sees the program from outside, as clients, journal and disk show it.

@@ -119,7 +119,8 @@ fn begins(server: &Server) -> u64 {
 
 /// The cursor after the newest event.
 fn cursor(server: &Server) -> String {
-    let events = ["events", "tail", "--from", "start", "-o", "json", "--type", "batch.generated", "--limit", "1"];
+    let events =
+        ["events", "tail", "--from", "start", "-o", "json", "--type", "batch.generated", "--limit", "1"];
     let output = server.run(&events);
     let event: Value = serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap();
     event["cursor"].as_str().map_or_else(|| event.to_string(), str::to_owned)
@@ -198,7 +199,11 @@ fn held_until_vouched(ground: &Ground, server: &Server, lived: &str, above: i64)
     let worker = lost["id"].as_str().unwrap();
     let alive = &workers("live")[0];
     let refused = server.run(&["worker", "vouch", alive["id"].as_str().unwrap(), "--reason", "so"]);
-    assert!(code(&refused) != 0 && text(&refused.stderr).contains("is heard of"), "{}", text(&refused.stderr));
+    assert!(
+        code(&refused) != 0 && text(&refused.stderr).contains("is heard of"),
+        "{}",
+        text(&refused.stderr)
+    );
     server.json(&["worker", "vouch", worker, "--reason", "it was killed"]);
     until("another attempt has begun", || (tokens(ground).len() == 2).then_some(()));
     assert!(tokens(ground)[1] > above, "{:?}", tokens(ground));
@@ -250,10 +255,8 @@ fn events_and_cursors_name_the_life_that_they_are_of() {
     assert_eq!(server.stop(), Some(0));
 
     // Once more from the same backup: another life, with ids of its own.
-    let (_, second, told) = ground.run(
-        "third",
-        &["restore", "--by", "ann", "--from", ground.path("backup").to_str().unwrap()],
-    );
+    let (_, second, told) =
+        ground.run("third", &["restore", "--by", "ann", "--from", ground.path("backup").to_str().unwrap()]);
     assert_eq!(second, Value::Null, "there are no settings: {told}");
     fs::copy(ground.path("again.toml"), ground.path("third.toml")).unwrap();
     let (code, second, told) = ground.restore("backup", "third");
@@ -307,7 +310,11 @@ fn mistakes_with_backups_are_told_and_change_nothing() {
     assert!(code == 3 && told.contains("is not empty"), "{told}");
     refused("nowhere", "again", 2, &["nowhere"]);
     let copy = |name: &str| {
-        let copied = std::process::Command::new("cp").arg("-r").arg(ground.path("whole")).arg(ground.path(name)).status();
+        let copied = std::process::Command::new("cp")
+            .arg("-r")
+            .arg(ground.path("whole"))
+            .arg(ground.path(name))
+            .status();
         assert!(copied.unwrap().success());
         ground.path(name)
     };

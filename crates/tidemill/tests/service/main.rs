@@ -52,6 +52,7 @@ mod schedules;
 mod server;
 #[cfg(all(feature = "mysql", feature = "parquet"))]
 mod sinks;
+mod snapshots;
 mod standalone;
 mod timeouts;
 mod tutorial;

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, Event, JobDefinition, JobId, Mapping, Rejection, ReportedRun, RerunEvent, RerunId,
     RerunResult, RerunSpec, ShardId, SkippedJob, SkippedTimes, Timestamp,
@@ -37,13 +38,13 @@ const MAX_LIVE_BATCHES: usize = 300_000;
 /// Entries of one event.
 const CHUNK: usize = 500;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Reruns {
     minted: u64,
     live: BTreeMap<RerunId, Rerun>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct Rerun {
     spec: Arc<RerunSpec>,
     jobs: Vec<PlanJob>,
@@ -68,7 +69,7 @@ struct Rerun {
     settled: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Stored)]
 enum Stage {
     Planning,
     Planned,
@@ -100,7 +101,7 @@ impl Stage {
 }
 
 /// A job of the plan, as it was when the plan was requested.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct PlanJob {
     definition: Arc<JobDefinition>,
     shard: Option<ShardId>,
@@ -117,7 +118,7 @@ struct PlanJob {
 }
 
 /// How the plan is written down once all have answered.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 struct Listing {
     ready: bool,
     /// Job and time, in order of number.
@@ -134,7 +135,7 @@ struct Listing {
     fault: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct Planned {
     job: usize,
     time: Timestamp,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, JobId, Mapping, Nonce, Origin,
     Parent, Timestamp, Token, WaivedParent, WorkerId,
@@ -14,7 +15,7 @@ use crate::group::external::needs::{Need, Needs};
 use crate::group::external::quality::Gate;
 use crate::group::placement::queue::ReadyKey;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Batch {
     pub(crate) definition: Arc<JobDefinition>,
     pub(crate) logical_time: Timestamp,
@@ -40,14 +41,14 @@ pub(crate) struct Batch {
 }
 
 /// One declared dependency of one batch.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct WaitsFor {
     pub(crate) declared: Dependency,
     /// For each of the declared times, whether its newest run succeeded.
     pub(crate) met: Box<[bool]>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) enum Phase {
     /// Conditions unmet.
     Waiting,
@@ -61,7 +62,7 @@ pub(crate) enum Phase {
     Granted(Grant),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Stored)]
 pub(crate) enum PauseAfter {
     /// A failed attempt.
     Attempt,
@@ -69,7 +70,7 @@ pub(crate) enum PauseAfter {
     Rejection,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Grant {
     pub(crate) token: Token,
     pub(crate) worker: WorkerId,

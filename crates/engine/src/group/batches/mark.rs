@@ -6,6 +6,7 @@
 //!  has finished         BatchResultOverridden: the result of this run from now on, which its children hear of
 //! ```
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, JobId, OverriddenResult, Rejection,
     Timestamp, bounds,
@@ -15,7 +16,7 @@ use crate::decision::Decision;
 use crate::group::GroupShard;
 
 /// What somebody said of a batch that runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Mark {
     pub(super) result: BatchResult,
     pub(super) by: Actor,

@@ -13,6 +13,7 @@ pub(in crate::group) mod values;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use tidemill_derive::Stored;
 use tidemill_model::{Actor, BatchId, BatchResult, RerunPlace, ShardId, Token};
 
 use self::batch::Batch;
@@ -21,7 +22,7 @@ use self::timeouts::Late;
 use super::Remembered;
 
 /// Unfinished batches, and what is remembered of others.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Batches {
     by_id: FxHashMap<BatchId, Batch>,
     by_token: FxHashMap<Token, BatchId>,

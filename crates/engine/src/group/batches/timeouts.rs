@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, AlarmEvent, AlarmKind, BatchEvent, BatchId, BatchResult, Event, JobDefinition, JobId, JobSpec,
     Severity, TimeOfDay, TimeoutKind, Timestamp,
@@ -35,13 +36,13 @@ const AT_LEAST_S: u32 = 600;
 
 /// Batches that ended without success, and are to be marked for that at a time ahead. A newer run of the logical
 /// time has times of its own, and takes its place.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(crate) struct Late {
     batches: BTreeMap<BatchId, LateBatch>,
     by_time: BTreeMap<(JobId, Timestamp), BatchId>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct LateBatch {
     definition: Arc<JobDefinition>,
     logical_time: Timestamp,

@@ -18,6 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidemill_derive::Stored;
 use tidemill_model::{BatchEvent, BatchId, Condition, Event, JobId, Mapping, Timestamp};
 
 use crate::group::batches::batch::{Batch, Phase, WaitsFor};
@@ -28,14 +29,14 @@ use crate::group::{GroupShard, put};
 /// Parents behind one another that are named in one answer.
 const NAMED: usize = 20;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Blocked {
     by_batch: BTreeMap<BatchId, Blocker>,
     turning: BTreeSet<BatchId>,
 }
 
 /// What is on record of a blocked batch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Stored)]
 pub(in crate::group) struct Blocker {
     pub(in crate::group) parent: JobId,
     pub(in crate::group) logical_time: Timestamp,

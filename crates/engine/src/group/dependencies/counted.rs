@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     BatchId, CountedParents, JobDefinition, JobId, Mapping, Parent, Timestamp, WaivedParent,
 };
@@ -26,10 +27,10 @@ pub(crate) const COUNTED: u16 = u16::MAX;
 const LISTED_WAIVERS: usize = 64;
 
 /// Batches that count parents which they do not list, by logical time.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Counting(pub(super) BTreeMap<Timestamp, BTreeSet<BatchId>>);
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Counted {
     /// All parents with mapping `same` of its definition, in order of id.
     same: Arc<[JobId]>,

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidemill_derive::Stored;
 use tidemill_model::{Event, JobDefinition, JobId, ReplicationEvent, Timestamp};
 
 use crate::group::GroupShard;
@@ -21,7 +22,7 @@ const NAMED_JOBS: usize = 100;
 
 pub(crate) type DeletedParents = BTreeMap<JobId, DeletedParent>;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct DeletedParent {
     /// As `group/name`.
     pub(crate) name: String,

@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     BatchResult, JobId, ShardId, ShardMessage, Standing, Subscription, SubscriptionEvent, Timestamp,
 };
@@ -30,7 +31,7 @@ const MAX_VALUES: usize = 64 * 1024;
 const MAX_UNTOLD: usize = 1_000;
 
 /// What other shards want to hear of this one's jobs.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Followers {
     follows: BTreeMap<JobId, BTreeMap<ShardId, Subscription>>,
     /// Watched times, by whom, and what was said last.
@@ -39,7 +40,7 @@ pub(crate) struct Followers {
 }
 
 /// What a shard is still to be told.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 struct Untold {
     /// Jobs whose newest times it does not know.
     known: BTreeSet<JobId>,
@@ -47,7 +48,7 @@ struct Untold {
     standings: BTreeSet<(JobId, Timestamp)>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 struct Generations {
     times: VecDeque<Timestamp>,
     left_out: u64,

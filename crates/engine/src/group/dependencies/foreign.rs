@@ -30,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable};
+use tidemill_derive::Stored;
 use tidemill_model::{
     Dependency, ForeignParent, JobId, ShardId, ShardMessage, Standing, Subscription, Timestamp,
 };
@@ -45,7 +46,7 @@ pub(super) const MAX_TIMES: usize = 500;
 pub(super) const KNOWN_TIMES: usize = 64;
 
 /// What the shard knows of other groups.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Foreign {
     pub(super) parents: BTreeMap<JobId, ForeignJob>,
     /// Times that batches wait for, or waited for and the parent's shard does not know it yet.
@@ -53,7 +54,7 @@ pub(crate) struct Foreign {
     unsaid: BTreeMap<ShardId, Unsaid>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct ForeignJob {
     /// As `group/name`.
     pub(crate) name: String,
@@ -77,7 +78,7 @@ impl ForeignJob {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 struct Watched {
     /// Some batch waits for it.
     wanted: bool,
@@ -88,7 +89,7 @@ struct Watched {
 }
 
 /// What another shard should hear, if it still holds when there is room for it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 struct Unsaid {
     follow: BTreeSet<JobId>,
     watch: BTreeSet<(JobId, Timestamp)>,

@@ -11,6 +11,7 @@ pub(in crate::group) mod waive;
 
 use std::collections::BTreeSet;
 
+use tidemill_derive::Stored;
 use tidemill_model::{BatchId, JobId};
 
 use self::blocked::Blocked;
@@ -22,7 +23,7 @@ use self::waiters::Waiters;
 use super::GroupShard;
 
 /// Who waits for which parent, and who of other groups does.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Dependencies {
     waiters: Waiters,
     counted: Counting,

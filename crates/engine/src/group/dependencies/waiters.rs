@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use tidemill_derive::Stored;
 use tidemill_model::{BatchEvent, BatchId, Event, JobId, Timestamp};
 
 use crate::group::batches::attempts::rejected;
@@ -17,7 +18,7 @@ type Times = (JobId, Timestamp);
 /// Those that list the times they wait for; who counts parents stands in [`crate::group::dependencies::counted`].
 ///
 /// *Invariant:* an unfinished batch stands here with exactly the times that its dependencies declare.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Waiters {
     by_time: BTreeMap<Times, BTreeSet<Waiter>>,
     /// Ad-hoc jobs that wait for the first batch of a job that never had one.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
+use tidemill_derive::Stored;
 use tidemill_model::{
     BatchId, Event, ExternalDependency, ExternalDependencyId, ObservationEvent, ShardId, ThirdPartyReport,
     Timestamp, WorkerId,
@@ -38,7 +39,7 @@ pub(super) const LOOKED_AT: usize = 16;
 pub(super) const MAX_RECHECKED: usize = tidemill_model::MAX_NEEDS;
 
 /// The shard's external dependencies.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(crate) struct ExternalDependencies {
     pub(super) by_id: BTreeMap<ExternalDependencyId, Known>,
     pub(super) by_what: FxHashMap<Arc<ExternalDependency>, ExternalDependencyId>,
@@ -53,7 +54,7 @@ pub(crate) struct ExternalDependencies {
     pub(super) nudged_all: u64,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(super) struct Known {
     pub(super) what: Arc<ExternalDependency>,
     pub(super) generation: u64,

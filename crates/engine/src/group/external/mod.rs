@@ -6,13 +6,14 @@ pub(crate) mod external_dependencies;
 pub(crate) mod needs;
 pub(crate) mod quality;
 
+use tidemill_derive::Stored;
 use tidemill_model::BatchId;
 
 use self::external_dependencies::ExternalDependencies;
 use self::quality::Quality;
 
 /// What is asked outside, once for all who wait for it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct External {
     known: ExternalDependencies,
     /// What the quality service is to be asked.

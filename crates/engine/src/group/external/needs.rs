@@ -7,12 +7,13 @@ use crate::group::external::quality::Gate;
 use crate::schedule::{Facts, Parameters};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tidemill_derive::Stored;
 use tidemill_model::{
     BatchId, DataPath, Event, ExternalDependency, ExternalDependencyId, JobId, Timestamp, WaivedParent,
 };
 
 /// What a batch waits for besides parents. Batches that wait for nothing of the kind have none.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(crate) struct Needs {
     pub(crate) external_dependencies: Box<[Need]>,
     /// Parents' times that it runs without (DEP-7).
@@ -23,7 +24,7 @@ pub(crate) struct Needs {
 }
 
 /// One thing that one batch waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Stored)]
 pub(crate) struct Need {
     pub(crate) id: ExternalDependencyId,
     pub(crate) met: bool,

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, AlarmKind, BatchEvent, BatchId, Condition, Event, Incarnation, LiveAnswer, QualityQuestion,
     Rejection, Severity, Timestamp,
@@ -28,7 +29,7 @@ const MAX_ASKS: usize = 1_000;
 const MAX_REASON_CHARS: usize = 500;
 
 /// The shard's questions.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(crate) struct Quality {
     /// All else is met, and it was never asked.
     pub(super) due: BTreeSet<BatchId>,
@@ -37,7 +38,7 @@ pub(crate) struct Quality {
 }
 
 /// How the gate of one batch stands.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(crate) struct Gate {
     /// How often it was asked.
     number: u32,
@@ -49,7 +50,7 @@ pub(crate) struct Gate {
     pub(in crate::group) waived: bool,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct Word {
     allowed: bool,
     reason: String,

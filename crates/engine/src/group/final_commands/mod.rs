@@ -17,6 +17,7 @@ mod handshake;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     AlarmKind, AttemptOutcome, AttemptResult, BatchId, BatchResult, Ending, Event, FinalCommandEvent,
     FinalResult, Incarnation, JobDefinition, JobId, Nonce, Rejection, Severity, Timestamp, Token, WorkerId,
@@ -30,7 +31,7 @@ use crate::group::workers::Demand;
 use crate::group::workers::report::GRANTED_TO_ANOTHER;
 use crate::group::{GroupShard, Timer, alarm};
 
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(crate) struct Finals {
     /// Of batches that have just ended, and the worker of each one's last attempt.
     due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
@@ -41,7 +42,7 @@ pub(crate) struct Finals {
     last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct Last {
     worker: WorkerId,
     exit_code: Option<i32>,
@@ -49,7 +50,7 @@ struct Last {
 }
 
 /// A batch that has ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Ended {
     pub(crate) definition: Arc<JobDefinition>,
     pub(crate) logical_time: Timestamp,
@@ -60,7 +61,7 @@ pub(crate) struct Ended {
     pub(crate) ending: Ending,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct Held {
     batch: BatchId,
     of: Ended,
@@ -68,7 +69,7 @@ struct Held {
     phase: Phase,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 enum Phase {
     Assigned { start_by: Timestamp },
     Granted { incarnation: Incarnation, nonce: Nonce },
@@ -185,7 +186,8 @@ impl GroupShard {
     pub(in crate::group) fn hold_finals(&mut self) {
         for (token, held) in &mut self.final_commands.held {
             let Phase::Assigned { start_by } = held.phase else { continue };
-            let Some(incarnation) = self.workers.get(&held.worker).map(|known| known.incarnation.clone()) else {
+            let Some(incarnation) = self.workers.get(&held.worker).map(|known| known.incarnation.clone())
+            else {
                 continue;
             };
             held.phase = Phase::Granted { incarnation, nonce: unasked() };

@@ -3,6 +3,7 @@
 //! jobs within one minute are told to administrators, once a minute.
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{
     AlarmEvent, AlarmKind, Event, JobId, PartitionEvent, ScheduleEvent, Severity, Timestamp,
 };
@@ -17,7 +18,7 @@ const TICK_S: i64 = 60;
 const MANY: u32 = 10;
 const MAX_REASON_CHARS: usize = 500;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Stored)]
 pub(crate) struct Failed {
     pub(crate) failures: u32,
     /// When it is tried again; absent: the timer is suspended.
@@ -25,7 +26,7 @@ pub(crate) struct Failed {
 }
 
 /// How many jobs failed in the newest tick.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Tick {
     number: i64,
     jobs: u32,

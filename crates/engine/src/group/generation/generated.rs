@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{BatchEvent, Event, JobId, Origin, Timestamp};
 
 use crate::group::GroupShard;
@@ -11,7 +12,7 @@ use crate::group::generation::generate::NewBatch;
 use crate::group::jobs::history::Newest;
 
 /// A batch was generated, and these of its job's children are still to be.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Trigger {
     /// When the schedule fired that began it; absent: a person or a plan did, or it comes from another group.
     pub(crate) base: Option<Timestamp>,

@@ -12,14 +12,16 @@ use std::collections::VecDeque;
 use self::failing::Tick;
 use self::generated::Trigger;
 use self::grids::Grids;
+use tidemill_derive::Stored;
 
 /// What is still to be generated, and what could not be.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Generation {
     /// Generated batches whose dependency-triggered children are still to be generated, in the order in which they came.
     triggers: VecDeque<Trigger>,
     /// Jobs whose fires failed lately.
     failing: Tick,
+    #[stored(skip)]
     pub(in crate::group) grids: Grids,
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable};
+use tidemill_derive::Stored;
 use tidemill_model::{
     Calendar, CalendarName, Event, Fire, Firing, JobDefinition, JobId, ScheduleEvent, ScheduleSpec, Timestamp,
 };
@@ -13,7 +14,7 @@ use crate::group::GroupShard;
 use crate::group::jobs::Jobs;
 
 /// What the shard knows of calendars.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Calendars {
     known: BTreeMap<CalendarName, Arc<Days>>,
     /// Jobs whose next fire is to be computed anew.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{BatchResult, JobDefinition, MovedRuns, Timestamp};
 
 use crate::group::jobs::history::Newest;
@@ -19,7 +20,7 @@ const MAX_VALUES: usize = 64 * 1024;
 /// Versions of one job's definition that are kept for its evicted times; the lowest go first.
 const MAX_DEFINITIONS: usize = 100;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Evicted {
     /// Which they are: these and no others.
     times: Times,

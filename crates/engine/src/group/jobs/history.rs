@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, PartitionEvent, Timestamp};
 
 use crate::group::GroupShard;
@@ -11,7 +12,7 @@ use crate::group::jobs::kept_texts::Texts;
 
 /// The newest run of each logical time, oldest first. Short, and mostly one entry: a sorted list takes a
 /// third of what a tree would.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct History(Vec<(Timestamp, Newest)>);
 
 impl History {
@@ -63,7 +64,7 @@ impl History {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Newest {
     pub(crate) run: u32,
     pub(crate) batch: BatchId,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
+use tidemill_derive::Stored;
 use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, LISTED_PARENTS, ShardId, Timestamp};
 
 use crate::group::dependencies::counted::same_parents;
@@ -17,7 +18,7 @@ use crate::group::placement::queue::ReadyKey;
 /// Older names of a job are not kept.
 const MAX_NAMES: usize = 16;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Job {
     pub(crate) definition: Arc<JobDefinition>,
     pub(crate) former_names: FormerNames,
@@ -69,7 +70,7 @@ pub(crate) struct NewestRun<'a> {
 }
 
 /// How the maximum concurrency stands.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Limit {
     /// Assigned or running.
     pub(crate) active: u32,
@@ -249,7 +250,7 @@ impl Job {
 
 /// The full names that a job had, the newest last: batches keep the definitions they were generated with, whose templates
 /// name parents as they were called then (BYD-20, JOB-9).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct FormerNames(Vec<String>);
 
 impl FormerNames {

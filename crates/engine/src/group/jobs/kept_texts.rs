@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::Timestamp;
 
 use crate::group::jobs::times::Times;
@@ -37,7 +38,7 @@ impl<'a> Kept<'a> {
 }
 
 /// By time. Equal ones are kept once.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct KeptTexts {
     by_time: BTreeMap<Timestamp, Arc<Texts>>,
     /// All that there are, and of how many times.

@@ -13,6 +13,7 @@ pub(in crate::group) mod times;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{JobEvent, JobId, ShardId, Timestamp};
 
 use super::GroupShard;
@@ -20,7 +21,7 @@ use super::GroupShard;
 use self::calendars::Calendars;
 use self::job::Job;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Jobs {
     by_id: BTreeMap<JobId, Box<Job>>,
     /// Jobs whose parent is not known here (yet, or any more), by that parent.

@@ -12,17 +12,18 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::Timestamp;
 
 /// Times in no particular order of arrival.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Times(
     /// By the first time of each; they do not overlap.
     BTreeMap<Timestamp, Steps>,
 );
 
 /// `count` times, from the first on, `step` apart.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Stored)]
 struct Steps {
     step: SignedDuration,
     count: u32,

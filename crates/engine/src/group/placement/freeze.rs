@@ -4,18 +4,19 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{BatchId, Condition, Freeze, FreezeScope, JobDefinition, Timestamp};
 
 use crate::group::batches::batch::Batch;
 use crate::group::{GroupShard, Timer};
 
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(crate) struct FreezeSet {
     everything: Option<Since>,
     group: Option<Since>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct Since {
     freeze: Freeze,
     received_at: Timestamp,

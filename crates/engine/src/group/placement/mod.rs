@@ -8,6 +8,7 @@ pub(in crate::group) mod ready;
 pub(in crate::group) mod turns;
 pub(in crate::group) mod unplaced;
 
+use tidemill_derive::Stored;
 use tidemill_model::JobDefinition;
 
 use self::freeze::{Early, FreezeSet};
@@ -15,7 +16,7 @@ use self::pools::Pools;
 use self::queue::{Queue, ReadyKey};
 
 /// What is ready, and what keeps it from workers that have room.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Placement {
     queue: Queue,
     /// What batches of several jobs share.

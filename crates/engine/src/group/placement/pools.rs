@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use tidemill_derive::Stored;
 use tidemill_model::{
     BatchId, Event, PermitEvent, PermitReport, Pool, PoolName, PoolUse, Priority, Rate, ShardId,
     ShardMessage, Timestamp, Token,
@@ -29,7 +30,7 @@ use crate::group::placement::queue::{Class, Lane};
 use crate::group::workers::Demand;
 use crate::rate::Starts;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Pools {
     known: BTreeMap<PoolName, Known>,
     taken: FxHashMap<Token, Taken>,
@@ -37,7 +38,7 @@ pub(crate) struct Pools {
     permits: BTreeMap<Arc<[PoolUse]>, Permits>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 struct Known {
     pool: Arc<Pool>,
     used: u64,
@@ -45,7 +46,7 @@ struct Known {
     starts: Starts,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Taken {
     pub(crate) batch: BatchId,
     uses: Arc<[PoolUse]>,
@@ -53,7 +54,7 @@ pub(crate) struct Taken {
     permit: Option<Arc<[PoolUse]>>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Stored)]
 struct Permits {
     fresh: u32,
     used: u32,

@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{BatchId, JobDefinition, JobSpec, JobType, PoolUse, Priority, Timestamp, WorkerLabel};
 
 use crate::group::placement::turns::{Came, Turns};
@@ -22,7 +23,7 @@ use crate::group::placement::turns::{Came, Turns};
 /// How much earlier one step of priority puts a batch, milliseconds.
 const PRIORITY_STEP_MS: i64 = 600_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub(crate) struct ReadyKey {
     rank_ms: i64,
     pub(crate) batch: BatchId,
@@ -37,7 +38,7 @@ impl ReadyKey {
 
 /// Which slots a batch can use: those of one type, anywhere, on one host or of workers with a label, and what else
 /// it needs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub(crate) struct Lane {
     pub(crate) job_type: JobType,
     pub(crate) host: Option<Arc<str>>,
@@ -68,7 +69,7 @@ impl Lane {
 }
 
 /// Ready batches that their jobs' limits admit, by lane.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Queue {
     lanes: BTreeMap<Lane, BTreeMap<Priority, Class>>,
     turns: BTreeMap<(JobType, Priority), Turns>,
@@ -172,7 +173,7 @@ impl Queue {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Class {
     /// Those that have something ready here.
     owners: BTreeMap<Arc<str>, Owner>,
@@ -182,7 +183,7 @@ pub(crate) struct Class {
     ages: BTreeSet<(ReadyKey, Arc<str>)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 struct Owner {
     turn: u64,
     ready: BTreeSet<ReadyKey>,

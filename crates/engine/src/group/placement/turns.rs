@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tidemill_derive::Stored;
 
 /// Starts by which an owner that had nothing to start may be ahead of those that had. Alone it has every slot at once
 /// when it comes; beside others it gets them one by one, as they become free, and the credit makes up for that: of 100
@@ -14,7 +15,7 @@ pub(crate) const CREDIT: u64 = 64;
 /// that comes at the same moment a few go first, too.
 pub(crate) const FEW: usize = 256;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Turns {
     /// The highest turn that was served.
     served: u64,
@@ -23,7 +24,7 @@ pub(crate) struct Turns {
     idle: BTreeSet<(u64, Arc<str>)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Stored)]
 struct Standing {
     turn: u64,
     /// Its batches that are ready.

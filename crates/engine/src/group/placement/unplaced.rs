@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     BatchId, Event, FinalCommandEvent, FinalResult, JobDefinition, Priority, Timestamp, WorkerId,
 };
@@ -21,7 +22,7 @@ use crate::group::{GroupShard, leave};
 const MAX_WAITING: usize = 10_000;
 
 /// Final commands that wait for a worker with a free slot.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(in crate::group) struct Unplaced {
     /// Each with the time until which a worker must have room.
     waiting: BTreeMap<BatchId, (Timestamp, Box<Ended>)>,

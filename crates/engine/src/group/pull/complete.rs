@@ -2,6 +2,7 @@
 //! changes anything.
 
 use sha2::{Digest, Sha256};
+use tidemill_derive::Stored;
 use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, TaskEvent, Timestamp, UserName, bounds};
 
 use super::users::{Grant, Last, User};
@@ -10,7 +11,7 @@ use crate::group::pull::Pull;
 use crate::group::{GroupShard, Timer};
 
 /// How a grant ended, as a late completion is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Stored)]
 pub(super) enum Ended {
     Completed,
     Returned,

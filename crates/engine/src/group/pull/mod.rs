@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, Command, Executor, GrantId, LevelCommand, Outcome, Rejection, TaskCommand, TaskEvent,
     TaskId, Template, TemplateName, Timestamp, UserName,
@@ -39,7 +40,7 @@ use self::users::{Board, User};
 use super::{GroupShard, Remembered};
 use crate::decision::Decision;
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Pull {
     templates: BTreeMap<TemplateName, Arc<Template>>,
     /// The members; those who never pulled have nothing of their own. Never walked: its order says nothing.

@@ -1,6 +1,7 @@
 //! PUL-14: what is old is forgotten, some of it at a time, so that no decision waits for a large deletion.
 
 use jiff::SignedDuration;
+use tidemill_derive::Stored;
 use tidemill_model::{Event, TaskEvent, TaskId, Timestamp};
 
 use super::Pull;
@@ -10,7 +11,7 @@ const MAX_TASKS: usize = 500;
 const PAUSE: SignedDuration = SignedDuration::from_hours(1);
 
 /// How far old tasks are forgotten.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Stored)]
 pub(super) struct Purge {
     /// Nothing that started before is given any more.
     horizon: Option<Timestamp>,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_calendar::{Rotation, Zone};
+use tidemill_derive::Stored;
 use tidemill_model::{Ledger, MovedOccurrence, TaskSpec, Timestamp, When};
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(super) struct PullTask {
     pub(super) version: u32,
     pub(super) spec: Arc<TaskSpec>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     GrantId, LastCompleted, LiveAnswer, NextDue, OccurrenceLedger, PulledGrant, TaskId, TaskLedger, TaskSpec,
     Timestamp, UserName, UserStanding,
@@ -15,7 +16,7 @@ use crate::group::pull::Pull;
 const MAX_OCCURRENCES: usize = 1_000;
 
 /// What a user has of its own; absent for those who never pulled.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(super) struct User {
     /// What it was given and has not completed.
     pub(super) live: Option<Grant>,
@@ -28,7 +29,7 @@ pub(super) struct User {
 }
 
 /// A live grant, with the task as it was when it was given.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(super) struct Grant {
     pub(super) id: GrantId,
     pub(super) task: TaskId,
@@ -40,7 +41,7 @@ pub(super) struct Grant {
 }
 
 /// What a user completed last.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Stored)]
 pub(super) struct Last {
     pub(super) grant: GrantId,
     pub(super) task: TaskId,
@@ -50,7 +51,7 @@ pub(super) struct Last {
     pub(super) completed_at: Timestamp,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(super) struct Board {
     /// Those for once that can be given, by their start.
     pub(super) open: BTreeSet<(Timestamp, TaskId)>,

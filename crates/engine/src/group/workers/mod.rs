@@ -8,6 +8,7 @@ mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Timestamp, Token, WorkerId, WorkerLabel,
 };
@@ -18,7 +19,7 @@ use self::settle::Unsettled;
 use crate::group::leave;
 use crate::group::placement::queue::Lane;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Worker {
     pub(crate) incarnation: Incarnation,
     pub(crate) host: String,
@@ -42,7 +43,7 @@ pub(crate) struct Worker {
 }
 
 /// Since when a worker is as it is, for people.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Stored)]
 pub(crate) struct Turned {
     /// It is lost, or its lease is over.
     pub(crate) gone: Option<Timestamp>,
@@ -55,7 +56,7 @@ pub(crate) struct Turned {
 }
 
 /// How a worker's machine stood when it last said so.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Stored)]
 pub(crate) struct Machine {
     pub(crate) measure: Measure,
     pub(crate) at: Timestamp,
@@ -71,7 +72,7 @@ impl Machine {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Stored)]
 pub(crate) struct Slots {
     pub(crate) max: u32,
     pub(crate) used: u32,
@@ -206,7 +207,7 @@ impl Worker {
 }
 
 /// Workers by id, and by free slots of each type.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Workers {
     by_id: BTreeMap<WorkerId, Worker>,
     by_host: BTreeMap<String, BTreeSet<WorkerId>>,
@@ -216,7 +217,7 @@ pub(crate) struct Workers {
 }
 
 /// Those that take work and have a free slot of a type; the one with most free slots is last.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
 struct Free {
     common: BTreeSet<(u32, WorkerId)>,
     /// Those that keep slots for some jobs, with these counted in.

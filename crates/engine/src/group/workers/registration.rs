@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use ed25519_dalek::{Signature, VerifyingKey};
+use tidemill_derive::Stored;
 use tidemill_model::{
     Event, GroupSettings, Heartbeat, Incarnation, OnSilence, Registration, Rejection, Timestamp, Token,
     WorkMessage, WorkerEvent, WorkerId,
@@ -24,7 +25,7 @@ const MAX_SLOTS: u32 = 100_000;
 const MAX_LABELS: usize = 64;
 
 /// What the silence of a worker leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Stored)]
 pub(crate) struct Lease {
     /// When it got no acknowledgement for so many milliseconds, margin included, it has killed what it ran; `None`: what
     /// it runs runs on, however long it is silent.
@@ -49,7 +50,7 @@ impl Lease {
 }
 
 /// What one worker was told, in its present life and before.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Told {
     /// The bounds that the answer to its last registration gives.
     pub(crate) settings: GroupSettings,

@@ -2,6 +2,7 @@
 //! over. A worker may hold more of them than one decision may end, so this goes on in steps, in order of
 //! token.
 
+use tidemill_derive::Stored;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, Event, ReturnReason, Timestamp, Token, WorkerId,
 };
@@ -14,7 +15,7 @@ use crate::group::workers::Workers;
 /// Tokens that one decision settles.
 const STEP: usize = 64;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Unsettled {
     pub(crate) because: SettleCause,
     /// The next token to look at.
@@ -23,7 +24,7 @@ pub(crate) struct Unsettled {
     pub(crate) upto: Token,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Stored)]
 pub(crate) enum SettleCause {
     /// What it has not started goes to others; what runs, runs on.
     Lost,

@@ -120,7 +120,7 @@ pub(super) fn interval(settings: &Settings) -> Duration {
 }
 
 /// The log with its archive, to be looked at: nothing is locked or changed.
-fn looked_at(settings: &Settings) -> Done<Arc<ArchivedLog>> {
+pub(super) fn looked_at(settings: &Settings) -> Done<Arc<ArchivedLog>> {
     if settings.log.backend == LogBackend::Kafka {
         return log::shared_with_archive(settings);
     }
