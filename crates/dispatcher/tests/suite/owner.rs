@@ -851,7 +851,7 @@ fn owner_stops_at_a_level_that_it_does_not_read() {
     let state = requester.owner.state().unwrap();
     assert_eq!(state.level(), Level::FIRST, "nothing of it was folded");
 
-    let mut own = Requester::new();
+    let mut own = Requester::with(Config { reads: Level::FIRST, ..Config::default() });
     own.own();
     own.say(ShardId::CATALOGUE, process(2));
     own.read_commands();
