@@ -113,14 +113,22 @@ fn older_one_stands_in_for_one_that_is_not_whole() {
     assert_eq!(world.begins_with(Until::Named), Some(newer.mark.offset));
     let file = world.place.path().join(newer.name.to_string());
     let whole = fs::read(&file).unwrap();
+    let (meant, mut same) = (Snapshot::read(&whole).unwrap(), 0);
     for at in 0..whole.len() {
         let mut changed = whole.clone();
         changed[at] ^= 0x11;
         for bytes in [&changed[..], &whole[..at]] {
             fs::write(&file, bytes).unwrap();
-            assert_eq!(world.begins_with(Until::Named), Some(older.mark.offset), "byte {at}");
+            // Snappy may say the same in other bytes: then it is the same snapshot.
+            let is_same = Snapshot::read(bytes).is_ok_and(|read| {
+                (&read.head, read.digest) == (&meant.head, meant.digest) && read.state == meant.state
+            });
+            let begins = if is_same { &newer } else { &older };
+            assert_eq!(world.begins_with(Until::Named), Some(begins.mark.offset), "byte {at}");
+            same += usize::from(is_same);
         }
     }
+    assert!(same < 20, "{same} of {} bytes say nothing", whole.len());
     fs::write(&file, &whole).unwrap();
     let elsewhere = SnapshotName { partition: 0, ..newer.name.clone() };
     let foreign = world.place.path().join(elsewhere.to_string());
