@@ -74,7 +74,8 @@ pub(crate) fn each_entry(
     for partition in 0..log.partitions(Topic::Journal) {
         let mut journal = Tail::open(log, Topic::Journal, partition, ends)?;
         // Its end is asked for after the journal's, so a decided command is always below it.
-        let mut specs = if commands { Some(Tail::open(log, Topic::Commands, partition, ends)?) } else { None };
+        let mut specs =
+            if commands { Some(Tail::open(log, Topic::Commands, partition, ends)?) } else { None };
         let loss = if commands { last_loss(log, partition)? } else { None };
         while let Some(mut batch) = journal.next()? {
             let later = batch.split_off(batch.partition_point(|record| loss >= Some(record.offset)));

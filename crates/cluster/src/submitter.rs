@@ -6,9 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, Producer, Reader, Record, Topic, Waker};
-use tidemill_model::{
-    Actor, Command, CommandRecord, InstanceId, Json as _, Reply, RequestId, ShardId,
-};
+use tidemill_model::{Actor, Command, CommandRecord, InstanceId, Json as _, Reply, RequestId, ShardId};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 

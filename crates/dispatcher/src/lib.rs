@@ -36,7 +36,7 @@ pub use config::Config;
 pub use error::Error;
 pub use live::{LiveError, LiveHandle, PartitionStatus};
 pub use owner::{Input, Output, Owner, Role, Start};
-pub use restore::{RESTORED_IDS, Restore, RestoreError, Restored, Restoring};
 #[doc(hidden)]
 pub use restore::{Life, records as restored_records};
+pub use restore::{RESTORED_IDS, Restore, RestoreError, Restored, Restoring};
 pub use run::{Dispatcher, run};

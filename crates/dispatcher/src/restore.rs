@@ -10,11 +10,10 @@
 use std::path::Path;
 
 use tidemill_engine::{HeldByWorker, LiveWorker, Partition, check_one_moment};
-use tidemill_log::{
-    FrameError, Head, InvalidLogId, Kind, LogId, Record, SqliteImport, Tip, Topic, Verdict,
-};
+use tidemill_log::{FrameError, Head, InvalidLogId, Kind, LogId, Record, SqliteImport, Tip, Topic, Verdict};
 use tidemill_model::{
-    Cause, Envelope, Event, Json as _, Level, Outcome, PartitionEvent, Recorded, ShardId, Source, Timestamp, WorkerEvent,
+    Cause, Envelope, Event, Json as _, Level, Outcome, PartitionEvent, Recorded, ShardId, Source, Timestamp,
+    WorkerEvent,
 };
 
 use crate::{Clock, Error};
@@ -68,7 +67,9 @@ pub enum RestoreError {
         source: tidemill_log::Error,
     },
     /// There is nothing of a journal, or it is of another log than the others.
-    #[error("the journal of partition {partition} is not there, or not one of the same log as that of partition 0")]
+    #[error(
+        "the journal of partition {partition} is not there, or not one of the same log as that of partition 0"
+    )]
     Foreign {
         /// Which partition.
         partition: u32,

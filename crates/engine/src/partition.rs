@@ -234,10 +234,9 @@ impl Partition {
         if let Some(level) = recorded.event.raises() {
             self.next_level = self.next_level.max(level);
         }
-        let shard = self
-            .shards
-            .entry(recorded.shard)
-            .or_insert_with(|| Shard::new(recorded.shard, (self.level, self.ids_above), &self.fault_injection));
+        let shard = self.shards.entry(recorded.shard).or_insert_with(|| {
+            Shard::new(recorded.shard, (self.level, self.ids_above), &self.fault_injection)
+        });
         shard.apply(now, &recorded.event);
     }
 
@@ -305,9 +304,10 @@ impl Partition {
             Shard::Catalogue(catalogue) => catalogue.decide(command, requester, now, &self.fault_injection),
             Shard::Group(group) => group.decide(command, requester.actor, now),
         };
-        self.shards
-            .get(&id)
-            .map_or_else(|| decide(&Shard::new(id, (self.level, self.ids_above), &self.fault_injection)), decide)
+        self.shards.get(&id).map_or_else(
+            || decide(&Shard::new(id, (self.level, self.ids_above), &self.fault_injection)),
+            decide,
+        )
     }
 
     /// The next chore that some shard asks for by itself, shards from `turn` on first; timers only those due

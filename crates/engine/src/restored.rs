@@ -51,7 +51,9 @@ pub fn check_one_moment(partitions: &[Partition]) -> Result<(), String> {
             let (sent, received) = (sender.mailbox().sent(to), receiver.mailbox().received(from));
             let acknowledged = sender.mailbox().acknowledged(to);
             if received > sent {
-                return Err(format!("shard {to} has received message {received} of shard {from}, which has sent {sent}"));
+                return Err(format!(
+                    "shard {to} has received message {received} of shard {from}, which has sent {sent}"
+                ));
             }
             if acknowledged > received {
                 return Err(format!(

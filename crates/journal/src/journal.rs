@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_log::{
-    Chain, Claim, From, Head, Header, Kind, LogId, Payload, Reader, Readers, Record, Restore, Topic, Verdict, Waker,
+    Chain, Claim, From, Head, Header, Kind, LogId, Payload, Reader, Readers, Record, Restore, Topic, Verdict,
+    Waker,
 };
 use tidemill_model::{Envelope, Level};
 

@@ -136,7 +136,14 @@ impl Chain {
             Kind::Claim => {
                 let claim = claim(head, &header, record.body())?;
                 let log_id = claim.log_id.as_ref().unwrap_or(&head.log_id).clone();
-                Head { log_id, epoch: claim.epoch, owner: Some(claim), resigned: false, stopped: false, ..next }
+                Head {
+                    log_id,
+                    epoch: claim.epoch,
+                    owner: Some(claim),
+                    resigned: false,
+                    stopped: false,
+                    ..next
+                }
             }
             Kind::Envelope => follow(head, &header).map(|()| next)?,
             Kind::Resigned => follow(head, &header).map(|()| Head { resigned: true, ..next })?,

@@ -38,7 +38,9 @@ impl LogId {
 
     /// The id that the journals of this log began with, and the generation: 0 before the log was restored for the first time.
     fn parts(&self) -> (&str, u64) {
-        let generation = |text: &str| text.parse().ok().filter(|number| (1..=MAX_GENERATION).contains(number) && !text.starts_with('0'));
+        let generation = |text: &str| {
+            text.parse().ok().filter(|number| (1..=MAX_GENERATION).contains(number) && !text.starts_with('0'))
+        };
         let parts = self.0.rsplit_once(RESTORED);
         parts.and_then(|(base, text)| Some((base, generation(text)?))).unwrap_or((&self.0, 0))
     }

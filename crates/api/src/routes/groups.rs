@@ -5,8 +5,8 @@ use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, Role, ShardId, Timestamp, WorkerCommand,
-    WorkerId, bounds,
+    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, Role, ShardId, Timestamp,
+    WorkerCommand, WorkerId, bounds,
 };
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, WorkerFilter};

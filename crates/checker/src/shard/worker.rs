@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, ObservationCommand, OnSilence,
-    Reserved, Timestamp, WorkerCommand, WorkerEvent, WorkerId, WorkerLabel,
+    Actor, AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, ObservationCommand,
+    OnSilence, Reserved, Timestamp, WorkerCommand, WorkerEvent, WorkerId, WorkerLabel,
 };
 
 use super::Shard;
@@ -274,10 +274,13 @@ impl Shard {
         let said = std::mem::replace(&mut known.said, at.offset);
         known.expired = true;
         if known.lost.is_none() || !asked {
-            let why = format!("what {worker} runs is over by somebody's word, {}", match asked {
-                true => "and it was not lost",
-                false => "and nobody gave it",
-            });
+            let why = format!(
+                "what {worker} runs is over by somebody's word, {}",
+                match asked {
+                    true => "and it was not lost",
+                    false => "and nobody gave it",
+                }
+            );
             at.contradicts(Invariant::NoAttemptBeforeLeaseOver, why, &[said]);
         }
     }

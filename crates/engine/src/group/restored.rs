@@ -9,7 +9,9 @@
 //! that nobody asks. However long its worker is silent, no lease ends it: what the worker was told since is lost, too.
 //! It ends as what a group holds does: by its worker's word, or when a person vouches for the worker ([`Self::vouch_ended`]).
 
-use tidemill_model::{Actor, BatchId, Level, Nonce, Rejection, Timestamp, Token, WorkerEvent, WorkerId, bounds};
+use tidemill_model::{
+    Actor, BatchId, Level, Nonce, Rejection, Timestamp, Token, WorkerEvent, WorkerId, bounds,
+};
 
 use super::GroupShard;
 use super::batches::batch::Phase;
@@ -38,10 +40,13 @@ impl GroupShard {
             Phase::Assigned { token, worker, .. } => Some((*token, id, worker.clone())),
             Phase::Waiting | Phase::Ready { .. } | Phase::Pausing { .. } | Phase::Granted(_) => None,
         };
-        let mut assigned: Vec<(Token, BatchId, WorkerId)> = self.batches.iter().filter_map(assigned).collect();
+        let mut assigned: Vec<(Token, BatchId, WorkerId)> =
+            self.batches.iter().filter_map(assigned).collect();
         assigned.sort();
         for (token, id, worker) in assigned {
-            let Some(incarnation) = self.workers.get(&worker).map(|known| known.incarnation.clone()) else { continue };
+            let Some(incarnation) = self.workers.get(&worker).map(|known| known.incarnation.clone()) else {
+                continue;
+            };
             self.start_granted(now, id, token, &worker, &incarnation, &unasked());
         }
         self.hold_finals();
@@ -61,7 +66,8 @@ impl GroupShard {
         by: &Actor,
     ) -> Result<Decision, Rejection> {
         if !self.level().allows(Level::new(2)) {
-            let rule = "must be 2 before anybody can vouch: some process reads no more (`tidemill level show`)";
+            let rule =
+                "must be 2 before anybody can vouch: some process reads no more (`tidemill level show`)";
             return Err(Rejection::field("level", self.level(), rule));
         }
         let reason = reason.trim();

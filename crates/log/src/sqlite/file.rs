@@ -8,9 +8,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::archived::Archived;
-use super::restored::restores;
 use super::directory::Directory;
 use super::durability::checkpoint;
+use super::restored::restores;
 use super::trim::Kept;
 use super::{SqliteConfig, is_durable};
 use crate::{Error, Genesis, Head, LogId, Restore, Topic, clock};
@@ -99,7 +99,8 @@ impl File {
 
     /// Where restores stand in the journals, by partition.
     pub(crate) fn restores(&self, partitions: u32) -> Result<Vec<Vec<Restore>>, Error> {
-        restores(&self.connection, partitions).map_err(|error| Error::open("read where the log was restored", error))
+        restores(&self.connection, partitions)
+            .map_err(|error| Error::open("read where the log was restored", error))
     }
 
     /// The last verified head of a journal, where there is one.

@@ -42,7 +42,9 @@ pub use view::SqliteView;
 
 use crate::lane::{Gone, Keep, Lane, LaneReader, lane_index, places};
 use crate::signal::lock;
-use crate::{Error, From, Head, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Restore, Topic, Usage};
+use crate::{
+    Error, From, Head, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Restore, Topic, Usage,
+};
 use directory::Directory;
 use durability::Durability;
 use file::File;

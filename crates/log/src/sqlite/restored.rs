@@ -27,7 +27,8 @@ pub(crate) fn restores(connection: &Connection, partitions: u32) -> rusqlite::Re
     if connection.query_row(known, [], |_| Ok(())).optional()?.is_none() {
         return Ok(found);
     }
-    let sql = "SELECT partition, from_offset, before_id, log_id FROM restores ORDER BY partition, from_offset";
+    let sql =
+        "SELECT partition, from_offset, before_id, log_id FROM restores ORDER BY partition, from_offset";
     let id = |text: String| {
         LogId::try_from(text).map_err(|error| {
             rusqlite::Error::FromSqlConversionFailure(2, rusqlite::types::Type::Text, error.into())
@@ -107,9 +108,12 @@ impl SqliteImport {
     /// An offset is missing; a journal's record is damaged, or the journal begins with no genesis; the disk.
     pub fn push(&mut self, topic: Topic, partition: u32, record: &Record) -> Result<Option<Verdict>, Error> {
         let offset = record.offset;
-        let failed = |error: rusqlite::Error| Error::open(format!("write {topic} of partition {partition}"), error);
+        let failed =
+            |error: rusqlite::Error| Error::open(format!("write {topic} of partition {partition}"), error);
         let lane = lane_of(topic, partition).and_then(|at| self.lanes.get_mut(at));
-        let lane = lane.ok_or_else(|| Error::open(format!("import {topic} of partition {partition}"), "there is no such"))?;
+        let lane = lane.ok_or_else(|| {
+            Error::open(format!("import {topic} of partition {partition}"), "there is no such")
+        })?;
         // Commands are forgotten from the first on, a journal never.
         let wanted = lane.next.unwrap_or(if topic == Topic::Commands { offset } else { 0 });
         if offset != wanted {
@@ -136,7 +140,12 @@ impl SqliteImport {
     fn judge(&mut self, partition: u32, record: &Record) -> Result<Verdict, Error> {
         let offset = record.offset;
         if let Err(reason) = record.value.header() {
-            return Err(Error::Damaged { partition, offset, file: self.file.clone(), reason: reason.clone() });
+            return Err(Error::Damaged {
+                partition,
+                offset,
+                file: self.file.clone(),
+                reason: reason.clone(),
+            });
         }
         let lane = &mut self.lanes[lane_of(Topic::Journal, partition).expect("a journal has a lane")];
         let before = lane.chain.head().map(|head| head.log_id.clone());

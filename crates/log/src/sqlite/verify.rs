@@ -5,10 +5,10 @@ use rusqlite::Connection;
 use super::archived::Archived;
 use super::directory::Directory;
 use super::file::File;
-use super::{Shared, is_durable};
 use super::older::{open_read_only, record, select};
 use super::restored::restores;
 use super::trim::Kept;
+use super::{Shared, is_durable};
 use crate::{Chain, Error, Head, Record, Restore, Topic, Verdict};
 
 /// What [`verify_all`](super::SqliteLog::verify_all) has read.

@@ -16,7 +16,9 @@ use super::is_durable;
 use super::older::{open_read_only, read};
 use super::restored::restores;
 use crate::signal::{Heard, Signal, deadline};
-use crate::{Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Restore, Topic, Usage, Waker};
+use crate::{
+    Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Restore, Topic, Usage, Waker,
+};
 
 /// Between two looks of a reader that waits.
 const LOOK: Duration = Duration::from_millis(20);

@@ -47,10 +47,12 @@ impl Caches {
                 row.lost_at = None;
                 row.lease_expired_at = None;
             }),
-            WorkerEvent::LeaseExpired { worker, .. } | WorkerEvent::EndVouched { worker, .. } => self.worker(at, &worker.0, |row| {
-                row.state = "gone".into();
-                row.lease_expired_at = Some(at.now);
-            }),
+            WorkerEvent::LeaseExpired { worker, .. } | WorkerEvent::EndVouched { worker, .. } => {
+                self.worker(at, &worker.0, |row| {
+                    row.state = "gone".into();
+                    row.lease_expired_at = Some(at.now);
+                })
+            }
             WorkerEvent::Drained { worker } => {
                 let by = self.requester();
                 self.worker(at, &worker.0, |row| {

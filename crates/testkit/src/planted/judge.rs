@@ -37,7 +37,9 @@ pub fn plant(bug: Option<Bug>) {
 pub fn judge(seed: u64, expected: &Expected) -> Verdict {
     tidemill_planted::forget();
     match expected.stage {
-        Stage::Simulated | Stage::Projected | Stage::Restored => simulated(seed, expected.more, expected.stage),
+        Stage::Simulated | Stage::Projected | Stage::Restored => {
+            simulated(seed, expected.more, expected.stage)
+        }
         Stage::PowerCut => power_cut(seed),
     }
 }

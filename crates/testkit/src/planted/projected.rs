@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tidemill_journal::Shutdown;
 use tidemill_log::{
-    Error, From, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record, Restore, Topic, Usage, Waker,
-    append_wait,
+    Error, From, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record, Restore, Topic, Usage,
+    Waker, append_wait,
 };
 use tidemill_projector::{Config, rebuild, verify};
 use tidemill_store::{SqliteTables, Tables};

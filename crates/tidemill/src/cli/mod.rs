@@ -10,8 +10,8 @@ mod names;
 mod partition;
 mod setup;
 
-pub(crate) use backup::{BackupArgs, RestoreArgs};
 pub(crate) use archive::ArchiveCommand;
+pub(crate) use backup::{BackupArgs, RestoreArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use journal::{JournalCommand, VerifyArgs};
 pub(crate) use partition::{AcceptLossArgs, PartitionCommand};

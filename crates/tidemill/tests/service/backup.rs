@@ -190,7 +190,11 @@ fn held_until_vouched(ground: &Ground, server: &Server, lived: &str, above: i64)
     let worker = lost["id"].as_str().unwrap();
     let alive = &workers("live")[0];
     let refused = server.run(&["worker", "vouch", alive["id"].as_str().unwrap(), "--reason", "so"]);
-    assert!(code(&refused) != 0 && text(&refused.stderr).contains("is heard of"), "{}", text(&refused.stderr));
+    assert!(
+        code(&refused) != 0 && text(&refused.stderr).contains("is heard of"),
+        "{}",
+        text(&refused.stderr)
+    );
     server.json(&["worker", "vouch", worker, "--reason", "it was killed"]);
     until("another attempt has begun", || (tokens(ground).len() == 2).then_some(()));
     assert!(tokens(ground)[1] > above, "{:?}", tokens(ground));
@@ -239,10 +243,8 @@ fn events_name_the_life_that_they_are_of() {
     assert_eq!(server.stop(), Some(0));
 
     // Once more from the same backup: another life, with ids of its own.
-    let (_, second, told) = ground.run(
-        "third",
-        &["restore", "--by", "ann", "--from", ground.path("backup").to_str().unwrap()],
-    );
+    let (_, second, told) =
+        ground.run("third", &["restore", "--by", "ann", "--from", ground.path("backup").to_str().unwrap()]);
     assert_eq!(second, Value::Null, "there are no settings: {told}");
     fs::copy(ground.path("again.toml"), ground.path("third.toml")).unwrap();
     let (code, second, told) = ground.restore("backup", "third");
@@ -296,7 +298,11 @@ fn mistakes_with_backups_are_told_and_change_nothing() {
     assert!(code == 3 && told.contains("is not empty"), "{told}");
     refused("nowhere", "again", 2, &["nowhere"]);
     let copy = |name: &str| {
-        let copied = std::process::Command::new("cp").arg("-r").arg(ground.path("whole")).arg(ground.path(name)).status();
+        let copied = std::process::Command::new("cp")
+            .arg("-r")
+            .arg(ground.path("whole"))
+            .arg(ground.path(name))
+            .status();
         assert!(copied.unwrap().success());
         ground.path(name)
     };

@@ -90,8 +90,11 @@ pub(super) fn groups(calls: Calls) -> Calls {
         .add(Call::act("/api/workers/{id}/drain", "The worker takes no new work"), groups::drain)
         .add(Call::act("/api/workers/{id}/resume", "The worker takes work again"), groups::resume)
         .add(
-            Call::act("/api/workers/{id}/vouch", "Nothing of the lost worker runs any more: what it held ends")
-                .takes::<groups::VouchRequest>(),
+            Call::act(
+                "/api/workers/{id}/vouch",
+                "Nothing of the lost worker runs any more: what it held ends",
+            )
+            .takes::<groups::VouchRequest>(),
             groups::vouch,
         )
         .add(Call::one::<List<GroupView>>("/api/groups", "Worker groups, by number"), groups::list)

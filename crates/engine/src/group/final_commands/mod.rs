@@ -185,7 +185,8 @@ impl GroupShard {
     pub(in crate::group) fn hold_finals(&mut self) {
         for (token, held) in &mut self.final_commands.held {
             let Phase::Assigned { start_by } = held.phase else { continue };
-            let Some(incarnation) = self.workers.get(&held.worker).map(|known| known.incarnation.clone()) else {
+            let Some(incarnation) = self.workers.get(&held.worker).map(|known| known.incarnation.clone())
+            else {
                 continue;
             };
             held.phase = Phase::Granted { incarnation, nonce: unasked() };

@@ -12,10 +12,10 @@ use ed25519_dalek::{Signer, SigningKey};
 use jiff::SignedDuration;
 use tidemill_engine::{Draft, Effect, FaultInjection, OutboxSender, Partition, effects};
 use tidemill_model::{
-    Actor, Answer, BatchCommand, BatchId, CatalogueCommand, Cause, Command, CommandRecord, Condition, Envelope,
-    Event, GroupName, GroupSettings, JobCommand, JobEvent, JobId, JobSpec, Level, LiveAnswer, LiveQuery,
-    Outcome, Program, Reply, RequestId, Resume, ShardId, Submission, Timestamp, WorkMessage, WorkerCommand,
-    WorkerId,
+    Actor, Answer, BatchCommand, BatchId, CatalogueCommand, Cause, Command, CommandRecord, Condition,
+    Envelope, Event, GroupName, GroupSettings, JobCommand, JobEvent, JobId, JobSpec, Level, LiveAnswer,
+    LiveQuery, Outcome, PartitionEvent, Program, Recorded, Reply, RequestId, Resume, ShardId, Source,
+    Submission, Timestamp, WorkMessage, WorkerCommand, WorkerId,
 };
 
 pub(crate) use self::print::{brief, rejection};

@@ -470,7 +470,9 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Worker(WorkerEvent::EndVouched { worker, by, .. }) => {
             format!("{worker} vouched for by {}", by.app)
         }
-        Event::Partition(PartitionEvent::Restored { ids_above, .. }) => format!("restored, ids above {ids_above}"),
+        Event::Partition(PartitionEvent::Restored { ids_above, .. }) => {
+            format!("restored, ids above {ids_above}")
+        }
         Event::Worker(WorkerEvent::Drained { worker }) => format!("{worker} drained"),
         Event::Worker(WorkerEvent::Resumed { worker }) => format!("{worker} resumed"),
         Event::Worker(WorkerEvent::Unready { worker, reason, .. }) => format!("{worker} unready: {reason}"),

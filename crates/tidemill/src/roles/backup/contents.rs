@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_log::{Chain, Kind, LogId, Payload, Record, Topic, Verdict};
-use tidemill_model::{Envelope, ReadError, Level};
+use tidemill_model::{Envelope, Level, ReadError};
 
 /// Where a journal and its commands stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,12 +56,19 @@ impl Contents {
         }
         let mut contents: Option<Self> = None;
         for (expected, (partition, journal)) in (0..).zip(&journals) {
-            let (place, log_id, count) = journal.place(*partition).ok_or_else(|| {
-                bad(format!("the journal of partition {partition} has no genesis"))
-            })?;
+            let (place, log_id, count) = journal
+                .place(*partition)
+                .ok_or_else(|| bad(format!("the journal of partition {partition} has no genesis")))?;
             let level = journal.level().map_err(|error| level_failure(file, *partition, &error))?;
-            let whole = contents.get_or_insert_with(|| Self { log_id: log_id.clone(), level, partitions: Vec::new() });
-            if *partition != expected || whole.log_id != log_id || usize::try_from(count) != Ok(journals.len()) {
+            let whole = contents.get_or_insert_with(|| Self {
+                log_id: log_id.clone(),
+                level,
+                partitions: Vec::new(),
+            });
+            if *partition != expected
+                || whole.log_id != log_id
+                || usize::try_from(count) != Ok(journals.len())
+            {
                 return Err(bad(format!(
                     "the journal of partition {partition} is of log {log_id} with {count} partitions; there are {} journals, \
                      the first one of log {}",

@@ -110,9 +110,11 @@ impl Manifest {
         let form: Form = serde_json::from_str(&text).map_err(|error| damaged(&path, &error))?;
         if form.form != FORM {
             let (found, path) = (form.form, path.display());
-            return Err(Failure::bad_input(format!("{path} is of the form {found:?}, and this version reads {FORM:?}"))
-                .with_exit(Exit::TooOld)
-                .hint("restore with the version that made the backup, or a later one"));
+            return Err(Failure::bad_input(format!(
+                "{path} is of the form {found:?}, and this version reads {FORM:?}"
+            ))
+            .with_exit(Exit::TooOld)
+            .hint("restore with the version that made the backup, or a later one"));
         }
         let reads = tidemill_journal::reads();
         if !reads.allows(form.level) {
@@ -125,7 +127,9 @@ impl Manifest {
         }
         let manifest: Self = serde_json::from_str(&text).map_err(|error| damaged(&path, &error))?;
         match manifest.files.iter().find(|entry| !entry.is_known()) {
-            Some(entry) => Err(Failure::bad_input(format!("{}: a backup has no file {:?}", path.display(), entry.name))),
+            Some(entry) => {
+                Err(Failure::bad_input(format!("{}: a backup has no file {:?}", path.display(), entry.name)))
+            }
             None => Ok(manifest),
         }
     }
@@ -144,8 +148,11 @@ impl Manifest {
                     true => "another SHA-256 than the manifest says".to_owned(),
                     false => format!("{} bytes, and the manifest says {}", found.bytes, told.bytes),
                 };
-                return Err(Failure::bad_input(format!("the backup is damaged: {} has {differs}", path.display()))
-                    .hint("restore another backup, or put back a copy of this one that is whole"));
+                return Err(Failure::bad_input(format!(
+                    "the backup is damaged: {} has {differs}",
+                    path.display()
+                ))
+                .hint("restore another backup, or put back a copy of this one that is whole"));
             }
         }
         Ok(())
@@ -157,8 +164,10 @@ impl Manifest {
         if told == (contents.log_id.as_str(), &contents.partitions) {
             return Ok(());
         }
-        Err(Failure::bad_input(format!("the backup is damaged: {JOURNAL} ends elsewhere than {MANIFEST} says"))
-            .hint("restore another backup, or put back a copy of this one that is whole"))
+        Err(Failure::bad_input(format!(
+            "the backup is damaged: {JOURNAL} ends elsewhere than {MANIFEST} says"
+        ))
+        .hint("restore another backup, or put back a copy of this one that is whole"))
     }
 }
 

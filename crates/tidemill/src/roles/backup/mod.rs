@@ -49,8 +49,10 @@ pub(crate) fn backup(global: &Global, settings: &Settings, args: &BackupArgs) ->
     let log: Arc<dyn Log> = archive::over(settings, Arc::new(view))?;
     take_place(&args.to)?;
     let failed = |what: &str, error: &dyn std::error::Error| {
-        Failure::caused(format!("the backup is not taken: {what}"), error)
-            .hint(format!("{} has no manifest, so nobody takes it for a backup; remove it", args.to.display()))
+        Failure::caused(format!("the backup is not taken: {what}"), error).hint(format!(
+            "{} has no manifest, so nobody takes it for a backup; remove it",
+            args.to.display()
+        ))
     };
     let path = args.to.join(JOURNAL);
     let made = File::options().write(true).create_new(true).mode(0o600).open(&path);
@@ -70,7 +72,10 @@ pub(crate) fn backup(global: &Global, settings: &Settings, args: &BackupArgs) ->
         let place = contents.partitions.get(*partition as usize);
         let found = place.filter(|_| *topic == Topic::Journal).map(|place| place.offset + 1);
         if found.is_some_and(|found| found > *end) {
-            return Err(Failure::new(Exit::Failure, format!("the copy of partition {partition} goes beyond its end")));
+            return Err(Failure::new(
+                Exit::Failure,
+                format!("the copy of partition {partition} goes beyond its end"),
+            ));
         }
     }
     let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
@@ -95,7 +100,8 @@ pub(crate) fn backup(global: &Global, settings: &Settings, args: &BackupArgs) ->
 
 fn view(directory: &Path) -> Done<SqliteView> {
     SqliteView::open(directory).map_err(|error| {
-        let failure = Failure::caused(format!("there is no log to back up in {}", directory.display()), &error);
+        let failure =
+            Failure::caused(format!("there is no log to back up in {}", directory.display()), &error);
         failure.hint("name a data directory with --data or --from")
     })
 }

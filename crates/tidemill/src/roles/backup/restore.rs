@@ -46,8 +46,12 @@ fn check_empty(data: &Path) -> Done<bool> {
             None => Ok(true),
             Some(_) => {
                 let hint = match log::restoring(data).exists() {
-                    true => "a restore into it did not come to its end: remove all that is in it and restore again",
-                    false => "name a directory that is not there yet with --data: a restore never replaces anything",
+                    true => {
+                        "a restore into it did not come to its end: remove all that is in it and restore again"
+                    }
+                    false => {
+                        "name a directory that is not there yet with --data: a restore never replaces anything"
+                    }
                 };
                 Err(Failure::bad_input(format!("{} is not empty; nothing was changed", data.display()))
                     .with_exit(Exit::Refused)
@@ -83,7 +87,9 @@ fn copy_keys(from: Option<&Path>, data: &Path) -> Done<usize> {
         }
         Ok(names.len())
     };
-    copy().map_err(|error: io::Error| Failure::caused("the keys cannot be restored; nothing was changed", &error))
+    copy().map_err(|error: io::Error| {
+        Failure::caused("the keys cannot be restored; nothing was changed", &error)
+    })
 }
 
 fn import(file: &Path, contents: &Contents, data: &Path, by: &str) -> Done<Restored> {
@@ -195,7 +201,9 @@ fn tell(global: &Global, data: &Path, restored: &Restored, keys: usize) {
         if keys == 0 {
             text.push_str("There are no keys in an export: copy the *.key files of the lost directory there, if there are any.\n");
         }
-        text.push_str(&format!("Start it with `tidemill --data {dir} standalone`; docs/backup.md says what to look at then."));
+        text.push_str(&format!(
+            "Start it with `tidemill --data {dir} standalone`; docs/backup.md says what to look at then."
+        ));
         text
     });
 }
