@@ -117,15 +117,6 @@ fn begins(server: &Server) -> u64 {
     partitions.iter().map(|partition| partition["log_begins"].as_u64().unwrap()).max().unwrap()
 }
 
-/// The cursor after the newest event.
-fn cursor(server: &Server) -> String {
-    let events =
-        ["events", "tail", "--from", "start", "-o", "json", "--type", "batch.generated", "--limit", "1"];
-    let output = server.run(&events);
-    let event: Value = serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap();
-    event["cursor"].as_str().map_or_else(|| event.to_string(), str::to_owned)
-}
-
 /// OPS-5, EXE-8, EVT-6: the drill. A backup is taken while work goes on and segments leave the log; more happens; the server is
 /// killed, and another goes on from the backup in an empty directory. Everything acknowledged before the backup is there, no id is
 /// given twice, what lived is held until a person vouches, and new work runs.
@@ -162,8 +153,8 @@ fn drill_of_backup_kill_and_restore() {
     assert_eq!((code, &checked["finding_count"]), (0, &json!(0)), "{checked} {told}");
 
     let server = ground.start("again");
-    let there = batches(&server);
-    assert!(before.is_subset(&there), "{:?} are missing", before.difference(&there).collect::<Vec<_>>());
+    // The tables are made anew, and may be behind when the server is up.
+    until("all that was acknowledged before is there", || before.is_subset(&batches(&server)).then_some(()));
     assert_eq!(server.json(&["status"])["log_id"], new);
     server.apply("jobs: [{name: new, group: default, type: noop}]");
     let fresh = server.json(&["job", "run", "default/new", "--wait"]);
@@ -213,16 +204,14 @@ fn held_until_vouched(ground: &Ground, server: &Server, lived: &str, above: i64)
     until("it is over", || (server.json(&["batch", "show", lived])["state"] == "finished").then_some(()));
 }
 
-/// OPS-5: ids of events name the life that they are of, also after an archive, a rebuild and a second restore; a cursor of what is
-/// lost is refused by its name, one of what is restored goes on.
+/// OPS-5: ids of events name the life that they are of, also after a rebuild and a second restore.
 #[test]
-fn events_and_cursors_name_the_life_that_they_are_of() {
+fn events_name_the_life_that_they_are_of() {
     let ground = Ground::new();
     let server = ground.start("data");
     server.apply("jobs: [{name: a, group: default, type: noop}]");
     server.json(&["job", "run", "default/a", "--wait"]);
-    let known = cursor(&server);
-    let before = server.json(&["job", "run", "default/a", "--wait"])["id"].clone();
+    server.json(&["job", "run", "default/a", "--wait"]);
     ground.backup("backup");
     for _ in 0..3 {
         server.json(&["job", "run", "default/a", "--wait"]);
@@ -248,7 +237,6 @@ fn events_and_cursors_name_the_life_that_they_are_of() {
     assert_eq!(now[..2], lost[..2], "what is restored has the ids that it had");
     assert!(!lost.contains(&now[2]), "{now:?}");
     assert!(now[2].0.contains(restored["log_id"].as_str().unwrap()), "{now:?}");
-    assert!(!known.is_empty() && before.as_i64().unwrap() > 0);
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
     server.json(&["rebuild"]);
     assert_eq!(events(&server, "batch.generated", "3"), now);

@@ -14,8 +14,8 @@ use tidemill_engine::{Draft, Effect, FaultInjection, OutboxSender, Partition, ef
 use tidemill_model::{
     Actor, Answer, BatchCommand, BatchId, CatalogueCommand, Cause, Command, CommandRecord, Condition,
     Envelope, Event, GroupName, GroupSettings, JobCommand, JobEvent, JobId, JobSpec, Level, LiveAnswer,
-    LiveQuery, Outcome, Program, Reply, RequestId, Resume, ShardId, Submission, Timestamp, WorkMessage,
-    WorkerCommand, WorkerId,
+    LiveQuery, Outcome, PartitionEvent, Program, Recorded, Reply, RequestId, Resume, ShardId, Source,
+    Submission, Timestamp, WorkMessage, WorkerCommand, WorkerId,
 };
 
 pub(crate) use self::print::{brief, rejection};
