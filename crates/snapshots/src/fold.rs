@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidemill_engine::Partition;
 use tidemill_log::{Chain, Kind, Record, Verdict};
-use tidemill_model::{Envelope, ReadError, Level, Timestamp};
+use tidemill_model::{Envelope, Level, ReadError, Timestamp};
 
 /// A state and where it stands.
 #[derive(Debug, Clone)]

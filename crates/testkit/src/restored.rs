@@ -80,7 +80,7 @@ impl World {
 fn ids_in(journal: &[tidemill_log::Record]) -> Vec<i64> {
     let minted = |value: &Payload| {
         let header = value.header().ok().filter(|header| header.kind == Kind::Envelope);
-        let envelope = header.and_then(|_| Envelope::from_json(value.body()).ok());
+        let envelope = header.and_then(|_| Envelope::from_json(&value.body()).ok());
         let events = envelope.map(|envelope| envelope.events).unwrap_or_default();
         events.into_iter().filter_map(|recorded| id_of(&recorded.event)).collect::<Vec<_>>()
     };

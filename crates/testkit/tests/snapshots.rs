@@ -16,7 +16,7 @@ fn envelopes(records: &[Record]) -> Vec<Envelope> {
     let mut chain = Chain::new();
     let counts = |record: &Record| match chain.accept(record.offset, &record.value) {
         Verdict::Accepted(header) if header.kind == Kind::Envelope => {
-            Some(Envelope::read(record.value.body(), Level::READS).unwrap())
+            Some(Envelope::read(&record.value.body(), Level::READS).unwrap())
         }
         Verdict::Accepted(_) | Verdict::Void(_) => None,
     };
@@ -98,7 +98,7 @@ fn form_is_that_of_the_golden_states() {
             writeln!(text, "{name} {number} {} bytes, {}", bytes.len(), Hash::of(&bytes)).unwrap();
         }
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journals/states.txt");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/states.txt");
     let known = fs::read_to_string(&file).unwrap_or_default();
     if known == text {
         return;

@@ -76,7 +76,8 @@ mod tests {
     use tidemill_log::Claim;
 
     fn claim(partition: u32, at_ms: i64, address: &str) -> Entry {
-        let claim = Claim { epoch: 1, incarnation: "i".to_owned(), address: address.to_owned() };
+        let claim =
+            Claim { epoch: 1, incarnation: "i".to_owned(), address: address.to_owned(), log_id: None };
         Entry { partition, offset: 0, at_ms, what: What::Claim(claim) }
     }
 

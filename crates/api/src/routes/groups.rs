@@ -61,10 +61,13 @@ pub(crate) struct VouchRequest {
 }
 
 /// A person says that nothing of a lost worker runs any more (EXE-8, OPS-5).
-pub(super) async fn vouch(by: Writer, path: Path<String>, Body(body): Body) -> Answered<Written> {
+pub(super) async fn vouch(by: Writer, Path(worker): Path<String>, Body(body): Body) -> Answered<Written> {
     let VouchRequest { reason } = parse(body)?;
+    let row = worker_row(&by.app, worker).await?;
+    let right = by.caller.for_group(&row.group_name)?;
     level::allows(&by.app, Level::new(2)).await?;
-    switch(by, path, |worker| WorkerCommand::VouchEnded { worker, reason }).await
+    let worker = WorkerId::new(&*row.id);
+    by.written(right, shard_in(row.shard), WorkerCommand::VouchEnded { worker, reason }).await
 }
 
 async fn switch(
