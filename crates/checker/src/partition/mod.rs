@@ -1,11 +1,12 @@
 //! One partition: its chain, its time, its commands, its shards.
 
 mod envelope;
+mod level;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_log::{Codec, Frame, Kind};
+use tidemill_log::{Frame, Kind};
 use tidemill_model::{
     Answer, ApplyEvent, BatchEvent, CatalogueEvent, Cause, CommandRecord, DeletionEvent, Envelope, Event,
     JobEvent, Json as _, Level, Outcome, PartitionEvent, PermitEvent, PermitReport, Recorded, RequestId,
@@ -109,10 +110,7 @@ impl Partition {
 
     fn frame(&mut self, record: &Pushed<'_>, frame: &Frame, shared: &mut Shared<'_>) {
         let Pushed { offset, taken_ms, decoded, .. } = *record;
-        if frame.codec != Codec::Plain && !self.level.allows(Level::PACKED_BODIES) {
-            let why = format!("the body is packed, and level {} stands", self.level);
-            self.at(shared.found, offset).breaks(Invariant::NothingAboveTheLevel, why);
-        }
+        self.packed_since_its_level(&self.at(shared.found, offset), frame);
         match (frame.kind, decoded) {
             (Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped, _) => {}
             (Kind::Envelope, Some(envelope)) => self.envelope(offset, taken_ms, envelope, shared),
@@ -124,32 +122,6 @@ impl Partition {
                     self.at(shared.found, offset).breaks(Invariant::EnvelopesBounded, why);
                 }
             },
-        }
-    }
-
-    /// `nothing_above_the_level`
-    fn nothing_above_the_level(&mut self, at: &At<'_>, envelope: &Envelope) {
-        let stands = self.level;
-        let rule = Invariant::NothingAboveTheLevel;
-        if envelope.level > stands {
-            let why = format!("the envelope is of level {}, and level {stands} stands", envelope.level);
-            at.breaks(rule, why);
-        }
-        for Cause { outcome, .. } in &envelope.causes {
-            if outcome.level() > stands {
-                at.breaks(
-                    rule,
-                    format!("{outcome:?} is of level {}, and level {stands} stands", outcome.level()),
-                );
-            }
-        }
-        for Recorded { event, .. } in &envelope.events {
-            let kind = event.of_kind();
-            if kind.level > stands {
-                let why = format!("{} is of level {}, and level {stands} stands", kind.name, kind.level);
-                at.breaks(rule, why);
-            }
-            self.level = self.level.max(event.raises().unwrap_or(stands));
         }
     }
 

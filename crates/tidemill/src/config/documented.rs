@@ -48,6 +48,7 @@ fn sample(path: &str, default: &Value) -> Value {
         "archive.place" => json!("/data/archive"),
         "snapshots.place" => json!("/data/snapshots"),
         "executor.memory_mb" => json!(4096),
+        "process.reads" => json!(1),
         "executor.reserved" => json!({"shell": {"slots": 1, "priority": 2}}),
         "executor.slots" => json!({"shell": 3}),
         "executor.types" => json!({"r": {"command": ["Rscript", "{script}", "{arguments}"]}}),
@@ -193,6 +194,7 @@ fn settings_in_the_documentation_exist() {
         let below = format!("{path}.");
         known.contains_key(path)
             || known.keys().any(|known| known.starts_with(&below))
+            || tidemill_model::EventKind::all().any(|kind| kind.name == path)
             || settings::OPEN.iter().any(|open| path.starts_with(&format!("{open}.")))
     };
     let on_kafka =

@@ -61,10 +61,11 @@ impl Ground {
     }
 }
 
-/// Definitions that take some megabytes of journal, and some runs.
+/// Definitions that take some megabytes of journal, which cannot be packed into much less, and some runs.
 fn work(server: &Server) {
-    let script = "x".repeat(6_000);
     let job = |number: u32| {
+        let words = (0..800).map(|word| format!("{:08x}", (number * 800 + word).wrapping_mul(2_654_435_761)));
+        let script = words.collect::<String>();
         format!("- {{name: big-{number}, group: default, type: shell, command: \"true # {script}\"}}\n")
     };
     server.apply(&format!(
