@@ -5,7 +5,7 @@
 //! cost a record of the commands each.
 //! Replies are read only while one is waited for, so that thousands of executors can register.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -38,7 +38,6 @@ pub struct Registrar {
 #[derive(Debug)]
 struct Shared {
     refusal: OnceLock<Rejection>,
-    level: AtomicU32,
     /// The log did not take a heartbeat.
     missed: AtomicBool,
 }
@@ -57,11 +56,7 @@ impl Registrar {
     /// # Errors
     /// The log takes nothing from this process, or a thread cannot be started.
     pub fn start(log: Arc<dyn Log>, process: Process, every: Duration) -> Result<Self, Error> {
-        let shared = Arc::new(Shared {
-            refusal: OnceLock::new(),
-            level: AtomicU32::new(Level::FIRST.number()),
-            missed: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared { refusal: OnceLock::new(), missed: AtomicBool::new(false) });
         let (stop, stopped) = mpsc::channel();
         let producer = log.producer().map_err(Error::Open)?;
         let registering =
@@ -77,12 +72,6 @@ impl Registrar {
     #[must_use]
     pub fn refusal(&self) -> Option<&Rejection> {
         self.shared.refusal.get()
-    }
-
-    /// The level that stood when the catalogue was last asked: commands of a higher one are not to be sent.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        Level::new(self.shared.level.load(Ordering::Relaxed))
     }
 
     /// Tells the catalogue that the process stops in order.
@@ -191,10 +180,7 @@ impl Registering {
         };
         submitter.stop();
         match outcome {
-            Ok(Outcome::Answered(Answer::Level { level })) => {
-                self.shared.level.store(level.number(), Ordering::Relaxed);
-                Told::Registered
-            }
+            Ok(Outcome::Answered(Answer::Level { .. })) => Told::Registered,
             Ok(Outcome::Refused(rejection @ Rejection::TooOld { .. })) => {
                 tracing::error!("the catalogue refuses this process: {rejection}");
                 let _ = self.shared.refusal.set(rejection);

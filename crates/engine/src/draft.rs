@@ -4,7 +4,6 @@
 //! The draft applies to the owner's state as it goes. If its envelope is then not accepted, that state is
 //! worth nothing and must be folded from the journal again; nothing of it has been shown to anyone.
 
-use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use jiff::SignedDuration;
@@ -22,10 +21,10 @@ use crate::partition::{Due, Partition};
 
 /// A draft of more bytes takes no more. One decision adds at most about as much again, so that an envelope stays below the
 /// log's hard cap.
-pub const MAX_ENVELOPE_WEIGHT: usize = 192 * 1024;
+pub const MAX_ENVELOPE_BYTES: usize = 192 * 1024;
 /// A command whose outcome would be longer than this is dead-lettered: together with a draft that is nearly
 /// full it could not be appended, and nothing that anyone sends may stop the partition.
-pub const MAX_DECISION_WEIGHT: usize = 288 * 1024;
+pub const MAX_DECISION_BYTES: usize = 288 * 1024;
 /// So far ahead of its owner's clock a partition may be set: clocks differ, and seconds are rounded.
 const MAX_SET_AHEAD: SignedDuration = SignedDuration::from_secs(60);
 /// Longest request id, instance id, application name or user of a command, bytes.
@@ -87,7 +86,7 @@ impl<'a> Draft<'a> {
     /// Whether it should be appended before more is decided: it is heavy enough, or raises the level, which counts from the
     /// next record on.
     pub fn is_full(&self) -> bool {
-        self.json.bytes() >= MAX_ENVELOPE_WEIGHT || self.partition.raises_level()
+        self.json.bytes() >= MAX_ENVELOPE_BYTES || self.partition.raises_level()
     }
 
     /// Whether the command is of a level that does not stand in this partition yet; then the draft raises it, is full, and
@@ -215,7 +214,7 @@ impl<'a> Draft<'a> {
 
     /// Ends the draft. `cover` asks for an envelope even if all it says is how far commands were read.
     pub fn finish(self, cover: bool) -> Drafted {
-        let Self { partition, mut envelope, json, notices, binding, .. } = self;
+        let Self { partition, envelope, json, notices, binding, .. } = self;
         check_levels(partition, &notices);
         if !(binding || cover && envelope.resume.as_ref() != partition.resume()) {
             return Drafted { envelope: None, json: Vec::new(), notices };
@@ -224,9 +223,7 @@ impl<'a> Draft<'a> {
             partition.begin(envelope.now);
         }
         partition.end(envelope.resume.clone(), &envelope.causes);
-        let (causes, events) = (take(&mut envelope.causes), take(&mut envelope.events));
         let json = json.finish(&envelope);
-        (envelope.causes, envelope.events) = (causes, events);
         Drafted { envelope: Some(envelope), json, notices }
     }
 
@@ -305,10 +302,10 @@ impl<'a> Draft<'a> {
         self.json.cause(&cause);
         self.write(shard, &events);
         let bytes = self.json.bytes() - before;
-        if bytes > MAX_DECISION_WEIGHT {
+        if bytes > MAX_DECISION_BYTES {
             self.json.back_to(mark);
             let reason = format!(
-                "its outcome would take {bytes} bytes, and one decision may take {MAX_DECISION_WEIGHT}"
+                "its outcome would take {bytes} bytes, and one decision may take {MAX_DECISION_BYTES}"
             );
             let Source::Command { offset, .. } = cause.source else {
                 panic!("a decision without a command is bounded: {reason}");

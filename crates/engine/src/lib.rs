@@ -37,7 +37,7 @@ mod weight;
 
 pub use catalogue::{Catalogue, check_jobs};
 pub use decision::{Decision, Ruling};
-pub use draft::{Draft, Drafted, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
+pub use draft::{Draft, Drafted, MAX_DECISION_BYTES, MAX_ENVELOPE_BYTES};
 pub use effect::{Effect, OutboxSender, effects};
 pub use fault_injection::FaultInjection;
 pub use group::{GroupShard, LiveWorker};

@@ -97,9 +97,11 @@ impl EnvelopeJson {
         self.events.truncate(events);
     }
 
-    /// The JSON of an envelope with these causes and events; its other fields are those of `head`, which has neither.
+    /// The JSON of `envelope`, whose causes and events are the ones that were written.
     #[must_use]
-    pub fn finish(self, head: &Envelope) -> Vec<u8> {
+    pub fn finish(self, envelope: &Envelope) -> Vec<u8> {
+        let Envelope { now, level, ref resume, .. } = *envelope;
+        let head = Envelope { now, level, resume: resume.clone(), causes: Vec::new(), events: Vec::new() };
         let mut json = Vec::with_capacity(256 + self.bytes());
         head.write_json(&mut json);
         for (name, parts) in [("causes", self.causes), ("events", self.events)] {
@@ -333,9 +335,9 @@ mod tests {
         let resume = Some(Resume { offset: 7, hash: "h".to_owned() });
         let now = Timestamp::UNIX_EPOCH;
         for (count, level) in [(0, Level::FIRST), (0, Level::new(2)), (1, Level::new(2)), (3, Level::FIRST)] {
-            let head =
-                Envelope { now, level, resume: resume.clone(), causes: Vec::new(), events: Vec::new() };
-            let (mut whole, mut parts) = (head.clone(), EnvelopeJson::default());
+            let (resume, causes, events) = (resume.clone(), Vec::new(), Vec::new());
+            let mut whole = Envelope { now, level, resume, causes, events };
+            let mut parts = EnvelopeJson::default();
             for number in 0..count {
                 let (mark, bytes) = (parts.mark(), parts.bytes());
                 parts.cause(&cause(9));
@@ -347,7 +349,7 @@ mod tests {
                 whole.causes.push(cause(1));
                 whole.events.push(Recorded { shard: ShardId(1), event: event(number) });
             }
-            assert_eq!(String::from_utf8(parts.finish(&head)).unwrap(), whole.to_json());
+            assert_eq!(String::from_utf8(parts.finish(&whole)).unwrap(), whole.to_json());
         }
     }
 }

@@ -10,8 +10,8 @@ use tidemill_dispatcher::{Config, Error, Input, Moment, Output, Owner, Role, Sta
 use tidemill_engine::Effect;
 use tidemill_log::{AppendError, Frame, Kind, Payload};
 use tidemill_model::{
-    BatchCommand, CatalogueCommand, Command, GroupSettings, InstanceId, Level, LevelCommand, Outcome,
-    Process, Rejection, ShardCommand, ShardId, Token, WorkMessage, WorkerCommand,
+    BatchCommand, CatalogueCommand, Command, Envelope, GroupSettings, InstanceId, Level, LevelCommand,
+    Outcome, Process, Rejection, ShardCommand, ShardId, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 fn claims(outputs: &[Output]) -> bool {
@@ -848,6 +848,31 @@ fn outage_of_the_log_expires_no_process() {
         requester.pass(1_000);
     }
     assert_eq!(requester.kinds_since(before), ["process.expired"]);
+}
+
+/// Rule 13, OPS-9: a command of a level that the partition has not heard of yet raises it in the record before the one that
+/// decides it.
+#[test]
+fn command_of_a_higher_level_raises_its_partition_first() {
+    let mut requester = Requester::new();
+    requester.own();
+    requester.furnish(GroupSettings::default());
+    requester.settle();
+    let (before, records) = (requester.kinds().len(), requester.journal.len());
+    let vouch = WorkerCommand::VouchEnded { worker: WorkerId::new("nobody"), reason: "r".to_owned() };
+    requester.submit_request(GROUP, Command::Worker(vouch));
+    requester.settle();
+    requester.settle();
+    assert_eq!(requester.kinds_since(before), ["level.replicated"]);
+    let envelopes = requester.journal[records..].iter().map(|record| {
+        let frame = Frame::decode(&record.value).unwrap();
+        Envelope::read(&frame.body, Level::READS).unwrap()
+    });
+    let decided = envelopes.map(|envelope| {
+        let refused = envelope.causes.iter().any(|cause| matches!(cause.outcome, Outcome::Refused(_)));
+        (envelope.level.number(), refused)
+    });
+    assert_eq!(decided.collect::<Vec<_>>(), [(1, false), (2, true)]);
 }
 
 /// Rule 13, OPS-9: an owner that cannot read a command because it is of a higher level leaves the partition, and decides none

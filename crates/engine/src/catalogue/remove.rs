@@ -25,14 +25,14 @@ use tidemill_model::{
 use super::staging::Commit;
 use super::{Catalogue, NAMED_JOBS, check_limit};
 use crate::decision::{Decision, Ruled, Ruling};
-use crate::draft::MAX_DECISION_WEIGHT;
+use crate::draft::MAX_DECISION_BYTES;
 use crate::weight::of_events;
 
 const MAX_PENDING: usize = 64;
 /// After this nobody waits for the outcome any more, other requests may have followed, and answers are old.
 const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60);
 /// What the last answer and all that follows from it may take: one decision, without its cause.
-const MAX_SETTLED_WEIGHT: usize = MAX_DECISION_WEIGHT - 8 * 1024;
+const MAX_SETTLED_WEIGHT: usize = MAX_DECISION_BYTES - 8 * 1024;
 
 /// Who requests something, and where the outcome goes.
 #[derive(Debug, Clone, Copy)]

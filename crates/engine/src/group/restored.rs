@@ -9,9 +9,7 @@
 //! that nobody asks. However long its worker is silent, no lease ends it: what the worker was told since is lost, too.
 //! It ends as what a group holds does: by its worker's word, or when a person vouches for the worker ([`Self::vouch_ended`]).
 
-use tidemill_model::{
-    Actor, BatchId, Level, Nonce, Rejection, Timestamp, Token, WorkerEvent, WorkerId, bounds,
-};
+use tidemill_model::{Actor, BatchId, Nonce, Rejection, Timestamp, Token, WorkerEvent, WorkerId, bounds};
 
 use super::GroupShard;
 use super::batches::batch::Phase;
@@ -65,11 +63,6 @@ impl GroupShard {
         reason: &str,
         by: &Actor,
     ) -> Result<Decision, Rejection> {
-        if !self.level().allows(Level::new(2)) {
-            let rule =
-                "must be 2 before anybody can vouch: some process reads no more (`tidemill level show`)";
-            return Err(Rejection::field("level", self.level(), rule));
-        }
         let reason = reason.trim();
         if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
             let rule = format!("must be 1 to {} characters: say how you know", bounds::REASON_CHARS);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::kit::{GROUP, START, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use serde_json::{Value, json};
-use tidemill_engine::{FaultInjection, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
+use tidemill_engine::{FaultInjection, MAX_DECISION_BYTES, MAX_ENVELOPE_BYTES};
 use tidemill_model::{
     BatchCommand, BatchEvent, BatchId, Command, Event, GroupSettings, JobCommand, JobId, JobSpec,
     OverriddenResult, ShardId, Timestamp, Waiver, WorkerId,
@@ -170,7 +170,7 @@ fn a_job_with_twenty_thousand_parents_drains() {
         20_002
     );
     assert_eq!(world.unfinished(), 0);
-    assert!(world.largest < MAX_ENVELOPE_WEIGHT + MAX_DECISION_WEIGHT);
+    assert!(world.largest < MAX_ENVELOPE_BYTES + MAX_DECISION_BYTES);
 }
 
 /// A small generator of numbers (splitmix64), so that a seed means the same for ever.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::kit::{GROUP, Script, World, every, job};
 use jiff::SignedDuration;
 use serde_json::json;
-use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
+use tidemill_engine::{MAX_DECISION_BYTES, MAX_ENVELOPE_BYTES};
 use tidemill_model::{
     AttemptEvent, AttemptResult, BatchCommand, BatchEvent, BatchId, Command, Envelope, Event,
     FinalCommandEvent, JobCommand, JobDefinition, JobEvent, JobId, JobSpec, JobType, PartitionEvent,
@@ -76,7 +76,7 @@ impl Model {
         let mut last = None;
         for body in &journal[self.seen..] {
             let bytes = body.len();
-            assert!(bytes < MAX_ENVELOPE_WEIGHT + MAX_DECISION_WEIGHT, "an envelope of {bytes} bytes");
+            assert!(bytes < MAX_ENVELOPE_BYTES + MAX_DECISION_BYTES, "an envelope of {bytes} bytes");
             let envelope: Envelope = serde_json::from_slice(body).unwrap();
             assert!(last.is_none_or(|last| last <= envelope.now), "time goes back");
             last = Some(envelope.now);

@@ -3,7 +3,7 @@
 use crate::kit::{Script, World, at, every, job, rejection};
 use expect_test::expect;
 use serde_json::json;
-use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
+use tidemill_engine::{MAX_DECISION_BYTES, MAX_ENVELOPE_BYTES};
 use tidemill_model::{
     AlarmEvent, AlarmKind, Answer, AttemptResult, BatchEvent, CalendarSpec, Cascade, CatalogueCommand,
     ColdStartOf, Command, Event, JobCommand, JobId, Outcome, Period, RerunCommand, RerunDefinition,
@@ -631,7 +631,7 @@ fn batch_that_reads_of_too_many_is_refused() {
         let told = world.told();
         assert_eq!(told.contains("rerun planned"), is_planned, "from {from}");
         assert_eq!(told.contains("rerun ended refused"), !is_planned, "from {from}");
-        assert!(world.largest < MAX_ENVELOPE_WEIGHT + MAX_DECISION_WEIGHT, "{}", world.largest);
+        assert!(world.largest < MAX_ENVELOPE_BYTES + MAX_DECISION_BYTES, "{}", world.largest);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::kit::{GROUP, Script, World, every, job};
 use jiff::SignedDuration;
 use serde_json::json;
-use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
+use tidemill_engine::{MAX_DECISION_BYTES, MAX_ENVELOPE_BYTES};
 use tidemill_model::{BatchEvent, Command, CommandRecord, Event, JobCommand, ShardId};
 
 fn apply_all(world: &mut World, jobs: Vec<tidemill_model::JobSpec>) {
@@ -43,7 +43,7 @@ fn a_fan_of_ten_thousand_drains() {
     world.until("2026-07-01T11:01:00.000Z");
     assert_eq!(finished(&mut world), 10_002);
     assert_eq!(world.unfinished(), 0);
-    assert!(world.largest < MAX_ENVELOPE_WEIGHT + MAX_DECISION_WEIGHT);
+    assert!(world.largest < MAX_ENVELOPE_BYTES + MAX_DECISION_BYTES);
 }
 
 /// Rule 1: a chain of 1,000 jobs, each triggered by the one before it.

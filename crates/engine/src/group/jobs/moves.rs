@@ -13,7 +13,7 @@ use tidemill_model::{
     ShardMessage, Timestamp, TransferEvent,
 };
 
-use crate::draft::MAX_DECISION_WEIGHT;
+use crate::draft::MAX_DECISION_BYTES;
 use crate::group::GroupShard;
 use crate::group::jobs::Jobs;
 use crate::group::jobs::calendars::anew;
@@ -24,7 +24,7 @@ use crate::weight::of_definition;
 /// What goes along, bytes.
 const MAX_MOVED_BYTES: usize = 128 * 1024;
 /// With the definition, which stands beside it in records and messages of three shards: less than one decision may take.
-const MAX_BYTES: usize = MAX_DECISION_WEIGHT - 16 * 1024;
+const MAX_BYTES: usize = MAX_DECISION_BYTES - 16 * 1024;
 
 impl Jobs {
     /// A fire that was due on the way is made up for as after an outage. The calendar may have changed meanwhile.
