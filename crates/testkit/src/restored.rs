@@ -3,15 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_checker::Invariant;
-use tidemill_dispatcher::{Life, Restoring, restored_records};
-use tidemill_log::{Kind, Payload};
-use tidemill_model::{BatchEvent, Envelope, Event, FinalCommandEvent, Json as _, TaskEvent};
-
+use crate::happening::Happening;
 use crate::log_fault::{LogFault, fault_injection};
 use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::world::World;
+use tidemill_checker::Invariant;
+use tidemill_dispatcher::{Life, Restoring, restored_records};
+use tidemill_log::{Kind, Payload};
+use tidemill_model::{
+    BatchEvent, Command, CommandRecord, Envelope, Event, FinalCommandEvent, Json as _, ShardCommand,
+    TaskEvent,
+};
 
 /// What left the owners before speaks of records that are lost: replies, and work orders whose attempts nobody knows any more.
 pub(crate) const GIVEN_UP_BY_RESTORE: &[Invariant] =
@@ -28,6 +31,8 @@ impl World {
             self.lose_appends(partition);
             self.lost_ids.extend(ids_in(&self.journal[partition as usize]));
         }
+        // Owners write into their own log alone, which is gone.
+        self.lose_messages();
         // What is lost of all of them was recorded after one moment.
         for at in 0..self.journal.len() {
             let keep = self.journal[at].partition_point(|record| record.timestamp_ms <= before).max(1);
@@ -44,6 +49,20 @@ impl World {
             self.goes_on(partition);
         }
         LogFault::Restored
+    }
+
+    /// What owners have sent to other shards, and has not landed, never does.
+    fn lose_messages(&mut self) {
+        let is_lost = |what: &Happening| match what {
+            Happening::CommandLands { value, .. } => CommandRecord::from_json(value).is_ok_and(|record| {
+                matches!(
+                    record.command,
+                    Command::Shard(ShardCommand::Deliver { .. } | ShardCommand::Acknowledge { .. })
+                )
+            }),
+            _ => false,
+        };
+        self.queue.retain(|_, what| !is_lost(what));
     }
 
     fn goes_on(&mut self, partition: u32) {

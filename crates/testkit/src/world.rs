@@ -54,7 +54,7 @@ pub(crate) struct World {
     /// While every machine was off.
     pub(crate) days_off: i64,
     /// By when, and of those at one time by the order in which they came.
-    queue: BTreeMap<(u64, u64), Happening>,
+    pub(crate) queue: BTreeMap<(u64, u64), Happening>,
     pub(crate) rng: Rng,
     pub(crate) journal: Vec<Vec<Record>>,
     pub(crate) commands: Vec<Vec<Record>>,
