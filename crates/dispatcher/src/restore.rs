@@ -105,7 +105,6 @@ pub struct Restore {
     states: Vec<Partition>,
     /// When the first record of the log was taken.
     begun_ms: Option<i64>,
-    newest: Timestamp,
 }
 
 impl Restore {
@@ -117,7 +116,7 @@ impl Restore {
         let import = SqliteImport::create(directory, partitions);
         let import = import.map_err(|source| RestoreError::Log { partition: 0, source })?;
         let states = (0..partitions).map(|number| Partition::new(number, partitions)).collect();
-        Ok(Self { import, states, begun_ms: None, newest: Timestamp::UNIX_EPOCH })
+        Ok(Self { import, states, begun_ms: None })
     }
 
     /// The next record of a journal or of commands.
@@ -136,7 +135,6 @@ impl Restore {
             let envelope = record.value.decoded(|body| Envelope::read(body, Level::READS));
             let envelope = envelope.map_err(|error| Error::envelope(partition, offset, error))?;
             self.states[partition as usize].apply(&envelope);
-            self.newest = self.newest.max(envelope.now);
         }
         Ok(())
     }
@@ -148,7 +146,9 @@ impl Restore {
     pub fn finish(mut self, restoring: &Restoring) -> Result<Restored, RestoreError> {
         let before = self.one_log()?;
         check_one_moment(&self.states).map_err(RestoreError::SeveralMoments)?;
-        let (now, newest) = (Clock.now().wall, self.newest);
+        // Not the latest time that was ever recorded: a clock that was ahead may have been set back (rule 10).
+        let newest = self.states.iter().map(Partition::now).max().unwrap_or(Timestamp::UNIX_EPOCH);
+        let now = Clock.now().wall;
         if now < newest {
             return Err(RestoreError::ClockBehind { now, newest });
         }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidemill_log::{LogId, Readers, Topic};
 use tidemill_model::Timestamp;
 
-use crate::journal::check_life;
+use crate::journal::{check_life, end_of_life};
 use crate::{CloudEvent, Error, Journal, Start, cloud_events};
 
 /// How long one partition is waited for while others may have news.
@@ -120,7 +120,7 @@ impl FeedReader {
             Error::BadCursor { cursor: cursor.to_string(), reason }
         };
         let of = LogId::try_from(cursor.log_id.clone()).map_err(|_| foreign())?;
-        if !of.is_or_becomes(log_id) {
+        if of != *log_id && end_of_life(log, 0, &of).is_none() {
             return Err(foreign());
         }
         for (partition, (offset, _)) in &cursor.places {

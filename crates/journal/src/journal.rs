@@ -66,19 +66,24 @@ pub(crate) fn check_life(
     of: &LogId,
     holder: &'static str,
 ) -> Result<(), Error> {
-    if !of.is_or_becomes(log.log_id()) {
+    if of == log.log_id() {
+        return Ok(());
+    }
+    let Some(Restore { from, log_id, .. }) = end_of_life(log, partition, of) else {
         let found = format!("the position is of log {of}, this is log {}", log.log_id());
         return Err(Error::PositionMismatch { holder, partition, offset, found });
+    };
+    if offset < *from {
+        return Ok(());
     }
-    // The first restore that this life does not know, and so its end.
-    let ended = log.restores(partition).iter().find(|restore| of.generation() < restore.log_id.generation());
-    match ended.filter(|restore| offset >= restore.from) {
-        Some(Restore { from, log_id, .. }) => {
-            let (of, log_id) = (of.clone(), log_id.clone());
-            Err(Error::AheadOfRestore { holder, partition, offset, of, from: *from, log_id })
-        }
-        None => Ok(()),
-    }
+    let (of, log_id) = (of.clone(), log_id.clone());
+    Err(Error::AheadOfRestore { holder, partition, offset, of, from: *from, log_id })
+}
+
+/// The restore that ended this life of the log. Another restore of the same log is no life of this one, though its id looks
+/// like one: what it recorded since is not here.
+pub(crate) fn end_of_life<'a>(log: &'a dyn Readers, partition: u32, of: &LogId) -> Option<&'a Restore> {
+    log.restores(partition).iter().find(|restore| restore.before == *of)
 }
 
 /// A journal, as far as it counts.

@@ -65,6 +65,9 @@ pub(crate) struct Partition {
     pub(crate) broken: bool,
 }
 
+/// No id is minted from a counter as high as this.
+const MOST_MINTED: u64 = 1 << 51;
+
 impl Partition {
     pub(crate) fn new(id: u32, bounds: Bounds) -> Self {
         Self { id, bounds, ..Self::default() }
@@ -287,6 +290,10 @@ impl Partition {
         if restored.0 <= before.0 || restored.1 < before.1 {
             let why = format!("generation {} mints above {}, after {before:?}", restored.0, restored.1);
             at.breaks(Invariant::MintedIdsGrow, why);
+        }
+        if restored.1 >= MOST_MINTED {
+            let why = format!("generation {} mints above {}, where no ids are left", restored.0, restored.1);
+            return at.breaks(Invariant::MintedIdsGrow, why);
         }
         for shard in self.shards.values_mut() {
             shard.mints_above(restored.1);

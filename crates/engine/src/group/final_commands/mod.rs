@@ -125,7 +125,7 @@ impl Finals {
     /// What becomes of one whose worker was lost, came back, or is dead.
     pub(crate) fn final_settled(&self, token: Token) -> Vec<Event> {
         let (result, why) = match self.is_granted(token) {
-            true => (FinalResult::Lost, "its worker fell silent and the lease is over"),
+            true => (FinalResult::Lost, "nothing of its worker runs any more"),
             false => (FinalResult::NotRun, "its worker was lost before it started"),
         };
         self.final_ended(token, result, why)

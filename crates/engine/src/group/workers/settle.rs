@@ -59,7 +59,7 @@ impl GroupShard {
         let settled = |(token, batch): (Token, Option<BatchId>)| {
             let Some(batch) = batch else { return self.final_commands.final_settled(token) };
             if self.batches.get(&batch).is_some_and(|batch| batch.grant().is_some()) {
-                let message = "its worker fell silent and the lease is over".to_owned();
+                let message = "nothing of its worker runs any more".to_owned();
                 let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
                 return self.batches.end_attempt(batch, token, outcome, None, now);
             }

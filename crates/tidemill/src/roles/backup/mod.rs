@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use tidemill_checker::export_journal_upto;
+use tidemill_checker::{Ends, export_journal_upto};
 use tidemill_cli::{Done, Exit, Failure, Global, files, output};
 use tidemill_log::{Log, SqliteView, Topic};
 
@@ -29,7 +29,7 @@ use super::journal::Watched;
 use super::{archive, log};
 use crate::cli::BackupArgs;
 use crate::config::{LogBackend, Settings};
-use contents::Contents;
+use contents::{Contents, Place};
 use manifest::{JOURNAL, KEYS, Manifest, entry, write_file};
 
 /// Copies the log of a data directory, whether a process serves it or not.
@@ -68,15 +68,8 @@ pub(crate) fn backup(global: &Global, settings: &Settings, args: &BackupArgs) ->
     let entries: io::Result<Vec<_>> = copied.into_iter().map(|name| entry(&args.to, name)).collect();
     let entries = entries.map_err(|error| failed("what was written cannot be read back", &error))?;
     let contents = Contents::of(&path)?;
-    for ((topic, partition), end) in &ends {
-        let place = contents.partitions.get(*partition as usize);
-        let found = place.filter(|_| *topic == Topic::Journal).map(|place| place.offset + 1);
-        if found.is_some_and(|found| found > *end) {
-            return Err(Failure::new(
-                Exit::Failure,
-                format!("the copy of partition {partition} goes beyond its end"),
-            ));
-        }
+    for place in &contents.partitions {
+        check_whole(&ends, place)?;
     }
     let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
     let manifest = Manifest::new(contents, tidemill_journal::now(), entries);
@@ -96,6 +89,21 @@ pub(crate) fn backup(global: &Global, settings: &Settings, args: &BackupArgs) ->
         )
     });
     Ok(Exit::Success)
+}
+
+/// Whether all that stands in a partition's journal counts, and its commands are there up to their end: what follows damage
+/// is in the copy, and nobody could restore it.
+fn check_whole(ends: &Ends, place: &Place) -> Done {
+    let partition = place.partition;
+    let end = |topic| ends.get(&(topic, partition)).copied();
+    let (journal, commands) = (end(Topic::Journal), end(Topic::Commands));
+    if journal == Some(place.offset + 1) && place.commands.is_none_or(|(_, next)| commands == Some(next)) {
+        return Ok(());
+    }
+    let counts =
+        format!("of partition {partition} nothing after record {} of the journal counts", place.offset);
+    Err(Failure::new(Exit::Failure, format!("the backup is not taken: the log is damaged: {counts}"))
+        .hint("`tidemill verify --journal` says what is wrong; restore an older backup"))
 }
 
 fn view(directory: &Path) -> Done<SqliteView> {

@@ -28,10 +28,7 @@ pub(crate) fn restore(global: &Global, settings: &Settings, args: &RestoreArgs) 
     let data = settings.data_dir.as_path();
     let is_there = check_empty(data)?;
     let (file, keys, contents) = source(&args.from)?;
-    if !is_there {
-        privacy::make_dir(data)?;
-    }
-    let begun = Begun { data, is_there, is_done: false };
+    let begun = Begun::claim(data, is_there)?;
     let copied = copy_keys(keys.as_deref(), data)?;
     let restored = import(&file, &contents, data, &args.by)?;
     begun.finish()?;
@@ -137,19 +134,45 @@ struct Begun<'a> {
     is_done: bool,
 }
 
-impl Begun<'_> {
+impl<'a> Begun<'a> {
+    /// The directory is this restore's alone from here on: nobody serves it, and no other restore fills it.
+    fn claim(data: &'a Path, is_there: bool) -> Done<Self> {
+        if !is_there {
+            privacy::make_dir(data)?;
+        }
+        let claimed =
+            fs::create_dir(log::restoring(data)).and_then(|()| Ok(fs::read_dir(data)?.count() == 1));
+        let taken = |error: Option<&io::Error>| {
+            let what = format!("{} is not empty any more; nothing was changed", data.display());
+            let failure = error.map_or_else(
+                || Failure::bad_input(what.clone()),
+                |error| Failure::caused(what.clone(), error),
+            );
+            failure.with_exit(Exit::Refused).hint("name a directory that is not there yet with --data")
+        };
+        match claimed {
+            Ok(true) => Ok(Self { data, is_there, is_done: false }),
+            Ok(false) => {
+                let _ = fs::remove_dir(log::restoring(data));
+                Err(taken(None))
+            }
+            Err(error) => Err(taken(Some(&error))),
+        }
+    }
+
     /// The log takes its place, and with that the data directory is one.
     fn finish(mut self) -> Done {
-        let done = || {
-            sync(self.data)?;
-            fs::rename(log::restoring(self.data), log::directory(self.data))?;
-            sync(self.data)
-        };
-        done().map_err(|error: io::Error| {
-            Failure::caused(format!("cannot complete {}; nothing was changed", self.data.display()), &error)
-        })?;
+        let data = self.data.display();
+        sync(self.data)
+            .and_then(|()| fs::rename(log::restoring(self.data), log::directory(self.data)))
+            .map_err(|error| {
+                Failure::caused(format!("cannot complete {data}; nothing was changed"), &error)
+            })?;
         self.is_done = true;
-        Ok(())
+        sync(self.data).map_err(|error| {
+            let what = format!("{data} is restored, and a power cut may undo that");
+            Failure::caused(what, &error).hint("look at its disk before it is started")
+        })
     }
 }
 
