@@ -105,6 +105,9 @@ impl Foreign {
                 }
             }
             Event::Subscription(event) => self.subscription_event(at, id, event, shard),
+            Event::Transfer(TransferEvent::JobAttached { definition, .. }) => {
+                self.watches_before(definition.id, id, shard);
+            }
             Event::Replication(ReplicationEvent::ParentStatusUpdated { parent, standings }) => {
                 for standing in standings {
                     let heard = self.heard.entry((*parent, standing.logical_time, id)).or_default();
@@ -160,6 +163,22 @@ impl Foreign {
                     let is_late = self.watches.get(&key).is_some_and(|watch| watch.is_late);
                     let watch = Watch { tenure, closed, is_late, owed: self.owed(at, id, *by) };
                     self.watch(key, watch);
+                }
+            }
+        }
+    }
+
+    /// Watches of a job that came before the job itself came to the shard.
+    fn watches_before(&mut self, job: JobId, id: ShardId, shard: &Shard) {
+        let tenure = shard.tenure(job);
+        let of_job = self.watches.range_mut((job, Timestamp::MIN, ShardId::CATALOGUE)..);
+        let of_job = of_job.take_while(|((of, _, _), _)| *of == job);
+        for ((_, time, _), watch) in of_job {
+            if watch.owed.from == id && watch.tenure < tenure && watch.closed.is_none() {
+                watch.tenure = tenure;
+                let life = self.lives.entry((job, *time)).or_default().entry(tenure).or_default();
+                if life.is_empty() {
+                    life.push(shard.stand(job, *time));
                 }
             }
         }

@@ -21,6 +21,12 @@ pub(crate) fn cases() -> Vec<Case> {
         case(was_so, "DEP-3: a success that was not", told_all(), child(watched(), [heard([success(0)])])),
         case(
             was_so,
+            "DEP-3: a success that was not, of a job that moved after it was watched",
+            child(moved_later(), [heard([none()]), heard([unfinished(0)]), heard([success(0)]), satisfied()]),
+            child(moved_later(), [heard([success(1)])]),
+        ),
+        case(
+            was_so,
             "heard in another order",
             told_all(),
             child(ran(), [heard([success(0)]), heard([unfinished(0)]), heard([success(0)])]),
@@ -111,12 +117,25 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn pair() -> History {
+    pair_with([group(), job(1, json!({"type": "anchor"}))])
+}
+
+/// Shard 1 hears who follows and watches job 1 before it hears that the job moved to it; then job 1 runs.
+fn moved_later() -> History {
+    let came = definition(1, json!({"type": "anchor", "version": 2}));
+    let came = json!({"transfer": {"job_attached": {"definition": came, "enabled": true, "moved": {}}}});
+    let waits = child(follows("standings", pair_with([group()])), [waiting(json!({}))]);
+    let ran = [event(came), generated(1, 1, json!({"version": 2})), finished(1, "success")];
+    parent(parent(waits, [watch("parent_times_subscribed")]), ran)
+}
+
+fn pair_with<const N: usize>(parent: [Event; N]) -> History {
     let parents = json!([{"job": job_id(1), "name": "g/j1", "shard": 1}]);
     let fields = json!({"group": "h", "group_id": 2, "parents": [{"job": job_id(1), "mapping": "same"}]});
     let received =
         json!({"replication": {"job_replicated": {"definition": definition(2, fields), "enabled": true}}});
     let h = json!({"replication": {"group_replicated": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}}});
-    let here = History::with_partitions(3).on(1, 1).command([group(), job(1, json!({"type": "anchor"}))]);
+    let here = History::with_partitions(3).on(1, 1).command(parent);
     here.on(2, 2).command([
         event(h),
         event(json!({"replication": {"parents_replicated": {"parents": parents}}})),
