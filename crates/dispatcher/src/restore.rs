@@ -18,10 +18,13 @@ use tidemill_model::{
 
 use crate::{Clock, Error};
 
-/// So many ids a second, on average since the log was made, are fewer than one shard ever mints: a generation is the age of
-/// the log in seconds, and its ids begin at this multiple of it. So whatever a lost life minted after the state that is
-/// restored lies below, also if the same state is restored twice.
-pub const RESTORED_IDS: u64 = 1 << 16;
+/// So many ids a second, on average since the log was made, are more than one shard ever mints: a restored log mints above
+/// this multiple of its age in seconds and [`MARGIN_S`]. So whatever a lost life minted after the state that is restored lies
+/// below, also if the same state is restored twice; and for seventeen years ids stay below 2^53.
+const IDS_A_SECOND: u64 = 1 << 12;
+
+/// For what a log minted all at once, above all a young one.
+const MARGIN_S: u64 = 86_400;
 
 /// Of one envelope.
 const EVENTS: usize = 400;
@@ -42,8 +45,10 @@ pub struct Restored {
     pub before: LogId,
     /// Its id now.
     pub log_id: LogId,
-    /// Which restore of it this was.
+    /// Which restore of it this was: when, in milliseconds since 1970.
     pub generation: u64,
+    /// Counters of ids go on above this.
+    pub ids_above: u64,
     /// The time of the newest record that was restored.
     pub state_at: Timestamp,
     /// Where each journal stands, by partition.
@@ -152,15 +157,16 @@ impl Restore {
         if now < newest {
             return Err(RestoreError::ClockBehind { now, newest });
         }
-        let generation = self.generation(&before, now);
+        let generation = u64::try_from(now.as_millisecond()).unwrap_or(0).max(before.generation() + 1);
+        let ids_above = self.ids_above(now);
         let no_id = |error| RestoreError::NoId(before.clone(), error);
         let log_id = before.restored(generation).map_err(no_id)?;
         for partition in 0..self.count() {
-            self.restored(partition, (&log_id, generation), restoring, now)?;
+            self.restored(partition, (&log_id, generation, ids_above), restoring, now)?;
         }
         let heads = (0..self.count()).filter_map(|partition| self.import.head(partition).cloned()).collect();
         let held = self.states.iter().flat_map(Partition::held).collect();
-        let restored = Restored { before, log_id, generation, state_at: newest, heads, held };
+        let restored = Restored { before, log_id, generation, ids_above, state_at: newest, heads, held };
         self.import.finish().map_err(|source| RestoreError::Log { partition: 0, source })?;
         Ok(restored)
     }
@@ -182,25 +188,25 @@ impl Restore {
         Ok(first.log_id.clone())
     }
 
-    /// The age of the log in seconds, and more than any generation or id says.
-    fn generation(&self, before: &LogId, now: Timestamp) -> u64 {
+    /// More than any life of the log has minted.
+    fn ids_above(&self, now: Timestamp) -> u64 {
         let begun_ms = self.begun_ms.unwrap_or_default();
         let age_s = u64::try_from(now.as_millisecond().saturating_sub(begun_ms) / 1_000).unwrap_or(0);
         let minted = self.states.iter().map(Partition::minted).max().unwrap_or(0);
-        age_s.max(before.generation() + 1).max(minted / RESTORED_IDS + 1)
+        (age_s.max(minted / IDS_A_SECOND + 1) + MARGIN_S) * IDS_A_SECOND
     }
 
     fn restored(
         &mut self,
         partition: u32,
-        (log_id, generation): (&LogId, u64),
+        (log_id, generation, ids_above): (&LogId, u64, u64),
         restoring: &Restoring,
         now: Timestamp,
     ) -> Result<(), RestoreError> {
         let head = self.import.head(partition).ok_or(RestoreError::Foreign { partition })?.clone();
         let state = &self.states[partition as usize];
         let upto = self.import.next(partition).saturating_sub(1);
-        let life = Life { log_id, generation, upto, now };
+        let life = Life { log_id, generation, ids_above, upto, now };
         for value in records(state, &head, restoring, &life).map_err(RestoreError::TooLong)? {
             let offset = self.import.next(partition);
             let timestamp_ms = now.as_millisecond();
@@ -217,6 +223,7 @@ impl Restore {
 pub struct Life<'a> {
     pub log_id: &'a LogId,
     pub generation: u64,
+    pub ids_above: u64,
     /// The last offset of the journal before it.
     pub upto: u64,
     pub now: Timestamp,
@@ -250,7 +257,7 @@ pub fn records(
 fn envelopes(state: &Partition, restoring: &Restoring, life: &Life<'_>) -> Vec<Envelope> {
     let event = Event::Partition(PartitionEvent::Restored {
         generation: life.generation,
-        ids_above: life.generation.saturating_mul(RESTORED_IDS),
+        ids_above: life.ids_above,
         by: restoring.by.clone(),
         upto: life.upto,
     });

@@ -10,8 +10,8 @@ use uuid::Uuid;
 /// Between the first id of a log and the generation that a restore began.
 const RESTORED: &str = "-r";
 
-/// Seconds of five hundred years.
-const MAX_GENERATION: u64 = 1 << 34;
+/// Milliseconds of five hundred years.
+const MAX_GENERATION: u64 = 1 << 44;
 
 /// Names one log for ever: two logs never share it, and a log that is rebuilt or restored has another.
 ///

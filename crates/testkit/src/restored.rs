@@ -78,7 +78,8 @@ impl World {
         let restoring = Restoring { by: "simulator".to_owned(), incarnation: format!("restore-{partition}") };
         let log_id = head.log_id.restored(1).expect("it is short");
         let upto = self.journal[at].len() as u64 - 1;
-        let life = Life { log_id: &log_id, generation: 1, upto, now: self.wall() };
+        let (generation, ids_above) = (1, 1 << 16);
+        let life = Life { log_id: &log_id, generation, ids_above, upto, now: self.wall() };
         let records = restored_records(&oracle.state, &head, &restoring, &life).expect("they are small");
         self.oracle[at] = oracle;
         for record in records {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tidemill_client::Begin;
 
 use crate::server::{Server, code, text, tidemill, until};
 
@@ -158,7 +159,8 @@ fn drill_of_backup_kill_and_restore() {
     assert_eq!(server.json(&["status"])["log_id"], new);
     server.apply("jobs: [{name: new, group: default, type: noop}]");
     let fresh = server.json(&["job", "run", "default/new", "--wait"]);
-    let above = generation << 16 << 12;
+    let above = restored["ids_above"].as_i64().unwrap() << 12;
+    assert!(above < 1 << 53, "programs that read JSON numbers as floating point read them exactly");
     assert!(fresh["id"].as_i64().unwrap() > above && fresh["state"] == "finished", "{fresh}");
     let given: BTreeSet<i64> = lost.into_iter().collect();
     assert!(!given.contains(&fresh["id"].as_i64().unwrap()));
@@ -354,4 +356,65 @@ fn export_of_a_journal_is_restored() {
     server.json(&["job", "run", "default/a", "--wait"]);
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
     assert_eq!(server.stop(), Some(0));
+}
+
+/// Changes a byte wherever the file says this, and says how often that was.
+fn damage(file: &Path, says: &str) -> usize {
+    let mut bytes = fs::read(file).unwrap();
+    let is_there = |at: &usize| bytes[*at..].starts_with(says.as_bytes());
+    let found: Vec<usize> = (0..bytes.len()).filter(is_there).collect();
+    found.iter().for_each(|at| bytes[*at] ^= 1);
+    fs::write(file, bytes).unwrap();
+    found.len()
+}
+
+/// OPS-5: what follows damage does not count, so nobody could go on from a copy of it: no backup is taken, and nothing is left of one.
+#[test]
+fn damaged_log_is_not_backed_up() {
+    let ground = Ground::new();
+    let server = ground.start("data");
+    server.apply("jobs: [{name: a, group: default, type: noop}]");
+    server.json(&["job", "run", "default/a", "--wait"]);
+    assert_eq!(server.stop(), Some(0));
+    let log = ground.path("data/log");
+    let files = fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().path());
+    let damaged: usize = files.map(|file| damage(&file, "group_defined")).sum();
+    assert!(damaged > 0, "no file of {} has the record as it is", log.display());
+    let (code, answer, told) = ground.run("data", &["backup", ground.path("backup").to_str().unwrap()]);
+    assert_eq!(code, 1, "{answer} {told}");
+    assert!(told.contains("the log is damaged") && told.contains("verify --journal"), "{told}");
+    let (code, _, told) = ground.restore("backup", "again");
+    assert_ne!(code, 0, "{told}");
+}
+
+/// EVT-6, OPS-5: two restores of one log are two lives, and neither reads on where a reader of the other stopped: what that one
+/// read is not in this log.
+#[test]
+fn cursor_of_another_restore_is_refused() {
+    let ground = Ground::new();
+    fs::copy(ground.path("again.toml"), ground.path("third.toml")).unwrap();
+    let server = ground.start("data");
+    server.apply("jobs: [{name: a, group: default, type: noop}]");
+    server.json(&["job", "run", "default/a", "--wait"]);
+    ground.backup("backup");
+    assert_eq!(server.stop(), Some(0));
+    let mut cursors: Vec<String> = Vec::new();
+    for name in ["again", "third"] {
+        let (exit, _, told) = ground.restore("backup", name);
+        assert_eq!(exit, 0, "{told}");
+        let server = ground.start(name);
+        server.json(&["job", "run", "default/a", "--wait"]);
+        if let Some(cursor) = cursors.first() {
+            let refused = server.run(&["events", "tail", "--cursor", cursor, "--limit", "1"]);
+            let told = text(&refused.stderr);
+            assert!(code(&refused) != 0 && told.contains("cursor"), "{told}");
+        }
+        let client = server.client();
+        let read = client.events(Begin::Start).limit(20).follow();
+        cursors.push(read.filter_map(|message| message.unwrap().id).last().unwrap());
+        // Its own is good.
+        let own = ["events", "tail", "--cursor", cursors.last().unwrap(), "--limit", "1", "-o", "json"];
+        assert_eq!(code(&server.run(&own)), 0);
+        assert_eq!(server.stop(), Some(0));
+    }
 }

@@ -193,7 +193,7 @@ impl Drop for Begun<'_> {
 }
 
 fn tell(global: &Global, data: &Path, restored: &Restored, keys: usize) {
-    let Restored { before, log_id, generation, state_at, heads, held } = restored;
+    let Restored { before, log_id, generation, ids_above, state_at, heads, held } = restored;
     let attempts: usize = held.iter().map(|held| held.attempts).sum();
     let workers: Vec<_> = held
         .iter()
@@ -201,7 +201,7 @@ fn tell(global: &Global, data: &Path, restored: &Restored, keys: usize) {
         .collect();
     let positions: Vec<_> = heads.iter().map(|head| format!("{}:{}", head.partition, head.offset)).collect();
     let answer = json!({
-        "data": data.display().to_string(), "log_id": log_id, "log_id_before": before, "generation": generation,
+        "data": data.display().to_string(), "log_id": log_id, "log_id_before": before, "generation": generation, "ids_above": ids_above,
         "state_at": state_at, "positions": positions, "keys": keys, "held_attempts": attempts, "held": workers,
     });
     output::answer(global.output, &answer, |_| {
