@@ -13,11 +13,13 @@ use tidemill_log::Log;
 use tidemill_model::Level;
 use tidemill_snapshots::{Config, Error as Failure, Sight, Snapshots, Taken, take, verify};
 
-use crate::live::{LiveHandle, PartitionStatus};
+use crate::live::{LiveError, LiveHandle, PartitionStatus};
 use crate::{Clock, Error};
 
 /// How often it is looked whether one is due.
 const LOOK: Duration = Duration::from_secs(1);
+/// After one that took so long, so many times as long passes before the next.
+const REST: u32 = 4;
 /// One that could not be taken is tried again after this.
 const AGAIN: Duration = Duration::from_secs(60);
 
@@ -122,8 +124,9 @@ impl Work {
                 let (record, bytes) = (taken.mark.offset, taken.bytes);
                 let took_ms = began.elapsed().as_millis() as u64;
                 tracing::info!(partition, record, bytes, took_ms, "a snapshot is taken");
-                // What is recorded is seen a moment later.
-                Known { not_before: Some(Instant::now() + LOOK * 2), taken: number + 1 }
+                // What is recorded is seen a moment later; and most of the time is left for the work.
+                let pause = (began.elapsed() * REST).max(LOOK * 2);
+                Known { not_before: Some(Instant::now() + pause), taken: number + 1 }
             }
             Err(Failure::Interrupted) => return,
             Err(error @ Failure::Differs { .. }) => {
@@ -148,15 +151,20 @@ impl Work {
         // The one that it is taken from is left out of the comparison.
         let newest = before.filter(|name| name.offset < mark.offset).map(|name| name.offset).next();
         let taken = take(&sight, mark, compare)?;
+        match self.live.snapshot_taken(taken.clone()) {
+            Ok(()) => {}
+            // Nobody names it.
+            Err(LiveError::NotOwned(_)) => {
+                snapshots.remove(&taken.name)?;
+                return Ok(None);
+            }
+            // Its owner may name it yet; if not, the ladder removes it.
+            Err(LiveError::NoAnswer(_)) => return Ok(Some(taken)),
+        }
+        snapshots.thin(partition, config.ladder())?;
         if compare {
             verify(&sight, &taken.name, newest.unwrap_or(0))?;
         }
-        if self.live.snapshot_taken(taken.clone()).is_err() {
-            // Nobody will name it.
-            snapshots.remove(&taken.name)?;
-            return Ok(None);
-        }
-        snapshots.thin(partition, config.ladder())?;
         Ok(Some(taken))
     }
 }

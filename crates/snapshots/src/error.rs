@@ -55,6 +55,15 @@ pub enum Error {
         #[source]
         source: Source,
     },
+    /// What was written cannot be read.
+    #[error("cannot read back {object}")]
+    ReadBack {
+        /// The snapshot's whole name.
+        object: String,
+        /// Why not.
+        #[source]
+        source: Refusal,
+    },
     /// The log could not be read.
     #[error("the journal of partition {partition} cannot be read for a snapshot")]
     Log {

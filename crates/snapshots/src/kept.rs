@@ -96,6 +96,9 @@ impl Snapshots {
         if snapshot.head.offset != name.offset {
             return Err(Refusal::Damaged(format!("it is of record {}", snapshot.head.offset)));
         }
+        if u64::try_from(snapshot.latest.as_millisecond()).unwrap_or(0) != name.latest_ms {
+            return Err(Refusal::Damaged(format!("its latest time is {}", snapshot.latest)));
+        }
         Ok(snapshot)
     }
 
@@ -117,7 +120,7 @@ impl Snapshots {
         self.store.remove(&name).map_err(|source| Error::store("remove", name, source))
     }
 
-    /// Removes what the ladder does not keep, form by form. Gives how many.
+    /// Removes what the ladder does not keep, form by form, by their ages against the newest one of all. Gives how many.
     ///
     /// # Errors
     /// The first failure.
@@ -125,11 +128,12 @@ impl Snapshots {
         let mut all: Vec<SnapshotName> = self.list(partition)?.into_iter().map(|(name, _)| name).collect();
         all.reverse();
         let mut removed = 0;
+        let newest = all.iter().map(|name| name.latest_ms).max().unwrap_or(0);
         let forms: std::collections::BTreeSet<String> = all.iter().map(|name| name.form.clone()).collect();
         for form in forms {
             let of_form: Vec<&SnapshotName> = all.iter().filter(|name| name.form == form).collect();
             let times: Vec<u64> = of_form.iter().map(|name| name.latest_ms).collect();
-            for number in ladder.leaving(&times) {
+            for number in ladder.leaving(&times, newest) {
                 self.remove(of_form[number])?;
                 removed += 1;
             }

@@ -16,11 +16,10 @@ pub struct Ladder {
 }
 
 impl Ladder {
-    /// Those that leave, by number: `times` are their times, the oldest first. Ages are counted from the newest one, so that
-    /// what is kept of a partition at rest stays.
+    /// Those that leave, by number: `times` are their times, the oldest first. Ages are counted from the `newest` one, of any
+    /// form, so that what is kept of a partition at rest stays, and what only an older version reads goes.
     #[must_use]
-    pub fn leaving(self, times: &[u64]) -> Vec<usize> {
-        let newest = times.iter().copied().max().unwrap_or(0);
+    pub fn leaving(self, times: &[u64], newest: u64) -> Vec<usize> {
         let mut steps = BTreeSet::new();
         let mut leaving = Vec::new();
         for (number, at) in times.iter().enumerate().rev() {
@@ -54,7 +53,7 @@ mod tests {
         let mut kept: Vec<u64> = Vec::new();
         for quarter in 0..4 * 24 * 400_u64 {
             kept.push(1_700_000_000_000 + quarter * HOUR_MS / 4);
-            let leaving = LADDER.leaving(&kept);
+            let leaving = LADDER.leaving(&kept, kept.iter().copied().max().unwrap());
             let stay = |(number, _): &(usize, &u64)| !leaving.contains(number);
             kept = kept.iter().enumerate().filter(stay).map(|(_, at)| *at).collect();
             assert!(kept.len() <= 48 + 365 + 2, "{}", kept.len());
@@ -69,8 +68,12 @@ mod tests {
 
     #[test]
     fn newest_two_stay() {
-        assert_eq!(LADDER.leaving(&[]), Vec::<usize>::new());
-        assert_eq!(LADDER.leaving(&[1, 2]), Vec::<usize>::new());
-        assert_eq!(LADDER.leaving(&[1, 2, 3]), vec![0]);
+        assert_eq!(LADDER.leaving(&[], 0), Vec::<usize>::new());
+        assert_eq!(LADDER.leaving(&[1, 2], 2), Vec::<usize>::new());
+        assert_eq!(LADDER.leaving(&[1, 2, 3], 3), vec![0]);
+        // Those of a form that nothing is written in any more.
+        let year_ms = 366 * 24 * HOUR_MS;
+        let hourly: Vec<u64> = (1..=40).map(|hour| hour * HOUR_MS).collect();
+        assert_eq!(LADDER.leaving(&hourly, year_ms + 40 * HOUR_MS).len(), 38);
     }
 }

@@ -11,6 +11,8 @@ use crate::{Fold, Refusal, Restoring, SnapshotName, Snapshots};
 const RECORDS: usize = 1_024;
 /// The log has records below its end, and gives them within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What the store or the log does not give at once is asked for again after each of these.
+const AGAIN: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(400), Duration::from_secs(1)];
 
 /// Up to where the state is to be folded; a snapshot of a later state is not used, and none that a fold up to there would
 /// have to read past.
@@ -106,7 +108,16 @@ pub(crate) fn restore_with(
         }
         let began = Instant::now();
         let Some(snapshots) = snapshots else { break };
-        match try_one(log, snapshots, (&name, reads), until) {
+        let mut tried = try_one(log, snapshots, (&name, reads), until);
+        for pause in AGAIN {
+            // A moment's failure costs a fold from an older one, or from the beginning.
+            if !matches!(tried, Err(Refusal::Store(_) | Refusal::Unreadable(_))) {
+                break;
+            }
+            std::thread::sleep(pause);
+            tried = try_one(log, snapshots, (&name, reads), until);
+        }
+        match tried {
             Ok((fold, is_past, bytes, read_on)) => {
                 let begun = Some(Begun { name, bytes, read_on, took: began.elapsed() });
                 return Restored { fold, is_past, begun, refused };
@@ -174,6 +185,10 @@ impl Records {
             // A reader may be woken without a record.
             while records.is_empty() && began.elapsed() < PATIENCE {
                 records = self.reader.poll(RECORDS, PATIENCE).map_err(unreadable)?;
+            }
+            if records.is_empty() {
+                let why = format!("it gives nothing from offset {} on for {PATIENCE:?}", self.next);
+                return Err(Refusal::Unreadable(why));
             }
             self.ahead = records.into_iter();
         }

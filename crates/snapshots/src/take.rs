@@ -5,7 +5,7 @@ use tidemill_log::{Hash, Head, Readers};
 use tidemill_model::{Level, PartitionEvent};
 
 use crate::restore::Records;
-use crate::{Encoded, Error, Fold, Snapshot, SnapshotName, Snapshots, Until, restore};
+use crate::{Encoded, Error, Fold, Refusal, Snapshot, SnapshotName, Snapshots, Until, restore};
 
 /// A record that its owner has read back as accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,14 +129,16 @@ pub fn take(sight: &Sight<'_>, mark: Mark, compare: bool) -> Result<Taken, Error
         return Err(Error::OtherRecord { partition, offset: mark.offset });
     };
     snapshots.write(&encoded)?;
-    let Encoded { name, digest, bytes, .. } = encoded;
-    let differs = |reason: String| differs(snapshots, &name, reason);
-    let again = snapshots.read(&name).map_err(|refusal| differs(refusal.to_string()))?;
+    // One state in memory beside the owner's, two where they are compared.
+    let Encoded { name, digest, bytes, file } = encoded;
+    drop(file);
+    let folded = compare.then_some(fold.state);
+    let again = read_back(snapshots, &name)?;
     if again.digest != digest {
-        return Err(differs("what is read back has another digest".to_owned()));
+        return Err(differs(snapshots, &name, "what is read back has another digest".to_owned()));
     }
-    if compare && again.state != fold.state {
-        return Err(differs("what is read back is another state".to_owned()));
+    if folded.is_some_and(|folded| again.state != folded) {
+        return Err(differs(snapshots, &name, "what is read back is another state".to_owned()));
     }
     Ok(Taken { mark, name, digest, bytes })
 }
@@ -146,14 +148,27 @@ pub fn take(sight: &Sight<'_>, mark: Mark, compare: bool) -> Result<Taken, Error
 /// # Errors
 /// [`Error::Differs`], after which it is deleted; or it could not be done.
 pub fn verify(sight: &Sight<'_>, name: &SnapshotName, older_than: u64) -> Result<(), Error> {
-    let kept = sight.snapshots.read(name);
-    let kept = kept.map_err(|refusal| differs(sight.snapshots, name, refusal.to_string()))?;
+    let kept = read_back(sight.snapshots, name)?.digest;
     let fold = sight.fold_to(name.offset, &|other| other.offset < older_than.min(name.offset))?;
     let digest = Snapshot::of(&fold).map(|encoded| encoded.digest);
-    if digest == Some(kept.digest) {
+    if digest == Some(kept) {
         return Ok(());
     }
     Err(differs(sight.snapshots, name, "a fold from an older one gives another digest".to_owned()))
+}
+
+/// What the store gives of one that was written. That it cannot be had says nothing of what it is.
+fn read_back(snapshots: &Snapshots, name: &SnapshotName) -> Result<Snapshot, Error> {
+    snapshots.read(name).map_err(|refusal| match refusal {
+        Refusal::Damaged(_) | Refusal::OtherForm(_) | Refusal::Foreign { .. } => {
+            differs(snapshots, name, refusal.to_string())
+        }
+        Refusal::Missing
+        | Refusal::Store(_)
+        | Refusal::OtherRecord(_)
+        | Refusal::NotNamed
+        | Refusal::Unreadable(_) => Error::ReadBack { object: name.to_string(), source: refusal },
+    })
 }
 
 /// It is deleted at once: whoever begins from now on does not find it.

@@ -18,6 +18,11 @@ use crate::group::is_public_key;
 pub(crate) type Freezes = BTreeMap<Option<GroupName>, Freeze>;
 
 impl Catalogue {
+    /// The shard of a worker group, and its workers' public key, hexadecimal.
+    pub fn worker_group(&self, name: &GroupName) -> Option<(ShardId, &str)> {
+        self.groups.get(name).map(|group| (group.shard, group.worker_key.as_str()))
+    }
+
     pub(super) fn define_group(&self, name: &GroupName, worker_key: &str, settings: &GroupSettings) -> Ruled {
         if !is_public_key(worker_key) {
             let rule = "must be an Ed25519 public key in 64 hexadecimal digits";

@@ -1,7 +1,9 @@
 //! What is compared, and what becomes of one that differs.
 
+use std::fs;
+
 use tidemill_model::PartitionEvent;
-use tidemill_snapshots::{Error, Ladder, Snapshot, Until};
+use tidemill_snapshots::{Error, Ladder, Refusal, Snapshot, Until};
 
 use crate::kit::{PARTITION, World};
 
@@ -38,6 +40,23 @@ fn snapshot_that_is_not_the_fold_is_deleted_and_said() {
     assert!(error.to_string().starts_with("SNAPSHOT DIFFERS"), "{error}");
     assert_eq!(world.snapshots.list(PARTITION).unwrap(), []);
     assert_eq!(world.begins_with(Until::Named), None);
+}
+
+/// EVT-6: that the store does not give one says nothing of it: it stays, and counts again.
+#[test]
+fn snapshot_that_cannot_be_read_back_is_not_deleted() {
+    let mut world = World::new(4);
+    let taken = world.take_and_name();
+    let file = world.place.path().join(taken.name.to_string());
+    let aside = world.place.path().join("aside");
+    fs::rename(&file, &aside).unwrap();
+    // A link to itself is there and cannot be opened.
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    let error = world.verify(&taken, 0).unwrap_err();
+    assert!(matches!(error, Error::ReadBack { source: Refusal::Store(_), .. }), "{error:?}");
+    assert!(file.is_symlink());
+    fs::rename(&aside, &file).unwrap();
+    assert_eq!(world.begins_with(Until::Named), Some(taken.mark.offset));
 }
 
 /// EVT-6: what the ladder does not keep leaves the store.

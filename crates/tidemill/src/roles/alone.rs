@@ -255,7 +255,8 @@ pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
     let log = log::shared(settings)?;
     let submitter = submitter(settings, &log, "bootstrap")?;
     let name = executor::group_name(settings)?;
-    let ready = first_start::run(&log, &submitter, &keys, &name, &|| Ok(()))?;
+    let kept = snapshots::of(settings, &*log)?;
+    let ready = first_start::run((&log, kept.as_ref()), &submitter, &keys, &name, &|| Ok(()))?;
     submitter.stop();
     let (partition, offset) = ready.position;
     if !show(settings, partition, offset) {

@@ -17,7 +17,7 @@ use crate::config::Settings;
 use crate::keys::Keys;
 use crate::roles::registration::Registration;
 use crate::roles::tls::Tls;
-use crate::roles::{first_start, groups};
+use crate::roles::{first_start, groups, snapshots};
 
 /// Where the worker keeps its identity and its attempts in the data directory.
 const DIRECTORY: &str = "worker";
@@ -30,7 +30,8 @@ pub(crate) fn run(settings: &Settings, tls: &Tls, log: Arc<dyn Log>, shutdown: R
     let keys = settings.keys()?;
     let name = group_name(settings)?;
     let private = keys.existing_group_private(name.as_str())?;
-    let group = groups::find(&*log, &name)?.ok_or_else(|| {
+    let kept = snapshots::of(settings, &*log)?;
+    let group = groups::find(&*log, kept.as_ref(), &name)?.ok_or_else(|| {
         Failure::new(Exit::NotFound, format!("the catalogue has no group {name}")).hint(format!(
             "define it with `tidemill group apply {name}`, or name another with executor.group"
         ))

@@ -14,6 +14,8 @@ use tidemill_model::{
     ShardId,
 };
 
+use tidemill_snapshots::Snapshots;
+
 use super::groups::{self, Group};
 use crate::keys::{self, Keys};
 
@@ -40,7 +42,7 @@ pub(crate) struct Ready {
 /// Makes sure that there is an administrator, and a group of this name with the key in `keys`.
 /// While it waits, `goes_on` is asked whether that is worth it.
 pub(crate) fn run(
-    log: &Arc<dyn Log>,
+    (log, snapshots): (&Arc<dyn Log>, Option<&Snapshots>),
     submitter: &Submitter,
     keys: &Keys,
     name: &GroupName,
@@ -69,7 +71,7 @@ pub(crate) fn run(
         }
         outcome => accepted(outcome, "the administrator's key").map(drop)?,
     }
-    if let Some(group) = groups::find(&**log, name)? {
+    if let Some(group) = groups::find(&**log, snapshots, name)? {
         return Ok(Ready { group: same_key(group, name, &worker_key)?, position });
     }
     let settings = GroupSettings::default();

@@ -100,7 +100,7 @@ impl Standalone {
         };
         until_owned(&dispatcher, &goes_on)?;
         let id = submitter.instance().clone();
-        let ready = first_start::run(&log, &submitter, &keys, &name, &goes_on)?;
+        let ready = first_start::run((&log, kept.as_ref()), &submitter, &keys, &name, &goes_on)?;
         let registration = Registration::start_as(settings, &log, &["standalone"], id)?;
         let progress = Progress::new();
         let projector = start_role(|stop| project(settings, &log, &tables, progress.clone(), stop))?;
