@@ -12,7 +12,8 @@ use tidemill_journal::now;
 use tidemill_log::{From, Log, Producer, Reader, Topic, partition_of_key};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobName, JobType, Nonce,
-    Registration, ShardId, StartRequest, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId, hex,
+    Registration, RunSpec, ShardId, StartRequest, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
+    hex,
 };
 
 use crate::fixture::group;
@@ -254,21 +255,34 @@ impl Shift {
             WorkMessage::Unregistered { .. } => {
                 self.shared.see(|seen| seen.failed = Some(format!("{worker} is not known any more")));
             }
-            WorkMessage::Assigned { token, .. } => {
-                let now = now();
-                let (incarnation, nonce) = (Shared::incarnation(), Nonce::new(token.to_string()));
-                let request = StartRequest { token, worker, incarnation, nonce };
-                self.shared.tell(WorkerCommand::RequestStart(request));
-                self.shared.see(|seen| seen.assigned.push((token, now)));
+            WorkMessage::Assigned { token, .. } => self.ask(token, worker),
+            WorkMessage::Granted { spec, .. } => self.start(*spec, worker),
+            // A no-op starts as soon as it has asked.
+            WorkMessage::AssignedWithRight { spec, .. } => {
+                self.ask(spec.token, worker.clone());
+                self.start(*spec, worker);
             }
-            WorkMessage::Granted { spec, .. } => {
-                let token = spec.token;
-                self.shared.tell(WorkerCommand::ReportStarted { token, worker: worker.clone() });
-                self.shared.see(|seen| *seen.granted.entry(spec.job_name).or_default() += 1);
-                self.running.push_back((Instant::now() + self.shared.terms.attempt, token, worker));
-            }
-            WorkMessage::Refused { .. } | WorkMessage::Kill { .. } | WorkMessage::Recorded { .. } => {}
+            WorkMessage::Confirmed { .. }
+            | WorkMessage::AskedBack { .. }
+            | WorkMessage::Refused { .. }
+            | WorkMessage::Kill { .. }
+            | WorkMessage::Recorded { .. } => {}
         }
+    }
+
+    fn ask(&self, token: Token, worker: WorkerId) {
+        let now = now();
+        let (incarnation, nonce) = (Shared::incarnation(), Nonce::new(token.to_string()));
+        let request = StartRequest { token, worker, incarnation, nonce };
+        self.shared.tell(WorkerCommand::RequestStart(request));
+        self.shared.see(|seen| seen.assigned.push((token, now)));
+    }
+
+    fn start(&mut self, spec: RunSpec, worker: WorkerId) {
+        let token = spec.token;
+        self.shared.tell(WorkerCommand::ReportStarted { token, worker: worker.clone() });
+        self.shared.see(|seen| *seen.granted.entry(spec.job_name).or_default() += 1);
+        self.running.push_back((Instant::now() + self.shared.terms.attempt, token, worker));
     }
 
     fn end_attempts(&mut self) {

@@ -90,6 +90,10 @@ impl Readers for ArchivedLog {
 }
 
 impl Log for ArchivedLog {
+    fn keeps_acknowledged(&self) -> bool {
+        self.log.keeps_acknowledged()
+    }
+
     fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
         self.log.producer()
     }

@@ -43,6 +43,9 @@ impl Effects {
             | Event::FinalCommand(FinalCommandEvent::Assigned { token, worker, .. }) => {
                 self.ordered.insert(fingerprint(&("assigned", token, worker)));
             }
+            Event::Batch(BatchEvent::AssignedWithRight { token, right, .. }) => {
+                self.ordered.insert(fingerprint(&("right", token, right)));
+            }
             Event::Attempt(AttemptEvent::StartGranted { token, incarnation, nonce, .. })
             | Event::FinalCommand(FinalCommandEvent::Granted { token, incarnation, nonce, .. }) => {
                 self.ordered.insert(fingerprint(&("granted", token, incarnation, nonce)));
@@ -78,6 +81,14 @@ fn wanted(message: &WorkMessage) -> Option<(u64, String)> {
     match message {
         WorkMessage::Assigned { worker, token, .. } => {
             Some((fingerprint(&("assigned", token, worker)), format!("assignment {token}")))
+        }
+        WorkMessage::AssignedWithRight { right, spec } => Some((
+            fingerprint(&("right", &spec.token, right)),
+            format!("assignment {} with a right", spec.token),
+        )),
+        WorkMessage::Confirmed { incarnation, nonce, token } => {
+            let key = fingerprint(&("granted", token, incarnation, nonce));
+            Some((key, format!("confirmed grant {token}")))
         }
         WorkMessage::Granted { incarnation, nonce, spec } => {
             let key = fingerprint(&("granted", &spec.token, incarnation, nonce));

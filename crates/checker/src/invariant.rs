@@ -164,6 +164,8 @@ invariants! {
     PermitsAccountedFor => "permits_accounted_for",
     /// A start is granted once, only to the worker and the life of it that hold the assignment, for the question it asked.
     StartGrantedOnlyToAssigned => "start_granted_only_to_assigned",
+    /// An assignment carries a right to start only for conditions that its shard knows alone, in the present life of its worker, and for less than a silent worker takes to be lost; it ends only by its worker's word, the end of its worker's lease, or when the right is over, and where a question may have been lost only by word or lease.
+    RightsEndByWordLeaseOrTime => "rights_end_by_word_lease_or_time",
     /// Attempts count up by 1 and stay within the job's maximum.
     AttemptNumbersWithoutGaps => "attempt_numbers_without_gaps",
     /// A batch fails only when its retries are used up, or its exit code says that another attempt would fail too.

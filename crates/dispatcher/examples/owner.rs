@@ -202,7 +202,11 @@ impl Worker {
             WorkMessage::Recorded { .. } => {
                 self.done.fetch_add(1, Ordering::AcqRel);
             }
-            WorkMessage::Registered { .. }
+            // Its owner gives no rights.
+            WorkMessage::AssignedWithRight { .. }
+            | WorkMessage::Confirmed { .. }
+            | WorkMessage::AskedBack { .. }
+            | WorkMessage::Registered { .. }
             | WorkMessage::Unregistered { .. }
             | WorkMessage::Refused { .. }
             | WorkMessage::Kill { .. } => {}

@@ -30,6 +30,10 @@ pub struct Config {
     /// Claim partitions whose last owner stopped because its rules failed. Set it once the reason is fixed.
     /// Default false.
     pub claim_stopped: bool,
+    /// Whether the log keeps what it acknowledged, so that workers may start under a right; the log says so, not the
+    /// configuration file.
+    #[serde(skip)]
+    pub keeps_acknowledged: bool,
     /// The highest level that it reads; not for the configuration file.
     #[serde(skip)]
     pub reads: Level,
@@ -46,6 +50,7 @@ impl Default for Config {
             checkpoint_after_ms: 5_000,
             max_clock_step_ms: 5_000,
             claim_stopped: false,
+            keeps_acknowledged: false,
             reads: Level::READS,
         }
     }

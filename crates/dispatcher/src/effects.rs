@@ -147,7 +147,7 @@ impl Effects {
             Err(_) => lost.store(true, Ordering::Release),
         });
         let (key, value) = (key.as_bytes().to_vec(), value.into());
-        self.waiting.push(NewRecord { topic, partition, key, value, done });
+        self.waiting.push(NewRecord { topic, partition, key, value, acted_on: false, done });
     }
 
     fn set_aside(&mut self, topic: Topic, partition: u32, value: &[u8]) {

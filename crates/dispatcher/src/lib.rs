@@ -39,6 +39,6 @@ pub use live::{LiveError, LiveHandle, PartitionStatus};
 pub use owner::{Input, NamedSnapshot, Output, Owner, Role, Start};
 #[doc(hidden)]
 pub use restore::{Life, records as restored_records};
-pub use restore::{RESTORED_IDS, Restore, RestoreError, Restored, Restoring};
+pub use restore::{Restore, RestoreError, Restored, Restoring};
 pub use run::{Dispatcher, run, run_with_snapshots};
 pub use snapshotter::Snapshotting;

@@ -59,6 +59,7 @@ pub fn run_with_snapshots(
     let live = LiveHandle::default();
     let failed = Arc::<Mutex<BTreeSet<u32>>>::default();
     let too_new = TooNew::default();
+    let config = Config { keeps_acknowledged: log.keeps_acknowledged(), ..config };
     let reads = config.reads;
     let coordinator = Coordinator {
         config,

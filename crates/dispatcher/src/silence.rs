@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_engine::Partition;
-use tidemill_model::{Command, Incarnation, InstanceId, LevelCommand, ShardId, WorkerCommand, WorkerId};
+use tidemill_engine::{Draft, Heartbeats, LiveRight, Partition, ReadHeartbeat};
+use tidemill_model::{
+    BatchEvent, Command, Envelope, Event, Incarnation, InstanceId, LevelCommand, ShardId, Timestamp, Token,
+    WorkerCommand, WorkerId,
+};
 
 /// One life of one worker.
 type Life = (ShardId, WorkerId, Incarnation);
@@ -12,9 +15,22 @@ type Life = (ShardId, WorkerId, Incarnation);
 #[derive(Debug)]
 pub(crate) enum Speaker {
     /// A life of a worker.
-    Worker(Life),
+    Worker {
+        /// Which.
+        life: Life,
+        /// The number of its heartbeat, if it was one.
+        heartbeat: Option<u64>,
+    },
     /// A process, to the catalogue.
     Process(InstanceId),
+}
+
+/// When a life of a worker was heard of.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    boot_ms: u64,
+    /// The number of its newest heartbeat that was read, and when.
+    heartbeat: Option<(u64, u64)>,
 }
 
 /// When each registered life of each worker, and each registered process, was last heard of, in this owner's time. A word
@@ -23,7 +39,9 @@ pub(crate) enum Speaker {
 /// *Invariant:* it has at most one entry for each worker and process that the state knows: words of others are not kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Silence {
-    heard: BTreeMap<Life, u64>,
+    heard: BTreeMap<Life, Heard>,
+    /// When the heartbeat of each right was read that this owner has given.
+    rights: BTreeMap<(ShardId, Token), u64>,
     processes: BTreeMap<InstanceId, u64>,
     /// Everything counts from the claim at the earliest.
     since_ms: u64,
@@ -36,25 +54,44 @@ pub(crate) struct Silence {
 /// counts as silent for that time. A worker does, for it goes by its lease.
 const OUTAGE_MS: u64 = 10_000;
 
+/// The heartbeats that an owner has read, at a moment.
+#[derive(Debug)]
+pub(crate) struct KnownHeartbeats<'a> {
+    silence: &'a Silence,
+    boot_ms: u64,
+}
+
+impl Heartbeats for KnownHeartbeats<'_> {
+    fn last(&self, shard: ShardId, worker: &WorkerId, life: &Incarnation) -> Option<ReadHeartbeat> {
+        let heard = self.silence.heard.get(&(shard, worker.clone(), life.clone()))?;
+        let (number, read_ms) = heard.heartbeat?;
+        Some(ReadHeartbeat { number, age_ms: self.boot_ms.saturating_sub(read_ms) })
+    }
+}
+
 /// Whose word a command is. Only heartbeats and registrations carry the life that they come from, so only they
 /// count.
 pub(crate) fn speaker(shard: ShardId, command: &Command) -> Option<Speaker> {
-    let (worker, incarnation) = match command {
-        Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => (&heartbeat.worker, &heartbeat.incarnation),
+    let (worker, incarnation, heartbeat) = match command {
+        Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => {
+            (&heartbeat.worker, &heartbeat.incarnation, Some(heartbeat.number))
+        }
         Command::Worker(WorkerCommand::Register(registration)) => {
-            (&registration.worker, &registration.incarnation)
+            (&registration.worker, &registration.incarnation, None)
         }
         Command::Level(LevelCommand::RegisterProcess { process, .. }) if shard == ShardId::CATALOGUE => {
             return Some(Speaker::Process(process.id.clone()));
         }
         _ => return None,
     };
-    Some(Speaker::Worker((shard, worker.clone(), incarnation.clone())))
+    let life = (shard, worker.clone(), incarnation.clone());
+    Some(Speaker::Worker { life, heartbeat })
 }
 
 impl Silence {
     pub(crate) fn start(&mut self, boot_ms: u64) {
         self.heard.clear();
+        self.rights.clear();
         self.processes.clear();
         self.since_ms = boot_ms;
         self.read_ms = boot_ms;
@@ -64,9 +101,62 @@ impl Silence {
     /// Notes a word of a life that the state knows as the worker's present one, or of a registered process.
     pub(crate) fn hear(&mut self, speaker: Speaker, boot_ms: u64) {
         match speaker {
-            Speaker::Worker(life) => self.heard.insert(life, boot_ms),
-            Speaker::Process(id) => self.processes.insert(id, boot_ms),
-        };
+            Speaker::Worker { life, heartbeat } => {
+                let known = self.heard.entry(life).or_insert(Heard { boot_ms, heartbeat: None });
+                known.boot_ms = boot_ms;
+                // An older one says nothing new: it was sent earlier than the newest.
+                if let Some(number) =
+                    heartbeat.filter(|number| known.heartbeat.is_none_or(|(last, _)| *number > last))
+                {
+                    known.heartbeat = Some((number, boot_ms));
+                }
+            }
+            Speaker::Process(id) => {
+                self.processes.insert(id, boot_ms);
+            }
+        }
+    }
+
+    /// Notes the rights that an envelope gives; each counts from the reading of its worker's newest heartbeat, if not of its
+    /// own, which was read no later.
+    pub(crate) fn note_rights(&mut self, envelope: &Envelope) {
+        for recorded in &envelope.events {
+            if let Event::Batch(BatchEvent::AssignedWithRight { token, worker, right, .. }) = &recorded.event
+            {
+                let life = (recorded.shard, worker.clone(), right.incarnation.clone());
+                let read = self.heard.get(&life).and_then(|heard| heard.heartbeat);
+                if let Some((_, read_ms)) = read {
+                    self.rights.insert((recorded.shard, *token), read_ms);
+                }
+            }
+        }
+    }
+
+    /// Rights that are over at `boot_ms`, up to which all commands have been read.
+    pub(crate) fn rights_over(&mut self, partition: &Partition, boot_ms: u64) -> Vec<(ShardId, Command)> {
+        let mut over = Vec::new();
+        let mut live_now = BTreeSet::new();
+        for group in partition.groups() {
+            for LiveRight { token, over_after_ms } in group.live_rights() {
+                let place = (group.id(), token);
+                // That of an earlier owner counts from the claim.
+                let since = self.rights.get(&place).copied().unwrap_or(self.since_ms);
+                if boot_ms.saturating_sub(since) > over_after_ms {
+                    over.push((group.id(), Command::Worker(WorkerCommand::EndStartRight { token })));
+                }
+                live_now.insert(place);
+            }
+        }
+        self.rights.retain(|place, _| live_now.contains(place));
+        over
+    }
+
+    /// What the state asks for by itself; assignments carry rights only if `rights`.
+    pub(crate) fn due(&self, draft: &mut Draft<'_>, horizon: Timestamp, boot_ms: u64, rights: bool) {
+        match rights {
+            true => draft.due(horizon, &KnownHeartbeats { silence: self, boot_ms }),
+            false => draft.due(horizon, &()),
+        }
     }
 
     /// What follows at `boot_ms`, up to which all commands have been read: workers to declare lost, leases
@@ -75,14 +165,15 @@ impl Silence {
         if boot_ms.saturating_sub(std::mem::replace(&mut self.read_ms, boot_ms)) > OUTAGE_MS {
             self.processes_since_ms = boot_ms;
         }
-        let mut overdue = Vec::new();
+        // Before the losses: what is over then need not wait for them.
+        let mut overdue = self.rights_over(partition, boot_ms);
         let mut live_now = BTreeSet::new();
         for group in partition.groups() {
             let (id, lost_after_ms) = (group.id(), group.settings().lost_after_ms);
             for live in group.live_workers() {
                 let lease_ms = if planted!(LeaseCutShort) { Some(0) } else { live.lease_ends_after_ms };
                 let life = (id, live.worker, live.incarnation);
-                let last = self.heard.get(&life).copied().unwrap_or(self.since_ms);
+                let last = self.heard.get(&life).map_or(self.since_ms, |heard| heard.boot_ms);
                 let silent = boot_ms.saturating_sub(last);
                 let (worker, incarnation) = (life.1.clone(), life.2.clone());
                 live_now.insert(life);

@@ -248,7 +248,7 @@ impl Fixture {
             self.offset += 1;
             draft.command(self.offset, String::new(), record);
         }
-        draft.due(self.wall);
+        draft.due(self.wall, &());
         let drafted = draft.finish(false);
         self.commands = commands.collect();
         if let Some(envelope) = drafted.envelope {
@@ -298,7 +298,11 @@ impl Fixture {
                     Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage: None }),
                 );
             }
-            WorkMessage::Registered { .. }
+            // Its owner gives no rights.
+            WorkMessage::AssignedWithRight { .. }
+            | WorkMessage::Confirmed { .. }
+            | WorkMessage::AskedBack { .. }
+            | WorkMessage::Registered { .. }
             | WorkMessage::Unregistered { .. }
             | WorkMessage::Refused { .. }
             | WorkMessage::Kill { .. }

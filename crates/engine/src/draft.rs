@@ -16,7 +16,7 @@ use tidemill_model::{
 
 use crate::decision::{Decision, Ruling, puts_off};
 use crate::effect::{Effect, check_levels};
-use crate::group::{self, Chore, GroupShard, Timer};
+use crate::group::{self, Chore, GroupShard, Heartbeats, Timer};
 use crate::partition::{Due, Partition};
 
 /// A draft of more bytes takes no more. One decision adds at most about as much again, so that an envelope stays below the
@@ -173,11 +173,11 @@ impl<'a> Draft<'a> {
     }
 
     /// Decides what the state asks for by itself, timers only those due by `horizon`, until nothing is left
-    /// or the draft is full.
+    /// or the draft is full. An owner that knows heartbeats may give rights to start under them.
     ///
     /// # Panics
     /// When a decision other than a timer's panics: the partition must stop.
-    pub fn due(&mut self, horizon: Timestamp) {
+    pub fn due(&mut self, horizon: Timestamp, heartbeats: &dyn Heartbeats) {
         let horizon = horizon.min(self.envelope.now);
         let mut events = 0;
         while !self.is_full()
@@ -189,7 +189,7 @@ impl<'a> Draft<'a> {
                 Due::Group(task) => self.partition.group(shard).map(|group| {
                     let decide = || {
                         self.partition.fault_injection.decides(group, task);
-                        let decided = group.decide_task(task, now);
+                        let decided = group.decide_task(task, now, heartbeats);
                         assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
                         decided
                     };

@@ -120,6 +120,13 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
         if let Event::Partition(PartitionEvent::CommandDeadLettered { offset, reason }) = &recorded.event {
             effects.push(Effect::DeadLetter { offset: *offset, reason: reason.clone() });
         }
+        if let Event::Partition(
+            PartitionEvent::CommandDeadLettered { .. } | PartitionEvent::CommandLossAccepted { .. },
+        ) = &recorded.event
+        {
+            let asked = partition.groups().flat_map(GroupShard::rights_asked_back);
+            effects.extend(asked.map(|(worker, message)| Effect::Work { worker, message }));
+        }
         if let Some(Decided { request: Some(request), reply_to: Some(to), outcome }) =
             decision::decided(&recorded.event)
         {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use tidemill_derive::Stored;
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Level, LevelCommand, LiveAnswer, LiveQuery,
-    Outcome, PartitionEvent, Recorded, Rejection, RequestId, Resume, ShardCommand, ShardId, Source,
-    Timestamp, WorkerCommand,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Level, LevelCommand, Outcome, PartitionEvent,
+    Recorded, Rejection, RequestId, Resume, ShardCommand, ShardId, Source, Timestamp, WorkerCommand,
 };
 
 use crate::answers::Answers;
@@ -260,6 +259,21 @@ impl Partition {
             Shard::new(recorded.shard, (self.level, self.ids_above), &self.fault_injection)
         });
         shard.apply(now, &recorded.event);
+        if let Event::Partition(
+            PartitionEvent::CommandDeadLettered { .. } | PartitionEvent::CommandLossAccepted { .. },
+        ) = recorded.event
+        {
+            self.hold_rights();
+        }
+    }
+
+    /// What was asked under a right, in any of the shards, may be what was lost or set aside (rule 8).
+    fn hold_rights(&mut self) {
+        for shard in self.shards.values_mut() {
+            if let Shard::Group(group) = shard {
+                group.hold_rights();
+            }
+        }
     }
 
     pub(crate) fn end(&mut self, resume: Option<Resume>, causes: &[Cause]) {
@@ -289,13 +303,22 @@ impl Partition {
         self.answers.get(request)
     }
 
+    /// Whether the shard is one of this partition.
+    pub(crate) fn has(&self, shard: ShardId) -> bool {
+        shard.partition(self.count) == self.number
+    }
+
     /// What a command would do now.
     pub fn decide(&self, record: &CommandRecord, now: Timestamp) -> Decision {
-        if record.shard.partition(self.count) != self.number {
+        if !self.has(record.shard) {
             return wrong_shard("the command", record.shard);
         }
         match &record.command {
-            Command::Worker(WorkerCommand::DeclareLost { .. } | WorkerCommand::ExpireLease { .. })
+            Command::Worker(
+                WorkerCommand::DeclareLost { .. }
+                | WorkerCommand::ExpireLease { .. }
+                | WorkerCommand::EndStartRight { .. },
+            )
             | Command::Level(LevelCommand::ExpireProcess { .. }) => {
                 wrong_shard("what only an owner can see", record.shard)
             }
@@ -348,41 +371,6 @@ impl Partition {
     pub fn next_timer(&self) -> Option<Timestamp> {
         let catalogue = self.catalogue().and_then(Catalogue::next_timer);
         self.groups().filter_map(GroupShard::next_timer).chain(catalogue).min()
-    }
-
-    /// Answers a question about the present.
-    pub fn answer(&self, shard: ShardId, query: &LiveQuery) -> LiveAnswer {
-        match query {
-            LiveQuery::PlanApply { .. } if shard.partition(self.count) != self.number => LiveAnswer::NotFound,
-            LiveQuery::PlanApply { jobs, prune, by, orphan_children } => {
-                let terms = (by.as_ref(), *orphan_children);
-                let plan = |catalogue: &Catalogue| catalogue.plan(jobs, prune, terms, self.now);
-                self.catalogue().map_or_else(|| plan(&Catalogue::default()), plan)
-            }
-            LiveQuery::Pool { name } if shard == ShardId::CATALOGUE => {
-                self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.pool_holders(name))
-            }
-            LiveQuery::Notified { concerned, .. } => {
-                self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.told(concerned))
-            }
-            LiveQuery::Level if shard.partition(self.count) != self.number => LiveAnswer::NotFound,
-            LiveQuery::Level => {
-                let state = self
-                    .catalogue()
-                    .map_or_else(|| Catalogue::default().level_state(), Catalogue::level_state);
-                LiveAnswer::Level(Box::new(state))
-            }
-            LiveQuery::Why { .. }
-            | LiveQuery::Mailboxes { .. }
-            | LiveQuery::Pool { .. }
-            | LiveQuery::TaskLedger { .. }
-            | LiveQuery::User { .. }
-            | LiveQuery::NewestBatch { .. }
-            | LiveQuery::WantedExternalDependencies { .. }
-            | LiveQuery::WantedQuality { .. } => {
-                self.group(shard).map_or(LiveAnswer::NotFound, |group| group.answer(query))
-            }
-        }
     }
 
     /// Everything that workers should know and may have missed: what a new owner says first.

@@ -37,6 +37,9 @@ pub fn of_event(event: &Event) -> usize {
             560 + dependencies + counted + parameters + 24 * external_dependencies.len() + 24 + outputs
         }
         Event::Batch(BatchEvent::Assigned { worker, .. }) => 300 + of_text(worker.as_str()),
+        Event::Batch(BatchEvent::AssignedWithRight { worker, right, .. }) => {
+            440 + of_text(worker.as_str()) + of_text(right.incarnation.as_str())
+        }
         Event::Attempt(AttemptEvent::StartGranted { worker, incarnation, nonce, .. }) => {
             260 + of_text(worker.as_str()) + of_text(incarnation.as_str()) + of_text(nonce.as_str())
         }

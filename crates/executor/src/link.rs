@@ -44,10 +44,13 @@ impl CommandLink {
         let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
         let value = record.encoded(Level::FIRST);
         let outcomes = self.outcomes.clone();
+        // A process starts on the acknowledgement alone; a lease that a heartbeat lengthened lasts no longer than the log's
+        // owner counts it, who begins anew after a power cut.
+        let acted_on = matches!(tag, Tag::Asked { .. });
         let done: tidemill_log::Done = match tag {
             // It is said again until it is answered, so its outcome says nothing new.
             Tag::Repeated => Box::new(|_| ()),
-            Tag::Alive { .. } => Box::new(move |outcome| {
+            Tag::Alive { .. } | Tag::Asked { .. } => Box::new(move |outcome| {
                 if outcome.is_ok() {
                     let _ = outcomes.send(Input::Acknowledged(tag));
                 }
@@ -59,7 +62,7 @@ impl CommandLink {
             }),
         };
         let (topic, partition, key) = (Topic::Commands, self.partition, self.key.clone());
-        self.waiting.push(NewRecord { topic, partition, key, value: value.into(), done });
+        self.waiting.push(NewRecord { topic, partition, key, value: value.into(), acted_on, done });
     }
 
     /// Appends what has come together, so that the owner finds a start and an end of one turn together.

@@ -254,6 +254,12 @@ pub trait Log: Readers {
         Err(Error::open(format!("read the topic {topic}"), "this log has no topics that others write"))
     }
 
+    /// Whether what it acknowledged is there whatever it lives with: a process may start on the acknowledgement of its
+    /// question. Not so where one broken disk loses records.
+    fn keeps_acknowledged(&self) -> bool {
+        false
+    }
+
     /// How much space the log takes.
     ///
     /// # Errors
@@ -277,13 +283,15 @@ pub struct NewRecord {
     pub key: Vec<u8>,
     /// Its bytes.
     pub value: Payload,
+    /// Whether its sender acts on the acknowledgement alone. A log that syncs only what somebody acts on syncs this, too.
+    pub acted_on: bool,
     /// Told what became of it.
     pub done: Done,
 }
 
 impl fmt::Debug for NewRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { topic, partition, key: _, value, done: _ } = self;
+        let Self { topic, partition, key: _, value, acted_on: _, done: _ } = self;
         write!(f, "{} bytes for {topic} {partition}", value.len())
     }
 }
@@ -296,7 +304,7 @@ pub trait Producer: Send + Sync {
     /// Queues records in this order, each with an outcome of its own. Where nothing else is queued, a back end that
     /// commits does so once for all of them, and its readers find them together; they are no transaction.
     fn append_all(&self, records: Vec<NewRecord>) {
-        for NewRecord { topic, partition, key, value, done } in records {
+        for NewRecord { topic, partition, key, value, acted_on: _, done } in records {
             self.append(topic, partition, &key, value.into(), done);
         }
     }

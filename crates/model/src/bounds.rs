@@ -137,6 +137,9 @@ pub fn parameter_name() -> serde_json::Value {
 
 const DAY_MS: u64 = 86_400_000;
 
+/// The longest window of a right to start, milliseconds. For so long a worker remembers what it has spoken of (rule 8).
+pub const START_WINDOW_MS: u64 = 15_000;
+
 /// Bounds of a group's settings: the field, the least and the most.
 pub mod settings {
     use super::DAY_MS;

@@ -114,7 +114,7 @@ pub use status::{AuthorityStatus, ProberStatus, SinkPartitionStatus, SinkStatus}
 pub use time::Timestamp;
 pub use timeouts::{AlarmKind, HourMinute, Severity, TimeOfDay, TimeoutKind};
 pub use versioned::{Definable, Versioned};
-pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};
+pub use work::{Reply, RunSpec, StartRight, WorkMessage, parameter_variable};
 
 /// Whether a value need not be written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -81,6 +81,18 @@ pub fn parameter_variable(name: &str) -> String {
     format!("TIDEMILL_PARAM_{}", name.chars().map(letter).collect::<String>())
 }
 
+/// The right to start an attempt before the question is answered (rule 8). The worker still asks, and starts when the log
+/// has its question, earlier than `window_ms` after it sent the heartbeat. No later heartbeat renews it.
+#[vocabulary(Eq, Hash)]
+pub struct StartRight {
+    /// In this life of the worker.
+    pub incarnation: Incarnation,
+    /// Which heartbeat of that life counts.
+    pub heartbeat: u64,
+    /// For so long after its sending, milliseconds.
+    pub window_ms: u64,
+}
+
 /// One record of the work topic, for one worker.
 #[vocabulary(Levelled)]
 pub enum WorkMessage {
@@ -136,6 +148,30 @@ pub enum WorkMessage {
         token: Token,
         /// From TERM to KILL, milliseconds.
         grace_ms: u64,
+    },
+    /// Ask to start this, and start it under this right.
+    #[level(2)]
+    AssignedWithRight {
+        /// How long the right lasts.
+        right: StartRight,
+        /// What to run.
+        spec: Box<RunSpec>,
+    },
+    /// The answer to a question that was asked under a right: it is granted. What to run is known.
+    #[level(2)]
+    Confirmed {
+        /// Only this life may.
+        incarnation: Incarnation,
+        /// Only for this question.
+        nonce: Nonce,
+        /// Which.
+        token: Token,
+    },
+    /// Give this back if it has not begun, and do not begin it any more.
+    #[level(2)]
+    AskedBack {
+        /// Which.
+        token: Token,
     },
     /// The end of this attempt is on record; what was kept to report it may go.
     Recorded {

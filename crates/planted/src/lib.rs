@@ -61,6 +61,8 @@ bugs! {
     SnapshotForgetsOutcomes = "snapshot_forgets_outcomes",
     /// An owner records a snapshot of a record that it has not named as read back.
     SnapshotRecordedUnmarked = "snapshot_recorded_unmarked",
+    /// The embedded log acknowledges a question under a right before it is synced.
+    QuestionNotSynced = "question_not_synced",
     /// A claim of the present epoch counts as well as one of the next, so that a deposed claim, and what its
     /// writer pipelined behind it, take the partition.
     ClaimsWithOneEpoch = "claims_with_one_epoch",
@@ -184,6 +186,26 @@ bugs! {
     DepthNotChecked = "depth_not_checked",
     /// A user who moves to another group brings nothing of what it has done.
     HistoryLostInMove = "history_lost_in_move",
+    /// A right to start is renewed by each later heartbeat.
+    RightRenewed = "right_renewed",
+    /// A right to start counts from the acknowledgement of its heartbeat.
+    RightFromAcknowledgement = "right_from_acknowledgement",
+    /// A worker starts under a right before the log has its question.
+    BegunBeforeAcknowledgement = "begun_before_acknowledgement",
+    /// An owner takes a right for over without having read all commands.
+    RightOverUnread = "right_over_unread",
+    /// A worker starts under a right that an earlier life of it had.
+    RightOutlivesLife = "right_outlives_life",
+    /// That another life of the worker registers ends what was assigned with a right.
+    RightEndsByRegistration = "right_ends_by_registration",
+    /// A worker forgets at once that it has spoken of an assignment.
+    WordForgotten = "word_forgotten",
+    /// To kill what is assigned with a right ends it at once.
+    AssignedKillEndsAtOnce = "assigned_kill_ends_at_once",
+    /// What was to be ended goes to another worker when its right is over.
+    KillLostOnReturn = "kill_lost_on_return",
+    /// A question under a right is refused where something changed since the assignment.
+    QuestionUnderRightRefused = "question_under_right_refused",
     // Mistakes that the simulator found in the product, made again.
     /// A shortened lease counts at once, also for workers that were told the longer one.
     LeaseShortenedAtOnce = "lease_shortened_at_once",

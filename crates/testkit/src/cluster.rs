@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ed25519_dalek::SigningKey;
 use tidemill_executor::{ExitRecord, KillCause, Lease, Setup, Worker};
 use tidemill_model::{
-    BatchId, GroupName, Incarnation, JobId, JobType, Measure, Registration, Reserved, ShardId, Timestamp,
-    Token, WorkerId, WorkerLabel,
+    BatchId, GroupName, Incarnation, JobId, JobType, Measure, Priority, Registration, Reserved, ShardId,
+    Timestamp, Token, WorkerId, WorkerLabel,
 };
 
 use crate::rng::Rng;
@@ -123,6 +123,8 @@ pub(crate) struct Cluster {
     /// Counts the lives of the process; what is addressed to an earlier one is dropped.
     pub(crate) life: u64,
     pub(crate) boot_offset: u64,
+    /// By how much its clock is faster than the simulator's, or slower.
+    pub(crate) drift_ppm: i64,
     pub(crate) heartbeat_ms: u64,
     pub(crate) paused_until: u64,
     pub(crate) cut_until: u64,
@@ -192,6 +194,32 @@ impl Cluster {
     }
 
     pub(crate) fn boot(&self, now: u64) -> u64 {
-        now + self.boot_offset
+        (now + self.boot_offset).saturating_add_signed(now as i64 * self.drift_ppm / 1_000_000)
     }
+
+    /// The moment in the simulator's time at which its clock shows that, up to a millisecond.
+    pub(crate) fn unboot(&self, at: u64) -> u64 {
+        let since = at.saturating_sub(self.boot_offset);
+        (u128::from(since) * 1_000_000 / (1_000_000 + self.drift_ppm) as u128).min(u128::from(u64::MAX))
+            as u64
+    }
+}
+
+pub(crate) fn slots(rng: &mut Rng) -> BTreeMap<JobType, u32> {
+    let kinds = ["noop", "shell", "python"];
+    let mut slots = BTreeMap::new();
+    for kind in &kinds[..if rng.chance(70) { 3 } else { 2 }] {
+        slots.insert(JobType::try_from(*kind).expect("a type"), rng.range(1, 6) as u32);
+    }
+    slots
+}
+
+/// What some workers keep for pinned jobs, and for those of high priority.
+pub(crate) fn reserved(rng: &mut Rng, slots: &BTreeMap<JobType, u32>) -> BTreeMap<JobType, Reserved> {
+    let kind = JobType::try_from("shell").expect("a type");
+    let least = rng.chance(60).then(|| Priority::try_from(rng.range(0, 6) as i64).expect("0 to 9"));
+    let kept = Reserved { slots: 1, priority: least };
+    // One at least is left for all others, which would wait for ever.
+    let can = slots.get(&kind).is_some_and(|slots| *slots > 1);
+    if can && rng.chance(30) { BTreeMap::from([(kind, kept)]) } else { BTreeMap::new() }
 }

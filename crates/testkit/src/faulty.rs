@@ -1,7 +1,7 @@
 //! What the planned faults do.
 
 use tidemill_executor::Input;
-use tidemill_model::{AttemptEvent, Envelope, Event, WorkerCommand};
+use tidemill_model::{AttemptEvent, BatchCommand, BatchEvent, Envelope, Event, WorkerCommand};
 
 use crate::happening::{Happening, Then};
 use crate::host::Fate;
@@ -69,14 +69,26 @@ impl World {
             Fault::StopWorker => self.worker_hears(cluster, self.clusters[cluster].life, Input::Stop),
             Fault::MissedWork => self.worker_hears(cluster, self.clusters[cluster].life, Input::Missed),
             Fault::KillShim => {
-                let token = self.clusters[cluster].processes.keys().next().copied();
-                if let Some(token) = token {
+                if let Some(token) = self.clusters[cluster].processes.keys().next().copied() {
                     self.process_ends(cluster, token, None);
                 }
             }
             Fault::OverdueRejections => self.weather.rejections_until = until,
             Fault::CutAtGrant => self.weather.cuts_at_grant = 1 + rng.below(3),
             Fault::LongStop => self.stop_for_long(&mut rng),
+            Fault::LostQuestions | Fault::LateWork | Fault::LateAcknowledgements | Fault::CutAtAssignment => {
+                self.fault_of_rights(fault, until, &mut rng)
+            }
+        }
+    }
+
+    fn fault_of_rights(&mut self, fault: Fault, until: u64, rng: &mut Rng) {
+        let weather = &mut self.weather;
+        match fault {
+            Fault::LostQuestions => weather.lost_questions_until = until,
+            Fault::LateWork => weather.late_work_until = until,
+            Fault::LateAcknowledgements => weather.late_acknowledgements_until = until,
+            _ => weather.cuts_at_assignment = 1 + rng.below(4),
         }
     }
 
@@ -105,6 +117,34 @@ impl World {
         }
         let days = if rng.chance(50) { rng.range(1, 4) } else { 401 };
         self.days_off += days as i64;
+    }
+
+    /// Somebody kills what is assigned, or its worker ends, stands still or is cut off.
+    pub(crate) fn faults_of_assignments(&mut self, envelope: &Envelope) {
+        for recorded in &envelope.events {
+            let Event::Batch(BatchEvent::AssignedWithRight { batch, worker, .. }) = &recorded.event else {
+                continue;
+            };
+            self.stats.add("assigned", "with_right");
+            if self.weather.cuts_at_assignment == 0 {
+                continue;
+            }
+            self.weather.cuts_at_assignment -= 1;
+            let mut rng = Rng::new(self.plan.seed, "assignment", batch.0 as u64);
+            let what = rng.range(0, 4);
+            let index = self.clusters.iter().position(|cluster| cluster.id == *worker);
+            match (what, index) {
+                (0 | 1, _) => {
+                    let reason = "while it is assigned".to_owned();
+                    self.ask(recorded.shard, BatchCommand::Kill { batch: *batch, reason });
+                }
+                (2, Some(index)) => self.worker_goes(index, &mut rng, false, false),
+                (_, Some(index)) => {
+                    self.clusters[index].paused_until = self.now + rng.range(500, 12_000);
+                }
+                (_, None) => {}
+            }
+        }
     }
 
     pub(crate) fn faults_of_grants(&mut self, envelope: &Envelope) {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
-    Answer, ApplyEvent, BatchEvent, BatchId, BulkEvent, BulkId, CatalogueEvent, DeletionEvent, Envelope,
-    Event, ExternalDependency, ExternalDependencyId, FinalCommandEvent, GroupName, JobChangeKind, JobEvent,
-    JobId, JobType, LevelEvent, ObservationEvent, Outcome, PartitionEvent, RequestId, RerunEvent, RerunId,
-    ShardId, Source, Timestamp, Token, WorkerEvent, WorkerId,
+    Answer, ApplyEvent, AttemptEvent, BatchEvent, BatchId, BulkEvent, BulkId, CatalogueEvent, DeletionEvent,
+    Envelope, Event, ExternalDependency, ExternalDependencyId, FinalCommandEvent, GroupName, JobChangeKind,
+    JobEvent, JobId, JobType, LevelEvent, ObservationEvent, Outcome, PartitionEvent, RequestId, RerunEvent,
+    RerunId, ShardId, Source, Timestamp, Token, WorkerEvent, WorkerId,
 };
 
 use crate::clients::is_by_state;
@@ -23,6 +23,16 @@ pub(crate) struct Known {
     pub(crate) tokens: Vec<(Token, WorkerId)>,
     /// Attempts whose end is on record.
     pub(crate) ended: BTreeSet<Token>,
+    /// Attempts that were assigned and taken back, or whose batch ended, without a process as far as is on record.
+    pub(crate) not_begun: BTreeSet<Token>,
+    /// The latest of them.
+    pub(crate) taken_back: Vec<Token>,
+    /// Attempts whose start is on record.
+    pub(crate) granted: BTreeSet<Token>,
+    /// Attempts of which a process began.
+    pub(crate) begun: BTreeSet<Token>,
+    /// What batches are assigned by.
+    pub(crate) assigned: BTreeMap<BatchId, Token>,
     /// Final commands that have not ended.
     pub(crate) finals: BTreeSet<Token>,
     /// Batches that ended without an attempt, and whose final command no worker has.
@@ -142,6 +152,10 @@ impl Known {
             Event::Catalogue(event) => self.catalogue_event(event),
             Event::Job(event) => self.job_event(shard, event),
             Event::Batch(event) => self.batch_event(event),
+            Event::Attempt(AttemptEvent::StartGranted { batch, token, .. }) => {
+                self.granted.insert(*token);
+                self.assigned.remove(batch);
+            }
             Event::Observation(event) => self.observation_event(event),
             Event::FinalCommand(event) => self.final_command_event(event),
             Event::Deletion(DeletionEvent::Decided { request: Some(request), outcome, .. }) => {
@@ -234,6 +248,7 @@ impl Known {
             }
             BatchEvent::Finished { batch, final_command, .. } => {
                 self.asked.remove(batch);
+                self.taken_back.extend(self.assigned.remove(batch));
                 if *final_command {
                     self.unplaced.insert(*batch);
                 }
@@ -247,7 +262,15 @@ impl Known {
             BatchEvent::QualityAnswered { batch, .. } => {
                 self.asked.remove(batch);
             }
-            BatchEvent::Assigned { token, worker, .. } => self.tokens.push((*token, worker.clone())),
+            BatchEvent::Assigned { batch, token, worker, .. }
+            | BatchEvent::AssignedWithRight { batch, token, worker, .. } => {
+                self.assigned.insert(*batch, *token);
+                self.tokens.push((*token, worker.clone()));
+            }
+            BatchEvent::AssignmentReturned { batch, token, .. } => {
+                self.assigned.remove(batch);
+                self.taken_back.push(*token);
+            }
             _ => {}
         }
     }

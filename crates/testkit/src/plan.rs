@@ -128,13 +128,26 @@ faults! {
     CutAtGrant => "cut_at_grant",
     /// Every machine is off for days, or for more than a year.
     LongStop => "long_stop",
+    /// Workers' questions are lost, and their heartbeats are not.
+    LostQuestions => "lost_questions",
+    /// What owners tell workers arrives late, in another order, or twice.
+    LateWork => "late_work",
+    /// The log's acknowledgements come late to workers.
+    LateAcknowledgements => "late_acknowledgements",
+    /// Just when they are assigned something, workers end or stand still, and batches are killed.
+    CutAtAssignment => "cut_at_assignment",
 }
 
 impl Fault {
     /// Those that any history may have; the others are planned by themselves.
     fn common() -> impl Iterator<Item = Fault> {
-        Self::ALL.iter().map(|(fault, _)| *fault).filter(|fault| *fault != Fault::LongStop)
+        let planned = |fault: &Fault| *fault == Fault::LongStop || Self::OF_RIGHTS.contains(fault);
+        Self::ALL.iter().map(|(fault, _)| *fault).filter(move |fault| !planned(fault))
     }
+
+    /// What only histories with rights to start have.
+    const OF_RIGHTS: [Fault; 4] =
+        [Fault::LostQuestions, Fault::LateWork, Fault::LateAcknowledgements, Fault::CutAtAssignment];
 
     /// Its name.
     #[must_use]
@@ -168,6 +181,8 @@ pub(crate) struct Plan {
     pub(crate) forgets: bool,
     /// Whether somebody applies hundreds of jobs at once.
     pub(crate) is_large: bool,
+    /// Whether all processes read level 2 from the start, so that workers get rights to start.
+    pub(crate) rights: bool,
     /// Index and moment of each request.
     pub(crate) client_requests: Vec<(usize, u64)>,
     /// When the last request and fault have been.
@@ -183,6 +198,8 @@ const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_980);
 const BEGIN_MS: u64 = 4_000;
 /// The index of the fault that is planned by itself.
 const LONG_STOP: usize = 900;
+/// The indices of those of rights begin here.
+const OF_RIGHTS: usize = 910;
 /// The fewest commands in the log of a history, of people, clients, workers and the world outside.
 pub(crate) const LEAST_COMMANDS: usize = 100;
 /// The fewest faults of a history.
@@ -240,6 +257,15 @@ impl Plan {
             let at = stop.range(at / 3, at);
             faults.push(Planned { index: LONG_STOP, fault: Fault::LongStop, at });
         }
+        let mut of_rights = Rng::new(seed, "rights", 0);
+        let rights = of_rights.chance(60);
+        for index in 0..if rights { of_rights.range(1, 5) } else { 0 } {
+            let fault = Fault::OF_RIGHTS[of_rights.below(Fault::OF_RIGHTS.len())];
+            let (at, index) = (of_rights.range(BEGIN_MS, at), OF_RIGHTS + index as usize);
+            if !mask.faults.contains(&index) {
+                faults.push(Planned { index, fault, at });
+            }
+        }
         let forgets = Rng::new(seed, "forgets", 0).chance(75);
         let is_large = Rng::new(seed, "large", 0).chance(4);
         let start = if Rng::new(seed, "night", 0).chance(5) { LONG_NIGHT } else { WEDNESDAY };
@@ -257,6 +283,7 @@ impl Plan {
             stops,
             forgets,
             is_large,
+            rights,
             client_requests,
             end,
         }

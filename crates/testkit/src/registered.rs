@@ -24,11 +24,12 @@ pub(crate) struct RegisteredProcess {
 }
 
 impl World {
-    /// In three of ten histories processes register, all of the first level; and in those with snapshots, which are written
-    /// from the second on, of that.
+    /// In three of ten histories processes register, all of the first level; and in those with snapshots or rights, which are
+    /// of the second, of that.
     pub(crate) fn registered_processes_begin(&mut self) {
         let mut rng = Rng::new(self.plan.seed, "registered", 0);
-        let reads = match (rng.chance(30), self.has_snapshots()) {
+        let reads = match (rng.chance(30), self.plan.rights || self.has_snapshots()) {
+            (_, true) if self.plan.rights => Level::new(2),
             (true, _) => Level::FIRST,
             (false, true) => Level::new(2),
             (false, false) => return,

@@ -305,6 +305,7 @@ impl World {
                 ));
             }
         }
+        self.begun_are_on_record();
         self.clients_were_told_so();
         for (request, requested) in std::mem::take(&mut self.requested) {
             let told = self.known.told.get(&request).map(Vec::as_slice).unwrap_or_default();

@@ -129,11 +129,14 @@ impl World {
     fn worker_appends(&mut self, index: usize, tag: Tag, command: Command) {
         let now = self.now;
         let cluster = &self.clusters[index];
-        let life = cluster.life;
+        let (life, shard, floor) = (cluster.life, cluster.shard, cluster.floor);
         let is_heartbeat = matches!(command, Command::Worker(WorkerCommand::Heartbeat(_)));
-        let is_lost = now < cluster.cut_until || is_heartbeat && now < cluster.mute_until;
-        let record = unasked("worker", cluster.shard, command);
-        let wait = cluster.floor.saturating_sub(now);
+        let is_question = matches!(command, Command::Worker(WorkerCommand::RequestStart(_)));
+        let is_lost = now < cluster.cut_until
+            || is_heartbeat && now < cluster.mute_until
+            || is_question && now < self.weather.lost_questions_until && self.rng.chance(60);
+        let record = unasked("worker", shard, command);
+        let wait = floor.saturating_sub(now);
         self.tell(|| {
             format!("worker {index} says {:?}{}", record.command, if is_lost { ", lost" } else { "" })
         });
@@ -158,9 +161,20 @@ impl World {
         if cluster.worker.is_none() {
             return;
         }
-        let at = (now + hop).max(cluster.cut_until).max(cluster.hear_floor);
-        cluster.hear_floor = at;
+        let mut at = (now + hop).max(cluster.cut_until).max(cluster.hear_floor);
         let (index, life) = (cluster.index, cluster.life);
+        if now < self.weather.late_work_until {
+            // Of two owners' producers, what one says may come long after what the other does, and all may come twice.
+            if self.rng.chance(30) {
+                let again = at + self.rng.range(100, 20_000);
+                self.at(again, Happening::worker(index, life, Input::Work(message.clone())));
+            }
+            if self.rng.chance(30) {
+                at += self.rng.range(100, 12_000);
+                return self.at(at, Happening::worker(index, life, Input::Work(message)));
+            }
+        }
+        self.clusters[index].hear_floor = at;
         self.at(at, Happening::worker(index, life, Input::Work(message)));
     }
 
@@ -233,6 +247,9 @@ impl World {
         cluster.processes.insert(token, process);
         self.tell(|| format!("process of {token}, batch {batch}, begins on site {index}"));
         self.stats.add("process", "began");
+        if !is_final {
+            self.known.begun.insert(token);
+        }
         if is_final {
             self.stats.add("process", "final");
         } else if let Some(other) = self.live_batches.insert(batch, index) {
@@ -244,8 +261,31 @@ impl World {
         if runs && self.plan.mode == Mode::Usual && self.known.ended.contains(&token) {
             self.is_wrong(format!("a process of {token} begins on site {index} after its end is on record"));
         }
+        if runs && self.plan.mode == Mode::Usual && self.known.not_begun.contains(&token) {
+            self.is_wrong(format!(
+                "a process of {token} begins on site {index} after it was taken back as not begun"
+            ));
+        }
         self.after(1, Happening::worker(index, life, Input::ProcessStarted { token }));
         self.look_later(index, token);
+    }
+
+    /// What is taken back, or ended without an attempt, was never begun.
+    pub(crate) fn taken_back_on_record(&mut self) {
+        for token in std::mem::take(&mut self.known.taken_back) {
+            self.known.not_begun.insert(token);
+            if self.plan.mode == Mode::Usual && self.known.begun.contains(&token) {
+                self.is_wrong(format!("a process of {token} began, and it is taken back as not begun"));
+            }
+        }
+    }
+
+    /// Each process that began has its start on record; in the end.
+    pub(crate) fn begun_are_on_record(&mut self) {
+        let unknown = self.known.begun.difference(&self.known.granted).next().copied();
+        if let Some(token) = unknown.filter(|_| self.plan.mode == Mode::Usual) {
+            self.is_wrong(format!("a process of {token} began, and its start is not on record"));
+        }
     }
 
     /// Nothing of an attempt runs once its end is on record.
@@ -334,6 +374,6 @@ impl World {
 }
 
 fn shifted(cluster: &Cluster, lease: Lease) -> Lease {
-    let shift = |at: u64| at.saturating_sub(cluster.boot_offset);
+    let shift = |at: u64| cluster.unboot(at);
     Lease { term_at_ms: shift(lease.term_at_ms), kill_at_ms: shift(lease.kill_at_ms) }
 }

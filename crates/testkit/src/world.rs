@@ -7,12 +7,12 @@ use tidemill_engine::FaultInjection;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{Genesis, LogId, Payload, Record};
 use tidemill_model::{
-    Actor, BatchId, Command, CommandRecord, InstanceId, JobId, JobType, Json as _, Outcome, Priority, Reply,
-    RequestId, Reserved, ShardId, Timestamp, WorkMessage, WorkerId,
+    Actor, BatchId, Command, CommandRecord, InstanceId, JobId, Json as _, Outcome, Reply, RequestId, ShardId,
+    Timestamp, WorkMessage, WorkerId,
 };
 
 use crate::clients::Client;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, reserved, slots};
 use crate::coverage::Stats;
 use crate::happening::{Happening, Then};
 use crate::host::Host;
@@ -45,6 +45,11 @@ pub(crate) struct Weather {
     pub(crate) rejections_until: u64,
     /// So many grants more.
     pub(crate) cuts_at_grant: usize,
+    pub(crate) lost_questions_until: u64,
+    pub(crate) late_work_until: u64,
+    pub(crate) late_acknowledgements_until: u64,
+    /// So many assignments more.
+    pub(crate) cuts_at_assignment: usize,
 }
 
 pub(crate) struct World {
@@ -101,7 +106,9 @@ impl World {
         let count = plan.partitions;
         let fault_injection = fault_injection(&plan);
         let mut rng = Rng::new(seed, "shape", 0);
-        let hosts = (0..HOSTS).map(|_| Host::new(count, &mut rng)).collect();
+        let mut hosts: Vec<Host> = (0..HOSTS).map(|_| Host::new(count, &mut rng)).collect();
+        // A log that loses what it acknowledged is no log to start on.
+        hosts.iter_mut().for_each(|host| host.config.keeps_acknowledged = plan.mode != Mode::LostTail);
         let mut world = Self {
             now: 0,
             order: 0,
@@ -164,6 +171,7 @@ impl World {
                 ids: 0,
                 life: 0,
                 boot_offset: rng.range(1_000, 10_000_000),
+                drift_ppm: rng.aside("drift").range(0, 2_000) as i64 - 1_000,
                 heartbeat_ms: rng.range(1_000, 3_000),
                 paused_until: 0,
                 cut_until: 0,
@@ -299,7 +307,9 @@ impl World {
             }
             let wrong = self.known.take(&envelope, &mut self.stats);
             self.ended_on_record(&envelope);
+            self.taken_back_on_record();
             self.faults_of_grants(&envelope);
+            self.faults_of_assignments(&envelope);
             if self.trace.is_some() {
                 for cause in &envelope.causes {
                     self.tell(|| format!("p{partition}@{offset} cause {cause:?}"));
@@ -331,7 +341,10 @@ impl World {
         self.commands[at].push(Record { offset, timestamp_ms, key: Vec::new(), value });
         self.poll_commands(partition);
         if let Then::Worker(cluster, life, tag) = then {
-            let hop = self.hop();
+            let mut hop = self.hop();
+            if self.now < self.weather.late_acknowledgements_until && self.rng.chance(40) {
+                hop += self.rng.range(100, 15_000);
+            }
             self.after(hop, Happening::worker(cluster, life, WorkerInput::Acknowledged(tag)));
         }
     }
@@ -376,23 +389,4 @@ impl World {
 pub(crate) fn unasked(app: &str, shard: ShardId, command: impl Into<Command>) -> CommandRecord {
     let actor = Actor { app: app.into(), user: None };
     CommandRecord { shard, request: None, reply_to: None, actor, command: command.into() }
-}
-
-fn slots(rng: &mut Rng) -> BTreeMap<JobType, u32> {
-    let kinds = ["noop", "shell", "python"];
-    let mut slots = BTreeMap::new();
-    for kind in &kinds[..if rng.chance(70) { 3 } else { 2 }] {
-        slots.insert(JobType::try_from(*kind).expect("a type"), rng.range(1, 6) as u32);
-    }
-    slots
-}
-
-/// What some workers keep for pinned jobs, and for those of high priority.
-fn reserved(rng: &mut Rng, slots: &BTreeMap<JobType, u32>) -> BTreeMap<JobType, Reserved> {
-    let kind = JobType::try_from("shell").expect("a type");
-    let least = rng.chance(60).then(|| Priority::try_from(rng.range(0, 6) as i64).expect("0 to 9"));
-    let kept = Reserved { slots: 1, priority: least };
-    // One at least is left for all others, which would wait for ever.
-    let can = slots.get(&kind).is_some_and(|slots| *slots > 1);
-    if can && rng.chance(30) { BTreeMap::from([(kind, kept)]) } else { BTreeMap::new() }
 }

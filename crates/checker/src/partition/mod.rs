@@ -281,6 +281,12 @@ impl Partition {
             let ended = shard.ends(&recorded.event);
             shard.event(&at, recorded);
             shared.messages.foreign.event(&at, recorded, ended, shard);
+            if let Event::Partition(
+                PartitionEvent::CommandDeadLettered { .. } | PartitionEvent::CommandLossAccepted { .. },
+            ) = recorded.event
+            {
+                self.shards.values_mut().for_each(Shard::hold_rights);
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use super::blocked::Blocker;
 use super::external_dependencies::Needs;
 use super::job::Version;
 use super::outputs::OwnParameters;
+use super::rights::HeldRight;
 
 #[derive(Clone, Debug)]
 pub(super) struct Assignment {
@@ -19,6 +20,8 @@ pub(super) struct Assignment {
     pub(super) incarnation: Option<Incarnation>,
     pub(super) attempt: u32,
     pub(super) start_by: Timestamp,
+    /// The worker may start it before its question is answered.
+    pub(super) right: Option<Box<HeldRight>>,
     pub(super) said: u64,
 }
 

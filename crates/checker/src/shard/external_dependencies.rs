@@ -49,6 +49,13 @@ struct Gate {
     waived: bool,
 }
 
+impl Needs {
+    /// Whether it waits, or waited, for anything besides parents.
+    pub(super) fn has_any(&self) -> bool {
+        !self.external_dependencies.is_empty() || self.gate.is_some()
+    }
+}
+
 impl Gate {
     fn is_open(&self) -> bool {
         self.waived || self.allowed == Some(true)

@@ -79,8 +79,16 @@ impl Shard {
                     known.occupy_slot(&due.job_type, 1);
                 }
                 let (worker, start_by) = (worker.clone(), *start_by);
-                let to =
-                    Assignment { token: *token, worker, incarnation, attempt: 0, start_by, said: at.offset };
+                let (token_of, said) = (*token, at.offset);
+                let to = Assignment {
+                    token: token_of,
+                    worker,
+                    incarnation,
+                    attempt: 0,
+                    start_by,
+                    right: None,
+                    said,
+                };
                 let held = Held { batch: *batch, to, job_type: due.job_type, granted: None };
                 self.finals.insert(*token, held);
             }

@@ -32,6 +32,7 @@ mod pulls;
 mod removals;
 mod reruns;
 mod restored;
+mod rights;
 mod skipped;
 mod timeouts;
 mod worker;

@@ -10,6 +10,7 @@ use tidemill_model::{
 use super::Shard;
 use super::batch::{Assignment, Batch, Phase};
 use super::job::{Job, Version};
+use super::rights::HeldRight;
 use super::worker::Worker;
 use crate::{At, Invariant};
 
@@ -19,6 +20,7 @@ pub(super) struct Wanted<'a> {
     pub(super) token: Token,
     pub(super) worker: &'a WorkerId,
     pub(super) start_by: Timestamp,
+    pub(super) right: Option<Box<HeldRight>>,
 }
 
 impl Shard {
@@ -31,6 +33,10 @@ impl Shard {
         self.may_begin(at, id, "assigned");
         self.has_a_failure(at, id, "assigned");
         self.attempt_numbers_without_gaps(at, id, wanted.attempt);
+        if let Some(right) = &wanted.right {
+            self.right_may_be_given(at, id, wanted.worker, right);
+            self.never_two_live_attempts(at, id);
+        }
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let incarnation = self.workers.get(wanted.worker).map(|worker| worker.incarnation.clone());
         batch.phase = Phase::Assigned(Assignment {
@@ -39,6 +45,7 @@ impl Shard {
             incarnation,
             attempt: wanted.attempt,
             start_by: wanted.start_by,
+            right: wanted.right.clone(),
             said: at.offset,
         });
         let job = batch.job;

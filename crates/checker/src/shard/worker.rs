@@ -131,7 +131,10 @@ impl Shard {
                     (known.lost, known.expired, known.lived, known.said) = (None, false, at.now, at.offset);
                 }
             }
-            WorkerEvent::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation),
+            WorkerEvent::LeaseExpired { worker, incarnation } => {
+                self.expired(at, worker, incarnation);
+                self.lease_ends_rights(worker);
+            }
             WorkerEvent::EndVouched { worker, incarnation, by, .. } => {
                 self.end_vouched(at, (worker, incarnation), by);
             }

@@ -36,6 +36,7 @@ pub(crate) struct History {
     now: Timestamp,
     partition: u32,
     shard: ShardId,
+    level: Level,
 }
 
 impl History {
@@ -52,6 +53,7 @@ impl History {
             now: at(T0),
             partition: 0,
             shard: ShardId(1),
+            level: Level::FIRST,
         };
         for partition in (0..count).rev() {
             let log_id = LogId::try_from("log".to_owned()).unwrap();
@@ -78,6 +80,19 @@ impl History {
     pub(crate) fn on(mut self, partition: u32, shard: u16) -> Self {
         (self.partition, self.shard) = (partition, ShardId(shard));
         self
+    }
+
+    /// The level is raised, and all that follows is of it.
+    pub(crate) fn raised(self, level: u32) -> Self {
+        let process = json!({
+            "id": "p", "host": "h", "roles": ["api"], "version": "1", "reads": level, "expire_after_ms": 60_000,
+        });
+        let registered = event(json!({"level": {"process_registered": {"process": process}}}));
+        let raised = event(json!({"level": {"raised": {"level": level}}}));
+        let (partition, shard) = (self.partition, self.shard.0);
+        let mut history = self.on(0, 0).timer([registered]).timer([raised]).on(partition, shard);
+        history.level = Level::new(level);
+        history
     }
 
     pub(crate) fn at(mut self, time: &str) -> Self {
@@ -175,7 +190,7 @@ impl History {
     ) -> Self {
         let shard = self.shard;
         let mut envelope =
-            Envelope { now: self.now, level: Level::FIRST, resume, causes: vec![], events: vec![] };
+            Envelope { now: self.now, level: self.level, resume, causes: vec![], events: vec![] };
         for (source, outcome, events) in causes {
             envelope.causes.push(Cause { source, outcome, events: events.len() as u32 });
             envelope.events.extend(events.into_iter().map(|event| Recorded { shard, event }));

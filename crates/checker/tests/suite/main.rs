@@ -24,6 +24,7 @@ mod pools;
 mod pulls;
 mod removals;
 mod reruns;
+mod rights;
 mod shards;
 mod snapshots;
 mod workers;

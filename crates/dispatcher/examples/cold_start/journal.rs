@@ -189,7 +189,7 @@ impl Writer {
         {
             draft.command(0, String::new(), record);
         }
-        draft.due(self.wall);
+        draft.due(self.wall, &());
         let drafted = draft.finish(false);
         self.commands = commands.collect();
         if let Some(mut envelope) = drafted.envelope {
@@ -215,7 +215,7 @@ impl Writer {
             done.fetch_add(1, Ordering::Release);
         };
         let (topic, key, done) = (Topic::Journal, Vec::new(), Box::new(told));
-        self.producer.append_all(vec![NewRecord { topic, partition: 0, key, value, done }]);
+        self.producer.append_all(vec![NewRecord { topic, partition: 0, key, value, acted_on: false, done }]);
     }
 
     /// What the worker and the other shard answer.
@@ -246,7 +246,11 @@ impl Writer {
                 let finished = WorkerCommand::ReportFinished { token, worker, outcome, usage };
                 self.send(GROUP, Command::Worker(finished));
             }
-            WorkMessage::Registered { .. }
+            // Its owner gives no rights.
+            WorkMessage::AssignedWithRight { .. }
+            | WorkMessage::Confirmed { .. }
+            | WorkMessage::AskedBack { .. }
+            | WorkMessage::Registered { .. }
             | WorkMessage::Unregistered { .. }
             | WorkMessage::Refused { .. }
             | WorkMessage::Kill { .. }

@@ -3,7 +3,7 @@
 
 use tidemill_engine::Draft;
 use tidemill_log::{Codec, Hash, Kind};
-use tidemill_model::{CommandRecord, Level, ReadError, Timestamp};
+use tidemill_model::{Command, CommandRecord, Level, ReadError, ShardId, Timestamp};
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
 use crate::silence::{Speaker, speaker};
@@ -79,16 +79,25 @@ impl Owner {
         self.ends.filter(|ends| self.decided_next >= ends.commands || planted!(TimerOvertakesFact))
     }
 
+    /// What nobody but the owner can see: silences and rights that are over, once for each reading of the ends.
+    fn overdue(&mut self, reached: Option<Ends>, moment: Moment) -> Vec<(ShardId, Command)> {
+        match reached {
+            Some(ends) if !std::mem::replace(&mut self.looked_for_silence, true) => {
+                self.silence.overdue(&self.state, ends.asked.boot_ms)
+            }
+            Some(_) | None if planted!(RightOverUnread) => {
+                self.silence.rights_over(&self.state, moment.boot_ms)
+            }
+            Some(_) | None => Vec::new(),
+        }
+    }
+
     /// One envelope of everything that is there to decide. Timers that may fire go before commands that came
     /// after their time, so that no flood of those holds them up.
     pub(super) fn draft(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
         let reached = self.reached_ends();
-        let overdue = match reached {
-            Some(ends) if !std::mem::replace(&mut self.looked_for_silence, true) => {
-                self.silence.overdue(&self.state, ends.asked.boot_ms)
-            }
-            Some(_) | None => Vec::new(),
-        };
+        let overdue = self.overdue(reached, moment);
+        let rights = self.start.config.keeps_acknowledged;
         let due = reached.filter(|ends| self.state.next_timer().is_some_and(|at| at <= ends.asked.wall));
         let mut draft = Draft::new(&mut self.state, moment.wall, self.read.clone());
         for (shard, command) in overdue {
@@ -96,7 +105,7 @@ impl Owner {
         }
         self.snapshots.draft(&mut draft);
         if let Some(ends) = due {
-            draft.due(ends.asked.wall);
+            self.silence.due(&mut draft, ends.asked.wall, moment.boot_ms, rights);
         }
         while !draft.is_full()
             && let Some(record) = self.pending.pop_front()
@@ -123,7 +132,9 @@ impl Owner {
                     draft.command(record.offset, hash, command);
                     // Known only now, if it is a registration.
                     let is_known = |speaker: &Speaker| match speaker {
-                        Speaker::Worker((shard, worker, life)) => draft.is_live(*shard, worker, life),
+                        Speaker::Worker { life: (shard, worker, life), .. } => {
+                            draft.is_live(*shard, worker, life)
+                        }
                         Speaker::Process(process) => draft.has_process(process),
                     };
                     if let Some(speaker) = speaker.filter(is_known) {
@@ -135,7 +146,8 @@ impl Owner {
         }
         let reached =
             self.ends.filter(|ends| self.decided_next >= ends.commands || planted!(TimerOvertakesFact));
-        draft.due(reached.map_or(Timestamp::MIN, |ends| ends.asked.wall));
+        let horizon = reached.map_or(Timestamp::MIN, |ends| ends.asked.wall);
+        self.silence.due(&mut draft, horizon, moment.boot_ms, rights);
         self.read = draft.read().cloned();
         let waited = self.uncovered_since.map_or(0, |since| moment.boot_ms.saturating_sub(since));
         let cover = self.uncovered >= self.start.config.checkpoint_after_commands
@@ -144,6 +156,7 @@ impl Owner {
         let Some(envelope) = drafted.envelope else {
             return Ok(drafted.notices.into_iter().map(Output::Act).collect());
         };
+        self.silence.note_rights(&envelope);
         let body = drafted.json;
         let packs = envelope.level.allows(Level::PACKED_BODIES) || planted!(BodyPackedBeforeLevel);
         let codec = if packs && body.len() >= PACKED_FROM_BYTES { Codec::Lz4 } else { Codec::Plain };

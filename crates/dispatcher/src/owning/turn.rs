@@ -247,7 +247,14 @@ impl Turn<'_> {
                         drop(result.map_err(|error| failures.send(error)));
                     });
                     let (topic, key) = (Topic::Journal, Vec::new());
-                    self.producer.append_all(vec![NewRecord { topic, partition, key, value: record, done }]);
+                    self.producer.append_all(vec![NewRecord {
+                        topic,
+                        partition,
+                        key,
+                        value: record,
+                        acted_on: false,
+                        done,
+                    }]);
                 }
                 Output::AskEnds => {
                     // The asker takes one question at a time; the owner asks again only after the answer.

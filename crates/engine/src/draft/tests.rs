@@ -25,7 +25,7 @@ fn a_timer_that_cannot_be_decided_suspends_its_entity() {
     };
     let mut partition = planted();
     let mut draft = Draft::new(&mut partition, at(10), None);
-    draft.due(at(2));
+    draft.due(at(2), &());
     let envelope = draft.finish(false).envelope.unwrap();
     let told: Vec<(&str, bool)> = envelope
         .events

@@ -81,6 +81,7 @@ impl GroupShard {
                 self.workers.declare_lost(worker, incarnation)
             }
             WorkerCommand::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
+            WorkerCommand::EndStartRight { token } => self.end_start_right(*token),
         }
     }
 

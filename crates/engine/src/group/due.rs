@@ -10,7 +10,7 @@ use super::batches::apply::{retry_due, start_due};
 use super::batches::attempts::returned;
 use super::batches::batch::Waiter;
 use super::placement::queue::Lane;
-use super::{GroupShard, Timer};
+use super::{GroupShard, Heartbeats, Timer};
 
 /// What to decide next; found cheaply, decided separately so that a panic can be laid at its door.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +76,12 @@ impl GroupShard {
         self.timers.first().map(|(at, _)| at).into_iter().chain(opening).min()
     }
 
-    pub(crate) fn decide_task(&self, task: &Chore, now: Timestamp) -> Vec<Event> {
+    pub(crate) fn decide_task(
+        &self,
+        task: &Chore,
+        now: Timestamp,
+        heartbeats: &dyn Heartbeats,
+    ) -> Vec<Event> {
         match task {
             Chore::Settle(worker) => self.settle(worker, now),
             Chore::Cancel(batch) => self.cancel(*batch),
@@ -95,7 +100,7 @@ impl GroupShard {
             Chore::PlaceFinalCommands(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
             Chore::OpenRate(name) => vec![Event::Permit(PermitEvent::RateLimitReset { name: name.clone() })],
             Chore::Report(report) => vec![Event::clone(report)],
-            Chore::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
+            Chore::Place(batch, worker) => self.assign(*batch, worker, now, heartbeats).into_iter().collect(),
         }
     }
 

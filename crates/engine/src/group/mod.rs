@@ -40,7 +40,9 @@ use tidemill_model::{
 
 use self::batches::Batches;
 pub(crate) use self::batches::batch::Batch;
-use self::batches::batch::Phase;
+use self::batches::batch::{Grant, Phase};
+use self::batches::right::Right;
+pub use self::batches::right::{Heartbeats, LiveRight, ReadHeartbeat};
 use self::dependencies::Dependencies;
 pub(crate) use self::due::Chore;
 use self::external::External;
@@ -261,7 +263,14 @@ impl GroupShard {
             return self.outstanding_final(token).into_iter().collect();
         };
         match &batch.phase {
-            Phase::Assigned { token, worker, .. } => vec![self.assigned_message(batch, worker, *token)],
+            Phase::Assigned { token, right: Some(_), .. } => self
+                .batches
+                .of_token(*token)
+                .map(|id| self.outstanding_right(id, batch, *token))
+                .unwrap_or_default(),
+            Phase::Assigned { token, worker, right: None, .. } => {
+                vec![self.assigned_message(batch, worker, *token)]
+            }
             Phase::Granted(grant) => {
                 let kill = || WorkMessage::Kill { token, grace_ms: self.settings().kill_grace_ms };
                 self.granted_message(token).into_iter().chain(grant.kill.is_some().then(kill)).collect()
@@ -284,6 +293,10 @@ impl GroupShard {
         let id = self.batches.of_token(token)?;
         let batch = self.batches.get(&id)?;
         let grant = batch.grant()?;
+        if grant.under_right {
+            let (incarnation, nonce) = (grant.incarnation.clone(), grant.nonce.clone());
+            return Some(WorkMessage::Confirmed { incarnation, nonce, token });
+        }
         let spec = self.run_spec(id, batch, token).ok()?;
         Some(WorkMessage::Granted {
             incarnation: grant.incarnation.clone(),
@@ -294,9 +307,11 @@ impl GroupShard {
 
     /// What the attempt would run, templates resolved; the error is for people.
     pub(crate) fn run_spec(&self, id: BatchId, batch: &Batch, token: Token) -> Result<RunSpec, String> {
-        let values = match batch.grant() {
-            Some(grant) => grant.values.as_deref().cloned().unwrap_or_default(),
-            None => self.values_for(batch)?,
+        let values = match (batch.grant(), batch.right()) {
+            (Some(Grant { values, .. }), _) | (None, Some(Right { values, .. })) => {
+                values.as_deref().cloned().unwrap_or_default()
+            }
+            (None, None) => self.values_for(batch)?,
         };
         crate::schedule::run_spec(id, batch, token, &self.zone_of(&batch.definition), &values)
     }

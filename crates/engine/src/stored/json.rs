@@ -121,6 +121,7 @@ as_json!(
     tidemill_model::SkippedJob,
     tidemill_model::SkippedTimes,
     tidemill_model::Standing,
+    tidemill_model::StartRight,
     tidemill_model::Subscription,
     tidemill_model::TaskSpec,
     tidemill_model::TemplateName,

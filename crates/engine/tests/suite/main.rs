@@ -40,6 +40,7 @@ mod reports_kept;
 mod reruns;
 mod restored;
 mod retries;
+mod rights;
 mod run_as;
 mod skipped;
 mod staged;

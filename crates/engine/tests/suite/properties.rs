@@ -116,7 +116,10 @@ impl Model {
                 };
                 assert!(self.live.insert(*batch, live).is_none());
             }
-            Event::Batch(BatchEvent::Assigned { batch, attempt, token, worker, .. }) => {
+            Event::Batch(
+                BatchEvent::Assigned { batch, attempt, token, worker, .. }
+                | BatchEvent::AssignedWithRight { batch, attempt, token, worker, .. },
+            ) => {
                 assert!(self.tokens.last().is_none_or(|last| last < token), "tokens grow");
                 self.tokens.insert(*token);
                 let live = self.live.get_mut(batch).expect("assigned batches are unfinished");

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{AttemptOutcome, Nonce, Token, Usage};
 
+use super::right::Right;
 use super::{ProcessEnd, outcome};
 
 /// The first repeat of what is not answered; each further one takes twice as long.
@@ -18,14 +19,15 @@ pub(super) enum Attempt {
     Looking { until_ms: u64 },
     /// Asked whether it may start. Only a grant with this nonce starts it, and takes the nonce away: so
     /// nothing starts twice, however often an owner repeats itself.
-    Requested { nonce: Nonce, repeat: Repeat },
+    /// With a right, the log's word that it has the question starts it, too.
+    Requested { nonce: Nonce, repeat: Repeat, right: Option<Box<Right>> },
     /// A process is being started, on the grant of this question.
     Starting { nonce: Nonce },
     /// A process runs; `report_at_ms`: when to say so again, where that failed.
     Running { report_at_ms: Option<u64> },
-    /// It was granted, could not be written down, and goes to another worker; kept until the owner has taken it
-    /// back.
-    GivenBack { nonce: Nonce, reason: String, repeat: Repeat },
+    /// It was granted and could not be written down, or was asked back, and goes to another worker; kept until the owner has
+    /// taken it back. The nonce is that of its question, if there was one.
+    GivenBack { nonce: Option<Nonce>, reason: String, repeat: Repeat },
     /// Nothing of it runs, and nothing ever will; kept until the owner has it on record.
     Ended(Box<End>),
 }

@@ -27,6 +27,9 @@ fn only_what_was_asked_is_started() {
             if let tidemill_model::WorkMessage::Granted { nonce, spec, .. } = &message {
                 granted = Some((spec.token, nonce.clone()));
             }
+            if let tidemill_model::WorkMessage::Confirmed { nonce, token, .. } = &message {
+                granted = Some((*token, nonce.clone()));
+            }
             bytes += serde_json::to_string(&message).unwrap().len();
             now_ms += 2_000;
             let tick = Input::Ticked { boottime_ms: now_ms };

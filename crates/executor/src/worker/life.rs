@@ -121,6 +121,7 @@ impl Worker {
         for token in self.attempts.tokens(Attempt::is_only_assigned) {
             self.attempts.remove(token);
         }
+        self.sent.clear();
         self.membership = Membership::new();
         self.register();
     }
@@ -138,6 +139,7 @@ impl Worker {
         self.heartbeats += 1;
         let (number, measure, unready) = (self.heartbeats, self.measure, self.unready.clone());
         let heartbeat = Heartbeat { worker, incarnation, number, measure, unready };
+        self.sent.note(number, self.now_ms);
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.append(tag, Command::Worker(WorkerCommand::Heartbeat(heartbeat)));
     }
@@ -152,6 +154,8 @@ impl Worker {
 
     pub(super) fn acknowledge(&mut self, sent_at_ms: u64) {
         self.lease.acknowledge(sent_at_ms);
+        #[cfg(feature = "planted")]
+        self.sent.acknowledged(self.now_ms);
         // Before the first answer the group's lease is not known, and nothing runs.
         if self.membership.was_ever_known
             && let Some(lease) = self.lease.renewal(&self.settings)

@@ -39,6 +39,13 @@ pub enum Tag {
         /// Milliseconds.
         sent_at_ms: u64,
     },
+    /// A question that starts what it asks for, under a right, once the log has it.
+    Asked {
+        /// For which assignment.
+        token: Token,
+        /// Its number in the life of the worker's process.
+        question: u64,
+    },
     /// That an attempt runs.
     Started(Token),
     /// Anything that is repeated until it is answered.
@@ -68,7 +75,7 @@ pub enum Input {
     },
     /// How the machine stands.
     Measured(Measure),
-    /// The append is in the log. Only needed for [`Tag::Alive`].
+    /// The append is in the log. Only needed for [`Tag::Alive`] and [`Tag::Asked`].
     Acknowledged(Tag),
     /// The append is not, or may not be, in the log. Only needed for [`Tag::Started`].
     Failed(Tag),

@@ -11,6 +11,8 @@
 //!                        │  └─ repeated                                            │        └─ repeated
 //!                        └─ Refused: forgotten · Kill: Ended, for it never starts ─┘
 //! ```
+//! Under a right (`right`) it goes on as granted once the log has its RequestStart.
+//!
 //! Everything said to an owner is said again until it is answered, and is about a token, so that repeats are
 //! harmless. What is deliberately absent: slots, drain and retries, which the owner decides.
 
@@ -19,10 +21,13 @@ mod lease;
 mod life;
 mod message;
 mod outcome;
+mod right;
 mod start;
 
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod right_tests;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +45,7 @@ use life::{Membership, Stopping};
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 #[cfg(test)]
 pub(crate) use outcome::of_process as outcome_of;
+use right::{Sent, Spoken};
 pub(crate) use start::LOOK_WITHIN_MS;
 
 use crate::shim::KillCause;
@@ -73,6 +79,9 @@ pub struct Worker {
     measure: Option<Measure>,
     lease: LeaseClock,
     attempts: Attempts,
+    /// When the heartbeats of the present life were sent.
+    sent: Sent,
+    spoken: Spoken,
     nonces: u64,
     stopping: Option<Stopping>,
     /// Why no work can be taken.
@@ -95,6 +104,8 @@ impl Worker {
             measure: None,
             lease: LeaseClock::default(),
             attempts: Attempts::default(),
+            sent: Sent::default(),
+            spoken: Spoken::default(),
             nonces: 0,
             stopping: None,
             unready: None,
@@ -111,7 +122,8 @@ impl Worker {
             Input::Acknowledged(Tag::Alive { sent_at_ms }) => self.acknowledge(sent_at_ms),
             Input::Acknowledged(Tag::Started(_) | Tag::Repeated) => {}
             Input::Failed(Tag::Started(token)) => self.report_started_later(token),
-            Input::Failed(Tag::Alive { .. } | Tag::Repeated) => {}
+            Input::Acknowledged(Tag::Asked { token, question }) => self.question_is_in_log(token, question),
+            Input::Failed(Tag::Alive { .. } | Tag::Asked { .. } | Tag::Repeated) => {}
             Input::ProcessStarted { token } => self.process_started(token),
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
             Input::Found { token, end } => self.find(token, end),
@@ -145,6 +157,11 @@ impl Worker {
                     self.granted(&nonce, spec);
                 }
             }
+            WorkMessage::AssignedWithRight { right, spec } => self.assigned_with_right(&right, spec),
+            WorkMessage::Confirmed { incarnation, nonce, token } => {
+                self.confirmed(&incarnation, &nonce, token)
+            }
+            WorkMessage::AskedBack { token } => self.asked_back(token),
             WorkMessage::Refused { token, reason: _ } => self.refused(token),
             WorkMessage::Kill { token, grace_ms } => self.kill(token, grace_ms),
             WorkMessage::Recorded { token } => self.recorded(token),
@@ -180,7 +197,10 @@ impl Worker {
         }
         for token in granted {
             match self.attempts.get(*token) {
-                None => self.end_without_process(*token, AttemptResult::Lost, "the worker does not have it"),
+                // Given back without a question, it may be granted to one of an earlier life: that is not taken for its word.
+                None | Some(Attempt::GivenBack { nonce: None, .. }) => {
+                    self.end_without_process(*token, AttemptResult::Lost, "the worker does not have it")
+                }
                 Some(Attempt::Ended(_)) => self.report_finished(*token),
                 // It is asked for again, with the nonce that was granted, or given back again.
                 Some(Attempt::Requested { .. } | Attempt::GivenBack { .. }) => {}
@@ -257,6 +277,7 @@ impl Worker {
     /// Says how it ended, and notes when to say it again.
     fn report_finished(&mut self, token: Token) {
         let Some(Attempt::Ended(mut end)) = self.attempts.remove(token) else { return };
+        self.spoken.note(token, self.now_ms);
         let (outcome, usage, worker) =
             (end.outcome.clone(), end.usage.clone(), self.setup.registration.worker.clone());
         self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage });

@@ -6,6 +6,7 @@ use tidemill_model::{
 };
 
 use super::attempt::{Attempt, End, Repeat};
+use super::right::Right;
 use super::{Looked, Output, ProcessEnd, Tag, Worker};
 use crate::types;
 
@@ -14,16 +15,8 @@ const REPORT_AGAIN_MS: u64 = 1_000;
 
 impl Worker {
     pub(super) fn assigned(&mut self, token: Token, job_type: &JobType, checks: Vec<PathCheck>) {
-        // Before the first registration is answered, it is meant for an earlier life.
-        if self.stopping.is_some() || !self.membership.was_ever_known || self.attempts.get(token).is_some() {
+        if !self.takes(token, job_type) {
             return;
-        }
-        if !self.setup.registration.slots.contains_key(job_type) {
-            let reason = format!("this worker has no slots for type {job_type}");
-            return self.reject(token, None, reason);
-        }
-        if let Some(reason) = self.unready.clone() {
-            return self.reject(token, None, reason);
         }
         if checks.is_empty() {
             self.ask_to_start(token);
@@ -32,30 +25,60 @@ impl Worker {
         }
     }
 
+    /// Whether an assignment is new and can be taken. If it cannot, it is given back.
+    pub(super) fn takes(&mut self, token: Token, job_type: &JobType) -> bool {
+        // Before the first registration is answered, it is meant for an earlier life.
+        if self.stopping.is_some() || !self.membership.was_ever_known || self.attempts.get(token).is_some() {
+            return false;
+        }
+        let no_slots = || format!("this worker has no slots for type {job_type}");
+        let has_slots = self.setup.registration.slots.contains_key(job_type);
+        let reason = (!has_slots).then(no_slots).or_else(|| self.unready.clone());
+        let takes = reason.is_none();
+        if let Some(reason) = reason {
+            self.reject(token, None, reason);
+        }
+        takes
+    }
+
     pub(super) fn ask_to_start(&mut self, token: Token) {
+        self.ask_under(token, None);
+    }
+
+    /// Asks whether it may start; with a right, it may before that is answered.
+    pub(super) fn ask_under(&mut self, token: Token, right: Option<Box<Right>>) {
         self.nonces += 1;
         let nonce = Nonce::new(format!("{}-{}", self.incarnation, self.nonces));
         let repeat = Repeat::first(self.now_ms);
-        self.request(token, nonce.clone());
-        self.attempts.set(token, Attempt::Requested { nonce, repeat });
+        self.request(token, nonce.clone(), right.as_deref());
+        self.attempts.set(token, Attempt::Requested { nonce, repeat, right });
     }
 
     /// Gives it back; `nonce`: the question that was asked of it, on whose grant nothing starts any more.
     pub(super) fn reject(&mut self, token: Token, nonce: Option<Nonce>, reason: String) {
+        self.spoken.note(token, self.now_ms);
         let worker = self.setup.registration.worker.clone();
         self.say(WorkerCommand::RejectAssignment { token, worker, nonce, reason });
     }
 
-    /// It was granted here, and can still run elsewhere.
-    fn give_back_granted(&mut self, token: Token, nonce: Nonce, reason: String, repeat: Repeat) {
-        self.reject(token, Some(nonce.clone()), reason.clone());
+    /// It was asked for, or granted here, and can still run elsewhere.
+    pub(super) fn give_back_asked(
+        &mut self,
+        token: Token,
+        nonce: Option<Nonce>,
+        reason: String,
+        repeat: Repeat,
+    ) {
+        self.reject(token, nonce.clone(), reason.clone());
         self.attempts.set(token, Attempt::GivenBack { nonce, reason, repeat });
     }
 
-    fn request(&mut self, token: Token, nonce: Nonce) {
+    fn request(&mut self, token: Token, nonce: Nonce, right: Option<&Right>) {
         let (worker, incarnation) = (self.setup.registration.worker.clone(), self.incarnation.clone());
+        let waits = right.is_some_and(|right| !right.is_over(self.now_ms));
+        let tag = if waits { Right::tag(token, &nonce) } else { Tag::Repeated };
         let request = StartRequest { token, worker, incarnation, nonce };
-        self.say(WorkerCommand::RequestStart(request));
+        self.append(tag, Command::Worker(WorkerCommand::RequestStart(request)));
     }
 
     /// Takes the nonce away, so that this grant, repeated, starts nothing.
@@ -66,7 +89,7 @@ impl Worker {
             // Granted to a question that was given up: nothing starts on it, and the owner has to know. If it
             // was started, ended and is on record, this changes nothing there.
             Some(Attempt::Looking { .. } | Attempt::Requested { .. }) | None => {
-                return self.end_unknown(token, AttemptResult::Lost);
+                return self.granted_to_nobody(token);
             }
             Some(
                 Attempt::Starting { .. }
@@ -75,6 +98,17 @@ impl Worker {
                 | Attempt::GivenBack { .. },
             ) => return,
         }
+        self.begin_asked(token, spec);
+    }
+
+    pub(super) fn granted_to_nobody(&mut self, token: Token) {
+        self.end_unknown(token, AttemptResult::Lost);
+    }
+
+    /// Starts what was asked for. It is not asked for any more, so that an answer, repeated, starts nothing.
+    pub(super) fn begin_asked(&mut self, token: Token, spec: Box<RunSpec>) {
+        let Some(Attempt::Requested { nonce, .. }) = self.attempts.get(token) else { return };
+        let nonce = nonce.clone();
         if types::is_noop(&spec.job_type) {
             self.report_started(token);
             return self.end(token, End::bare(AttemptOutcome::success()));
@@ -84,7 +118,7 @@ impl Worker {
             let message = "not started: the worker's lease had run out";
             return self.end_without_process(token, AttemptResult::Lost, message);
         }
-        self.attempts.set(token, Attempt::Starting { nonce: nonce.clone() });
+        self.attempts.set(token, Attempt::Starting { nonce });
         self.outputs.push(Output::Spawn { spec, lease, grace_ms: self.settings.kill_grace_ms });
     }
 
@@ -121,7 +155,7 @@ impl Worker {
         if let Some(attempt) = self.attempts.get(token).filter(has_process) {
             if let (ProcessEnd::NoRoom(reason), Attempt::Starting { nonce }) = (&end, attempt) {
                 let (nonce, reason) = (nonce.clone(), reason.clone());
-                return self.give_back_granted(token, nonce, reason, Repeat::first(self.now_ms));
+                return self.give_back_asked(token, Some(nonce), reason, Repeat::first(self.now_ms));
             }
             let has_directory = !matches!(end, ProcessEnd::NotStarted(_));
             self.end(token, End { has_directory, ..End::of_process(end) });
@@ -131,14 +165,14 @@ impl Worker {
     /// Says again what was due to be said again.
     pub(super) fn repeat(&mut self, token: Token) {
         match self.attempts.remove(token) {
-            Some(Attempt::Requested { nonce, repeat }) => {
-                self.request(token, nonce.clone());
+            Some(Attempt::Requested { nonce, repeat, right }) => {
+                self.request(token, nonce.clone(), right.as_deref());
                 let repeat = repeat.next(self.now_ms);
-                self.attempts.set(token, Attempt::Requested { nonce, repeat });
+                self.attempts.set(token, Attempt::Requested { nonce, repeat, right });
             }
             Some(Attempt::Looking { .. }) => self.cannot_tell(token, "it takes too long"),
             Some(Attempt::GivenBack { nonce, reason, repeat }) => {
-                self.give_back_granted(token, nonce, reason, repeat.next(self.now_ms));
+                self.give_back_asked(token, nonce, reason, repeat.next(self.now_ms));
             }
             Some(Attempt::Running { .. }) => {
                 self.attempts.set(token, Attempt::Running { report_at_ms: None });

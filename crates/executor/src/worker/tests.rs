@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
-    Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId, Token,
-    WorkMessage, WorkerCommand, WorkerId,
+    Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId, StartRight,
+    Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use super::{Input, Looked, Output, ProcessEnd, Setup, Worker};
@@ -55,7 +55,19 @@ fn assigned(token: Token, of_type: &str, checks: Vec<PathCheck>) -> Input {
 }
 
 fn granted(token: Token, of_type: &str, nonce: &str) -> Input {
-    let spec = RunSpec {
+    let (incarnation, spec) = (Incarnation::new(LIFE), Box::new(spec(token, of_type)));
+    Input::Work(WorkMessage::Granted { incarnation, nonce: Nonce::new(nonce), spec })
+}
+
+/// With a right of 5 s from the sending of this heartbeat on.
+fn assigned_with_right(token: Token, of_type: &str, heartbeat: &str, life: &str) -> Input {
+    let (incarnation, heartbeat) = (Incarnation::new(life), heartbeat.parse().unwrap());
+    let right = StartRight { incarnation, heartbeat, window_ms: 5_000 };
+    Input::Work(WorkMessage::AssignedWithRight { right, spec: Box::new(spec(token, of_type)) })
+}
+
+fn spec(token: Token, of_type: &str) -> RunSpec {
+    RunSpec {
         token,
         batch: BatchId(1),
         attempt: 1,
@@ -72,9 +84,7 @@ fn granted(token: Token, of_type: &str, nonce: &str) -> Input {
         run_as: None,
         output_path: None,
         ending: None,
-    };
-    let incarnation = Incarnation::new(LIFE);
-    Input::Work(WorkMessage::Granted { incarnation, nonce: Nonce::new(nonce), spec: Box::new(spec) })
+    }
 }
 
 /// What a line of a table says after `> `.
@@ -107,6 +117,17 @@ fn heard(line: &str) -> Input {
         ["looked", of, "gone"] => looked(of, Looked::Gone(vec![ExternalDependencyId(77)])),
         ["looked", of, "unknown"] => looked(of, Looked::Unknown(why.to_owned())),
         ["granted", of, of_type, "for", nonce] => granted(token(of), of_type, nonce),
+        ["right", of, of_type, "under", n] => assigned_with_right(token(of), of_type, n, LIFE),
+        ["right", of, of_type, "under", n, "of", life] => assigned_with_right(token(of), of_type, n, life),
+        ["logged", of, question] => {
+            let question = question.parse().unwrap();
+            Input::Acknowledged(Tag::Asked { token: token(of), question })
+        }
+        ["confirmed", of, "for", nonce] => {
+            let (incarnation, nonce, token) = (Incarnation::new(LIFE), Nonce::new(nonce), token(of));
+            Input::Work(WorkMessage::Confirmed { incarnation, nonce, token })
+        }
+        ["asked", "back", of] => Input::Work(WorkMessage::AskedBack { token: token(of) }),
         ["refused", of] => Input::Work(WorkMessage::Refused { token: token(of), reason: String::new() }),
         ["kill", of] => Input::Work(WorkMessage::Kill { token: token(of), grace_ms: 7 }),
         ["recorded", of] => Input::Work(WorkMessage::Recorded { token: token(of) }),
@@ -189,7 +210,7 @@ fn show(output: Output) -> String {
 
 impl Worker {
     /// Says the lines of a table after `> `; below each stands what comes of it.
-    fn check(mut self, table: Expect) {
+    pub(super) fn check(mut self, table: Expect) {
         let mut told = String::new();
         for line in table.data().lines().filter_map(|line| line.trim().strip_prefix("> ")) {
             told += &format!("> {line}\n");
@@ -202,7 +223,7 @@ impl Worker {
     }
 
     /// The same worker once it has heard these.
-    fn after(mut self, lines: &[&str]) -> Self {
+    pub(super) fn after(mut self, lines: &[&str]) -> Self {
         for line in lines {
             self.step(heard(line));
         }

@@ -106,6 +106,10 @@ impl Readers for KafkaLog {
 }
 
 impl Log for KafkaLog {
+    fn keeps_acknowledged(&self) -> bool {
+        !self.connection.config.single_broker
+    }
+
     fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
         Ok(Arc::new(self.connection.producer()?))
     }

@@ -144,6 +144,10 @@ impl Readers for MemoryLog {
 }
 
 impl Log for MemoryLog {
+    fn keeps_acknowledged(&self) -> bool {
+        true
+    }
+
     fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
         let number = {
             let mut producers = lock(&self.shared.producers);

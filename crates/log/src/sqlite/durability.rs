@@ -27,7 +27,8 @@ use crate::Topic;
 /// The longest that anything waits to be synced.
 const SYNCED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Whether somebody may act on a record of this topic before anything else is written.
+/// Whether somebody may act on any record of this topic before anything else is written. Of other topics one may say so for
+/// itself ([`NewRecord::acted_on`](crate::NewRecord)).
 pub(crate) const fn is_synced(topic: Topic) -> bool {
     match topic {
         Topic::Journal | Topic::DeadLetters => true,

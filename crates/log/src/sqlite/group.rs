@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, params};
 
 use super::Shared;
-use super::durability::{Durability, is_synced};
+use super::durability::Durability;
 use super::file::{PAGE_BYTES, next_offset, store_head, table};
 use super::queue::Item;
 use super::trim::Kept;
@@ -106,7 +106,7 @@ impl<'a> Group<'a> {
         let mut failed = self.begin(&items);
         for item in items {
             match item {
-                Item::Append { lane, key, value, pending } => {
+                Item::Append { lane, key, value, synced: _, pending } => {
                     let outcome = match &failed {
                         Ok(()) => self.stage(lane, key, value, journals),
                         Err(_) => Ok(Ok(0)),
@@ -145,7 +145,7 @@ impl<'a> Group<'a> {
 
     fn begin(&mut self, items: &[Item]) -> rusqlite::Result<()> {
         let acted_on = items.iter().any(|item| match item {
-            Item::Append { lane, .. } => is_synced(self.shared.lanes[*lane].topic),
+            Item::Append { synced, .. } => *synced,
             Item::Trim(_) | Item::Release(_) => false,
         });
         self.durability.begin(self.connection, acted_on)?;

@@ -255,6 +255,10 @@ impl Readers for SqliteLog {
 }
 
 impl Log for SqliteLog {
+    fn keeps_acknowledged(&self) -> bool {
+        true
+    }
+
     fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
         Ok(Arc::new(SqliteProducer::new(&self.shared)))
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::archived::Release;
+use super::durability::is_synced;
 use super::trim::Trim;
 use super::{Shared, is_durable};
 use crate::in_flight::{InFlight, Pending};
@@ -18,7 +19,7 @@ const GROUP_BYTES: usize = 16 << 20;
 
 pub(crate) enum Item {
     /// To be stored.
-    Append { lane: usize, key: Vec<u8>, value: Payload, pending: Pending },
+    Append { lane: usize, key: Vec<u8>, value: Payload, synced: bool, pending: Pending },
     /// Old records to be forgotten.
     Trim(Trim),
     /// Archived records to be removed, in a transaction of its own.
@@ -126,7 +127,7 @@ impl SqliteProducer {
 
     /// What is left for the writer to do; nothing, where the outcome is told already, or the record is only for the memory.
     fn prepare(&self, record: NewRecord, volatile: &mut Volatile) -> Option<Item> {
-        let NewRecord { topic, partition, key, value, done } = record;
+        let NewRecord { topic, partition, key, value, acted_on, done } = record;
         if topic.is_too_large(&key, &value) {
             done(Err(AppendError::TooLarge));
             return None;
@@ -140,7 +141,8 @@ impl SqliteProducer {
         };
         if is_durable(topic) {
             let pending = self.in_flight.enter(key.len() + value.len(), done)?;
-            return Some(Item::Append { lane, key, value, pending });
+            let synced = is_synced(topic) || acted_on && !planted!(QuestionNotSynced);
+            return Some(Item::Append { lane, key, value, synced, pending });
         }
         volatile.entry(lane).or_default().push((key, value, done));
         None
@@ -165,7 +167,7 @@ impl SqliteProducer {
 impl Producer for SqliteProducer {
     fn append(&self, topic: Topic, partition: u32, key: &[u8], value: Vec<u8>, done: Done) {
         let (key, value) = (key.to_vec(), value.into());
-        self.append_all(vec![NewRecord { topic, partition, key, value, done }]);
+        self.append_all(vec![NewRecord { topic, partition, key, value, acted_on: false, done }]);
     }
 
     fn append_all(&self, records: Vec<NewRecord>) {

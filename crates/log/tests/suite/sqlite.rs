@@ -65,6 +65,7 @@ fn records_appended_together_are_one_commit() {
                 partition: 0,
                 key,
                 value: value.into(),
+                acted_on: false,
                 done: Box::new(|outcome| assert!(outcome.is_ok())),
             }
         };

@@ -85,6 +85,12 @@ pub enum WorkerCommand {
         /// Which life of it.
         incarnation: Incarnation,
     },
+    /// The right to start an assignment is over, by the owner's own monotonic clock.
+    #[level(2)]
+    EndStartRight {
+        /// Of which assignment.
+        token: Token,
+    },
 }
 
 /// A worker presents itself.

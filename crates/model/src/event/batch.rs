@@ -4,8 +4,8 @@ use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Actor, BatchId, BatchResult, CountedParents, DataPath, Dependency, ExternalDependencyId, Fire,
-    Incarnation, JobId, Origin, OverriddenResult, RerunPlace, ReturnReason, TimeoutKind, Timestamp, Token,
-    WaivedParent, WorkerId,
+    Incarnation, JobId, Origin, OverriddenResult, RerunPlace, ReturnReason, StartRight, TimeoutKind,
+    Timestamp, Token, WaivedParent, WorkerId,
 };
 
 /// A batch, from its generation to its result.
@@ -202,6 +202,26 @@ pub enum BatchEvent {
         worker: WorkerId,
         /// When the worker must have asked to start.
         start_by: Timestamp,
+    },
+    /// The scheduler assigns a batch to a worker, which may start it before its question is answered.
+    ///
+    /// What follows is as after `batch.assigned`. The worker asks to start it all the same, and `start.granted` follows
+    /// where it does so in time.
+    #[event(kind = "batch.assigned_with_right", level = 2, public)]
+    AssignedWithRight {
+        /// Which.
+        batch: BatchId,
+        /// The attempt that this will be, from 1.
+        attempt: u32,
+        /// Fences it.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// Until when the worker may start it without an answer.
+        right: StartRight,
+        /// So long after it has read the heartbeat, or claimed the partition, the owner takes the right for over,
+        /// milliseconds: the window and a margin.
+        over_after_ms: u64,
     },
     /// An assignment ends without an attempt, and the batch waits for another worker.
     #[event(kind = "assignment.returned", public)]

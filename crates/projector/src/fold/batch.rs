@@ -47,6 +47,7 @@ impl Caches {
                 self.attempts.need((token.0,));
             }
             BatchEvent::Assigned { batch, .. }
+            | BatchEvent::AssignedWithRight { batch, .. }
             | BatchEvent::RetryScheduled { batch, .. }
             | BatchEvent::RetryDue { batch }
             | BatchEvent::StartDue { batch }
@@ -74,10 +75,12 @@ impl Caches {
                 self.depends(at, (batch.0, parent.0, logical_time.as_millisecond()), met, *unmet);
             }
             BatchEvent::Assigned { batch, attempt, token, worker, start_by } => {
-                self.batches.change((batch.0,), |row| {
-                    assign(row, at, i64::from(*attempt), *token, worker);
-                    row.start_by = Some(start_by.as_millisecond());
-                });
+                let start_by = start_by.as_millisecond();
+                self.batches.change((batch.0,), |row| assign(row, at, *attempt, (*token, worker), start_by));
+            }
+            BatchEvent::AssignedWithRight { batch, attempt, token, worker, right: _, over_after_ms } => {
+                let start_by = at.now.saturating_add(over_after_ms.cast_signed());
+                self.batches.change((batch.0,), |row| assign(row, at, *attempt, (*token, worker), start_by));
             }
             BatchEvent::AssignmentReturned { batch, token, worker, reason } => {
                 self.give_back(at, *batch, *token, worker, reason);
@@ -182,9 +185,10 @@ impl Caches {
     }
 }
 
-fn assign(row: &mut BatchRow, at: Place, attempt: i64, token: Token, worker: &WorkerId) {
+fn assign(row: &mut BatchRow, at: Place, attempt: u32, (token, worker): (Token, &WorkerId), start_by: i64) {
     row.state = state(BatchState::Assigned);
-    row.attempt = attempt;
+    row.attempt = i64::from(attempt);
+    row.start_by = Some(start_by);
     row.token = Some(token.0);
     row.worker_id = Some(Arc::clone(&worker.0));
     row.assigned_at = Some(at.now);

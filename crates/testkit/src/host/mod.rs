@@ -56,6 +56,7 @@ impl Host {
             read_batch: rng.range(2, 500) as usize,
             checkpoint_after_commands: rng.range(20, 500),
             checkpoint_after_ms: rng.range(1_000, 10_000),
+            // What registers and reads more raises it.
             reads: Level::FIRST,
             ..Config::default()
         };

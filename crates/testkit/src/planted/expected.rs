@@ -59,6 +59,16 @@ const MANY: u64 = 500;
 
 const PROCESSES: &[&str] = &["nothing_runs_after_its_end", "one_process_per_batch", "one_process_per_run"];
 
+/// What ends, or begins, though a process may have begun under a right.
+const RIGHTS: &[&str] = &[
+    "one_process_per_batch",
+    "one_process_per_run",
+    "taken_back_is_not_begun",
+    "begun_is_on_record",
+    "nothing_runs_after_its_end",
+    "rights_end_by_word_lease_or_time",
+];
+
 const LEASES: &[&str] =
     &["no_attempt_before_lease_over", "nothing_runs_after_its_end", "one_process_per_batch"];
 const MOVED: &[&str] = &[
@@ -81,6 +91,7 @@ pub const EXPECTED: &[Expected] = &[
         &["no_attempt_before_lease_over", "only_allowed_transitions", "final_commands_once"],
         SOME,
     ),
+    of_power_cut(Bug::QuestionNotSynced),
     bug(Bug::LevelRaisedEarly, &["level_raised_when_all_read_it"], SOME),
     bug(Bug::KindWrittenBeforeLevel, &["nothing_above_the_level"], FEW),
     bug(Bug::BodyPackedBeforeLevel, &["nothing_above_the_level"], FEW),
@@ -152,6 +163,23 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::HistoryLostInMove, MOVED, SOME),
     of_tables(Bug::ResumeOnVoidSuffix, SOME),
     of_tables(Bug::PositionOutsideTransaction, SOME),
+    with(&[Fault::LateWork, Fault::LateAcknowledgements], bug(Bug::RightRenewed, RIGHTS, MANY)),
+    with(&[Fault::LateWork, Fault::LateAcknowledgements], bug(Bug::RightFromAcknowledgement, RIGHTS, MANY)),
+    with(&[Fault::LostQuestions], bug(Bug::BegunBeforeAcknowledgement, RIGHTS, SOME)),
+    with(&[Fault::SlowReader], bug(Bug::RightOverUnread, RIGHTS, MANY)),
+    with(&[Fault::LateWork, Fault::CrashWorker], bug(Bug::RightOutlivesLife, RIGHTS, MANY)),
+    with(&[Fault::CrashWorker], bug(Bug::RightEndsByRegistration, RIGHTS, MANY)),
+    with(&[Fault::LateWork], bug(Bug::WordForgotten, RIGHTS, MANY)),
+    with(
+        &[Fault::CutAtAssignment],
+        bug(
+            Bug::AssignedKillEndsAtOnce,
+            &["rights_end_by_word_lease_or_time", "taken_back_is_not_begun"],
+            SOME,
+        ),
+    ),
+    with(&[Fault::CutAtAssignment], bug(Bug::KillLostOnReturn, &["killed_stays_killed"], MANY)),
+    with(&[Fault::CutAtAssignment], bug(Bug::QuestionUnderRightRefused, RIGHTS, MANY)),
     with(&[Fault::CutWorker], bug(Bug::LeaseShortenedAtOnce, LEASES, MANY)),
     with(&[Fault::CutAtGrant], bug(Bug::LapsedLifeGoesOn, PROCESSES, MANY)),
     with(&[Fault::CrashWorker], bug(Bug::RepeatSavesEarlierLife, ASSIGNED, MANY)),

@@ -23,6 +23,16 @@ const SEEN_FROM_OUTSIDE: &[(&str, &str, &str)] = &[
         "nothing_runs_after_its_end",
         "Nothing of an attempt runs once its end is on record.",
     ),
+    (
+        "taken back as not begun",
+        "taken_back_is_not_begun",
+        "No process begins of what is taken back, or ended, as not begun.",
+    ),
+    (
+        "its start is not on record",
+        "begun_is_on_record",
+        "At quiescence, the start of each process that began is on record.",
+    ),
     ("was answered", "answers_agree", "Everybody is answered what is on record, once."),
     (
         "is not the fold up to its record",

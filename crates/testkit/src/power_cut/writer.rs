@@ -104,15 +104,21 @@ impl Writer {
     }
 
     fn record(&self, topic: Topic, value: Vec<u8>) -> NewRecord {
+        self.record_acted_on(topic, value, false)
+    }
+
+    /// `acted_on`: somebody acts on its acknowledgement alone, as on that of a question under a right.
+    fn record_acted_on(&self, topic: Topic, value: Vec<u8>, acted_on: bool) -> NewRecord {
         let (outcomes, hash) = (self.outcomes.0.clone(), Hash::of(&value));
         let done = Box::new(move |outcome: Result<u64, AppendError>| {
-            if let (Ok(offset), Topic::Journal | Topic::DeadLetters) = (&outcome, topic) {
+            let acts = acted_on || matches!(topic, Topic::Journal | Topic::DeadLetters);
+            if let (Ok(offset), true) = (&outcome, acts) {
                 tell(&format!("{topic} {offset} {hash}"));
             }
             // Nobody waits for the outcome of a writer that has ended.
             let _ = outcomes.send(outcome.map(|offset| (topic, offset, hash)));
         });
-        NewRecord { topic, partition: 0, key: Vec::new(), value: value.into(), done }
+        NewRecord { topic, partition: 0, key: Vec::new(), value: value.into(), acted_on, done }
     }
 
     /// All at once or one after the other is up to the log; returns when all are in it.
@@ -144,6 +150,10 @@ impl Writer {
             let bytes = |rng: &mut Rng| vec![rng.next().to_le_bytes()[0]; rng.below(6_000)];
             let lot = (0..rng.range(1, 4)).map(|_| self.record(Topic::Commands, bytes(rng))).collect();
             self.append(lot)?;
+        }
+        if rng.chance(40) {
+            let question = self.record_acted_on(Topic::Commands, vec![9; rng.below(300)], true);
+            self.append(vec![question])?;
         }
         let mut lot = Vec::new();
         for _ in 0..rng.below(3) {

@@ -109,11 +109,13 @@ fn who_has_waited_long_goes_first_whatever_the_priority() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// Of a batch, the record that holds the only event of this kind.
+/// Of a batch, the record that holds the only event of this kind; an assignment may carry a right to start.
 fn record_of(events: &[Value], kind: &str, batch: &str) -> String {
-    let (kind, batch) = (format!("tidemill.{kind}.v1"), batch.parse::<i64>().unwrap());
-    let of_batch: Vec<_> =
-        events.iter().filter(|event| event["type"] == *kind && event["data"]["batch"] == batch).collect();
+    let kinds = [format!("tidemill.{kind}.v1"), format!("tidemill.{kind}_with_right.v1")];
+    let batch = batch.parse::<i64>().unwrap();
+    let is_it =
+        |event: &&Value| kinds.iter().any(|kind| event["type"] == **kind) && event["data"]["batch"] == batch;
+    let of_batch: Vec<_> = events.iter().filter(is_it).collect();
     assert_eq!(of_batch.len(), 1, "{kind} of batch {batch}: {of_batch:?}");
     let (offset, _) = of_batch[0]["id"].as_str().unwrap().split_once('-').unwrap();
     format!("{}@{offset}", of_batch[0]["source"])

@@ -47,6 +47,7 @@ mod renames;
 mod replay;
 mod reruns;
 mod retries;
+mod rights;
 mod schedules;
 #[path = "../server/mod.rs"]
 mod server;

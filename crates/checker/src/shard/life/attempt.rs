@@ -7,6 +7,7 @@ use tidemill_model::{
 
 use super::super::Shard;
 use super::super::batch::{Assignment, Batch, Phase};
+use super::super::rights::implies_a_question;
 use super::super::timeouts::bound;
 use crate::Invariant;
 use crate::findings::{Asked, At};
@@ -45,7 +46,9 @@ impl Shard {
                 return self.not_allowed(at, id, &format!("assignment {token} is returned"));
             }
         };
-        if *reason == ReturnReason::NotStarted && at.now < held.start_by {
+        self.right_may_end(at, id, &held);
+        let has_time = held.right.is_none() && at.now < held.start_by;
+        if *reason == ReturnReason::NotStarted && has_time {
             let why =
                 format!("assignment {token} is returned at {}, and had time until {}", at.now, held.start_by);
             at.contradicts(Invariant::StartTimeoutKept, why, &[held.said]);
@@ -63,8 +66,13 @@ impl Shard {
         id: BatchId,
         (token, worker, incarnation, nonce): (Token, &WorkerId, &Incarnation, &Nonce),
     ) {
-        self.granted_only_with_its_external_dependencies(at, id);
-        self.has_a_failure(at, id, "granted a start");
+        let Some(batch) = self.batches.get(&id) else { return };
+        let is_assigned = |held: &Assignment| Self::is_under_right(held, incarnation);
+        let under_right = batch.phase.assignment().is_some_and(is_assigned);
+        if !under_right {
+            self.granted_only_with_its_external_dependencies(at, id);
+            self.has_a_failure(at, id, "granted a start");
+        }
         let Some(batch) = self.batches.get(&id) else { return };
         let rule = Invariant::StartGrantedOnlyToAssigned;
         let Phase::Assigned(held) = &batch.phase else {
@@ -72,15 +80,19 @@ impl Shard {
             return at.contradicts(rule, why, &[batch.said]);
         };
         let lost = self.workers.get(worker).is_none_or(|worker| worker.lost.is_some());
+        let is_question = |command: &Command| {
+            asks(command, (token, worker, incarnation, nonce))
+                || under_right && implies_a_question(command, token, worker)
+        };
         let why = if held.token != token {
             format!("{token} is granted, and {} is assigned", held.token)
         } else if held.worker != *worker {
             format!("{worker} gets the grant, and {} the assignment", held.worker)
         } else if held.incarnation.as_ref() != Some(incarnation) {
             format!("{incarnation} of {worker} gets the grant, and another life of it the assignment")
-        } else if lost {
+        } else if lost && !under_right {
             format!("{worker} gets the grant, and is lost")
-        } else if at.command().is_some_and(|command| !asks(command, (token, worker, incarnation, nonce))) {
+        } else if at.command().is_some_and(|command| !is_question(command)) {
             format!("{token} is granted to a question that was not asked")
         } else {
             String::new()
@@ -88,17 +100,24 @@ impl Shard {
         if !why.is_empty() {
             at.contradicts(rule, format!("batch {id}: {why}"), &[held.said]);
         }
-        let (to, run) = (held.clone(), (batch.job, batch.time));
-        if let Some(other) = self.live.insert(run, id).filter(|other| *other != id) {
-            let why =
-                format!("batch {id} may start while {other} lives, another run of {} for {}", run.0, run.1);
-            at.breaks(Invariant::NeverTwoLiveAttempts, why);
-        }
+        let to = held.clone();
+        self.never_two_live_attempts(at, id);
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.phase = Phase::Granted { to, nonce: nonce.clone(), started: false };
             batch.zero = false;
             let bound = batch.of.as_ref().and_then(|of| bound(of.spec()));
             batch.long_at = bound.and_then(|bound| at.now.checked_add(bound).ok());
+        }
+    }
+
+    /// From a grant on, and from an assignment with a right.
+    pub(in crate::shard) fn never_two_live_attempts(&mut self, at: &At<'_>, id: BatchId) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let run = (batch.job, batch.time);
+        if let Some(other) = self.live.insert(run, id).filter(|other| *other != id) {
+            let why =
+                format!("batch {id} may start while {other} lives, another run of {} for {}", run.0, run.1);
+            at.breaks(Invariant::NeverTwoLiveAttempts, why);
         }
     }
 
@@ -129,7 +148,12 @@ impl Shard {
 
     fn kill_requested(&mut self, at: &At<'_>, id: BatchId, token: Token) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
-        if matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token) {
+        let may_run = match &batch.phase {
+            Phase::Granted { to, .. } => to.token == token,
+            Phase::Assigned(held) => held.token == token && held.right.is_some(),
+            Phase::Waiting | Phase::Ended { .. } | Phase::Pausing { .. } => false,
+        };
+        if may_run {
             batch.kill = Some(at.offset);
         } else {
             self.not_allowed(at, id, &format!("attempt {token} is to be ended"));

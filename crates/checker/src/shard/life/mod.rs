@@ -10,6 +10,7 @@ pub(super) use self::attempt::{asks, gives_back};
 use super::Shard;
 use super::batch::Phase;
 use super::placement::Wanted;
+use super::rights::HeldRight;
 use crate::{At, Invariant};
 
 impl Shard {
@@ -52,7 +53,14 @@ impl Shard {
                 self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet));
             }
             BatchEvent::Assigned { attempt, token, worker, start_by, .. } => {
-                let wanted = Wanted { attempt: *attempt, token: *token, worker, start_by: *start_by };
+                let (start_by, right) = (*start_by, None);
+                let wanted = Wanted { attempt: *attempt, token: *token, worker, start_by, right };
+                self.assigned(at, id, &wanted);
+            }
+            BatchEvent::AssignedWithRight { attempt, token, worker, right, over_after_ms, .. } => {
+                let right = Some(Box::new(HeldRight::new(at, right, *over_after_ms)));
+                let wanted =
+                    Wanted { attempt: *attempt, token: *token, worker, start_by: Timestamp::MAX, right };
                 self.assigned(at, id, &wanted);
             }
             BatchEvent::AssignmentReturned { token, reason, .. } => self.returned(at, id, *token, reason),
@@ -114,7 +122,12 @@ impl Shard {
     fn step(&mut self, id: BatchId, to: Phase) {
         self.occupy(id, -1);
         let Some(batch) = self.batches.get_mut(&id) else { return };
-        if matches!(batch.phase, Phase::Granted { .. }) {
+        let may_live = match &batch.phase {
+            Phase::Granted { .. } => true,
+            Phase::Assigned(held) => held.right.is_some(),
+            Phase::Waiting | Phase::Ended { .. } | Phase::Pausing { .. } => false,
+        };
+        if may_live {
             let run = (batch.job, batch.time);
             if self.live.get(&run) == Some(&id) {
                 self.live.remove(&run);
@@ -145,7 +158,7 @@ impl Shard {
             Event::Batch(BatchEvent::StartDue { batch }) => self.batches.get(batch)?.earliest,
             Event::Batch(BatchEvent::AssignmentReturned {
                 batch, reason: ReturnReason::NotStarted, ..
-            }) => phase(batch)?.assignment().map(|held| held.start_by),
+            }) => phase(batch)?.assignment().filter(|held| held.right.is_none()).map(|held| held.start_by),
             event => self.grant_due(event),
         }
     }

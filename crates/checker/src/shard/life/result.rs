@@ -22,6 +22,10 @@ impl Shard {
         id: BatchId,
         (result, by, is_called): (BatchResult, bool, bool),
     ) {
+        let batch = self.batches.get(&id);
+        if let Some(Phase::Assigned(held)) = batch.map(|batch| &batch.phase) {
+            self.right_may_end(at, id, held);
+        }
         match self.marks.remove(&id) {
             Some(marked) => self.may_finish_marked(at, id, (marked, result)),
             None => self.may_finish(at, id, result, by),

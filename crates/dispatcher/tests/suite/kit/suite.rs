@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use tidemill_dispatcher::{Dispatcher, Error};
 use tidemill_log::{AppendError, Chain, Frame, From, Hash, Kind, Log, Tip, Topic, Verdict, append_wait};
-use tidemill_model::{Answer, Command, GroupSettings, Outcome, Rejection, RequestId, ShardCommand, ShardId};
+use tidemill_model::{
+    Answer, Command, GroupSettings, InstanceId, Level, LevelCommand, Outcome, Process, Rejection, RequestId,
+    ShardCommand, ShardId,
+};
 
 use super::PATIENCE;
 use super::client::{Client, submission};
@@ -19,6 +22,7 @@ macro_rules! suite {
     ($make:expr) => {
         $crate::kit::suite::suite! { $make;
             batches_live_through_the_log_and_stop_hands_over
+            rights_are_given_where_the_log_keeps_what_it_acknowledged
             restart_in_the_middle_does_nothing_twice
             zombie_owner_changes_nothing
             strangers_records_are_void_and_the_owner_goes_on
@@ -72,6 +76,47 @@ pub fn batches_live_through_the_log_and_stop_hands_over(cluster: Cluster) {
     assert_eq!(history.kinds.last(), Some(&Kind::Resigned));
     let runs = memory.runs.lock().unwrap();
     assert_eq!(runs.len(), 100, "each was granted under one token");
+}
+
+/// DSP-5, rule 8: from level 2 on assignments carry the right to start, unless the log may lose what it acknowledged; every
+/// start is on record all the same.
+pub fn rights_are_given_where_the_log_keeps_what_it_acknowledged(cluster: Cluster) {
+    let log = cluster.log();
+    let owner = dispatcher(Arc::clone(&log), "a");
+    let mut client = Client::new(&log);
+    let shard = client.define_group("demo", GroupSettings::default());
+    let process = Process {
+        id: InstanceId::new("p"),
+        host: "h".to_owned(),
+        roles: vec!["dispatcher".to_owned()],
+        version: "1".to_owned(),
+        reads: Level::new(2),
+        expire_after_ms: 600_000,
+    };
+    let register = LevelCommand::RegisterProcess { process: Box::new(process), number: 1 };
+    let reply = client.ask(ShardId::CATALOGUE, Command::Level(register));
+    assert!(matches!(reply.outcome, Outcome::Answered(Answer::Level { .. })), "{reply:?}");
+    let raised = |history: &History| history.count("level.replicated") > 0;
+    History::until(&log, journal_of(&log, shard), "the group has the level", raised);
+    let memory = Arc::new(Memory::default());
+    let worker = Worker::start(&log, shard, "w1", 4, &memory);
+    let of_worker = |history: &History| history.count("worker.registered") > 0;
+    History::until(&log, journal_of(&log, shard), "the worker is known", of_worker);
+    // Its heartbeats leave no record: the first batches may find none.
+    for number in 0..30 {
+        client.submit(shard, &format!("j{number}"));
+        until_finished(&log, shard, number + 1);
+    }
+    drop(worker);
+    owner.stop().unwrap();
+    let history = History::now(&log, journal_of(&log, shard));
+    history.assert_nothing_twice();
+    let with_right = history.count("batch.assigned_with_right");
+    assert_eq!(with_right > 0, log.keeps_acknowledged(), "{with_right} of 30");
+    assert_eq!(with_right + history.count("batch.assigned"), 30);
+    for kind in ["start.granted", "attempt.started", "attempt.finished"] {
+        assert_eq!(history.count(kind), 30, "{kind}");
+    }
 }
 
 /// DSP-5, A2: an owner that goes without a word leaves all it needs in the log.

@@ -1,7 +1,7 @@
 //! A worker that does everything but fork.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -66,6 +66,7 @@ impl Worker {
             partition: shard.partition(log.partitions(Topic::Commands)),
             registration: registration(id, "life-1", slots),
             memory: Arc::clone(memory),
+            beats: AtomicU64::new(0),
         };
         let stopped = Arc::clone(&stop);
         let id = id.to_owned();
@@ -102,6 +103,7 @@ struct Hands {
     partition: u32,
     registration: Registration,
     memory: Arc<Memory>,
+    beats: AtomicU64,
 }
 
 impl Hands {
@@ -127,7 +129,7 @@ impl Hands {
         self.say(Command::Worker(WorkerCommand::Heartbeat(Heartbeat {
             worker,
             incarnation,
-            number: 0,
+            number: self.beats.fetch_add(1, Ordering::Relaxed) + 1,
             measure: None,
             unready: None,
         })));
@@ -136,38 +138,41 @@ impl Hands {
     fn take(&self, message: WorkMessage) {
         let Registration { worker, incarnation, .. } = self.registration.clone();
         match message {
-            WorkMessage::Assigned { token, .. } => {
-                let nonce = Nonce::new(format!("n-{token}"));
-                self.say(Command::Worker(WorkerCommand::RequestStart(StartRequest {
-                    token,
-                    worker,
-                    incarnation,
-                    nonce,
-                })));
-            }
-            WorkMessage::Granted { spec, .. } => {
-                let token = spec.token;
-                let mut runs = self.memory.runs.lock().unwrap();
-                if self.memory.deaf_after.lock().unwrap().is_some_and(|most| runs.len() >= most) {
-                    return;
-                }
-                // A grant that is said again is not run again, only its end is told again.
-                if runs.insert(token) {
-                    self.say(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
-                }
-                let outcome = AttemptOutcome::success();
-                self.say(Command::Worker(WorkerCommand::ReportFinished {
-                    token,
-                    worker,
-                    outcome,
-                    usage: None,
-                }));
+            WorkMessage::Assigned { token, .. } => self.request(token),
+            WorkMessage::Granted { spec, .. } => self.run(spec.token, worker),
+            // A no-op runs as soon as it is asked for.
+            WorkMessage::AssignedWithRight { right, spec } if right.incarnation == incarnation => {
+                self.request(spec.token);
+                self.run(spec.token, worker);
             }
             WorkMessage::Unregistered { .. } => self.register(),
             WorkMessage::Registered { .. }
+            | WorkMessage::AssignedWithRight { .. }
+            | WorkMessage::Confirmed { .. }
+            | WorkMessage::AskedBack { .. }
             | WorkMessage::Refused { .. }
             | WorkMessage::Kill { .. }
             | WorkMessage::Recorded { .. } => {}
         }
+    }
+
+    fn request(&self, token: Token) {
+        let Registration { worker, incarnation, .. } = self.registration.clone();
+        let nonce = Nonce::new(format!("n-{token}"));
+        let request = StartRequest { token, worker, incarnation, nonce };
+        self.say(Command::Worker(WorkerCommand::RequestStart(request)));
+    }
+
+    fn run(&self, token: Token, worker: WorkerId) {
+        let mut runs = self.memory.runs.lock().unwrap();
+        if self.memory.deaf_after.lock().unwrap().is_some_and(|most| runs.len() >= most) {
+            return;
+        }
+        // A grant that is said again is not run again, only its end is told again.
+        if runs.insert(token) {
+            self.say(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
+        }
+        let (outcome, usage) = (AttemptOutcome::success(), None);
+        self.say(Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage }));
     }
 }

@@ -22,6 +22,10 @@ impl GroupShard {
                 let batch = self.batches.get(batch)?;
                 Some((worker.clone(), self.assigned_message(batch, worker, *token)))
             }
+            BatchEvent::AssignedWithRight { token, worker, .. } => {
+                Some((worker.clone(), self.assigned_with_right(*token)?))
+            }
+            BatchEvent::DependencyRevoked { batch, .. } => self.asked_back(batch),
             BatchEvent::AssignmentReturned { token, worker, .. } => {
                 let reason = "it was taken back".to_owned();
                 Some((worker.clone(), WorkMessage::Refused { token: *token, reason }))
@@ -29,7 +33,6 @@ impl GroupShard {
             BatchEvent::StartDue { .. }
             | BatchEvent::Generated { .. }
             | BatchEvent::DependencySatisfied { .. }
-            | BatchEvent::DependencyRevoked { .. }
             | BatchEvent::RetryScheduled { .. }
             | BatchEvent::RetryDue { .. }
             | BatchEvent::Finished { .. }
@@ -63,8 +66,10 @@ impl GroupShard {
                 self.dependency_changed(now, *batch, *parent, *logical_time, false);
             }
             BatchEvent::Assigned { batch, token, worker, start_by, .. } => {
-                self.batch_assigned(now, *batch, *token, worker, *start_by);
+                self.batch_assigned(now, *batch, (*token, worker), *start_by, None);
+                self.timers.set(*start_by, Timer::StartBy(*token));
             }
+            BatchEvent::AssignedWithRight { .. } => self.batch_assigned_with_right(now, event),
             BatchEvent::AssignmentReturned { batch, token, worker, reason } => {
                 self.release(*token);
                 self.assignment_returned(now, *batch, worker, reason);

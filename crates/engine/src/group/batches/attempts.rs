@@ -1,6 +1,7 @@
 //! Assignments and attempts of a batch.
 
-use crate::group::batches::batch::{Grant, PauseAfter, Phase};
+use crate::group::batches::batch::{Batch, Grant, PauseAfter, Phase};
+use crate::group::batches::right::Right;
 use crate::group::timers::Timers;
 use crate::group::workers::Demand;
 use crate::group::{GroupShard, Timer};
@@ -67,8 +68,10 @@ impl GroupShard {
             }
             AttemptEvent::KillRequested { batch, by, .. } => {
                 self.batches.cancelling.remove(batch);
-                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
-                    grant.kill = Some(by.clone());
+                match self.batches.get_mut(batch).map(|b| &mut b.phase) {
+                    Some(Phase::Granted(grant)) => grant.kill = Some(by.clone()),
+                    Some(Phase::Assigned { right: Some(right), .. }) => right.kill = Some(by.clone()),
+                    Some(_) | None => {}
                 }
             }
         }
@@ -76,6 +79,12 @@ impl GroupShard {
 
     pub(crate) fn work_of_attempt(&self, event: &AttemptEvent) -> Option<(WorkerId, WorkMessage)> {
         match event {
+            // To an earlier life, under its right: the present one tells that it does not have it, or never did.
+            AttemptEvent::StartGranted { worker, incarnation, .. }
+                if !self.workers.is_present_life(worker, incarnation) =>
+            {
+                Some((worker.clone(), self.registered_message(worker)?))
+            }
             AttemptEvent::StartGranted { token, worker, .. } => {
                 Some((worker.clone(), self.granted_message(*token)?))
             }
@@ -83,7 +92,7 @@ impl GroupShard {
                 Some((worker.clone(), WorkMessage::Recorded { token: *token }))
             }
             AttemptEvent::KillRequested { batch, token, .. } => {
-                let worker = self.batches.get(batch)?.grant()?.worker.clone();
+                let worker = self.batches.get(batch)?.holder()?.1.clone();
                 Some((worker, WorkMessage::Kill { token: *token, grace_ms: self.settings().kill_grace_ms }))
             }
             AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. } => None,
@@ -94,15 +103,15 @@ impl GroupShard {
         &mut self,
         now: Timestamp,
         id: BatchId,
-        token: Token,
-        worker: &WorkerId,
+        (token, worker): (Token, &WorkerId),
         start_by: Timestamp,
+        right: Option<Box<Right>>,
     ) {
         self.batches.note_token();
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let definition = Arc::clone(&batch.definition);
-        let before =
-            std::mem::replace(&mut batch.phase, Phase::Assigned { token, worker: worker.clone(), start_by });
+        let assigned = Phase::Assigned { token, worker: worker.clone(), start_by, right };
+        let before = std::mem::replace(&mut batch.phase, assigned);
         batch.since = now;
         if let Some(job) = self.jobs.get_mut(&definition.id) {
             job.limit.active += 1;
@@ -114,13 +123,13 @@ impl GroupShard {
         self.batches.by_token.insert(token, id);
         self.workers.count(worker, &Demand::of(&definition), token, true);
         self.placement.pools_mut().take(token, id, &definition.spec.pools, now);
-        self.timers.set(start_by, Timer::StartBy(token));
         self.each_deadline(id, &[TimeoutKind::Dependency], Timers::cancel);
     }
 
     /// The token is nobody's any more: its slot and its place in the limit are free.
     pub(in crate::group) fn release(&mut self, token: Token) {
         let Some(id) = self.batches.by_token.remove(&token) else { return };
+        self.batches.rights.remove(&token);
         planted!(LateFinishAccepted => tidemill_planted::note(token.0, id.0));
         self.unwatch_duration(id);
         let Some(batch) = self.batches.get_mut(&id) else { return };
@@ -182,8 +191,10 @@ impl GroupShard {
         incarnation: &Incarnation,
         nonce: &Nonce,
     ) {
-        let values = self.batches.get(&id).and_then(|batch| self.values_for(batch).ok());
-        let values = values.filter(|values| !values.is_empty()).map(Arc::new);
+        let right = self.batches.get(&id).and_then(Batch::right);
+        let (under_right, kill) = (right.is_some(), right.and_then(|right| right.kill.clone()));
+        let values = right.map_or_else(|| self.fixed_values(&id), |right| right.values.clone());
+        self.batches.rights.remove(&token);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         if let Phase::Assigned { start_by, .. } = batch.phase {
             self.timers.cancel(start_by, Timer::StartBy(token));
@@ -201,8 +212,9 @@ impl GroupShard {
             zero: false,
             codes: 0,
             code: None,
-            kill: None,
+            kill,
             values,
+            under_right,
         });
         self.watch_duration(id);
     }

@@ -9,6 +9,7 @@ use tidemill_model::{
     Parent, Timestamp, Token, WaivedParent, WorkerId,
 };
 
+use crate::group::batches::right::Right;
 use crate::group::batches::timeouts::Deadlines;
 use crate::group::dependencies::counted::Counted;
 use crate::group::external::needs::{Need, Needs};
@@ -57,7 +58,7 @@ pub(crate) enum Phase {
     /// All conditions of its own are met: it stands in the queue, or is parked by its job's limit.
     Ready { key: ReadyKey },
     /// A worker has it.
-    Assigned { token: Token, worker: WorkerId, start_by: Timestamp },
+    Assigned { token: Token, worker: WorkerId, start_by: Timestamp, right: Option<Box<Right>> },
     /// That worker may start it, or has.
     Granted(Grant),
 }
@@ -84,6 +85,8 @@ pub(crate) struct Grant {
     pub(crate) kill: Option<Actor>,
     /// What it was given of its parents' values, whatever they pass on later.
     pub(crate) values: Option<Arc<BTreeMap<String, String>>>,
+    /// It was asked for under a right, so its worker knows what to run.
+    pub(crate) under_right: bool,
 }
 
 impl Batch {
@@ -223,6 +226,30 @@ impl Batch {
             Phase::Granted(grant) => Some(grant),
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } | Phase::Assigned { .. } => None,
         }
+    }
+
+    /// The right under which its worker may start it unanswered, while that is not known to be over.
+    pub(crate) fn right(&self) -> Option<&Right> {
+        match &self.phase {
+            Phase::Assigned { right, .. } => right.as_deref(),
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } | Phase::Granted(_) => None,
+        }
+    }
+
+    /// What a process of it runs under, or may run under: what ends it is asked of its worker, and does not end it at once.
+    pub(crate) fn running_as(&self) -> Option<(Token, Option<&Actor>)> {
+        match &self.phase {
+            Phase::Granted(grant) => Some((grant.token, grant.kill.as_ref())),
+            Phase::Assigned { token, right: Some(right), .. } if !planted!(AssignedKillEndsAtOnce) => {
+                Some((*token, right.kill.as_ref()))
+            }
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } | Phase::Assigned { .. } => None,
+        }
+    }
+
+    /// Who asked for its end, where a process of it runs or may run.
+    pub(crate) fn kill(&self) -> Option<&Actor> {
+        self.running_as().and_then(|(_, kill)| kill)
     }
 
     /// The token and worker that have it, started or not.

@@ -16,7 +16,6 @@ use tidemill_model::{
 
 use crate::group::batches::Batches;
 use crate::group::batches::batch::{Batch, Phase};
-use crate::group::batches::mark::Mark;
 use crate::group::final_commands::final_command;
 use crate::group::{GroupShard, Timer};
 
@@ -40,13 +39,10 @@ impl Batches {
     /// retries are left.
     fn after_attempt(&self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome, now: Timestamp) -> Event {
         let attempt = batch.attempts + 1;
-        if let Some(by) = batch.grant().and_then(|grant| grant.kill.clone())
+        if let Some(by) = batch.kill()
             && !planted!(KilledTriesAgain)
         {
-            return match self.marks.get(&id).cloned() {
-                Some(Mark { result, by, reason }) => self.batch_end(id, result, Some(by), reason),
-                None => self.batch_end(id, BatchResult::Killed, Some(by), "killed on request".to_owned()),
-            };
+            return self.killed_end(id, by);
         }
         let codes = batch.definition.spec.exit_codes.as_ref().zip(outcome.exit_code);
         let codes = codes.filter(|_| outcome.result == AttemptResult::Failed);
@@ -82,7 +78,11 @@ impl Batches {
         let Some(batch) = self.get(&id) else { return Vec::new() };
         let Some((_, worker)) = batch.holder() else { return Vec::new() };
         let (attempt, worker) = (batch.attempts + 1, worker.clone());
-        let next = self.after_attempt(id, batch, &outcome, now);
+        let mut next = self.after_attempt(id, batch, &outcome, now);
+        // It had an attempt, whether that is granted or the report at hand implies it.
+        if let Event::Batch(BatchEvent::Finished { final_command, .. }) = &mut next {
+            *final_command = false;
+        }
         let ended = AttemptEvent::Finished { batch: id, token, attempt, worker, outcome, usage };
         vec![Event::Attempt(ended), next]
     }
@@ -135,7 +135,7 @@ impl GroupShard {
         let batches: Vec<BatchId> = job.unfinished().map(|(_, newest)| newest.batch).collect();
         for batch in batches {
             let known = self.batches.get(&batch);
-            let is_left = known.is_some_and(|known| known.grant().is_none_or(|grant| grant.kill.is_none()));
+            let is_left = known.is_some_and(|known| known.kill().is_none());
             if is_left {
                 self.batches.cancelling.insert(batch, by.clone());
             }

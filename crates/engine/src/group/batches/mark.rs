@@ -60,10 +60,10 @@ impl GroupShard {
             return Ok(Decision::answered(events.into_iter().collect(), Answer::Done));
         };
         let mut events = vec![marked(batch.definition.id, batch.logical_time, None)];
-        match batch.grant() {
-            Some(grant) if grant.kill.is_some() => {}
-            Some(grant) => {
-                let (token, reason) = (grant.token, format!("marked {}: {reason}", result.as_str()));
+        match batch.running_as() {
+            Some((_, Some(_))) => {}
+            Some((token, None)) => {
+                let reason = format!("marked {}: {reason}", result.as_str());
                 events.push(Event::Attempt(AttemptEvent::KillRequested { batch: id, token, by, reason }));
             }
             None => {

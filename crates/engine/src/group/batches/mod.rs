@@ -7,10 +7,11 @@ pub(in crate::group) mod attempts;
 pub(in crate::group) mod batch;
 pub(in crate::group) mod finish;
 pub(in crate::group) mod mark;
+pub(in crate::group) mod right;
 pub(in crate::group) mod timeouts;
 pub(in crate::group) mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use tidemill_derive::Stored;
@@ -26,6 +27,8 @@ use super::Remembered;
 pub(crate) struct Batches {
     by_id: FxHashMap<BatchId, Batch>,
     by_token: FxHashMap<Token, BatchId>,
+    /// Those that are assigned with a right to start.
+    rights: BTreeSet<Token>,
     /// Those that are to be ended, for their jobs were deleted, and who wants it.
     cancelling: BTreeMap<BatchId, Actor>,
     /// Running ones that end as somebody said, once what runs of them has ended.

@@ -201,7 +201,7 @@ impl GroupShard {
         }
         let mut events =
             vec![Event::Batch(BatchEvent::DependencyRevoked { batch: id, parent, logical_time, unmet })];
-        if let Phase::Assigned { token, worker, .. } = &batch.phase
+        if let Phase::Assigned { token, worker, right: None, .. } = &batch.phase
             && unmet > 0
         {
             // Nothing of it runs yet, so it can still wait for the newest run.

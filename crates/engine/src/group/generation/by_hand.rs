@@ -182,10 +182,10 @@ impl GroupShard {
     pub(crate) fn kill_batch(&self, id: BatchId, by: &Actor, reason: &str) -> Result<Decision, Rejection> {
         let batch = self.unfinished(id)?;
         let reason: String = reason.chars().take(bounds::KILL_REASON_CHARS).collect();
-        let event = match batch.grant() {
-            Some(grant) if grant.kill.is_some() => return Ok(Decision::nothing()),
-            Some(grant) => {
-                let (token, by) = (grant.token, by.clone());
+        let event = match batch.running_as() {
+            Some((_, Some(_))) => return Ok(Decision::nothing()),
+            Some((token, None)) => {
+                let by = by.clone();
                 AttemptEvent::KillRequested { batch: id, token, by, reason }.into()
             }
             None => self.batches.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),

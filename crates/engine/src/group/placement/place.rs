@@ -4,11 +4,11 @@ use tidemill_model::{
     BatchEvent, BatchId, BatchResult, Event, JobDefinition, PoolName, Priority, Timestamp, WorkerId,
 };
 
-use crate::group::GroupShard;
 use crate::group::batches::batch::Batch;
 use crate::group::placement::pools::Shut;
 use crate::group::placement::queue::{Class, Lane, ReadyKey};
 use crate::group::workers::Demand;
+use crate::group::{GroupShard, Heartbeats};
 
 /// How many batches of a class to look at when the free workers have already turned the first down.
 const LOOK_AHEAD: usize = 64;
@@ -125,10 +125,19 @@ impl GroupShard {
         }
     }
 
-    pub(crate) fn assign(&self, id: BatchId, worker: &WorkerId, now: Timestamp) -> Option<Event> {
+    pub(crate) fn assign(
+        &self,
+        id: BatchId,
+        worker: &WorkerId,
+        now: Timestamp,
+        heartbeats: &dyn Heartbeats,
+    ) -> Option<Event> {
         let batch = self.batches.get(&id)?;
         if let Some(message) = self.forbidden_account(&batch.definition) {
             return Some(self.batches.batch_end(id, BatchResult::Failed, None, message));
+        }
+        if let Some(assigned) = self.assignment_with_right((id, batch), worker, heartbeats) {
+            return Some(assigned);
         }
         Some(Event::Batch(BatchEvent::Assigned {
             batch: id,

@@ -197,7 +197,9 @@ impl GroupShard {
     pub(crate) fn registered_message(&self, worker: &WorkerId) -> Option<WorkMessage> {
         let known = self.workers.get(worker)?;
         let is_granted = |token: &Token| match self.batches.of_token(*token) {
-            Some(id) => self.batches.get(&id).is_some_and(|batch| batch.grant().is_some()),
+            Some(id) => {
+                self.batches.get(&id).is_some_and(|batch| batch.grant().is_some()) || self.is_by_word(*token)
+            }
             None => self.final_commands.is_granted(*token),
         };
         Some(WorkMessage::Registered {

@@ -12,7 +12,7 @@ use tidemill_model::{
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
-use crate::group::batches::attempts::{rejected, returned};
+use crate::group::batches::attempts::rejected;
 use crate::group::batches::batch::{Batch, Phase};
 
 /// Codes that one attempt can report.
@@ -40,7 +40,10 @@ impl GroupShard {
         if nonce.as_str().is_empty() {
             return refused("its nonce is empty");
         }
-        if !self.workers.lives(worker, incarnation) {
+        let right = batch.right();
+        let stands =
+            right.is_some_and(|right| right.of.incarnation == *incarnation && self.stands(*token, worker));
+        if !self.workers.lives(worker, incarnation) && !stands {
             return refused("this life of the worker is not registered, or lost");
         }
         let granted = || {
@@ -53,7 +56,14 @@ impl GroupShard {
             })
         };
         match &batch.phase {
-            Phase::Assigned { .. } if self.workers.is_of_earlier_life(worker, *token) => {
+            // Whatever has changed: it may run by now.
+            Phase::Assigned { .. } if stands && !planted!(QuestionUnderRightRefused) => {
+                Decision::of(granted())
+            }
+            Phase::Assigned { .. }
+                if self.workers.is_of_earlier_life(worker, *token)
+                    || right.is_some_and(|right| right.of.incarnation != *incarnation) =>
+            {
                 refused("an earlier life of the worker had it; it is taken back")
             }
             Phase::Assigned { .. } if !batch.may_run() || self.lacks_a_failure(batch) => {
@@ -112,7 +122,7 @@ impl GroupShard {
             Some(_) | None => {}
         }
         let reason: String = reason.chars().take(500).collect();
-        Decision::of(rejected(id, (token, worker), reason))
+        Decision::events(self.not_begun(id, batch, ReturnReason::Rejected(reason)))
     }
 
     pub(crate) fn report_started(&self, token: Token, worker: &WorkerId) -> Result<Decision, Rejection> {
@@ -123,7 +133,11 @@ impl GroupShard {
         match batch.grant() {
             Some(grant) if grant.started => Ok(Decision::nothing()),
             Some(_) => Ok(Decision::of(AttemptEvent::Started { batch: id, token })),
-            None => Err(Rejection::stale(token, NEVER_GRANTED)),
+            None => {
+                let granted = self.implied_grant(id, batch);
+                let granted = granted.ok_or_else(|| Rejection::stale(token, NEVER_GRANTED))?;
+                Ok(Decision::events(vec![granted, AttemptEvent::Started { batch: id, token }.into()]))
+            }
         }
     }
 
@@ -146,7 +160,10 @@ impl GroupShard {
                 return Decision::from(Rejection::stale(token, reason)).telling(worker, recorded);
             }
         };
-        if batch.grant().is_some() {
+        let nothing_ran = matches!(outcome.result, AttemptResult::Lost | AttemptResult::Killed)
+            && !Self::tells_of_a_process(batch, usage.is_some());
+        let implied = if nothing_ran { None } else { self.implied_grant(id, batch) };
+        if batch.grant().is_some() || implied.is_some() {
             let mut outcome = outcome.clone();
             outcome.message = outcome.message.chars().take(500).collect();
             // The last resort against a worker that passes on more than it may: nothing of it counts.
@@ -156,10 +173,11 @@ impl GroupShard {
                     format!("its values took more than {MAX_VALUES_BYTES} bytes and are left out");
             }
             self.judge_by_code(batch, &mut outcome);
-            return Decision::events(self.batches.end_attempt(id, token, outcome, usage.cloned(), now));
+            let ended = self.batches.end_attempt(id, token, outcome, usage.cloned(), now);
+            return Decision::events(implied.into_iter().chain(ended).collect());
         }
-        if outcome.result == AttemptResult::Lost || outcome.result == AttemptResult::Killed {
-            return Decision::of(returned(id, (token, worker), ReturnReason::WorkerRestarted));
+        if nothing_ran {
+            return Decision::events(self.not_begun(id, batch, ReturnReason::WorkerRestarted));
         }
         Rejection::stale(token, NEVER_GRANTED).into()
     }
@@ -190,14 +208,17 @@ impl GroupShard {
     /// How an attempt that ended by itself did, where its job goes by the code.
     fn judge_by_code(&self, batch: &Batch, outcome: &mut AttemptOutcome) {
         let by_code = ends_by_code(batch);
-        let Some(grant) = batch.grant().filter(|_| by_code) else { return };
+        if !by_code {
+            return;
+        }
+        let (zero, code) = batch.grant().map_or((false, None), |grant| (grant.zero, grant.code));
         match outcome.result {
-            AttemptResult::Success | AttemptResult::Failed if grant.zero => {
+            AttemptResult::Success | AttemptResult::Failed if zero => {
                 outcome.result = AttemptResult::Success;
             }
             AttemptResult::Success | AttemptResult::Failed => {
                 outcome.result = AttemptResult::Failed;
-                let why = match grant.code {
+                let why = match code {
                     Some(code) => format!("its program reported code {code}"),
                     None => "its program reported no code".to_owned(),
                 };

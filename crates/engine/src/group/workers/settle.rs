@@ -4,11 +4,10 @@
 
 use tidemill_derive::Stored;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Event, ReturnReason, Timestamp, Token, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, Event, Incarnation, ReturnReason, Timestamp, Token, WorkerId,
 };
 
 use crate::group::GroupShard;
-use crate::group::batches::attempts::returned;
 use crate::group::batches::batch::Phase;
 use crate::group::workers::Workers;
 
@@ -41,6 +40,17 @@ impl Workers {
         ended.is_some_and(|unsettled| (unsettled.from..=unsettled.upto).contains(&token))
     }
 
+    /// Whether this life is the last one of which the worker has told, living or not.
+    pub(crate) fn is_present_life(&self, worker: &WorkerId, incarnation: &Incarnation) -> bool {
+        self.get(worker).is_some_and(|known| known.incarnation == *incarnation)
+    }
+
+    /// Whether the lease is over of the life in which the worker was assigned a token that is still to be taken back.
+    pub(crate) fn is_over(&self, worker: &WorkerId, token: Token) -> bool {
+        let expired = |unsettled: &Unsettled| unsettled.because == SettleCause::Expired;
+        self.is_of_earlier_life(worker, token) && self.unsettled.get(worker).is_some_and(expired)
+    }
+
     /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
     pub(crate) fn keep_what_was_lost(&mut self, worker: &WorkerId) {
         let lost = |unsettled: &Unsettled| {
@@ -67,7 +77,7 @@ impl GroupShard {
                 SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
                 SettleCause::Restarted => ReturnReason::WorkerRestarted,
             };
-            vec![returned(batch, (token, worker), reason)]
+            self.batches.get(&batch).map(|known| self.not_begun(batch, known, reason)).unwrap_or_default()
         };
         self.concerned(worker, unsettled).take(STEP).flat_map(settled).collect()
     }
@@ -87,9 +97,14 @@ impl GroupShard {
                     self.final_commands.is_granted(*token) && unsettled.because != SettleCause::Expired;
                 return (self.final_commands.holds(*token) && !runs_on).then_some((*token, None));
             };
-            let concerned = match self.batches.get(&id)?.phase {
-                Phase::Assigned { .. } => true,
-                Phase::Granted(_) => unsettled.because == SettleCause::Expired,
+            let concerned = match &self.batches.get(&id)?.phase {
+                // What its worker may have started without an answer is as what was granted, until the right is over.
+                Phase::Granted(_) | Phase::Assigned { right: Some(_), .. } => {
+                    let restarted = unsettled.because == SettleCause::Restarted;
+                    unsettled.because == SettleCause::Expired
+                        || restarted && planted!(RightEndsByRegistration)
+                }
+                Phase::Assigned { right: None, .. } => true,
                 Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => false,
             };
             concerned.then_some((*token, Some(id)))

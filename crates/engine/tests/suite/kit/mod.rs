@@ -88,6 +88,31 @@ pub(crate) struct World {
     read: Option<Resume>,
     requests: u64,
     seen: usize,
+    /// The owner has just read a heartbeat of every worker.
+    pub(crate) gives_rights: bool,
+}
+
+/// Heartbeat 7 of every life has just been read.
+#[derive(Debug)]
+struct Beating;
+
+impl tidemill_engine::Heartbeats for Beating {
+    fn last(
+        &self,
+        _: ShardId,
+        _: &tidemill_model::WorkerId,
+        _: &tidemill_model::Incarnation,
+    ) -> Option<tidemill_engine::ReadHeartbeat> {
+        Some(tidemill_engine::ReadHeartbeat { number: 7, age_ms: 100 })
+    }
+}
+
+fn due(draft: &mut Draft<'_>, wall: Timestamp, gives_rights: bool) {
+    if gives_rights {
+        draft.due(wall, &Beating);
+    } else {
+        draft.due(wall, &());
+    }
 }
 
 impl World {
@@ -125,6 +150,7 @@ impl World {
             read: None,
             requests: 0,
             seen: 0,
+            gives_rights: false,
         };
         world.define_group("g", settings);
         world.events();
@@ -199,7 +225,7 @@ impl World {
             draft.command(self.offset, format!("hash-{}", self.offset), record);
             self.offset += 1;
         }
-        draft.due(self.wall);
+        due(&mut draft, self.wall, self.gives_rights);
         self.read = draft.read().cloned();
         let drafted = draft.finish(false);
         self.accept(drafted.envelope, drafted.notices);
@@ -210,7 +236,7 @@ impl World {
     pub(crate) fn observe(&mut self, shard: ShardId, command: Command) {
         let mut draft = Draft::new(&mut self.partition, self.wall, self.read.clone());
         draft.observed(shard, &command);
-        draft.due(self.wall);
+        due(&mut draft, self.wall, self.gives_rights);
         let drafted = draft.finish(false);
         self.accept(drafted.envelope, drafted.notices);
         self.run();

@@ -233,6 +233,9 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Batch(BatchEvent::Assigned { batch, attempt, token, worker, .. }) => {
             format!("b{} assigned t{} attempt {attempt} to {worker}", n(batch.0), n(token.0))
         }
+        Event::Batch(BatchEvent::AssignedWithRight { batch, attempt, token, worker, .. }) => {
+            format!("b{} assigned t{} attempt {attempt} to {worker}, with a right", n(batch.0), n(token.0))
+        }
         Event::Batch(BatchEvent::AssignmentReturned { batch, token, reason, .. }) => {
             format!("b{} returned t{}: {reason:?}", n(batch.0), n(token.0))
         }

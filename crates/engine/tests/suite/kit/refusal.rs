@@ -33,7 +33,7 @@ pub(crate) fn decided(
     let mut draft = Draft::new(drafted, world.wall, world.partition.resume().cloned());
     draft.command(1_000, "hash".to_owned(), record);
     if and_due {
-        draft.due(world.wall);
+        draft.due(world.wall, &());
     }
     draft.finish(true).envelope
 }

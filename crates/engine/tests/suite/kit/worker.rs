@@ -144,6 +144,10 @@ impl TestWorker {
             return Vec::new();
         }
         match message {
+            WorkMessage::AssignedWithRight { spec, .. } => vec![self.request(spec.token)],
+            WorkMessage::Confirmed { incarnation, token, .. } if incarnation == self.incarnation => {
+                self.start(token, now)
+            }
             WorkMessage::Assigned { token, .. } if self.script == Script::Reject => {
                 vec![Command::Worker(WorkerCommand::RejectAssignment {
                     token,
@@ -168,6 +172,8 @@ impl TestWorker {
                 vec![self.restart()]
             }
             WorkMessage::Granted { .. }
+            | WorkMessage::Confirmed { .. }
+            | WorkMessage::AskedBack { .. }
             | WorkMessage::Kill { .. }
             | WorkMessage::Registered { .. }
             | WorkMessage::Unregistered { .. }
@@ -208,6 +214,7 @@ impl TestWorker {
     pub(crate) fn last_token(&self) -> Token {
         let last = self.heard.iter().rev().find_map(|message| match message {
             WorkMessage::Assigned { token, .. } => Some(*token),
+            WorkMessage::AssignedWithRight { spec, .. } => Some(spec.token),
             _ => None,
         });
         last.unwrap()

@@ -142,7 +142,7 @@ pub(crate) fn records_appended_together_have_an_outcome_each(make: &Make) {
     let record = |number: usize, topic, partition, value: Vec<u8>| {
         let told = told.clone();
         let done: Done = Box::new(move |outcome| told.send((number, outcome)).unwrap());
-        NewRecord { topic, partition, key: b"key".to_vec(), value: value.into(), done }
+        NewRecord { topic, partition, key: b"key".to_vec(), value: value.into(), acted_on: false, done }
     };
     let (commands, replies) = (Topic::Commands, Topic::Replies);
     producer.append_all(vec![
