@@ -441,6 +441,31 @@ fn parents_and_children_of_a_moved_job_go_on() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// JOB-9, DEP-3, API-1: a submitted job that is run again after its parent went to another group knows what its group has
+/// heard of the parent for another batch: of a time that is watched already nothing new is said.
+#[test]
+fn submitted_job_knows_what_was_heard_of_a_parent_that_moved() {
+    let mut world = world();
+    let parent = world.define(vec![anchor("p", json!({"schedule": every("hour")}))])[0];
+    world.pass_minutes(1);
+    let [first, second] = ["first", "second"].map(|name| {
+        let (job, batch) = world.submit(World::submission(name, &[parent]));
+        world.kill(batch);
+        job
+    });
+    moved(&mut world, parent, "h");
+    world.define(vec![anchor(
+        "child",
+        json!({"parents": [{"job": "h/p", "mapping": "latest"}], "schedule": every("day")}),
+    )]);
+    world.pass_minutes(60);
+    for job in [first, second] {
+        let outcome = world.run_job(job, Some("2026-07-01T11:00:00.000Z"));
+        assert_eq!(world.why_kinds(batch(&outcome)), ["no_worker"], "{}", world.told());
+    }
+    assert_eq!(world.partition, world.folded());
+}
+
 /// JOB-9, DEP-3: a watch that comes to the old group after it let the job go is not lost: every group hears where the job
 /// is, and asks there. Back again, nothing of it stands in the way.
 #[test]

@@ -209,7 +209,7 @@ impl GroupShard {
         logical_time: Timestamp,
     ) -> Dependency {
         if job.submitted {
-            return self.resolve_newest(parent, logical_time);
+            return self.resolve_newest(definition, parent, logical_time);
         }
         let own_past = parent.job == job.definition.id;
         let known = if own_past { Some(Known::Here(job)) } else { self.known(parent.job) };
@@ -236,11 +236,20 @@ impl GroupShard {
     }
 
     /// API-1: an ad-hoc job waits for the newest batch that each of its parents has, whatever its logical time.
-    /// For a parent that has none yet it waits for the first one: no times, any of which is enough.
-    fn resolve_newest(&self, parent: &Parent, logical_time: Timestamp) -> Dependency {
+    /// For a parent that has none yet it waits for the first one: no times, any of which is enough. Of one that has moved
+    /// to another group, or is not known, it waits for its own logical time.
+    fn resolve_newest(
+        &self,
+        definition: &JobDefinition,
+        parent: &Parent,
+        logical_time: Timestamp,
+    ) -> Dependency {
         let Parent { job: id, mapping } = *parent;
         let Some(known) = self.jobs.get(&id) else {
-            return Dependency { parent: id, mapping, times: vec![logical_time], met: Vec::new() };
+            let is_met =
+                self.known(id).is_some() && counts(definition, parent, self.stand_of(id, logical_time));
+            let met = is_met.then_some(logical_time).into_iter().collect();
+            return Dependency { parent: id, mapping, times: vec![logical_time], met };
         };
         let newest = known.history.last().map(|(time, _)| time);
         let Some(time) = known.newest_upto(logical_time).or(newest) else {
