@@ -203,7 +203,7 @@ impl GroupShard {
         if let Some(deadlines) = &mut batch.deadlines {
             deadlines[TimeoutKind::Dependency as usize] = None;
         }
-        batch.phase = Phase::Granted(Grant {
+        let grant = Grant {
             token,
             worker: worker.clone(),
             incarnation: incarnation.clone(),
@@ -215,7 +215,8 @@ impl GroupShard {
             kill,
             values,
             under_right,
-        });
+        };
+        batch.phase = Phase::Granted(Box::new(grant));
         self.watch_duration(id);
     }
 

@@ -60,7 +60,7 @@ pub(crate) enum Phase {
     /// A worker has it.
     Assigned { token: Token, worker: WorkerId, start_by: Timestamp, right: Option<Box<Right>> },
     /// That worker may start it, or has.
-    Granted(Grant),
+    Granted(Box<Grant>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Stored)]

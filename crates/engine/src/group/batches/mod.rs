@@ -25,7 +25,8 @@ use super::Remembered;
 /// Unfinished batches, and what is remembered of others.
 #[derive(Debug, Clone, Default, PartialEq, Stored)]
 pub(crate) struct Batches {
-    by_id: FxHashMap<BatchId, Batch>,
+    /// Boxed, for a table has room for twice what it holds.
+    by_id: FxHashMap<BatchId, Box<Batch>>,
     by_token: FxHashMap<Token, BatchId>,
     /// Those that are assigned with a right to start.
     rights: BTreeSet<Token>,
@@ -45,11 +46,11 @@ pub(crate) struct Batches {
 
 impl Batches {
     pub(crate) fn get(&self, id: &BatchId) -> Option<&Batch> {
-        self.by_id.get(id)
+        self.by_id.get(id).map(Box::as_ref)
     }
 
     pub(crate) fn get_mut(&mut self, id: &BatchId) -> Option<&mut Batch> {
-        self.by_id.get_mut(id)
+        self.by_id.get_mut(id).map(Box::as_mut)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -67,7 +68,7 @@ impl Batches {
 
     /// Its number is taken by [`Batches::note_generated`].
     pub(crate) fn insert(&mut self, id: BatchId, batch: Batch) {
-        self.by_id.insert(id, batch);
+        self.by_id.insert(id, Box::new(batch));
     }
 
     /// A batch was generated: the next one has another number.
@@ -119,6 +120,6 @@ impl Batches {
 
     /// In no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (BatchId, &Batch)> {
-        self.by_id.iter().map(|(id, batch)| (*id, batch))
+        self.by_id.iter().map(|(id, batch)| (*id, batch.as_ref()))
     }
 }
