@@ -6,9 +6,9 @@
 //! also after the owner changed.
 //!
 //! ```text
-//!  submit ──► Outstanding ──► commands p ──► owner ──► journal p ──► replies r ──► reader thread ──► caller
-//!                 ▲   └ again every 2 s, same request id                                │
-//!                 └─────────────────────────────────────────────────────────────────────┘
+//!  submit ──► Outstanding ──► commands p ──► owner ──► journal p ──► line, or replies r ──► caller
+//!                 ▲   └ again every 2 s, same request id                        │
+//!                 └─────────────────────────────────────────────────────────────┘
 //!
 //!  query ──► Live: HttpLive ──► POST /live of the owner's process (live_router), or InProcessLive ──► owner ──► answer
 //!              ▲
@@ -22,12 +22,14 @@
 //! - [`Outstanding`] holds the rules of waiting for an outcome, without clock, thread or I/O; [`Submitter`] is the loop
 //!   around it.
 //! - [`Live`]: questions to the owner of a shard, in this process or another. [`live_router`]: what answers them.
+//! - [`ReplyLines`]: replies that come from the owner's process at once, and not by the topic.
 //! - [`propagation`]: waits until what the catalogue decided is in effect in every group that it concerns.
 //! - [`Registrar`]: registers this process with the catalogue, which raises the level once all processes read the next one.
 //! - [`AskOwner`], [`GroupShards`]: the same for callers on threads of their own.
 
 mod config;
 mod error;
+mod lines;
 mod live;
 mod outstanding;
 pub mod propagation;
@@ -36,6 +38,7 @@ mod submitter;
 
 pub use config::Config;
 pub use error::{Error, SubmitError};
+pub use lines::{OpenLine, OwnerAddresses, ReplyLines, TakeReply};
 pub use live::{
     AskOwner, BoxFuture, GroupShards, HttpLive, InProcessLive, Live, LiveError, MAX_PLANNED_BYTES,
     OwnerAddress, Peers, all_pages, follow_shards, live_router, trouble,

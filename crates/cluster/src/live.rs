@@ -9,7 +9,7 @@ use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::json;
@@ -19,6 +19,7 @@ use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
 use tidemill_serving::tls::{self, Roles};
 
 use crate::Error;
+use crate::lines::{OpenLine, replies};
 
 /// A future of a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -174,11 +175,13 @@ struct Asked {
     shard: u16,
 }
 
-/// What a process with owners serves, for [`HttpLive`] to ask: `POST /live?shard=<n>` with a [`LiveQuery`].
-pub fn live_router(internal_key: &str, owners: AskOwner) -> Router {
+/// What a process with owners serves: `POST /live?shard=<n>` with a [`LiveQuery`] for [`HttpLive`], and `GET
+/// /replies?instance=<id>` for [`ReplyLines`](crate::ReplyLines).
+pub fn live_router(internal_key: &str, owners: AskOwner, lines: OpenLine) -> Router {
     let owners = Owners { owners, internal_key: internal_key.into() };
     Router::new()
         .route("/live", post(answer))
+        .route("/replies", get(replies).with_state(lines))
         .layer(DefaultBodyLimit::max(MAX_PLANNED_BYTES + (1 << 20)))
         .layer(middleware::from_fn_with_state(owners.clone(), knows_secret))
         .with_state(owners)
@@ -225,10 +228,10 @@ async fn answer(
 }
 
 /// A question that is not answered, as problem+json.
-struct Refusal {
-    status: StatusCode,
-    code: &'static str,
-    detail: String,
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    pub(crate) detail: String,
 }
 
 impl IntoResponse for Refusal {

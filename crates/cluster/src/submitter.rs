@@ -110,6 +110,11 @@ impl Submitter {
         self.inner.shared.submit(submit_request, timeout, Box::new(tell));
     }
 
+    /// A reply has come otherwise than by the log: by a line. Waiters are called on this thread.
+    pub fn replied(&self, reply: Reply) {
+        self.inner.shared.replied(reply);
+    }
+
     /// How much waits at the moment.
     pub fn load(&self) -> Load {
         lock(&self.inner.shared.outstanding).load(Instant::now())
@@ -171,6 +176,11 @@ impl Shared {
             }
         };
         self.perform(vec![output]);
+    }
+
+    fn replied(self: &Arc<Self>, reply: Reply) {
+        let outputs = lock(&self.outstanding).replied(reply);
+        self.perform(outputs);
     }
 
     /// Does what the rules ask for. Called without the lock: a completion may run inside `append`.
@@ -255,10 +265,7 @@ impl Listener {
             return;
         }
         match Reply::from_json(&record.value) {
-            Ok(reply) => {
-                let outputs = lock(&self.shared.outstanding).replied(reply);
-                self.shared.perform(outputs);
-            }
+            Ok(reply) => self.shared.replied(reply),
             Err(error) => tracing::warn!(offset = record.offset, %error, "a reply cannot be read; dropped"),
         }
     }

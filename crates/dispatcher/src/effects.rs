@@ -1,4 +1,4 @@
-//! Carrying out effects: appends to the work, replies, commands and dead-letters topics. All of them can be
+//! Carrying out effects: appends to the work, replies, commands and dead-letters topics, and replies by line. All of them can be
 //! said again, so a failed one is only noted; the owner then repeats what is outstanding. One that no log takes, for it
 //! is too large, would be repeated for ever: it is set aside.
 
@@ -10,6 +10,8 @@ use serde::Serialize;
 use tidemill_engine::Effect;
 use tidemill_log::{AppendError, From, Log, MAX_RECORD_BYTES, NewRecord, Producer, Topic};
 use tidemill_model::{Actor, Command, CommandRecord, Json as _, ShardId, text_or_hex};
+
+use crate::lines::Lines;
 
 /// What stands on the dead-letters topic.
 #[derive(Debug, Serialize)]
@@ -29,6 +31,7 @@ const EXCERPT_BYTES: usize = 16 * 1024;
 
 pub(crate) struct Effects {
     log: Arc<dyn Log>,
+    lines: Lines,
     producer: Arc<dyn Producer>,
     partition: u32,
     lost: Arc<AtomicBool>,
@@ -37,9 +40,10 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    pub(crate) fn new(log: Arc<dyn Log>, partition: u32) -> Result<Self, tidemill_log::Error> {
+    pub(crate) fn new(log: Arc<dyn Log>, lines: Lines, partition: u32) -> Result<Self, tidemill_log::Error> {
         let producer = log.producer()?;
-        Ok(Self { log, producer, partition, lost: Arc::new(AtomicBool::new(false)), waiting: Vec::new() })
+        let lost = Arc::new(AtomicBool::new(false));
+        Ok(Self { log, lines, producer, partition, lost, waiting: Vec::new() })
     }
 
     /// Whether some effect may not have reached the log. If so, a new producer takes over: the old one may
@@ -62,9 +66,10 @@ impl Effects {
         true
     }
 
-    /// Goes to the log with the next [`send_off`](Self::send_off).
+    /// Goes to the log with the next [`send_off`](Self::send_off), a reply to a caller with a line at once.
     pub(crate) fn act(&mut self, effect: &Effect) {
         match effect {
+            Effect::Reply { to, reply } if self.lines.tell(to, reply) => {}
             Effect::Reply { to, reply } => {
                 let partition = self.keyed(Topic::Replies, to.as_str());
                 self.append(Topic::Replies, partition, to.as_str(), reply.to_json());
@@ -185,7 +190,7 @@ mod tests {
     #[test]
     fn what_cannot_be_derived_is_a_dead_letter() {
         let log = MemoryLog::new(1);
-        let mut effects = Effects::new(Arc::new(log.clone()), 0).unwrap();
+        let mut effects = Effects::new(Arc::new(log.clone()), Lines::default(), 0).unwrap();
         effects.act(&Effect::Underivable {
             of: "start_granted of batch/1".to_owned(),
             reason: "planted".to_owned(),
@@ -204,7 +209,7 @@ mod tests {
     #[test]
     fn record_that_is_too_large_is_set_aside_and_not_repeated() {
         let log = MemoryLog::new(1);
-        let mut effects = Effects::new(Arc::new(log.clone()), 0).unwrap();
+        let mut effects = Effects::new(Arc::new(log.clone()), Lines::default(), 0).unwrap();
         effects.act(&reply("x".repeat(MAX_RECORD_BYTES)));
         effects.act(&reply("short".to_owned()));
         effects.send_off();

@@ -23,6 +23,7 @@ mod clock;
 mod config;
 mod effects;
 mod error;
+mod lines;
 mod live;
 mod owner;
 mod owning;
@@ -35,6 +36,7 @@ pub use accept_loss::{AcceptLossError, AcceptedLoss, Loss, accept_loss};
 pub use clock::{Clock, Moment};
 pub use config::Config;
 pub use error::Error;
+pub use lines::{OpenLine, TakeReply};
 pub use live::{LiveError, LiveHandle, PartitionStatus};
 pub use owner::{Input, NamedSnapshot, Output, Owner, Role, Start};
 #[doc(hidden)]

@@ -7,9 +7,10 @@ use std::time::Duration;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+use tidemill_model::{InstanceId, LiveAnswer, LiveQuery, ShardId};
 use tidemill_snapshots::{Mark, Taken};
 
+use crate::lines::{Lines, OpenLine, TakeReply};
 use crate::owner::NamedSnapshot;
 
 /// How one partition stands at this process.
@@ -75,10 +76,11 @@ pub enum LiveError {
     NoAnswer(u32),
 }
 
-/// Asks the owners of this process. Cheap to clone.
+/// Asks the owners of this process, and takes their replies. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct LiveHandle {
     owners: Arc<Mutex<BTreeMap<u32, Sender<Question>>>>,
+    pub(crate) lines: Lines,
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -106,6 +108,12 @@ impl LiveHandle {
             | LiveQuery::Pool { .. } => PATIENCE,
         };
         self.ask(partition, patience, |answer| Question::Live { shard, query, answer })
+    }
+
+    /// As long as the line is open, `take` is given the replies of this process's owners to a caller; what it does not take
+    /// goes to the topic. `None`: as many lines are open as may be.
+    pub fn open_line(&self, instance: InstanceId, take: TakeReply) -> Option<OpenLine> {
+        self.lines.open(instance, take)
     }
 
     /// How the partitions stand that this process has to do with; blocks for at most 2 s each.

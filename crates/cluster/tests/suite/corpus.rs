@@ -25,7 +25,7 @@ fn any_question_on_the_live_port_is_answered_or_refused() {
     let limits = impatient(tidemill_serving::Config::default().for_own_roles());
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let router = live_router(SECRET, here);
+    let router = live_router(SECRET, here, Arc::new(|_, _| None));
     runtime.spawn(tidemill_serving::serve(listener, router, limits, std::future::pending()));
     corpus!("live").fuzz(400, |input| {
         let before = asked.load(Ordering::SeqCst);

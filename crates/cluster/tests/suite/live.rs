@@ -17,7 +17,7 @@ async fn owners() -> String {
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let router = live_router("internal", owners);
+    let router = live_router("internal", owners, Arc::new(|_, _| None));
     let limits = tidemill_serving::Config::default().for_own_roles();
     tokio::spawn(tidemill_serving::serve(listener, router, limits, std::future::pending()));
     address

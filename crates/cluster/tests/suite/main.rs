@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod corpus;
+mod lines;
 mod live;
 mod rules;
 mod submitter;

@@ -39,7 +39,8 @@ impl Owning {
         let partition = self.start.partition;
         let failed = || Error::log(partition, "opening a producer");
         let producer = self.log.producer().map_err(failed())?;
-        let effects = Effects::new(Arc::clone(&self.log), partition).map_err(failed())?;
+        let effects =
+            Effects::new(Arc::clone(&self.log), self.live.lines.clone(), partition).map_err(failed())?;
         let (fold, begun_with) = self.begun();
         let (questions, asked) = bounded(64);
         self.live.enter(partition, questions);

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands, TablePositions};
 use tidemill_cli::{Done, Exit, Failure};
-use tidemill_cluster::{AskOwner, HttpLive, Live, OwnerAddress, Submitter, instance_id};
+use tidemill_cluster::{AskOwner, HttpLive, Live, OwnerAddress, ReplyLines, Submitter, instance_id};
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
 use tidemill_projector::PublishConfig;
 
 use super::archive::Archiving;
 use super::cluster::{self, SharedCluster};
-use super::in_process::owners;
+use super::in_process::{lines, owners};
 use super::interface::Interface;
 use super::live;
 use super::operator::Operator;
@@ -56,7 +56,8 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
     // It is an owner like this one that registers it.
     let registration = Registration::start_as(settings, &log, &["dispatcher"], incarnation)?;
     let here = owners(dispatcher.live(), partitions);
-    let router = tidemill_cluster::live_router(&settings.internal_key(&keys)?, here);
+    let router =
+        tidemill_cluster::live_router(&settings.internal_key(&keys)?, here, lines(dispatcher.live()));
     let live = live::serve(listener, router, settings.http.for_own_roles(), tls.for_roles())?;
     let ended = until(stop, &registration, || dispatcher.has_ended() || live.has_ended());
     let too_new = dispatcher.too_new().map(too_old);
@@ -212,6 +213,8 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let owners = cluster.owner_address();
     let live = HttpLive::new(partitions, &config.internal_key, patience, owners, roles.as_ref())
         .map_err(|error| Failure::caused("cannot ask owners", &error))?;
+    let (addresses, internal_key, between) =
+        (cluster.owner_addresses(), config.internal_key.clone(), roles.clone());
     // Nobody keeps those of this process alone, so none of them ever counts.
     let hints = hints::shared(settings, &*log)?.unwrap_or_else(hints::here);
     let operator = Operator::new(settings, &log, &tables, &hints);
@@ -230,6 +233,9 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         cluster: Arc::new(cluster),
     };
     let interface = Interface::start(config, deps, settings.http.for_everybody(), encrypted)?;
+    let runtime = interface.runtime();
+    let lines = ReplyLines::keep(runtime, submitter.clone(), addresses, &internal_key, between.as_ref())
+        .map_err(|error| Failure::caused("cannot hear owners", &error))?;
     privacy::make_dir(&settings.data_dir)?;
     let published = Published::new(&settings.data_dir, interface.address(), &settings.tls.api)?;
     tracing::info!(address = %interface.address(), "the interface listens on {}", interface.address());
@@ -238,6 +244,7 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let withdrawn = published.withdraw();
     let stopped = interface.stop();
     let operated = operator.stop();
+    drop(lines);
     submitter.stop();
     registration.end(withdrawn.and(stopped).and(operated).and(ended))
 }

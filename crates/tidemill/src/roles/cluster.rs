@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_api::ports::{Cluster, ClusterStatus, PartitionStatus, StorageStatus};
-use tidemill_cluster::{BoxFuture, OwnerAddress};
+use tidemill_cluster::{BoxFuture, OwnerAddress, OwnerAddresses};
 use tidemill_log::{Chain, From, Head, Log, Topic};
 use tidemill_store::{Position, Tables};
 
@@ -35,6 +35,16 @@ impl SharedCluster {
             let positions = positions(&*tables).ok()?;
             let head = head_of(positions.get(&partition)?)?;
             head.owner.filter(|_| !head.resigned && !head.stopped).map(|claim| claim.address)
+        })
+    }
+
+    /// Where the owners of all partitions listen.
+    pub(crate) fn owner_addresses(&self) -> OwnerAddresses {
+        let tables = Arc::clone(&self.tables);
+        Arc::new(move || {
+            let heads = positions(&*tables).unwrap_or_default();
+            let heads = heads.values().filter_map(head_of).filter(|head| !head.resigned && !head.stopped);
+            heads.filter_map(|head| head.owner).map(|claim| claim.address).collect()
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use tidemill_api::ports::{Cluster, ClusterStatus, PartitionStatus};
-use tidemill_cluster::{AskOwner, BoxFuture};
+use tidemill_cluster::{AskOwner, BoxFuture, OpenLine};
 use tidemill_dispatcher::LiveHandle;
 use tidemill_journal::Progress;
 use tidemill_log::{Log, Topic};
@@ -16,6 +16,11 @@ use super::storage::Storage;
 /// Questions to the owners of this process.
 pub(crate) fn owners(live: LiveHandle, partitions: u32) -> AskOwner {
     Arc::new(move |shard, query| live.query(shard, partitions, query).map_err(|error| error.to_string()))
+}
+
+/// Lines from the owners of this process.
+pub(crate) fn lines(live: LiveHandle) -> OpenLine {
+    Arc::new(move |instance, take| Some(Box::new(live.open_line(instance, take)?)))
 }
 
 /// Dispatcher and projector of this process.

@@ -6,12 +6,14 @@ use tidemill_api::{Config, Deps, Server};
 use tidemill_cli::{Done, Failure};
 use tidemill_serving::Limits;
 use tidemill_serving::tls::ServerSide;
+use tokio::runtime::Handle;
 
 use super::serving::Serving;
 
 /// The interface, listening.
 pub(crate) struct Interface {
     address: SocketAddr,
+    runtime: Handle,
     serving: Serving,
 }
 
@@ -40,13 +42,19 @@ impl Interface {
             .encrypted(tls);
         let address =
             server.address().map_err(|error| Failure::caused("cannot start the interface", &error))?;
+        let handle = runtime.handle().clone();
         let serve = |stopped| server.serve(stopped);
         let serving = Serving::start("interface", runtime, "the interface has failed", serve)?;
-        Ok(Self { address, serving })
+        Ok(Self { address, runtime: handle, serving })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its threads, until it is stopped.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     pub(crate) fn has_ended(&self) -> bool {

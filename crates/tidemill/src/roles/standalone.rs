@@ -15,9 +15,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands};
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_cluster::{InProcessLive, Submitter, instance_id};
-use tidemill_dispatcher::Dispatcher;
+use tidemill_dispatcher::{Dispatcher, OpenLine};
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
+use tidemill_model::Reply;
 use tidemill_serving::tls::Roles;
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
@@ -54,6 +55,8 @@ pub(crate) struct Standalone {
     sinks: Role<Shutdown>,
     archiver: Option<Role<Shutdown>>,
     submitter: Submitter,
+    /// By which the submitter has its replies.
+    line: Option<OpenLine>,
     registration: Registration,
     operator: Operator,
     published: Published,
@@ -88,6 +91,12 @@ impl Standalone {
             .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
         let submitter = Submitter::start(Arc::clone(&log), incarnation, settings.api.submit.clone())
             .map_err(|error| Failure::caused("cannot start to submit commands", &error))?;
+        let hears = submitter.clone();
+        let take = move |reply: &Reply| {
+            hears.replied(reply.clone());
+            true
+        };
+        let line = dispatcher.live().open_line(submitter.instance().clone(), Arc::new(take));
         let name = executor::group_name(settings)?;
         let goes_on = || match stop.try_recv() {
             Ok(()) => Err(Failure::new(Exit::Failure, "stopped before it was up")),
@@ -165,6 +174,7 @@ impl Standalone {
             sinks,
             archiver,
             submitter,
+            line,
             registration,
             operator,
             published,
@@ -218,6 +228,7 @@ impl Standalone {
         let executor = join("executor", self.executor.thread);
         let producers = self.producers.stop();
         self.submitter.stop();
+        drop(self.line);
         // Decided by its own owner, or by the next one.
         let registered = self.registration.end(Ok(()));
         let dispatcher =

@@ -33,6 +33,7 @@ mod pull_tasks;
 #[cfg(feature = "redis")]
 mod pulling;
 mod reassign;
+mod replies;
 mod reruns;
 #[cfg(feature = "hdfs")]
 #[path = "../server/mod.rs"]
