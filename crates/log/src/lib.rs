@@ -57,8 +57,8 @@ pub use log_id::{InvalidLogId, LogId};
 pub use memory::MemoryLog;
 pub use payload::Payload;
 pub use port::{
-    Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Readers, Record,
-    Restore, Taken, Topic, TopicUsage, Usage, append_wait,
+    ArchivedPart, Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader,
+    Readers, Record, Restore, Taken, Topic, TopicUsage, Usage, append_wait,
 };
 pub use relay::Relay;
 pub use shared::SharedJournals;

@@ -160,6 +160,19 @@ pub struct Restore {
     pub log_id: LogId,
 }
 
+/// A part of a journal that is read from the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchivedPart {
+    /// What it is called there.
+    pub segment: String,
+    /// The first offset that is read of it.
+    pub first: u64,
+    /// The offset after its last one.
+    pub next: u64,
+    /// How many bytes it has there.
+    pub bytes: u64,
+}
+
 /// What a log is to those who only read it.
 pub trait Readers: Send + Sync {
     /// Which log this is. It stands in the genesis of every journal, or in the claim of the last restore.
@@ -188,6 +201,16 @@ pub trait Readers: Send + Sync {
     /// # Errors
     /// There is no such partition or offset, the client cannot be made, or the log has failed.
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error>;
+
+    /// Which segments of the archive a reader of this journal needs from an offset on; none without an archive, or where the
+    /// log itself still has all of it.
+    ///
+    /// # Errors
+    /// There is no such partition, the archive cannot be read, or the log has failed.
+    fn archived(&self, partition: u32, from: u64) -> Result<Vec<ArchivedPart>, Error> {
+        let _ = (partition, from);
+        Ok(Vec::new())
+    }
 
     /// First offset that is kept, and the offset that comes next: as the log itself has it *now*, never from
     /// a cache. Everything acknowledged before the call is below the end.
