@@ -72,9 +72,32 @@ pub struct Generation {
     pub number: u32,
     /// The form of its tables; see [`FORMAT`].
     pub format: i64,
-    /// Whether it is the one in use.
+    /// Whether it is the one that programs of its form use.
     pub active: bool,
 }
+
+/// The set that programs of a form use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormInUse {
+    /// The form.
+    pub form: i64,
+    /// The set.
+    pub generation: u32,
+    /// When a program of the form was seen last, milliseconds since 1970 by the clock of the database.
+    pub seen_at: i64,
+}
+
+/// Where the rows of a set come from that is built from a time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// Rows that nothing has changed since then are copies, milliseconds since 1970.
+    pub since_ms: i64,
+    /// How many tables are copied, in the order of [`rows::TABLES`].
+    pub copied: u32,
+}
+
+/// A form whose programs were not seen for so long is not used any more.
+pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// A condition on one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,10 +202,19 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn create_generation(&self) -> Result<u32, Error>;
 
-    /// Makes a set the one in use, by one row, and points the views to it. May be repeated.
+    /// The set that is built for this program's form, made where there is none: the same one for everybody, so that what was
+    /// interrupted goes on. Where one is in use by now, that.
     ///
     /// # Errors
-    /// [`Error::Behind`] where the set in use has folded more; [`Error::UnknownGeneration`]; the database.
+    /// The database.
+    fn build_beside(&self) -> Result<u32, Error>;
+
+    /// Makes a set the one in use of its form, by one row, and points the views to it, unless a newer version has them. May be
+    /// repeated.
+    ///
+    /// # Errors
+    /// [`Error::Behind`] where the set in use has folded more, or for the first set of a form, that of the version before;
+    /// [`Error::UnknownGeneration`]; [`Error::Format`] where it is of another form; the database.
     fn activate(&self, generation: u32) -> Result<(), Error>;
 
     /// Drops a set with its positions. May be repeated.
@@ -215,10 +247,67 @@ pub trait Tables: Send + Sync {
         keys: &[Vec<Value>],
     ) -> Result<Vec<Vec<Value>>, Error>;
 
-    /// Rows of the active generation.
+    /// How many rows a table of a set has.
     ///
     /// # Errors
-    /// [`Error::NoGeneration`]; the database.
+    /// The database.
+    fn count(&self, generation: u32, table: &'static Table) -> Result<u64, Error>;
+
+    /// Copies rows of a table into another set of the same form, at most so many, in the order of their keys, from the
+    /// last one on that is there. `false` where none was left.
+    ///
+    /// # Errors
+    /// The database.
+    fn copy(&self, from: u32, to: u32, table: &'static Table, rows: usize) -> Result<bool, Error>;
+
+    /// Writes rows, whole, and positions into a set that is not in use and has no positions yet, in one transaction.
+    ///
+    /// # Errors
+    /// [`Error::GenerationActive`]; [`Error::UnknownGeneration`]; the database.
+    fn seed(
+        &self,
+        generation: u32,
+        changes: &[TableChanges],
+        positions: &BTreeMap<u32, Position>,
+    ) -> Result<(), Error>;
+
+    /// Where the rows of a set come from; absent: all of them from the journal.
+    ///
+    /// # Errors
+    /// The database.
+    fn origin(&self, generation: u32) -> Result<Option<Origin>, Error>;
+
+    /// Notes where the rows of a set come from.
+    ///
+    /// # Errors
+    /// The database.
+    fn note_origin(&self, generation: u32, origin: Origin) -> Result<(), Error>;
+
+    /// The form of the tables that this program reads and writes.
+    fn form(&self) -> i64;
+
+    /// Notes that a program of this form uses the tables, so that they stay.
+    ///
+    /// # Errors
+    /// The database.
+    fn attend(&self) -> Result<(), Error>;
+
+    /// The forms of tables that are in use, or were until a moment ago.
+    ///
+    /// # Errors
+    /// The database.
+    fn forms(&self) -> Result<Vec<FormInUse>, Error>;
+
+    /// Drops the sets of other forms whose programs were not seen for so long, where this form has a set in use. Gives them.
+    ///
+    /// # Errors
+    /// The database.
+    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error>;
+
+    /// Rows of the set in use.
+    ///
+    /// # Errors
+    /// [`Error::NoGeneration`]; [`Error::Building`]; the database.
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error>;
 
     /// Before when old rows may be missing, milliseconds; `None`: none is.
@@ -275,12 +364,13 @@ pub trait Tables: Send + Sync {
 }
 
 impl dyn Tables + '_ {
-    /// The generation in use.
+    /// The set that programs of this form use.
     ///
     /// # Errors
     /// The database.
     pub fn active(&self) -> Result<Option<Generation>, Error> {
-        Ok(self.generations()?.into_iter().find(|generation| generation.active))
+        let form = self.form();
+        Ok(self.generations()?.into_iter().find(|set| set.active && set.format == form))
     }
 }
 

@@ -12,6 +12,12 @@ mod journal;
 
 pub(crate) use journal::*;
 
+mod beside;
+mod since;
+
+pub(crate) use beside::*;
+pub(crate) use since::*;
+
 pub(crate) struct Database {
     pub(crate) tables: Arc<dyn Tables>,
     pub(crate) directory: tempfile::TempDir,
@@ -24,8 +30,14 @@ impl Database {
         Self { tables, directory }
     }
 
+    /// The same tables, as a program of another version has them.
+    pub(crate) fn of_form(&self, form: i64) -> Arc<dyn Tables> {
+        Arc::new(SqliteTables::open_as(self.directory.path().join("tables.sqlite"), form).unwrap())
+    }
+
     pub(crate) fn by_hand(&self, sql: &str) {
         let connection = rusqlite::Connection::open(self.directory.path().join("tables.sqlite")).unwrap();
+        connection.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
         connection.execute_batch(sql).unwrap();
     }
 }
