@@ -1,7 +1,9 @@
 //! Making the tables anew from the journal, beside those in use.
 
+mod cut;
 pub(crate) mod plan;
-pub(crate) mod since;
+mod refold;
+mod since;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -110,7 +112,7 @@ fn finish(
     let open = |partition| Projection::open(log, tables, generation, partition, config.cached_rows);
     let mut projections = (0..log.partitions(Topic::Journal)).map(open).collect::<Result<Vec<_>, _>>()?;
     loop {
-        catch_up(log, tables, shutdown, generation, &mut projections, on_progress)?;
+        catch_up((log, tables), shutdown, &open, &mut projections, on_progress)?;
         match tables.activate(generation) {
             Ok(()) => break,
             // The first set was ahead: there is more to read by now.
@@ -166,21 +168,28 @@ fn unfinished(tables: &dyn Tables, since: Option<Timestamp>) -> Result<Option<u3
 
 /// Folds every partition to where its journal ends at the time of the call.
 fn catch_up(
-    log: &dyn Log,
-    tables: &dyn Tables,
+    (log, tables): (&dyn Log, &dyn Tables),
     shutdown: &Shutdown,
-    generation: u32,
+    open: &dyn Fn(u32) -> Result<Projection, Error>,
     projections: &mut [Projection],
     on_progress: &mut dyn FnMut(RebuildProgress),
 ) -> Result<(), Error> {
     let ends = ends(log)?;
     let total = ends.iter().sum();
-    for index in 0..projections.len() {
+    for (index, partition) in (0..projections.len()).zip(0..) {
         while next(&projections[index]) < ends[index] {
             if shutdown.is_requested() {
                 return Err(Error::Interrupted);
             }
-            projections[index].step(tables, Duration::from_millis(500))?;
+            match projections[index].step(tables, Duration::from_millis(500)) {
+                Ok(_) => {}
+                // A projector of this version fills the same set: it goes on from where that is.
+                Err(Error::Tables { source: tidemill_store::Error::PositionConflict { .. }, .. }) => {
+                    projections[index] = open(partition)?;
+                }
+                Err(error) => return Err(error),
+            }
+            let generation = projections[index].generation;
             let folded = projections.iter().map(next).sum();
             on_progress(RebuildProgress { generation, folded, total });
         }

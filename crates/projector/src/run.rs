@@ -187,6 +187,7 @@ impl Keeper {
             Some(_) | None => kept.insert(self.open(target.set)?),
         };
         let mut written = None::<(Instant, Duration)>;
+        let mut swap_tried_at = None::<Instant>;
         while !self.shutdown.is_requested() {
             if let Some((at, took)) = written {
                 let _ = self.shutdown.wait(self.config.pause(took).saturating_sub(at.elapsed()));
@@ -208,8 +209,10 @@ impl Keeper {
                 projection = kept.insert(self.open(set)?);
                 continue;
             }
-            if !target.in_use && step.events == 0 {
+            let may_swap = step.events == 0 || swap_tried_at.is_none_or(|at| at.elapsed() >= LOOK_AROUND);
+            if !target.in_use && may_swap {
                 target.in_use = self.swap(target.set)?;
+                swap_tried_at = Some(Instant::now());
             }
             // Without anything to write there is no load.
             written = step.active.and(step.begun_at).map(|at| (at, at.elapsed()));

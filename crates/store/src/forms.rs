@@ -32,6 +32,9 @@ row! {
     }
 }
 
+/// Records of one partition that the first set of a form may have less than those of other forms when it is put to use.
+const MAY_LACK: u64 = 64;
+
 pub(crate) const ACTIVE: &str = "active";
 pub(crate) const VIEWS: &str = "views";
 
@@ -68,7 +71,8 @@ pub(crate) fn needed(link: &mut impl Link, form: i64, lock: &str) -> Result<u32,
     if let Some(generation) = in_use(link, form, lock)? {
         return Ok(generation);
     }
-    let Some(other) = in_use_of_others(link, form)? else { return Err(Error::NoGeneration) };
+    let others = in_use_of_others(link, form)?;
+    let Some(other) = others.into_iter().max() else { return Err(Error::NoGeneration) };
     let records = |link: &mut _, generation| -> Result<u64, Error> {
         Ok(positions(link, generation)?.values().map(|position| position.offset + 1).sum())
     };
@@ -79,15 +83,17 @@ pub(crate) fn needed(link: &mut impl Link, form: i64, lock: &str) -> Result<u32,
     Err(Error::Building { folded, records: records(link, other)?.max(folded) })
 }
 
-/// A set that programs of another form use: the one that was put to use last.
-fn in_use_of_others(link: &mut impl Link, form: i64) -> Result<Option<u32>, Error> {
+/// The sets that programs of other forms use.
+fn in_use_of_others(link: &mut impl Link, form: i64) -> Result<Vec<u32>, Error> {
     let others = found::<FormRow>(link, "list the tables", "WHERE form <> ?", &[form.into()])?;
-    let newest = others.iter().map(|row| number_of(row.generation)).max();
-    if newest.is_some() {
-        return Ok(newest);
+    let mut sets: Vec<_> = others.iter().map(|row| number_of(row.generation)).collect();
+    if let Some(active) = noted(link, "list the tables", ACTIVE, "")?.map(number_of)
+        && form_of(link, active)?.is_some_and(|found| found != form)
+        && !sets.contains(&active)
+    {
+        sets.push(active);
     }
-    let Some(active) = noted(link, "list the tables", ACTIVE, "")?.map(number_of) else { return Ok(None) };
-    Ok(form_of(link, active)?.is_some_and(|found| found != form).then_some(active))
+    Ok(sets)
 }
 
 /// The first set of a form that is not in use.
@@ -135,14 +141,16 @@ pub(crate) fn switch<L: Link>(
     // In this order everywhere: the note, then the form.
     let active = noted(link, WHAT, ACTIVE, L::DIALECT.lock())?.map(number_of);
     let mine = in_use(link, form, L::DIALECT.lock())?;
-    let before = match mine {
-        Some(mine) => Some(mine),
-        None => in_use_of_others(link, form)?,
+    // Who reads tables of this form for the first time has seen nothing of them that could be missing, so while others
+    // write both sets it need not be ahead at one moment.
+    let (before, may_lack) = match mine {
+        Some(mine) => (vec![mine], 0),
+        None => (in_use_of_others(link, form)?, MAY_LACK),
     };
-    if let Some(before) = before.filter(|before| *before != generation) {
-        let mine = positions(link, generation)?;
-        for (partition, position) in positions(link, before)? {
-            if mine.get(&partition).is_none_or(|mine| mine.offset < position.offset) {
+    let ours = positions(link, generation)?;
+    for set in before.into_iter().filter(|set| *set != generation) {
+        for (partition, position) in positions(link, set)? {
+            if ours.get(&partition).is_none_or(|ours| ours.offset + may_lack < position.offset) {
                 return Err(Error::Behind { generation, partition });
             }
         }

@@ -40,6 +40,7 @@ mod port;
 mod read;
 mod reference;
 pub mod rows;
+mod select;
 mod sql;
 mod sqlite;
 mod table;
@@ -51,14 +52,15 @@ pub use error::{Error, Source};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlConnection, MysqlError, MysqlServer, MysqlTables};
 pub use port::{
-    FORGOTTEN_AFTER, FORMAT, Filter, FormInUse, Generation, Origin, Position, RowBatch, Select, SinkNote,
-    Snapshot, TableChanges, Tables, Written, wait_in_tables,
+    FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Origin, Position, RowBatch, SinkNote, Snapshot,
+    TableChanges, Tables, Written, wait_in_tables,
 };
 pub use read::{
     AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter, ReadPullTables,
     ReadTables, RerunFilter, WorkerFilter,
 };
 pub use reference::reference;
+pub use select::{Filter, Select};
 pub use sqlite::SqliteTables;
 pub use table::{Column, Kind, Row, Shown, Table};
 pub use value::{Field, Value};

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use crate::sql::Dialect;
-use crate::{Error, Table, Value, rows, views};
+use crate::{Error, Select, Table, Value, rows, views};
 
 /// What the rows mean. It rises where a fold fills columns that stay as they are with something else.
 const MEANING: i64 = 18;
@@ -99,73 +99,6 @@ pub struct Origin {
 /// A form whose programs were not seen for so long is not used any more.
 pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
 
-/// A condition on one column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Filter {
-    /// Equal to this; [`Value::Null`]: empty.
-    Equal(&'static str, Value),
-    /// Not equal to this, in a column that is never empty.
-    Unequal(&'static str, Value),
-    /// This or more.
-    AtLeast(&'static str, Value),
-    /// Less than this.
-    Below(&'static str, Value),
-    /// No row of that table of the same generation has, in the first column of each pair, what this one has in the second.
-    Unnamed(&'static Table, &'static [(&'static str, &'static str)]),
-}
-
-/// A question to one table of the active generation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Select {
-    /// Which table.
-    pub table: &'static Table,
-    /// All of these hold.
-    pub filters: Vec<Filter>,
-    /// Sorted by these columns; together they tell rows apart, and none is nullable.
-    pub order: &'static [&'static str],
-    /// From the largest down.
-    pub descending: bool,
-    /// Only rows after the one with these values in the columns of `order`.
-    pub after: Option<Vec<Value>>,
-    /// At most this many.
-    pub limit: usize,
-}
-
-impl Select {
-    /// All rows of a table, in the order of these columns.
-    #[must_use]
-    pub fn new(table: &'static Table, order: &'static [&'static str]) -> Self {
-        Self { table, filters: Vec::new(), order, descending: false, after: None, limit: usize::MAX }
-    }
-
-    /// Only rows whose column has this value.
-    #[must_use]
-    pub fn equal(self, column: &'static str, value: impl Into<Value>) -> Self {
-        self.with(Filter::Equal(column, value.into()))
-    }
-
-    /// Only rows that this holds for.
-    #[must_use]
-    pub fn with(mut self, filter: Filter) -> Self {
-        self.filters.push(filter);
-        self
-    }
-
-    /// From the largest down.
-    #[must_use]
-    pub fn descending(mut self) -> Self {
-        self.descending = true;
-        self
-    }
-
-    /// At most this many rows.
-    #[must_use]
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-}
-
 /// How far a sink is with one partition, as its role notes it beside the tables, so that whoever serves the tables can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkNote {
@@ -213,7 +146,8 @@ pub trait Tables: Send + Sync {
     /// repeated.
     ///
     /// # Errors
-    /// [`Error::Behind`] where the set in use has folded more, or for the first set of a form, that of the version before;
+    /// [`Error::Behind`] where the set in use has folded more; for the first set of a form, where one of another version has
+    /// folded 64 records more;
     /// [`Error::UnknownGeneration`]; [`Error::Format`] where it is of another form; the database.
     fn activate(&self, generation: u32) -> Result<(), Error>;
 
@@ -364,6 +298,24 @@ pub trait Tables: Send + Sync {
 }
 
 impl dyn Tables + '_ {
+    /// [`Self::active`]; where there is none, why.
+    ///
+    /// # Errors
+    /// [`Error::Building`]; [`Error::NoGeneration`]; the database.
+    pub fn in_use(&self) -> Result<Generation, Error> {
+        let (form, sets) = (self.form(), self.generations()?);
+        if let Some(set) = sets.iter().find(|set| set.active && set.format == form) {
+            return Ok(*set);
+        }
+        let records = |set: Option<&Generation>| -> Result<u64, Error> {
+            let positions = set.map(|set| self.positions(set.number)).transpose()?.unwrap_or_default();
+            Ok(positions.values().map(|position| position.offset + 1).sum())
+        };
+        let Some(other) = sets.iter().rev().find(|set| set.active) else { return Err(Error::NoGeneration) };
+        let folded = records(sets.iter().find(|set| set.format == form))?;
+        Err(Error::Building { folded, records: records(Some(other))?.max(folded) })
+    }
+
     /// The set that programs of this form use.
     ///
     /// # Errors

@@ -8,7 +8,8 @@ use tidemill_log::Log;
 use tidemill_model::Timestamp;
 use tidemill_store::{Position, Tables, rows};
 
-use super::since::{Begin, Refold, is_history};
+use super::refold::Refold;
+use super::since::{Begin, is_history};
 use super::{Since, left_unfinished};
 use crate::fold::Fold;
 use crate::verify::{Scratch, ends};

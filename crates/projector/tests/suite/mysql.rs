@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{
-    Owner, a_time_that_cannot_be_right_is_refused, another_form_is_built_beside, catalogue,
-    from_any_time_it_is_the_same, id, interrupted_from_a_time_it_goes_on, lives, log, shard,
-    version_before_goes_on_with_its_tables, what_is_older_is_not_mended_and_named,
+use crate::beside::{another_form_is_built_beside, version_before_goes_on_with_its_tables};
+use crate::since::{
+    a_time_that_cannot_be_right_is_refused, from_any_time_it_is_the_same, interrupted_from_a_time_it_goes_on,
+    what_is_older_is_not_mended_and_named,
 };
+use crate::support::{Owner, catalogue, id, lives, log, shard};
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::LogId;
 use tidemill_projector::{Config, rebuild, run, verify};

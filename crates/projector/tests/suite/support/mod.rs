@@ -12,12 +12,6 @@ mod journal;
 
 pub(crate) use journal::*;
 
-mod beside;
-mod since;
-
-pub(crate) use beside::*;
-pub(crate) use since::*;
-
 pub(crate) struct Database {
     pub(crate) tables: Arc<dyn Tables>,
     pub(crate) directory: tempfile::TempDir,
@@ -28,11 +22,6 @@ impl Database {
         let directory = tempfile::tempdir().unwrap();
         let tables = Arc::new(SqliteTables::open(directory.path().join("tables.sqlite")).unwrap());
         Self { tables, directory }
-    }
-
-    /// The same tables, as a program of another version has them.
-    pub(crate) fn of_form(&self, form: i64) -> Arc<dyn Tables> {
-        Arc::new(SqliteTables::open_as(self.directory.path().join("tables.sqlite"), form).unwrap())
     }
 
     pub(crate) fn by_hand(&self, sql: &str) {
