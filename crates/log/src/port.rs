@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AppendError, Error, Head, LogId, MAX_FRAME_BYTES, Payload, Waker};
+use crate::{AppendError, ArchivedPart, Error, Head, LogId, MAX_FRAME_BYTES, Payload, Waker};
 
 /// The most that key and value of one record may take together, outside the journal.
 pub const MAX_RECORD_BYTES: usize = 4_000_000;
@@ -158,19 +158,6 @@ pub struct Restore {
     pub before: LogId,
     /// The id from there on.
     pub log_id: LogId,
-}
-
-/// A part of a journal that is read from the archive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArchivedPart {
-    /// What it is called there.
-    pub segment: String,
-    /// The first offset that is read of it.
-    pub first: u64,
-    /// The offset after its last one.
-    pub next: u64,
-    /// How many bytes it has there.
-    pub bytes: u64,
 }
 
 /// What a log is to those who only read it.
