@@ -8,7 +8,7 @@ mod since;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tidemill_journal::Shutdown;
+use tidemill_journal::{Shutdown, now};
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
 use tidemill_store::{Tables, rows};
@@ -33,6 +33,8 @@ pub struct RebuildProgress {
 pub struct Since {
     /// Rows of history that nothing has changed since then are copied from the tables in use.
     pub at: Timestamp,
+    /// The present: a time after it is refused.
+    pub now: Timestamp,
     /// Where rows are put aside meanwhile.
     pub scratch: PathBuf,
     /// Rows that may have changed since then, at most. Default 2,000,000; about 200 bytes each.
@@ -40,10 +42,10 @@ pub struct Since {
 }
 
 impl Since {
-    /// With the default bounds.
+    /// With the default bounds, and the clock's time as the present.
     #[must_use]
     pub fn new(at: Timestamp) -> Self {
-        Self { at, scratch: std::env::temp_dir(), max_rows: 2_000_000 }
+        Self { at, now: now(), scratch: std::env::temp_dir(), max_rows: 2_000_000 }
     }
 }
 

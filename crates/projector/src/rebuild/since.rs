@@ -19,7 +19,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_journal::{Shutdown, now};
+use tidemill_journal::Shutdown;
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
 use tidemill_store::rows::{
@@ -112,7 +112,7 @@ impl Begin {
     /// Looks whether it can be right.
     pub(crate) fn find(since: &Since, log: &dyn Log, tables: &dyn Tables) -> Result<Self, Error> {
         let refuse = |rule: String, remedy| Error::Since { at: since.at, rule, remedy };
-        let now = now();
+        let now = since.now;
         if since.at > now {
             return Err(refuse(
                 format!("it must not be in the future, and it is {now}"),

@@ -152,6 +152,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::HistoryLostInMove, MOVED, SOME),
     of_tables(Bug::ResumeOnVoidSuffix, SOME),
     of_tables(Bug::PositionOutsideTransaction, SOME),
+    of_tables(Bug::PastOfChangedRowsForgotten, SOME),
     with(&[Fault::CutWorker], bug(Bug::LeaseShortenedAtOnce, LEASES, MANY)),
     with(&[Fault::CutAtGrant], bug(Bug::LapsedLifeGoesOn, PROCESSES, MANY)),
     with(&[Fault::CrashWorker], bug(Bug::RepeatSavesEarlierLife, ASSIGNED, MANY)),
