@@ -186,8 +186,12 @@ fn catch_up(
             match projections[index].step(tables, Duration::from_millis(500)) {
                 Ok(_) => {}
                 // A projector of this version fills the same set: it goes on from where that is.
-                Err(Error::Tables { source: tidemill_store::Error::PositionConflict { .. }, .. }) => {
-                    projections[index] = open(partition)?;
+                Err(error) if is_conflict(&error) => {
+                    let further = open(partition)?;
+                    if next(&further) <= next(&projections[index]) {
+                        return Err(error);
+                    }
+                    projections[index] = further;
                 }
                 Err(error) => return Err(error),
             }
@@ -197,6 +201,10 @@ fn catch_up(
         }
     }
     Ok(())
+}
+
+fn is_conflict(error: &Error) -> bool {
+    matches!(error, Error::Tables { source: tidemill_store::Error::PositionConflict { .. }, .. })
 }
 
 fn next(projection: &Projection) -> u64 {
