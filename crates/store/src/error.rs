@@ -52,8 +52,18 @@ pub enum Error {
         /// Which.
         generation: u32,
     },
+    /// Tables of this program's form are being built; those of another version are there.
+    #[error(
+        "the read tables of this version are being built beside those of another one: {folded} of {records} records so far"
+    )]
+    Building {
+        /// Journal records in them so far.
+        folded: u64,
+        /// Journal records in those of the other version.
+        records: u64,
+    },
     /// The tables were made by a version whose columns differ.
-    #[error("the tables have form {found:x}, this program has form {wanted:x}; run `tidemill rebuild`")]
+    #[error("the tables have form {found:x}, this program has form {wanted:x}")]
     Format {
         /// Of the tables.
         found: i64,

@@ -13,11 +13,12 @@ mod statements;
 mod waiting;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use crate::link::{self, LinkedSnapshot, alike};
+use crate::link::{self, LinkedSnapshot, alike, dialect};
 use crate::{
-    Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
-    generations,
+    Error, FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Origin, Position, RowBatch, Select, SinkNote,
+    Snapshot, Table, TableChanges, Tables, Value, Written, copies, forms, generations,
 };
 use connection::TOO_MANY_STATEMENTS;
 pub use connection::{MysqlConnection, MysqlError};
@@ -44,6 +45,7 @@ fn refusal(error: &Error) -> Option<u16> {
 pub struct MysqlTables {
     pool: Pool,
     collation: &'static str,
+    form: i64,
 }
 
 impl MysqlTables {
@@ -52,6 +54,14 @@ impl MysqlTables {
     /// # Errors
     /// [`Error::Open`].
     pub fn open(url: &str) -> Result<Self, Error> {
+        Self::open_as(url, *FORMAT)
+    }
+
+    /// The same, as a program whose tables have another form: for tests of several versions beside each other.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn open_as(url: &str, form: i64) -> Result<Self, Error> {
         let pool = MysqlServer::new(url)?.pool();
         let collation = pool.with(|connection| {
             let version =
@@ -61,7 +71,7 @@ impl MysqlTables {
             generations::make_meta(connection, collation)?;
             Ok(collation)
         })?;
-        Ok(Self { pool, collation })
+        Ok(Self { pool, collation, form })
     }
 
     /// Reads; where a connection turns out to be dead, once more on a new one.
@@ -105,6 +115,29 @@ impl MysqlTables {
     }
 }
 
+/// Programs that begin a set of tables do so one after the other: a change of a table's form ends every transaction.
+fn alone<T>(
+    connection: &mut MysqlConnection,
+    act: impl FnOnce(&mut MysqlConnection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    const WHAT: &str = "wait for others that make tables";
+    // With the connection the server gives it back, too.
+    let got = connection
+        .text(
+            "SELECT CAST(COALESCE(GET_LOCK(CONCAT(LEFT(DATABASE(), 40), '.tidemill_make'), 30), 0) AS CHAR)",
+            [],
+        )
+        .map_err(failed(WHAT))?;
+    if got.as_deref() != Some("1") {
+        return Err(Error::database(WHAT, "they took longer than 30 s"));
+    }
+    let outcome = act(connection);
+    let given_back = connection
+        .text("SELECT CAST(RELEASE_LOCK(CONCAT(LEFT(DATABASE(), 40), '.tidemill_make')) AS CHAR)", [])
+        .map_err(failed(WHAT));
+    outcome.and_then(|answer| given_back.map(|_| answer))
+}
+
 impl Tables for MysqlTables {
     alike!();
 
@@ -117,12 +150,36 @@ impl Tables for MysqlTables {
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.pool.with(|connection| generations::create(connection, self.collation))
+        self.pool.with(|connection| generations::create(connection, self.form, self.collation))
+    }
+
+    fn build_beside(&self) -> Result<u32, Error> {
+        self.pool.with(|connection| {
+            alone(connection, |connection| match forms::begun(connection, self.form)? {
+                Some(generation) => Ok(generation),
+                None => generations::create(connection, self.form, self.collation),
+            })
+        })
     }
 
     fn activate(&self, generation: u32) -> Result<(), Error> {
-        self.change(|connection| generations::switch(connection, generation))?;
-        self.pool.with(|connection| generations::point_views(connection, generation))
+        let follow =
+            self.change(|connection| forms::switch(connection, generation, self.form, FORGOTTEN_AFTER))?;
+        match follow {
+            true => self.pool.with(|connection| generations::point_views(connection, generation)),
+            false => Ok(()),
+        }
+    }
+
+    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
+        let forgotten = self.change(|connection| forms::forget_others(connection, self.form, unseen_for))?;
+        self.pool.with(|connection| {
+            if !forgotten.is_empty() {
+                forms::repair_views(connection, self.form)?;
+            }
+            forgotten.iter().try_for_each(|generation| generations::drop_tables(connection, *generation))
+        })?;
+        Ok(forgotten)
     }
 
     fn drop_generation(&self, generation: u32) -> Result<(), Error> {
@@ -137,14 +194,15 @@ impl Tables for MysqlTables {
                     link::write(connection, generation, changes)?;
                 }
             }
-            Ok(Written { active: generations::active_locked(connection)? })
+            let lock = dialect(connection).shared_lock();
+            Ok(Written { active: forms::in_use(connection, self.form, lock)? })
         })
     }
 
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error> {
         let read = || {
             self.read(|connection| {
-                let generation = generations::active(connection)?.ok_or(Error::NoGeneration)?;
+                let generation = forms::needed(connection, self.form, "")?;
                 link::select(connection, generation, select)
             })
         };
@@ -164,6 +222,6 @@ impl Tables for MysqlTables {
         for statement in begin {
             connection.run(statement).map_err(failed("begin to read"))?;
         }
-        LinkedSnapshot::take(connection)
+        LinkedSnapshot::take(connection, self.form)
     }
 }

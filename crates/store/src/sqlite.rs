@@ -13,11 +13,11 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql, Transaction, TransactionBehavior};
 
-use crate::link::{self, Link, LinkedSnapshot, alike};
+use crate::link::{self, Link, LinkedSnapshot, alike, dialect};
 use crate::sql::Dialect;
 use crate::{
-    Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
-    generations,
+    Error, FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Origin, Position, RowBatch, Select, SinkNote,
+    Snapshot, Table, TableChanges, Tables, Value, Written, copies, forms, generations,
 };
 
 /// How long a writer of another process is waited for.
@@ -28,6 +28,7 @@ const IDLE_READERS: usize = 8;
 /// Read tables in a file.
 pub struct SqliteTables {
     path: PathBuf,
+    form: i64,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
 }
@@ -54,6 +55,14 @@ impl SqliteTables {
     /// # Errors
     /// [`Error::Open`].
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        Self::open_as(path, *FORMAT)
+    }
+
+    /// The same, as a program whose tables have another form: for tests of several versions beside each other.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn open_as(path: impl Into<PathBuf>, form: i64) -> Result<Self, Error> {
         let path = path.into();
         let place = || path.display().to_string();
         let failed = |source: rusqlite::Error| Error::Open { place: place(), source: source.into() };
@@ -69,7 +78,7 @@ impl SqliteTables {
             .map_err(failed)?;
         generations::make_meta(&mut &writer, "")
             .map_err(|source| Error::Open { place: place(), source: source.into() })?;
-        Ok(Self { path, writer: Mutex::new(writer), readers: Mutex::default() })
+        Ok(Self { path, form, writer: Mutex::new(writer), readers: Mutex::default() })
     }
 
     fn reader(&self) -> Result<Connection, Error> {
@@ -129,13 +138,31 @@ impl Tables for SqliteTables {
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.change(|link| generations::create(link, ""))
+        self.change(|link| generations::create(link, self.form, ""))
+    }
+
+    fn build_beside(&self) -> Result<u32, Error> {
+        self.change(|link| match forms::begun(link, self.form)? {
+            Some(generation) => Ok(generation),
+            None => generations::create(link, self.form, ""),
+        })
     }
 
     fn activate(&self, generation: u32) -> Result<(), Error> {
+        self.change(|link| match forms::switch(link, generation, self.form, FORGOTTEN_AFTER)? {
+            true => generations::point_views(link, generation),
+            false => Ok(()),
+        })
+    }
+
+    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
         self.change(|link| {
-            generations::switch(link, generation)?;
-            generations::point_views(link, generation)
+            let forgotten = forms::forget_others(link, self.form, unseen_for)?;
+            if !forgotten.is_empty() {
+                forms::repair_views(link, self.form)?;
+            }
+            forgotten.iter().try_for_each(|generation| generations::drop_tables(link, *generation))?;
+            Ok(forgotten)
         })
     }
 
@@ -154,13 +181,13 @@ impl Tables for SqliteTables {
                     link::write(link, generation, changes)?;
                 }
             }
-            Ok(Written { active: generations::active(link)? })
+            Ok(Written { active: forms::in_use(link, self.form, "")? })
         })
     }
 
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error> {
         self.read(|link| {
-            let generation = generations::active(link)?.ok_or(Error::NoGeneration)?;
+            let generation = forms::needed(link, self.form, "")?;
             link::select(link, generation, select)
         })
     }
@@ -169,7 +196,7 @@ impl Tables for SqliteTables {
         let connection = self.reader()?;
         connection.execute_batch("BEGIN").map_err(failed("begin to read"))?;
         // The first read is what fixes the moment.
-        LinkedSnapshot::take(Box::new(connection))
+        LinkedSnapshot::take(Box::new(connection), self.form)
     }
 }
 

@@ -10,7 +10,8 @@ use tidemill_journal::{Error as JournalError, Progress, Shutdown};
 use tidemill_log::{Log, MemoryLog, Topic, append_wait};
 use tidemill_projector::{Config, Error, run, verify};
 use tidemill_store::{
-    Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written, wait_in_tables,
+    FormInUse, Generation, Origin, Position, RowBatch, Select, SinkNote, Snapshot, Table, TableChanges,
+    Tables, Value, Written, wait_in_tables,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -144,6 +145,47 @@ impl Tables for Flaky {
     }
     fn create_generation(&self) -> Result<u32, tidemill_store::Error> {
         self.inner.create_generation()
+    }
+    fn build_beside(&self) -> Result<u32, tidemill_store::Error> {
+        self.inner.build_beside()
+    }
+    fn count(&self, generation: u32, table: &'static Table) -> Result<u64, tidemill_store::Error> {
+        self.inner.count(generation, table)
+    }
+    fn copy(
+        &self,
+        from: u32,
+        to: u32,
+        table: &'static Table,
+        rows: usize,
+    ) -> Result<bool, tidemill_store::Error> {
+        self.inner.copy(from, to, table, rows)
+    }
+    fn seed(
+        &self,
+        generation: u32,
+        changes: &[TableChanges],
+        positions: &BTreeMap<u32, Position>,
+    ) -> Result<(), tidemill_store::Error> {
+        self.inner.seed(generation, changes, positions)
+    }
+    fn origin(&self, generation: u32) -> Result<Option<Origin>, tidemill_store::Error> {
+        self.inner.origin(generation)
+    }
+    fn note_origin(&self, generation: u32, origin: Origin) -> Result<(), tidemill_store::Error> {
+        self.inner.note_origin(generation, origin)
+    }
+    fn form(&self) -> i64 {
+        self.inner.form()
+    }
+    fn attend(&self) -> Result<(), tidemill_store::Error> {
+        self.inner.attend()
+    }
+    fn forms(&self) -> Result<Vec<FormInUse>, tidemill_store::Error> {
+        self.inner.forms()
+    }
+    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, tidemill_store::Error> {
+        self.inner.retire_others(unseen_for)
     }
     fn activate(&self, generation: u32) -> Result<(), tidemill_store::Error> {
         self.inner.activate(generation)

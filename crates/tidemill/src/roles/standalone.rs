@@ -114,6 +114,11 @@ impl Standalone {
                     "the read tables cannot be kept; see the error above",
                 ));
             }
+            // Everything else works meanwhile, and reads are told how far it is.
+            if let Err(building @ tidemill_store::Error::Building { .. }) = tables.in_use() {
+                tracing::warn!("{building}; reads answer once they have caught up");
+                break;
+            }
             if Instant::now() < deadline {
                 continue;
             }
@@ -127,6 +132,7 @@ impl Standalone {
         let operator = Operator::new(settings, &log, &tables, &hints);
         let cluster = LocalCluster {
             log: Arc::clone(&log),
+            tables: Arc::clone(&tables),
             live: dispatcher.live(),
             progress: progress.clone(),
             probes: Probes::default(),

@@ -1,6 +1,8 @@
 //! Opens the read tables that the settings name.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use tidemill_cli::{Done, Failure};
 use tidemill_store::{SqliteTables, Tables};
@@ -10,11 +12,32 @@ use crate::config::Settings;
 /// The read tables in the data directory, where no database is named.
 const FILE: &str = "tables.sqlite";
 
-/// The tables of the settings.
+/// Between two notes that this version is there.
+const ATTEND: Duration = Duration::from_secs(30);
+
+/// The tables of the settings. As long as they are open, it is noted in them that a program of this version uses them.
 pub(crate) fn open(settings: &Settings) -> Done<Arc<dyn Tables>> {
-    if let Some(url) = &settings.store.url {
-        return server(url);
-    }
+    let tables = match &settings.store.url {
+        Some(url) => server(url)?,
+        None => file(settings)?,
+    };
+    let held = Arc::downgrade(&tables);
+    let attend = move || {
+        while let Some(tables) = held.upgrade() {
+            if let Err(error) = tables.attend() {
+                let reason = tidemill_journal::causes(&error);
+                tracing::debug!(reason, "it could not be noted that the tables are used: {reason}");
+            }
+            drop(tables);
+            thread::sleep(ATTEND);
+        }
+    };
+    let started = thread::Builder::new().name("attend tables".to_owned()).spawn(attend);
+    started.map_err(|error| Failure::caused("cannot start a thread", &error))?;
+    Ok(tables)
+}
+
+fn file(settings: &Settings) -> Done<Arc<dyn Tables>> {
     crate::privacy::make_dir(&settings.data_dir)?;
     let path = settings.data_dir.join(FILE);
     let tables = SqliteTables::open(&path)
