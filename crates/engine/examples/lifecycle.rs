@@ -7,21 +7,15 @@
 
 #![allow(clippy::unwrap_used, reason = "an example that fails may say so bluntly")]
 
-use std::collections::BTreeMap;
+mod fixture;
+
 use std::time::Instant;
 
-use ed25519_dalek::{Signer, SigningKey};
+use fixture::{Fixture, IN_FLIGHT, run, submission};
 use jiff::SignedDuration;
-use tidemill_engine::{Draft, Effect, OutboxSender, Partition, effects};
-use tidemill_model::{
-    Actor, AttemptOutcome, BatchCommand, CatalogueCommand, Command, CommandRecord, Envelope, GroupId,
-    GroupSettings, Incarnation, JobCommand, JobId, JobSpec, Nonce, Priority, Program, Registration, ShardId,
-    StartRequest, Submission, Timestamp, WorkMessage, WorkerCommand, WorkerId,
-};
+use tidemill_model::ShardId;
 
 const GROUP: ShardId = ShardId(1);
-/// Batches under way at once.
-const IN_FLIGHT: usize = 2_000;
 
 fn main() {
     let batches: usize = std::env::args().nth(1).map_or(200_000, |count| count.parse().unwrap());
@@ -43,23 +37,23 @@ fn main() {
 }
 
 fn submissions(batches: usize) {
-    let mut fixture = Fixture::new();
+    let mut fixture = Fixture::new(1);
     fixture.register();
     let begin = Instant::now();
     let mut submitted = 0;
     while submitted < batches || fixture.unfinished() > 0 {
         while submitted < batches && fixture.unfinished() + fixture.commands.len() < IN_FLIGHT {
             submitted += 1;
-            fixture.send(GROUP, submission(submitted));
+            fixture.send(GROUP, submission(submitted, 1));
         }
         fixture.draft();
     }
-    fixture.report("submitted jobs, to the end", batches, begin);
+    report(&fixture, "submitted jobs, to the end", batches, begin);
 }
 
 fn by_hand(batches: usize) {
-    let mut fixture = Fixture::new();
-    let jobs = fixture.define(100, "null");
+    let mut fixture = Fixture::new(1);
+    let jobs = fixture.define(100, |_| Vec::new());
     fixture.register();
     let begin = Instant::now();
     let mut submitted = 0;
@@ -71,14 +65,14 @@ fn by_hand(batches: usize) {
         }
         fixture.draft();
     }
-    fixture.report("batches of 100 defined jobs, to the end", batches, begin);
+    report(&fixture, "batches of 100 defined jobs, to the end", batches, begin);
 }
 
 fn memory_of_submissions(batches: usize) {
-    let mut fixture = Fixture::new();
+    let mut fixture = Fixture::new(1);
     let before = resident_bytes();
     for n in 0..batches {
-        fixture.send(GROUP, submission(n));
+        fixture.send(GROUP, submission(n, 1));
         if fixture.commands.len() == IN_FLIGHT {
             fixture.settle();
         }
@@ -93,8 +87,8 @@ fn memory_of_submissions(batches: usize) {
 }
 
 fn memory_of_waiting_batches(batches: usize) {
-    let mut fixture = Fixture::new();
-    let jobs = fixture.define(100, r#"["j0"]"#);
+    let mut fixture = Fixture::new(1);
+    let jobs = fixture.define(100, |n| if n == 0 { Vec::new() } else { vec!["j0".to_owned()] });
     let before = resident_bytes();
     for n in 0..batches {
         let time = fixture.wall.checked_add(SignedDuration::from_millis(n as i64)).unwrap();
@@ -112,219 +106,18 @@ fn memory_of_waiting_batches(batches: usize) {
     );
 }
 
-fn submission(n: usize) -> Command {
-    Command::Batch(BatchCommand::SubmitJob(Box::new(Submission {
-        name: format!("job-{n}").try_into().unwrap(),
-        group: "bench".try_into().unwrap(),
-        group_id: GroupId(1),
-        app_name: "bench".to_owned(),
-        owner: "bench".to_owned(),
-        job_type: "noop".try_into().unwrap(),
-        program: Program::None,
-        parameters: BTreeMap::new(),
-        priority: Priority::DEFAULT,
-        parents: Vec::new(),
-        retries: 0,
-        retry_interval_s: 60,
-    })))
-}
-
-fn run(job: JobId, time: Timestamp) -> Command {
-    Command::Batch(BatchCommand::RunJob {
-        job,
-        logical_time: Some(time),
-        parameters: BTreeMap::new(),
-        concurrent: true,
-    })
-}
-
 fn resident_bytes() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: usize = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
     pages * 4096
 }
 
-/// One partition, its journal's size, and a worker.
-struct Fixture {
-    partition: Partition,
-    outbox_sender: OutboxSender,
-    commands: Vec<CommandRecord>,
-    wall: Timestamp,
-    offset: u64,
-    envelopes: usize,
-    bytes: usize,
-    largest: usize,
-}
-
-impl Fixture {
-    fn new() -> Self {
-        let mut fixture = Self {
-            partition: Partition::new(0, 1),
-            outbox_sender: OutboxSender::default(),
-            commands: Vec::new(),
-            wall: "2026-07-01T10:10:00Z".parse().unwrap(),
-            offset: 0,
-            envelopes: 0,
-            bytes: 0,
-            largest: 0,
-        };
-        let worker_key = hex(key().verifying_key().as_bytes());
-        let (name, settings) = ("bench".try_into().unwrap(), GroupSettings::default());
-        fixture.send(
-            ShardId::CATALOGUE,
-            Command::Catalogue(CatalogueCommand::DefineGroup { name, worker_key, settings }),
-        );
-        fixture.settle();
-        fixture
-    }
-
-    fn define(&mut self, count: usize, parents: &str) -> Vec<JobId> {
-        let spec = |n: usize| {
-            let parents = if n == 0 || parents == "null" { "[]" } else { parents };
-            let text = format!(
-                r#"{{"name":"j{n}","group":"bench","type":"noop","max_concurrent":1000,"parents":{parents}}}"#
-            );
-            JobSpec::from_value(serde_json::from_str(&text).unwrap()).unwrap()
-        };
-        let jobs = (0..count).map(spec).collect();
-        self.send(
-            ShardId::CATALOGUE,
-            Command::Job(JobCommand::Apply {
-                jobs,
-                prune: Vec::new(),
-                cancel: false,
-                orphan_children: false,
-            }),
-        );
-        self.settle();
-        (1..=count as u64).map(|n| JobId::mint(n, ShardId::CATALOGUE)).collect()
-    }
-
-    fn register(&mut self) {
-        let (worker, incarnation) = (WorkerId::new("worker-1"), Incarnation::new("life-1"));
-        let group = "bench".try_into().unwrap();
-        let text = Registration::signed_text(&group, &worker, &incarnation);
-        self.send(
-            GROUP,
-            Command::Worker(WorkerCommand::Register(Box::new(Registration {
-                worker,
-                incarnation,
-                group,
-                host: "host".to_owned(),
-                address: "127.0.0.1:1".to_owned(),
-                slots: [("noop".try_into().unwrap(), IN_FLIGHT as u32)].into_iter().collect(),
-                reserved: Default::default(),
-                labels: Default::default(),
-                live: Vec::new(),
-                signature: hex(&key().sign(text.as_bytes()).to_bytes()),
-            }))),
-        );
-        self.settle();
-    }
-
-    fn send(&mut self, shard: ShardId, command: Command) {
-        let actor = Actor { app: "bench".into(), user: None };
-        self.commands.push(CommandRecord { shard, request: None, reply_to: None, actor, command });
-    }
-
-    fn unfinished(&self) -> usize {
-        self.partition.group(GROUP).map_or(0, |group| group.unfinished_batches())
-    }
-
-    fn settle(&mut self) {
-        while !self.commands.is_empty() {
-            self.draft();
-        }
-    }
-
-    /// One envelope, encoded, and the worker's answers to what it means.
-    fn draft(&mut self) {
-        self.wall = self.wall.checked_add(SignedDuration::from_micros(500)).unwrap();
-        let mut draft = Draft::new(&mut self.partition, self.wall, None);
-        let mut commands = std::mem::take(&mut self.commands).into_iter();
-        while !draft.is_full()
-            && let Some(record) = commands.next()
-        {
-            self.offset += 1;
-            draft.command(self.offset, String::new(), record);
-        }
-        draft.due(self.wall, &());
-        let drafted = draft.finish(false);
-        self.commands = commands.collect();
-        if let Some(envelope) = drafted.envelope {
-            self.accept(&envelope);
-        }
-    }
-
-    fn accept(&mut self, envelope: &Envelope) {
-        let body = serde_json::to_vec(envelope).unwrap();
-        self.envelopes += 1;
-        self.bytes += body.len();
-        self.largest = self.largest.max(body.len());
-        let mut acts = effects(&self.partition, envelope, self.offset);
-        acts.extend(self.outbox_sender.collect(&self.partition));
-        for act in acts {
-            match act {
-                Effect::Send { shard, command } => self.send(shard, command),
-                Effect::Work { worker, message } => self.work(worker, message),
-                Effect::Reply { .. } | Effect::Underivable { .. } | Effect::DeadLetter { .. } => {}
-            }
-        }
-    }
-
-    fn work(&mut self, worker: WorkerId, message: WorkMessage) {
-        match message {
-            WorkMessage::Assigned { token, .. } => {
-                let (incarnation, nonce) = (Incarnation::new("life-1"), Nonce::new("nonce-of-16-byte"));
-                self.send(
-                    GROUP,
-                    Command::Worker(WorkerCommand::RequestStart(StartRequest {
-                        token,
-                        worker,
-                        incarnation,
-                        nonce,
-                    })),
-                );
-            }
-            WorkMessage::Granted { spec, .. } => {
-                let token = spec.token;
-                self.send(
-                    GROUP,
-                    Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }),
-                );
-                let outcome = AttemptOutcome::success();
-                self.send(
-                    GROUP,
-                    Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage: None }),
-                );
-            }
-            // Its owner gives no rights.
-            WorkMessage::AssignedWithRight { .. }
-            | WorkMessage::Confirmed { .. }
-            | WorkMessage::AskedBack { .. }
-            | WorkMessage::Registered { .. }
-            | WorkMessage::Unregistered { .. }
-            | WorkMessage::Refused { .. }
-            | WorkMessage::Kill { .. }
-            | WorkMessage::Recorded { .. } => {}
-        }
-    }
-
-    fn report(&self, what: &str, batches: usize, begin: Instant) {
-        let rate = batches as f64 / begin.elapsed().as_secs_f64();
-        println!(
-            "{what:<44} {rate:>9.0} batches/s, {} bytes of journal each, {} envelopes, largest {} KiB",
-            self.bytes / batches,
-            self.envelopes,
-            self.largest / 1024
-        );
-    }
-}
-
-fn key() -> SigningKey {
-    SigningKey::from_bytes(&[7; 32])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn report(fixture: &Fixture, what: &str, batches: usize, begin: Instant) {
+    let rate = batches as f64 / begin.elapsed().as_secs_f64();
+    println!(
+        "{what:<44} {rate:>9.0} batches/s, {} bytes of journal each, {} envelopes, largest {} KiB",
+        fixture.bytes / batches,
+        fixture.envelopes,
+        fixture.largest / 1024
+    );
 }
