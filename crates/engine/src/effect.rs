@@ -11,7 +11,7 @@ use tidemill_model::{
 
 use crate::decision::{self, Decided};
 use crate::draft::panic_text;
-use crate::group::GroupShard;
+use crate::group::{self, GroupShard};
 use crate::outbox::MAX_ON_THEIR_WAY;
 use crate::partition::Partition;
 
@@ -113,6 +113,7 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
     let mut effects: Vec<Effect> =
         envelope.causes.iter().filter_map(|cause| reply(partition, cause, offset)).collect();
     let mut acknowledge: BTreeMap<(ShardId, ShardId), u64> = BTreeMap::new();
+    let mut puts_in_doubt = false;
     for recorded in &envelope.events {
         if let Event::Partition(PartitionEvent::MessageReceived { from, number }) = recorded.event {
             acknowledge.insert((recorded.shard, from), number);
@@ -120,13 +121,7 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
         if let Event::Partition(PartitionEvent::CommandDeadLettered { offset, reason }) = &recorded.event {
             effects.push(Effect::DeadLetter { offset: *offset, reason: reason.clone() });
         }
-        if let Event::Partition(
-            PartitionEvent::CommandDeadLettered { .. } | PartitionEvent::CommandLossAccepted { .. },
-        ) = &recorded.event
-        {
-            let asked = partition.groups().flat_map(GroupShard::rights_asked_back);
-            effects.extend(asked.map(|(worker, message)| Effect::Work { worker, message }));
-        }
+        puts_in_doubt |= group::puts_rights_in_doubt(&recorded.event);
         if let Some(Decided { request: Some(request), reply_to: Some(to), outcome }) =
             decision::decided(&recorded.event)
         {
@@ -138,6 +133,10 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
             format!("{} of {} in shard {}", recorded.event.kind(), recorded.event.subject(), recorded.shard)
         };
         effects.extend(derived(of, || work(partition, recorded.shard, &recorded.event)));
+    }
+    if puts_in_doubt {
+        let asked = partition.groups().flat_map(GroupShard::rights_asked_back);
+        effects.extend(asked.map(|(worker, message)| Effect::Work { worker, message }));
     }
     effects.extend(acknowledge.into_iter().map(|((shard, from), upto)| Effect::Send {
         shard: from,
@@ -214,8 +213,12 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
     };
     let Some((worker, message)) = message else { return Vec::new() };
     match &message {
-        WorkMessage::Assigned { token, .. } => partition.fault_injection.derives(group, *token),
-        WorkMessage::Granted { spec, .. } => partition.fault_injection.derives(group, spec.token),
+        WorkMessage::Assigned { token, .. } | WorkMessage::Confirmed { token, .. } => {
+            partition.fault_injection.derives(group, *token);
+        }
+        WorkMessage::Granted { spec, .. } | WorkMessage::AssignedWithRight { spec, .. } => {
+            partition.fault_injection.derives(group, spec.token);
+        }
         _ => {}
     }
     to(&worker, [message])

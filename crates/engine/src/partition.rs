@@ -259,10 +259,7 @@ impl Partition {
             Shard::new(recorded.shard, (self.level, self.ids_above), &self.fault_injection)
         });
         shard.apply(now, &recorded.event);
-        if let Event::Partition(
-            PartitionEvent::CommandDeadLettered { .. } | PartitionEvent::CommandLossAccepted { .. },
-        ) = recorded.event
-        {
+        if group::puts_rights_in_doubt(&recorded.event) {
             self.hold_rights();
         }
     }

@@ -42,6 +42,7 @@ use self::batches::Batches;
 pub(crate) use self::batches::batch::Batch;
 use self::batches::batch::{Grant, Phase};
 use self::batches::right::Right;
+pub(crate) use self::batches::right::puts_rights_in_doubt;
 pub use self::batches::right::{Heartbeats, LiveRight, ReadHeartbeat};
 use self::dependencies::Dependencies;
 pub(crate) use self::due::Chore;

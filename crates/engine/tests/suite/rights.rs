@@ -183,7 +183,8 @@ fn right_outlasts_the_loss_and_another_life() {
     assert!(matches!(last, WorkMessage::AskedBack { token: of } if of == token), "{last:?}");
     let (worker, nonce, reason) = (worker, None, "it was asked back".to_owned());
     world.say(Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce, reason }));
-    assert!(world.told().starts_with("b1 returned t1"));
+    // It is not unwilling, so it gets it again at once.
+    assert!(world.told().starts_with("b1 returned t1: WorkerRestarted\nb1 assigned t2"));
 }
 
 /// Rule 8: a question under a right is granted to the life that has it, whichever registered last; that one is told, so that it

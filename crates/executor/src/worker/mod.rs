@@ -45,7 +45,7 @@ use life::{Membership, Stopping};
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 #[cfg(test)]
 pub(crate) use outcome::of_process as outcome_of;
-use right::{Sent, Spoken};
+use right::{Sent, Spoken, Unconfirmed};
 pub(crate) use start::LOOK_WITHIN_MS;
 
 use crate::shim::KillCause;
@@ -82,6 +82,7 @@ pub struct Worker {
     /// When the heartbeats of the present life were sent.
     sent: Sent,
     spoken: Spoken,
+    unconfirmed: Unconfirmed,
     nonces: u64,
     stopping: Option<Stopping>,
     /// Why no work can be taken.
@@ -106,6 +107,7 @@ impl Worker {
             attempts: Attempts::default(),
             sent: Sent::default(),
             spoken: Spoken::default(),
+            unconfirmed: Unconfirmed::default(),
             nonces: 0,
             stopping: None,
             unready: None,
@@ -184,11 +186,11 @@ impl Worker {
     }
 
     /// The owner's list against ours. What we have and it does not list is only ended if it was presented
-    /// in the registration that this answers: an older answer knows nothing of what was granted since.
+    /// in the registration that this answers: an older answer knows nothing of what was granted, or begun under a right, since.
     fn reconcile(&mut self, granted: &BTreeSet<Token>) {
         for token in self.membership.answered() {
             match self.attempts.get(token) {
-                _ if granted.contains(&token) => {}
+                _ if granted.contains(&token) || self.unconfirmed.has(token, self.now_ms) => {}
                 Some(Attempt::Starting { .. } | Attempt::Running { .. }) => self.disown(token),
                 Some(Attempt::Ended(_)) => self.forget(token),
                 Some(Attempt::GivenBack { .. }) => drop(self.attempts.remove(token)),
@@ -226,6 +228,7 @@ impl Worker {
     }
 
     fn recorded(&mut self, token: Token) {
+        self.unconfirmed.is_known(token);
         match self.attempts.get(token) {
             Some(Attempt::Ended(_)) => self.forget(token),
             // The owner has given it up.

@@ -24,6 +24,8 @@ use crate::types;
 const MAX_SENT: usize = 1_024;
 /// Assignments that are remembered as spoken of. Where that is not enough, those with lower tokens count as spoken of, too.
 const MAX_SPOKEN: usize = 65_536;
+/// An owner that has not read a question for so long has long lost this life.
+const UNCONFIRMED_MS: u64 = 60_000;
 
 /// The right under which a question was asked.
 #[derive(Debug)]
@@ -108,6 +110,30 @@ impl Spoken {
     }
 }
 
+/// What was begun under a right and is not confirmed yet. An owner's list may be older than its question, so that it is missing there
+/// says nothing, for a while.
+#[derive(Debug, Default)]
+pub(super) struct Unconfirmed {
+    since_ms: BTreeMap<Token, u64>,
+}
+
+impl Unconfirmed {
+    fn note(&mut self, token: Token, now_ms: u64) {
+        while self.since_ms.first_key_value().is_some_and(|(_, since)| since + UNCONFIRMED_MS <= now_ms) {
+            self.since_ms.pop_first();
+        }
+        self.since_ms.insert(token, now_ms);
+    }
+
+    pub(super) fn is_known(&mut self, token: Token) {
+        self.since_ms.remove(&token);
+    }
+
+    pub(super) fn has(&self, token: Token, now_ms: u64) -> bool {
+        self.since_ms.get(&token).is_some_and(|since| now_ms < since + UNCONFIRMED_MS)
+    }
+}
+
 impl Worker {
     pub(super) fn assigned_with_right(&mut self, right: &StartRight, spec: Box<RunSpec>) {
         let token = spec.token;
@@ -120,6 +146,7 @@ impl Worker {
         let is_over = until_ms <= self.now_ms;
         if types::is_noop(&spec.job_type) && !is_over {
             self.ask_to_start(token);
+            self.unconfirmed.note(token, self.now_ms);
             return self.begin_asked(token, spec);
         }
         self.ask_under(token, Some(Box::new(Right { until_ms, spec })));
@@ -135,6 +162,7 @@ impl Worker {
             return;
         }
         let spec = right.spec.clone();
+        self.unconfirmed.note(token, self.now_ms);
         self.begin_asked(token, spec);
     }
 
@@ -143,6 +171,7 @@ impl Worker {
         if *incarnation != self.incarnation {
             return;
         }
+        self.unconfirmed.is_known(token);
         match self.attempts.get(token) {
             Some(Attempt::Requested { nonce: asked, right: Some(right), .. }) if asked == nonce => {
                 let spec = right.spec.clone();

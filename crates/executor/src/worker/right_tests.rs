@@ -141,3 +141,46 @@ fn given_back_unasked_and_granted_is_lost() {
         report 8 Lost: the worker does not have it
     "#]]);
 }
+
+/// Rule 8: an owner's list may be older than the question of what runs under a right: what is missing there is not ended before it was
+/// confirmed, or a while has passed.
+#[test]
+fn older_list_ends_nothing_that_was_begun_under_a_right() {
+    registered_worker().check(expect![[r#"
+        > right 8 shell under 1
+        request 8 with i-1-1
+        > right 9 noop under 1
+        request 9 with i-1-2
+        report 9 started
+        report 9 Success: exit code 0
+        > logged 8 1
+        spawn 8, lease Some((590000, 600000)), grace 10000
+        > started 8
+        report 8 started
+        > missed
+        register i-1, live [Token(8)]
+        heartbeat
+        > registered i-1
+        > confirmed 8 for i-1-1
+        > missed
+        register i-1, live [Token(8)]
+        heartbeat
+        > registered i-1
+        kill 8, grace 10000, disowned
+    "#]]);
+    registered_worker().check(expect![[r#"
+        > right 8 shell under 1
+        request 8 with i-1-1
+        > logged 8 1
+        spawn 8, lease Some((590000, 600000)), grace 10000
+        > started 8
+        report 8 started
+        > tick 65000
+        heartbeat
+        > missed
+        register i-1, live [Token(8)]
+        heartbeat
+        > registered i-1
+        kill 8, grace 10000, disowned
+    "#]]);
+}

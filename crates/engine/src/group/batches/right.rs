@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use tidemill_derive::Stored;
 use tidemill_model::{
-    Actor, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, Incarnation, Level, Nonce, ReturnReason,
-    StartRight, Timestamp, Token, WorkMessage, WorkerId, bounds,
+    Actor, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, Incarnation, Level, Nonce, PartitionEvent,
+    ReturnReason, StartRight, Timestamp, Token, WorkMessage, WorkerId, bounds,
 };
 
 use crate::decision::Decision;
@@ -56,6 +56,16 @@ pub struct ReadHeartbeat {
     pub number: u64,
     /// So long ago, milliseconds.
     pub age_ms: u64,
+}
+
+/// Whether commands were set aside or lost: questions that were asked under a right may be among them.
+pub(crate) fn puts_rights_in_doubt(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Partition(
+            PartitionEvent::CommandDeadLettered { .. } | PartitionEvent::CommandLossAccepted { .. },
+        )
+    )
 }
 
 /// What an owner knows of the heartbeats that it has read itself; no state holds it.
@@ -214,14 +224,17 @@ impl GroupShard {
         Some(WorkMessage::AssignedWithRight { right, spec })
     }
 
+    /// Whether its question may be lost, or its life over.
+    pub(in crate::group) fn is_in_doubt(&self, worker: &WorkerId, right: &Right) -> bool {
+        right.by_word || !self.workers.is_present_life(worker, &right.of.incarnation)
+    }
+
     /// What is asked of the worker of an assignment that is to come back.
     pub(crate) fn asked_back(&self, id: &BatchId) -> Option<(WorkerId, WorkMessage)> {
         let batch = self.batches.get(id)?;
         let (token, worker) = batch.holder()?;
-        let right = batch.right()?;
-        let is_of_this_life = self.workers.is_present_life(worker, &right.of.incarnation);
-        (right.by_word || !batch.may_run() || !is_of_this_life)
-            .then(|| (worker.clone(), WorkMessage::AskedBack { token }))
+        let in_doubt = self.is_in_doubt(worker, batch.right()?);
+        (in_doubt || !batch.may_run()).then(|| (worker.clone(), WorkMessage::AskedBack { token }))
     }
 
     /// All that the worker of an assignment with a right must hear.

@@ -2,13 +2,12 @@
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
-use crate::group::batches::attempts::rejected;
 use crate::group::external::External;
 use crate::group::external::external_dependencies::{Known, MAX_RECHECKED, satisfied};
 use std::collections::BTreeSet;
 use tidemill_model::{
-    Event, ExternalDependencyId, MAX_ANSWERS, ObservationEvent, PathAnswer, Rejection, Timestamp, Token,
-    WorkerId,
+    Event, ExternalDependencyId, MAX_ANSWERS, ObservationEvent, PathAnswer, Rejection, ReturnReason,
+    Timestamp, Token, WorkerId,
 };
 
 impl GroupShard {
@@ -38,7 +37,7 @@ impl GroupShard {
         );
         let there = needed.into_iter().filter(|(_, known)| known.satisfied);
         let mut events: Vec<Event> = there.map(|(id, known)| known.withdrawn(id, Some(worker))).collect();
-        events.push(rejected(id, (token, worker), reason));
+        events.extend(self.not_begun(id, batch, ReturnReason::Rejected(reason)));
         Ok(Decision::events(events))
     }
 

@@ -37,6 +37,12 @@ impl GroupShard {
                 Some(self.condition("retry_interval", message, batch))
             }
             Phase::Ready { key } => self.why_not_placed(batch, *key),
+            Phase::Assigned { worker, token, .. } if self.is_by_word(*token) => {
+                let message = format!(
+                    "worker {worker} may run it and has not said so: its word decides, or the end of its lease"
+                );
+                Some(self.condition("not_started", message, batch))
+            }
             Phase::Assigned { worker, start_by, .. } => {
                 let host = self.workers.get(worker).map_or("?", |worker| worker.host.as_str());
                 let message = format!("worker {worker} ({host}) has it and has until {start_by} to start it");

@@ -121,8 +121,12 @@ impl GroupShard {
             }
             Some(_) | None => {}
         }
-        let reason: String = reason.chars().take(500).collect();
-        Decision::events(self.not_begun(id, batch, ReturnReason::Rejected(reason)))
+        // Asked back for what became of its question or its life, it is not unwilling.
+        let reason = match batch.right() {
+            Some(right) if self.is_in_doubt(worker, right) => ReturnReason::WorkerRestarted,
+            Some(_) | None => ReturnReason::Rejected(reason.chars().take(500).collect()),
+        };
+        Decision::events(self.not_begun(id, batch, reason))
     }
 
     pub(crate) fn report_started(&self, token: Token, worker: &WorkerId) -> Result<Decision, Rejection> {
