@@ -5,6 +5,9 @@
 //! cargo run --release -p tidemill-dispatcher --example owner -- [memory|sqlite] [batches] [window]
 //! ```
 
+#[path = "../../engine/examples/fixture/worker.rs"]
+mod worker;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
@@ -15,10 +18,11 @@ use ed25519_dalek::{Signer, SigningKey};
 use tidemill_dispatcher::Config;
 use tidemill_log::{From, Log, MemoryLog, Producer, Reader, SqliteConfig, SqliteLog, Topic};
 use tidemill_model::{
-    Actor, AttemptOutcome, BatchCommand, CatalogueCommand, Command, CommandRecord, GroupId, GroupSettings,
-    Heartbeat, Incarnation, InstanceId, JobType, Nonce, Priority, Program, Registration, RequestId, ShardId,
-    StartRequest, Submission, WorkMessage, WorkerCommand, WorkerId, hex,
+    Actor, BatchCommand, CatalogueCommand, Command, CommandRecord, GroupId, GroupSettings, Heartbeat,
+    Incarnation, InstanceId, JobType, Priority, Program, Registration, RequestId, ShardId, Submission,
+    WorkMessage, WorkerCommand, WorkerId, hex,
 };
+use worker::answers;
 
 const GROUP: ShardId = ShardId(1);
 const SLOTS: u32 = 2_000;
@@ -178,38 +182,11 @@ impl Worker {
     }
 
     fn take(&self, message: WorkMessage) {
-        let (worker, incarnation) = (self.worker.clone(), self.incarnation.clone());
-        match message {
-            WorkMessage::Assigned { token, .. } => {
-                let nonce = Nonce::new("n");
-                self.say(Command::Worker(WorkerCommand::RequestStart(StartRequest {
-                    token,
-                    worker,
-                    incarnation,
-                    nonce,
-                })));
-            }
-            WorkMessage::Granted { spec, .. } => {
-                let (token, outcome) = (spec.token, AttemptOutcome::success());
-                self.say(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
-                self.say(Command::Worker(WorkerCommand::ReportFinished {
-                    token,
-                    worker,
-                    outcome,
-                    usage: None,
-                }));
-            }
-            WorkMessage::Recorded { .. } => {
-                self.done.fetch_add(1, Ordering::AcqRel);
-            }
-            // Its owner gives no rights.
-            WorkMessage::AssignedWithRight { .. }
-            | WorkMessage::Confirmed { .. }
-            | WorkMessage::AskedBack { .. }
-            | WorkMessage::Registered { .. }
-            | WorkMessage::Unregistered { .. }
-            | WorkMessage::Refused { .. }
-            | WorkMessage::Kill { .. } => {}
+        for (_, said) in answers(&message, &self.worker, &self.incarnation) {
+            self.say(said);
+        }
+        if let WorkMessage::Recorded { .. } = message {
+            self.done.fetch_add(1, Ordering::AcqRel);
         }
     }
 }

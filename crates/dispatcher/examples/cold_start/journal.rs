@@ -1,5 +1,8 @@
 //! Writes a journal as an owner would, as fast as the rules and the log go.
 
+#[path = "../../../engine/examples/fixture/worker.rs"]
+mod worker;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +13,11 @@ use jiff::SignedDuration;
 use tidemill_engine::{Draft, Effect, OutboxSender, Partition, effects};
 use tidemill_log::{Chain, From, Head, Kind, Log, NewRecord, Payload, Producer, Tip, Topic, append_wait};
 use tidemill_model::{
-    Actor, AttemptOutcome, BatchCommand, CatalogueCommand, Cause, Command, CommandRecord, Envelope,
-    GroupSettings, Incarnation, JobCommand, JobId, JobSpec, Json as _, Nonce, Outcome, PartitionEvent,
-    Recorded, Registration, ShardId, Source, StartRequest, Timestamp, WorkMessage, WorkerCommand, WorkerId,
+    Actor, BatchCommand, CatalogueCommand, Cause, Command, CommandRecord, Envelope, GroupSettings,
+    Incarnation, JobCommand, JobId, JobSpec, Json as _, Outcome, PartitionEvent, Recorded, Registration,
+    ShardId, Source, Timestamp, WorkerCommand, WorkerId,
 };
+use worker::answers;
 
 const GROUP: ShardId = ShardId(1);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -225,36 +229,13 @@ impl Writer {
         for act in acts {
             match act {
                 Effect::Send { shard, command } => self.send(shard, command),
-                Effect::Work { worker, message } => self.work(worker, message),
+                Effect::Work { worker, message } => {
+                    for (shard, said) in answers(&message, &worker, &Incarnation::new("life-1")) {
+                        self.send(shard, said);
+                    }
+                }
                 Effect::Reply { .. } | Effect::Underivable { .. } | Effect::DeadLetter { .. } => {}
             }
-        }
-    }
-
-    fn work(&mut self, worker: WorkerId, message: WorkMessage) {
-        match message {
-            WorkMessage::Assigned { token, .. } => {
-                let (incarnation, nonce) = (Incarnation::new("life-1"), Nonce::new("nonce-of-16-byte"));
-                let question = StartRequest { token, worker, incarnation, nonce };
-                self.send(GROUP, Command::Worker(WorkerCommand::RequestStart(question)));
-            }
-            WorkMessage::Granted { spec, .. } => {
-                let token = spec.token;
-                let started = WorkerCommand::ReportStarted { token, worker: worker.clone() };
-                self.send(GROUP, Command::Worker(started));
-                let (outcome, usage) = (AttemptOutcome::success(), None);
-                let finished = WorkerCommand::ReportFinished { token, worker, outcome, usage };
-                self.send(GROUP, Command::Worker(finished));
-            }
-            // Its owner gives no rights.
-            WorkMessage::AssignedWithRight { .. }
-            | WorkMessage::Confirmed { .. }
-            | WorkMessage::AskedBack { .. }
-            | WorkMessage::Registered { .. }
-            | WorkMessage::Unregistered { .. }
-            | WorkMessage::Refused { .. }
-            | WorkMessage::Kill { .. }
-            | WorkMessage::Recorded { .. } => {}
         }
     }
 }

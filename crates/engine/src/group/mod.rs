@@ -260,18 +260,13 @@ impl GroupShard {
 
     /// What the holder of a token must hear so that nothing outstanding is lost.
     pub(crate) fn outstanding_of_token(&self, token: Token) -> Vec<WorkMessage> {
-        let Some(batch) = self.batches.of_token(token).and_then(|id| self.batches.get(&id)) else {
+        let found = self.batches.of_token(token).and_then(|id| Some((id, self.batches.get(&id)?)));
+        let Some((id, batch)) = found else {
             return self.outstanding_final(token).into_iter().collect();
         };
         match &batch.phase {
-            Phase::Assigned { token, right: Some(_), .. } => self
-                .batches
-                .of_token(*token)
-                .map(|id| self.outstanding_right(id, batch, *token))
-                .unwrap_or_default(),
-            Phase::Assigned { token, worker, right: None, .. } => {
-                vec![self.assigned_message(batch, worker, *token)]
-            }
+            Phase::Assigned { right: Some(_), .. } => self.outstanding_right(id, batch, token),
+            Phase::Assigned { worker, right: None, .. } => vec![self.assigned_message(batch, worker, token)],
             Phase::Granted(grant) => {
                 let kill = || WorkMessage::Kill { token, grace_ms: self.settings().kill_grace_ms };
                 self.granted_message(token).into_iter().chain(grant.kill.is_some().then(kill)).collect()

@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidemill_model::bounds::START_WINDOW_MS;
 use tidemill_model::{Incarnation, Nonce, RunSpec, StartRight, Token};
 
+use super::Worker;
 use super::attempt::{Attempt, Repeat};
-use super::{Tag, Worker};
 use crate::types;
 
 /// Heartbeats of the present life whose sending is remembered.
@@ -30,6 +30,8 @@ const UNCONFIRMED_MS: u64 = 60_000;
 /// The right under which a question was asked.
 #[derive(Debug)]
 pub(super) struct Right {
+    /// Its number, by which the log's outcome names it.
+    pub(super) question: u64,
     /// Not from this moment on.
     until_ms: u64,
     /// What to run.
@@ -149,16 +151,16 @@ impl Worker {
             self.unconfirmed.note(token, self.now_ms);
             return self.begin_asked(token, spec);
         }
-        self.ask_under(token, Some(Box::new(Right { until_ms, spec })));
+        self.ask_under(token, Some(Box::new(Right { question: self.nonces + 1, until_ms, spec })));
         planted!(BegunBeforeAcknowledgement => self.question_is_in_log(token, self.nonces));
     }
 
     /// The log has a question that was asked under a right: the process starts, if the right is not over.
     pub(super) fn question_is_in_log(&mut self, token: Token, question: u64) {
-        let Some(Attempt::Requested { nonce, right: Some(right), .. }) = self.attempts.get(token) else {
+        let Some(Attempt::Requested { right: Some(right), .. }) = self.attempts.get(token) else {
             return;
         };
-        if *nonce != self.nonce(question) || right.is_over(self.now_ms) {
+        if right.question != question || right.is_over(self.now_ms) {
             return;
         }
         let spec = right.spec.clone();
@@ -199,20 +201,10 @@ impl Worker {
         };
         self.give_back_asked(token, nonce, reason, Repeat::first(self.now_ms));
     }
-
-    fn nonce(&self, question: u64) -> Nonce {
-        Nonce::new(format!("{}-{question}", self.incarnation))
-    }
 }
 
 impl Right {
     pub(super) fn is_over(&self, now_ms: u64) -> bool {
         self.until_ms <= now_ms
-    }
-
-    /// How the log's outcome of a question names it.
-    pub(super) fn tag(token: Token, nonce: &Nonce) -> Tag {
-        let question = nonce.as_str().rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(0);
-        Tag::Asked { token, question }
     }
 }

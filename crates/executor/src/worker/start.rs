@@ -75,8 +75,10 @@ impl Worker {
 
     fn request(&mut self, token: Token, nonce: Nonce, right: Option<&Right>) {
         let (worker, incarnation) = (self.setup.registration.worker.clone(), self.incarnation.clone());
-        let waits = right.is_some_and(|right| !right.is_over(self.now_ms));
-        let tag = if waits { Right::tag(token, &nonce) } else { Tag::Repeated };
+        let tag = match right {
+            Some(right) if !right.is_over(self.now_ms) => Tag::Asked { token, question: right.question },
+            Some(_) | None => Tag::Repeated,
+        };
         let request = StartRequest { token, worker, incarnation, nonce };
         self.append(tag, Command::Worker(WorkerCommand::RequestStart(request)));
     }

@@ -4,7 +4,7 @@
 mod machine;
 mod registration;
 pub(in crate::group) mod report;
-pub(in crate::group) mod settle;
+mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
 

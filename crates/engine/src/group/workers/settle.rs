@@ -98,11 +98,12 @@ impl GroupShard {
                 return (self.final_commands.holds(*token) && !runs_on).then_some((*token, None));
             };
             let concerned = match &self.batches.get(&id)?.phase {
+                Phase::Assigned { right: Some(_), .. } if planted!(RightEndsByRegistration) => {
+                    unsettled.because != SettleCause::Lost
+                }
                 // What its worker may have started without an answer is as what was granted, until the right is over.
                 Phase::Granted(_) | Phase::Assigned { right: Some(_), .. } => {
-                    let restarted = unsettled.because == SettleCause::Restarted;
                     unsettled.because == SettleCause::Expired
-                        || restarted && planted!(RightEndsByRegistration)
                 }
                 Phase::Assigned { right: None, .. } => true,
                 Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => false,
