@@ -43,7 +43,7 @@ fn envelope_from(
     Ok(found)
 }
 
-/// Every envelope of a range, whether it counts or not, until `on_envelope` says that it is enough.
+/// Every envelope of a range that can be read, whether it counts or not, until `on_envelope` says that it is enough.
 pub(super) fn each(
     log: &dyn Log,
     partition: u32,
@@ -66,9 +66,9 @@ pub(super) fn each(
             if !record.value.header().is_ok_and(|header| header.kind == Kind::Envelope) {
                 continue;
             }
+            // One that cannot be read is void, or ends the fold.
             let read = |body: &[u8]| Envelope::read(body, tidemill_journal::reads());
-            let envelope = record.value.decoded(read);
-            let envelope = envelope.map_err(tidemill_journal::Error::envelope(partition, record.offset))?;
+            let Ok(envelope) = record.value.decoded(read) else { continue };
             if !on_envelope(record.offset, &envelope)? {
                 return Ok(());
             }

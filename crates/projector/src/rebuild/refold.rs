@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use tidemill_journal::{Entry, Journal, Shutdown, Start};
 use tidemill_log::{Head, Log};
-use tidemill_store::rows::TABLES;
-use tidemill_store::{Position, Table, TableChanges, Tables, Value};
+use tidemill_store::rows::{AttemptRow, BatchRow, TABLES};
+use tidemill_store::{Position, Row as _, Table, TableChanges, Tables, Value};
 
 use super::Since;
 use super::cut::{PATIENCE, TRIES, each};
@@ -57,13 +57,14 @@ impl Refold<'_> {
         Ok(refolded)
     }
 
-    /// Which rows of history the facts of a range need that were there before.
+    /// Which rows of history the facts of a range need that were there before, those of void records among them: to fold a
+    /// row without need is right, too.
     fn needs(&self, partition: u32, range: Range<u64>, keys: &mut Keys) -> Result<(), Error> {
         #[cfg(feature = "planted")]
         if planted!(PastOfChangedRowsForgotten) {
             return Ok(());
         }
-        let mut fold = Fold::new(partition, usize::MAX);
+        let mut fold = Fold::new(partition, 0);
         each(self.log, partition, range, RECORDS, &mut |_, envelope| {
             if self.shutdown.is_requested() {
                 return Err(Error::Interrupted);
@@ -74,9 +75,8 @@ impl Refold<'_> {
                     needed.iter().try_for_each(|key| keys.add(table, key, self.since))?;
                 }
             }
-            if fold.len() > 4 * self.since.max_rows {
-                fold = Fold::new(partition, usize::MAX);
-            }
+            // What one says to be new, the others need all the same: it may be void.
+            fold.take_changes();
             Ok(true)
         })
     }
@@ -155,6 +155,7 @@ impl Refolded {
         for change in changes.iter_mut().filter(|change| is_history(change.table)) {
             let table = change.table;
             if is_before {
+                self.add_attempts(change, since)?;
                 change.upserts.retain(|row| self.keys.has(table, table.key_of(row)));
                 change.deletes.retain(|key| self.keys.has(table, key));
                 continue;
@@ -168,6 +169,20 @@ impl Refolded {
         }
         changes.retain(|change| !change.upserts.is_empty() || !change.deletes.is_empty());
         Ok(changes)
+    }
+
+    /// A batch counts its attempts, and whether one that is given back had begun its row says: those of a batch that is
+    /// folded are folded, too.
+    fn add_attempts(&mut self, change: &TableChanges, since: &Since) -> Result<(), Error> {
+        let table = change.table;
+        if *table != *AttemptRow::TABLE {
+            return Ok(());
+        }
+        let at = table.columns.iter().position(|column| column.name == "batch_id");
+        let at = at.expect("the row of an attempt names its batch");
+        let of_folded = |row: &&Vec<Value>| self.keys.has(BatchRow::TABLE, &row[at..=at]);
+        let added: Vec<_> = change.upserts.iter().filter(of_folded).map(|row| table.key_of(row)).collect();
+        added.into_iter().try_for_each(|key| self.keys.add(table, key, since))
     }
 
     /// Writes the rows over those that are there, and the positions last. Gives how many rows of history it wrote.

@@ -11,11 +11,13 @@ use tidemill_projector::{
     Config, Error, PlanRequest, Report, Since, VerifyConfig, plan_rebuild, rebuild, rebuild_since, run,
     verify,
 };
-use tidemill_store::Tables;
 use tidemill_store::rows::{BatchRow, TABLES};
-use tidemill_store::{Row, Select};
+use tidemill_store::{ReadTables, Row, Select, Tables};
 
-use crate::support::{Database, Owner, START_MS, catalogue, id, job, lives, log, shard, time};
+use crate::support::{
+    Database, Owner, START_MS, assigned, catalogue, ended, finished, generated, granted, id, internal, job, lives,
+    log, shard, time,
+};
 
 pub(crate) fn at(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(ms).unwrap()
@@ -194,6 +196,41 @@ pub(crate) fn interrupted_from_a_time_it_goes_on(tables: &dyn Tables) {
     clean(&*log, tables);
 }
 
+/// EVT-7: a batch that is folded counts its attempts, also where what had begun and was given back left the fold's memory in
+/// between; and what a deposed owner wrote since the time hides nothing of what was before.
+pub(crate) fn attempts_and_void_records_from_before_count(tables: &dyn Tables) {
+    let (_, log) = log(1);
+    let mut deposed = Owner::claim(&*log, 0);
+    deposed.decide(catalogue());
+    deposed.decide(shard());
+    let returned = |token: i64| {
+        let fact = json!({"batch": id(1), "token": id(token), "worker": "w-1", "reason": "worker_lost"});
+        (1, json!({"batch": {"assignment_returned": fact}}))
+    };
+    deposed.decide(vec![(1, generated(1, job(1), json!([]))), (1, assigned(1, 50, 1)), (1, granted(1, 50))]);
+    deposed.decide(vec![(1, generated(2, job(1), json!([]))), (1, assigned(2, 60, 1)), (1, granted(2, 60))]);
+    deposed.decide_all((1..150).map(|n| vec![internal(n)]).collect());
+    deposed.decide(vec![returned(50)]);
+    deposed.decide_all((150..300).map(|n| vec![internal(n)]).collect());
+    deposed.decide(vec![(1, assigned(1, 51, 2)), (1, granted(1, 51))]);
+    // The tables stand there, and lack all that comes.
+    from_zero(&*log, tables);
+    let since = Since::new(at(deposed.now_ms + 3));
+    let mut owner = Owner::claim(&*log, 0);
+    owner.now_ms = deposed.now_ms;
+    deposed.decide(vec![(1, generated(2, job(1), json!([])))]);
+    deposed.write(b"no envelope".to_vec());
+    owner.decide(vec![(1, ended(1, 51, 2, "success")), (1, finished(1, "success"))]);
+    owner.decide(vec![(1, finished(2, "success"))]);
+    let attempts = |id: i64| tables.batch(id).unwrap().unwrap().attempts;
+    assert_eq!((attempts(id(1)), attempts(id(2))), (1, 1));
+    let config = Config { cached_rows: 0, ..Config::default() };
+    rebuild_since(&config, &since, &*log, tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    let report = verify(&*log, tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.differences);
+    assert_eq!((attempts(id(1)), attempts(id(2)), report.void_records), (1, 1, 2));
+}
+
 /// EVT-7.
 #[test]
 fn rebuild_from_any_time_is_what_one_from_the_beginning_is() {
@@ -217,6 +254,12 @@ fn time_that_cannot_be_right_is_refused() {
 #[test]
 fn interrupted_rebuild_from_a_time_goes_on() {
     interrupted_from_a_time_it_goes_on(&*Database::new().tables);
+}
+
+/// EVT-7.
+#[test]
+fn attempts_and_void_records_from_before_the_time_count() {
+    attempts_and_void_records_from_before_count(&*Database::new().tables);
 }
 
 /// EVT-7: under load, from a time, with the projector beside it.
