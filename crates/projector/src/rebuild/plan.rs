@@ -1,5 +1,6 @@
 //! What a rebuild would do. Nothing is changed.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ use tidemill_model::Timestamp;
 use tidemill_store::{Position, Tables, rows};
 
 use super::refold::Refold;
-use super::since::{Begin, is_history};
+use super::since::{Begin, ToldKey, is_history};
 use super::{Since, left_unfinished};
 use crate::fold::Fold;
 use crate::verify::{Scratch, ends};
@@ -220,15 +221,19 @@ fn compare(
     let report = verify_within(&request.verify, log, tables, shutdown, on_progress)?;
     let keys = match (begin, &request.since) {
         (Some(begin), Some(since)) if report.difference_count > 0 => {
-            let (stood, cached_rows) = (&std::collections::BTreeMap::new(), config.cached_rows);
+            let (stood, cached_rows) = (&BTreeMap::new(), config.cached_rows);
             let work = Refold { since, log, shutdown, stood, cached_rows };
             Some(work.fold(&begin.cuts, on_progress)?.keys)
         }
         _ => None,
     };
+    let told = |it: &Difference| -> ToldKey { (it.table, it.key.clone()) };
+    let asked = report.differences.iter().map(told).collect();
+    let folded = keys.map(|keys| keys.named(&asked));
     let is_mended = |difference: &Difference| {
         let table = rows::table(difference.table).filter(|table| is_history(table));
-        keys.as_ref().zip(table).is_none_or(|(keys, table)| keys.names(table, &difference.key))
+        let folded = folded.as_ref().zip(table);
+        folded.is_none_or(|(folded, _)| folded.contains(&told(difference)))
     };
     let planned = |difference: Difference| {
         let mended = is_mended(&difference);

@@ -32,6 +32,7 @@ use tidemill_store::{Origin, Row as _, Table, Tables, Value};
 use super::cut::cut;
 use super::refold::Refold;
 use super::{RebuildProgress, Since};
+use crate::verify::told;
 use crate::{Config, Error};
 
 /// Tables of history: they grow with every batch, and what a fold of them reads of another row of history, the same fact
@@ -61,6 +62,9 @@ pub(crate) fn is_history(table: &Table) -> bool {
     HISTORY.contains(&table)
 }
 
+/// The name of a table, and a key of it as people are told.
+pub(crate) type ToldKey = (&'static str, String);
+
 /// The keys of rows of history, by the name of their table.
 #[derive(Default)]
 pub(crate) struct Keys {
@@ -73,9 +77,10 @@ impl Keys {
         self.by_table.get(table.name).is_some_and(|keys| keys.contains(key))
     }
 
-    /// The same, of a key as it is told to people.
-    pub(crate) fn names(&self, table: &Table, told: &str) -> bool {
-        self.of(table).any(|key| crate::verify::told(key) == told)
+    /// Those of them that are among these.
+    pub(crate) fn named(&self, asked: &BTreeSet<ToldKey>) -> BTreeSet<ToldKey> {
+        let all = self.by_table.iter().flat_map(|(table, keys)| keys.iter().map(|key| (*table, told(key))));
+        all.filter(|it| asked.contains(it)).collect()
     }
 
     pub(super) fn of(&self, table: &Table) -> impl Iterator<Item = &Vec<Value>> {
