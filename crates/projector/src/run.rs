@@ -11,6 +11,7 @@ use tidemill_log::{Log, Topic};
 use tidemill_store::{FORGOTTEN_AFTER, Tables};
 
 use crate::projection::Projection;
+use crate::rebuild::{put_to_use, sweep};
 use crate::{Error, purge};
 
 /// The role that fills the read tables and publishes the feed.
@@ -46,7 +47,7 @@ impl Config {
 const REST: u32 = 3;
 const MAX_REST: Duration = Duration::from_millis(50);
 /// Between two looks for programs of other versions.
-const ATTEND: Duration = Duration::from_secs(30);
+const RETIRE: Duration = Duration::from_secs(30);
 /// How long a thread waits for records before it looks around: which tables are in use now?
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 
@@ -81,10 +82,10 @@ pub fn run(
     }
     // It ends with the partitions, also where they end by themselves.
     let purged = Shutdown::new();
-    let (attended, told) = (Arc::clone(tables), purged.clone());
-    let attending = thread::Builder::new()
-        .name("forms".to_owned())
-        .spawn(move || keep_attending(&*attended, &told))
+    let (retired, told) = (Arc::clone(tables), purged.clone());
+    let retiring = thread::Builder::new()
+        .name("retire".to_owned())
+        .spawn(move || keep_retiring(&*retired, &told))
         .map_err(|source| Error::Thread { partition: 0, source })?;
     let purging = (config.pull_retention_days > 0).then(|| {
         let (tables, days, told) = (Arc::clone(tables), config.pull_retention_days, purged.clone());
@@ -94,7 +95,7 @@ pub fn run(
     });
     let outcome = keepers.join();
     purged.request();
-    drop(attending.join());
+    drop(retiring.join());
     match purging {
         Some(Ok(thread)) => drop(thread.join()),
         Some(Err(error)) => {
@@ -105,15 +106,19 @@ pub fn run(
     outcome
 }
 
-/// Says that this version is there, and drops the tables of another one whose programs have gone, until shutdown.
-fn keep_attending(tables: &dyn Tables, shutdown: &Shutdown) {
+/// Drops the tables of other versions whose programs have gone, until shutdown. That this one is there says whoever opened
+/// the tables.
+fn keep_retiring(tables: &dyn Tables, shutdown: &Shutdown) {
     let mut told = None;
     loop {
-        let retired = tables.attend().and_then(|()| tables.retire_others(FORGOTTEN_AFTER));
-        match retired {
-            Ok(sets) => sets.iter().for_each(|set| {
+        let retired = tables.retire_others(FORGOTTEN_AFTER).and_then(|sets| {
+            for set in sets {
                 tracing::info!(set, "tables {set} of another version are dropped: nobody uses them any more");
-            }),
+            }
+            sweep(tables, shutdown)
+        });
+        match retired {
+            Ok(()) => {}
             Err(error) => {
                 let reason = causes(&error);
                 if told.as_ref() != Some(&reason) {
@@ -122,7 +127,7 @@ fn keep_attending(tables: &dyn Tables, shutdown: &Shutdown) {
                 told = Some(reason);
             }
         }
-        if shutdown.wait(ATTEND) {
+        if shutdown.wait(RETIRE) {
             return;
         }
     }
@@ -130,7 +135,8 @@ fn keep_attending(tables: &dyn Tables, shutdown: &Shutdown) {
 
 /// A swap that was cut off may have left the views for people on the old tables.
 fn point_views(tables: &dyn Tables) {
-    let again = tables.active().and_then(|active| active.map_or(Ok(()), |it| tables.activate(it.number)));
+    let again =
+        tables.active().and_then(|active| active.map_or(Ok(()), |it| tables.activate(it.number, &[])));
     if let Err(error) = again {
         let reason = causes(&error);
         tracing::warn!(reason, "the views could not be pointed to the tables in use: {reason}");
@@ -255,7 +261,7 @@ impl Keeper {
             }
             (None, false) => {
                 let set = self.tables.create_generation().map_err(Error::tables("make tables"))?;
-                self.tables.activate(set).map_err(Error::tables("activate tables"))?;
+                self.tables.activate(set, &[]).map_err(Error::tables("activate tables"))?;
                 Ok(Target { set, in_use: true })
             }
         }
@@ -263,17 +269,14 @@ impl Keeper {
 
     /// Puts the tables that were built beside those of another version to use, if all partitions have caught up with those.
     fn swap(&self, set: u32) -> Result<bool, Error> {
-        match self.tables.activate(set) {
-            Ok(()) => {
-                tracing::info!(
-                    set,
-                    "tables {set} have caught up with those of the version before, and are in use"
-                );
-                Ok(true)
-            }
-            Err(tidemill_store::Error::Behind { .. }) => Ok(false),
-            Err(source) => Err(Error::Tables { what: "activate tables", source }),
+        let is_done = put_to_use(&*self.log, &*self.tables, set)?;
+        if is_done {
+            tracing::info!(
+                set,
+                "tables {set} have caught up with those of the version before, and are in use"
+            );
         }
+        Ok(is_done)
     }
 }
 

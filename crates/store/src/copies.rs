@@ -2,14 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::generations::{self, GenerationRow, MetaRow, found, number_of, of, set_note};
+use crate::generations::{self, GenerationRow, MetaRow, found, number_of, of};
 use crate::link::{self, Link};
 use crate::sql::{self, table_name};
-use crate::{Error, Origin, Position, Select, Table, TableChanges, Value, forms};
-
-/// Under which names it is noted from when on a set is built, and how many of its tables are copied; the set's number follows.
-pub(crate) const SINCE: &str = "since";
-pub(crate) const COPIED: &str = "copied";
+use crate::{Error, Position, RebuildRight, Select, Table, TableChanges, Value, forms, rebuilding};
 
 const WHAT: &str = "copy rows";
 
@@ -25,10 +21,13 @@ pub(crate) fn count(link: &mut impl Link, generation: u32, table: &'static Table
 /// Whatever is written meanwhile: a part begins after the last key that is there, and is as long as it turns out to be.
 pub(crate) fn copy<L: Link>(
     link: &mut L,
+    right: RebuildRight,
     (from, to): (u32, u32),
     table: &'static Table,
     rows: usize,
 ) -> Result<bool, Error> {
+    rebuilding::keep(link, right)?;
+    check_empty(link, to)?;
     let after = last_key(link, to, table)?;
     let select = Select { after: after.clone(), limit: rows.max(1), ..Select::new(table, table.key) };
     let (part, values) = sql::select(from, &select);
@@ -46,15 +45,13 @@ fn last_key(link: &mut impl Link, set: u32, table: &'static Table) -> Result<Opt
 
 pub(crate) fn seed<L: Link>(
     link: &mut L,
+    right: RebuildRight,
     generation: u32,
     changes: &[TableChanges],
     positions: &BTreeMap<u32, Position>,
 ) -> Result<(), Error> {
-    let set = found::<GenerationRow>(link, "write rows", "WHERE number = ?", &[of(generation)])?;
-    let Some(set) = set.first() else { return Err(Error::UnknownGeneration { generation }) };
-    if forms::in_use(link, set.format, L::DIALECT.shared_lock())? == Some(number_of(set.number)) {
-        return Err(Error::GenerationActive { generation });
-    }
+    rebuilding::keep(link, right)?;
+    check_empty(link, generation)?;
     // First the keys: what a column that never changes holds comes from the copy otherwise.
     for change in changes {
         link::replace(link, generation, change)?;
@@ -65,13 +62,15 @@ pub(crate) fn seed<L: Link>(
     Ok(())
 }
 
-pub(crate) fn origin(link: &mut impl Link, generation: u32) -> Result<Option<Origin>, Error> {
-    let Some(since_ms) = forms::note_of(link, SINCE, generation)? else { return Ok(None) };
-    let copied = forms::note_of(link, COPIED, generation)?.unwrap_or_default();
-    Ok(Some(Origin { since_ms, copied: number_of(copied) }))
-}
-
-pub(crate) fn note_origin(link: &mut impl Link, generation: u32, origin: Origin) -> Result<(), Error> {
-    set_note(link, &format!("{COPIED}_{generation}"), origin.copied.into())?;
-    set_note(link, &format!("{SINCE}_{generation}"), origin.since_ms)
+/// Whether a set is there, not in use, and shows nothing of a journal yet.
+fn check_empty<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
+    let set = found::<GenerationRow>(link, "write rows", "WHERE number = ?", &[of(generation)])?;
+    let Some(set) = set.first() else { return Err(Error::UnknownGeneration { generation }) };
+    if forms::in_use(link, set.format, L::DIALECT.shared_lock())? == Some(number_of(set.number)) {
+        return Err(Error::GenerationActive { generation });
+    }
+    match generations::positions(link, generation)?.is_empty() {
+        true => Ok(()),
+        false => Err(Error::GenerationFilled { generation }),
+    }
 }

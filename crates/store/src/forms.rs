@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use crate::Kind::{Int, Time};
 use crate::generations::{
-    GenerationRow, drop_tables, erase, found, noted, number_of, of, point_views, positions, set_note,
+    GenerationRow, discard, found, holds_copies, noted, number_of, of, point_views, positions, set_note,
 };
 use crate::link::{self, Link};
 use crate::sql::Dialect;
 use crate::table::row;
-use crate::{Error, FormInUse, Value, rows};
+use crate::{Error, FORGOTTEN_AFTER, FormInUse, Value, rows};
 
 row! {
     /// The set of tables that programs of a form use.
@@ -40,7 +40,7 @@ pub(crate) const VIEWS: &str = "views";
 
 impl Dialect {
     /// Milliseconds since 1970, by the clock of the database, which all programs share.
-    fn now_ms(self) -> &'static str {
+    pub(crate) fn now_ms(self) -> &'static str {
         match self {
             Dialect::Sqlite => "(CAST(strftime('%s', 'now') AS INTEGER) * 1000)",
             Dialect::Mysql => "(UNIX_TIMESTAMP() * 1000)",
@@ -54,12 +54,15 @@ fn form_of(link: &mut impl Link, generation: u32) -> Result<Option<i64>, Error> 
     Ok(found.into_iter().next().map(|row| row.format))
 }
 
-/// The set in use of a form; with `lock`, it stays so until the transaction ends.
+/// The set in use of a form; with `lock`, it stays so until the transaction ends. Versions that knew of one form dropped
+/// every other set after a rebuild: one that is gone is not in use.
 pub(crate) fn in_use(link: &mut impl Link, form: i64, lock: &str) -> Result<Option<u32>, Error> {
     const WHAT: &str = "ask which tables are in use";
     let rows = found::<FormRow>(link, WHAT, &format!("WHERE form = ?{lock}"), &[form.into()])?;
-    if let Some(row) = rows.first() {
-        return Ok(Some(number_of(row.generation)));
+    if let Some(generation) = rows.first().map(|row| number_of(row.generation))
+        && form_of(link, generation)? == Some(form)
+    {
+        return Ok(Some(generation));
     }
     // As versions left it that knew of one form.
     let Some(active) = noted(link, WHAT, ACTIVE, lock)?.map(number_of) else { return Ok(None) };
@@ -86,7 +89,13 @@ pub(crate) fn needed(link: &mut impl Link, form: i64, lock: &str) -> Result<u32,
 /// The sets that programs of other forms use.
 fn in_use_of_others(link: &mut impl Link, form: i64) -> Result<Vec<u32>, Error> {
     let others = found::<FormRow>(link, "list the tables", "WHERE form <> ?", &[form.into()])?;
-    let mut sets: Vec<_> = others.iter().map(|row| number_of(row.generation)).collect();
+    let mut sets = Vec::new();
+    for other in others {
+        let generation = number_of(other.generation);
+        if form_of(link, generation)? == Some(other.form) {
+            sets.push(generation);
+        }
+    }
     if let Some(active) = noted(link, "list the tables", ACTIVE, "")?.map(number_of)
         && form_of(link, active)?.is_some_and(|found| found != form)
         && !sets.contains(&active)
@@ -96,12 +105,17 @@ fn in_use_of_others(link: &mut impl Link, form: i64) -> Result<Vec<u32>, Error> 
     Ok(sets)
 }
 
-/// The first set of a form that is not in use.
+/// The first set of a form that is not in use, and that is to hold what the journal says and no copies.
 fn unfinished(link: &mut impl Link, form: i64) -> Result<Option<u32>, Error> {
     let in_use = in_use(link, form, "")?;
     let sets =
         found::<GenerationRow>(link, "list the tables", "WHERE format = ? ORDER BY number", &[form.into()])?;
-    Ok(sets.into_iter().map(|row| number_of(row.number)).find(|number| Some(*number) != in_use))
+    for number in sets.into_iter().map(|row| number_of(row.number)) {
+        if Some(number) != in_use && !holds_copies(link, number)? {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
 }
 
 /// The set that is built for a form, if its tables are all there; where it has been put to use, that. One that was cut
@@ -118,20 +132,20 @@ pub(crate) fn begun<L: Link>(link: &mut L, form: i64) -> Result<Option<u32>, Err
         if is_whole {
             return Ok(Some(generation));
         }
-        erase(link, generation)?;
-        drop_tables(link, generation)?;
+        discard(link, generation)?;
     }
     Ok(None)
 }
 
 /// Moves the switch of a form, where the set has folded as much as the one that it takes the place of: of the same form,
-/// or for the first set of a form, that of the version before. Gives whether the views follow. Writers that have not
-/// committed yet learn of it before they do.
+/// or for the first set of a form, that of the version before. What that one has of partitions that are named as beyond
+/// their journal does not count. Gives whether the views follow. Writers that have not committed yet learn of it before
+/// they do.
 pub(crate) fn switch<L: Link>(
     link: &mut L,
     generation: u32,
     form: i64,
-    forgotten_after: Duration,
+    beyond: &[u32],
 ) -> Result<bool, Error> {
     const WHAT: &str = "activate tables";
     let found_form = form_of(link, generation)?.ok_or(Error::UnknownGeneration { generation })?;
@@ -150,6 +164,9 @@ pub(crate) fn switch<L: Link>(
     let ours = positions(link, generation)?;
     for set in before.into_iter().filter(|set| *set != generation) {
         for (partition, position) in positions(link, set)? {
+            if beyond.contains(&partition) {
+                continue;
+            }
             if ours.get(&partition).is_none_or(|ours| ours.offset + may_lack < position.offset) {
                 return Err(Error::Behind { generation, partition });
             }
@@ -165,7 +182,7 @@ pub(crate) fn switch<L: Link>(
     let shown = noted(link, WHAT, VIEWS, L::DIALECT.lock())?.map(number_of);
     let shown_form = shown.map(|shown| form_of(link, shown)).transpose()?.flatten();
     let follow = match shown_form {
-        Some(other) if other != form && mine.is_some() => unseen(link, other, forgotten_after)?,
+        Some(other) if other != form && mine.is_some() => unseen(link, other, FORGOTTEN_AFTER)?,
         _ => true,
     };
     if follow {
@@ -218,7 +235,7 @@ pub(crate) fn list(link: &mut impl Link) -> Result<Vec<FormInUse>, Error> {
 }
 
 /// Forgets the other forms whose programs were not seen for so long, and takes over what pointed to their sets. Gives the
-/// sets of those forms, for nobody uses them any more; their tables are still there.
+/// sets of those forms, for nobody uses them any more.
 pub(crate) fn forget_others<L: Link>(
     link: &mut L,
     form: i64,
@@ -245,7 +262,7 @@ pub(crate) fn forget_others<L: Link>(
         }
     }
     for generation in &forgotten {
-        erase(link, *generation)?;
+        discard(link, *generation)?;
     }
     Ok(forgotten)
 }
@@ -257,9 +274,4 @@ pub(crate) fn repair_views<L: Link>(link: &mut L, form: i64) -> Result<(), Error
         Some(shown) if form_of(link, shown)? == Some(form) => point_views(link, shown),
         _ => Ok(()),
     }
-}
-
-/// Notes of sets, by name.
-pub(crate) fn note_of(link: &mut impl Link, name: &str, generation: u32) -> Result<Option<i64>, Error> {
-    noted(link, "read what is noted of the tables", &format!("{name}_{generation}"), "")
 }

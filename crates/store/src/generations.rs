@@ -8,9 +8,12 @@ use std::sync::Arc;
 use crate::Kind::{Bool, Int, Name, Text};
 use crate::forms::FormRow;
 use crate::link::Link;
+use crate::rebuilding::{self, RebuildRow};
 use crate::sql::{self, Dialect, left_grants_of, shard_of_left_grants};
 use crate::table::row;
-use crate::{Error, Generation, Position, Row, RowBatch, SinkNote, Value, copies, forms, rows, views};
+use crate::{
+    Error, Generation, Position, RebuildRight, Row, RowBatch, SinkNote, Value, forms, leftovers, rows, views,
+};
 
 row! {
     /// A number under a name.
@@ -72,7 +75,14 @@ row! {
 
 /// Makes the tables that are there once, beside all sets.
 pub(crate) fn make_meta<L: Link>(link: &mut L, collation: &str) -> Result<(), Error> {
-    let all = [MetaRow::TABLE, GenerationRow::TABLE, PositionRow::TABLE, SinkRow::TABLE, FormRow::TABLE];
+    let all = [
+        MetaRow::TABLE,
+        GenerationRow::TABLE,
+        PositionRow::TABLE,
+        SinkRow::TABLE,
+        FormRow::TABLE,
+        RebuildRow::TABLE,
+    ];
     for table in all {
         let form = L::DIALECT.form(table, collation);
         link.run("make tables", &format!("CREATE TABLE IF NOT EXISTS {} {form}", table.name))?;
@@ -147,7 +157,8 @@ pub(crate) fn list(link: &mut impl Link) -> Result<Vec<Generation>, Error> {
     let generation = |GenerationRow { number, format }| {
         let number = number_of(number);
         let active = forms::in_use(link, format, "")? == Some(number);
-        Ok(Generation { number, format, active })
+        let has_copies = holds_copies(link, number)?;
+        Ok(Generation { number, format, active, has_copies })
     };
     sets.into_iter().map(generation).collect()
 }
@@ -157,15 +168,20 @@ fn exists(link: &mut impl Link, generation: u32) -> Result<(), Error> {
     if found.is_empty() { Err(Error::UnknownGeneration { generation }) } else { Ok(()) }
 }
 
+/// The largest number that a set ever had: a writer that was replaced never finds another set under the number of its own.
+const NUMBERED: &str = "numbered";
+
 /// Also where somebody dropped everything by hand, or left tables of an old set behind.
 pub(crate) fn create<L: Link>(link: &mut L, form: i64, collation: &str) -> Result<u32, Error> {
     const WHAT: &str = "make tables";
     make_meta(link, collation)?;
     let newest = found::<GenerationRow>(link, WHAT, "ORDER BY number", &[])?.pop();
-    let number = newest.map_or(0, |newest| number_of(newest.number)) + 1;
+    let numbered = noted(link, WHAT, NUMBERED, "")?.unwrap_or_default();
+    let number = number_of(newest.map_or(0, |newest| newest.number).max(numbered)) + 1;
+    raise(link, WHAT, NUMBERED, number.into())?;
     erase(link, number)?;
+    while leftovers::drop_some(link, number)? {}
     link.execute(WHAT, "INSERT INTO tidemill_generations VALUES (?, ?)", &[of(number), form.into()])?;
-    drop_tables(link, number)?;
     for statement in rows::TABLES.iter().flat_map(|table| L::DIALECT.create(number, table, collation)) {
         link.run(WHAT, &statement)?;
     }
@@ -189,38 +205,48 @@ pub(crate) fn point_views<L: Link>(link: &mut L, generation: u32) -> Result<(), 
     Ok(())
 }
 
-/// Whose tables are dropped next.
-pub(crate) fn forget<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
+/// Drops a set that is not in use: its tables go piece by piece.
+pub(crate) fn forget<L: Link>(link: &mut L, right: RebuildRight, generation: u32) -> Result<(), Error> {
+    rebuilding::keep(link, right)?;
     let format = found::<GenerationRow>(link, "drop tables", "WHERE number = ?", &[of(generation)])?;
     if let Some(row) = format.first()
         && forms::in_use(link, row.format, L::DIALECT.shared_lock())? == Some(generation)
     {
         return Err(Error::GenerationActive { generation });
     }
+    discard(link, generation)
+}
+
+/// Forgets a set, and notes that its tables are to be dropped: whoever is cut off before that is done leaves it to others.
+pub(crate) fn discard<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
+    set_note(link, &leftovers::note_of(generation), generation.into())?;
     erase(link, generation)
 }
 
+const COPIES: &str = "copies";
+
+/// Notes that some rows of a set are copies, and do not follow from its positions.
+pub(crate) fn note_copies<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
+    set_note(link, &format!("{COPIES}_{generation}"), 1)
+}
+
+pub(crate) fn holds_copies(link: &mut impl Link, generation: u32) -> Result<bool, Error> {
+    Ok(noted(link, "list the tables", &format!("{COPIES}_{generation}"), "")?.is_some())
+}
+
 /// What is noted of a set.
-pub(crate) fn erase(link: &mut impl Link, generation: u32) -> Result<(), Error> {
+fn erase(link: &mut impl Link, generation: u32) -> Result<(), Error> {
     for sql in [
         "DELETE FROM tidemill_generations WHERE number = ?",
         "DELETE FROM tidemill_positions WHERE generation = ?",
     ] {
         link.execute("drop tables", sql, &[of(generation)])?;
     }
-    for note in [copies::SINCE, copies::COPIED] {
-        let name = format!("{note}_{generation}");
-        link.execute("drop tables", "DELETE FROM tidemill_meta WHERE name = ?", &[name.as_str().into()])?;
-    }
-    Ok(())
+    delete_note(link, &format!("{COPIES}_{generation}"))
 }
 
-pub(crate) fn drop_tables(link: &mut impl Link, generation: u32) -> Result<(), Error> {
-    for table in rows::TABLES {
-        let sql = format!("DROP TABLE IF EXISTS {}", sql::table_name(generation, table));
-        link.run("drop tables", &sql)?;
-    }
-    Ok(())
+pub(crate) fn delete_note(link: &mut impl Link, name: &str) -> Result<(), Error> {
+    link.execute("drop tables", "DELETE FROM tidemill_meta WHERE name = ?", &[name.into()])
 }
 
 pub(crate) fn positions(link: &mut impl Link, generation: u32) -> Result<BTreeMap<u32, Position>, Error> {

@@ -13,6 +13,7 @@
 //! ```text
 //!  tidemill_forms: (form, 2)          ◄── the switch, one of each form of tables that programs have
 //!  tidemill_positions: (1, p) (2, p)      how far each generation has folded partition p
+//!  tidemill_rebuilds: (form, number)      who rebuilds the tables of a form, one at a time
 //!  tidemill_sinks: (sink, p)              how far each sink has passed partition p on, as it says itself
 //!  g1_jobs g1_batches …                   a generation: one full set of tables
 //!  g2_jobs g2_batches …                   another, built beside the first
@@ -33,11 +34,14 @@ mod error;
 mod forms;
 mod generations;
 pub mod hints;
+mod in_use;
+mod leftovers;
 mod link;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod port;
 mod read;
+mod rebuilding;
 mod reference;
 pub mod rows;
 mod select;
@@ -49,11 +53,12 @@ mod views;
 
 pub use cursor::{Cursor, Page, PageRequest};
 pub use error::{Error, Source};
+pub use in_use::wait_in_tables;
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlConnection, MysqlError, MysqlServer, MysqlTables};
 pub use port::{
-    FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Origin, Position, RowBatch, SinkNote, Snapshot,
-    TableChanges, Tables, Written, wait_in_tables,
+    FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, SinkNote, Snapshot,
+    TableChanges, Tables, Written,
 };
 pub use read::{
     AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter, ReadPullTables,

@@ -221,25 +221,40 @@ macro_rules! alike {
             self.read(|link| copies::count(link, generation, table))
         }
 
-        fn copy(&self, from: u32, to: u32, table: &'static Table, rows: usize) -> Result<bool, Error> {
-            self.change(|link| copies::copy(link, (from, to), table, rows))
+        fn keep_rebuild(&self, right: RebuildRight) -> Result<(), Error> {
+            self.change(|link| rebuilding::keep(link, right))
+        }
+
+        fn end_rebuild(&self, right: RebuildRight) -> Result<(), Error> {
+            self.change(|link| rebuilding::end(link, right))
+        }
+
+        fn drop_generation(&self, right: RebuildRight, generation: u32) -> Result<(), Error> {
+            self.change(|link| generations::forget(link, right, generation))
+        }
+
+        fn sweep(&self) -> Result<bool, Error> {
+            self.change(|link| leftovers::sweep(link))
+        }
+
+        fn copy(
+            &self,
+            right: RebuildRight,
+            from_to: (u32, u32),
+            table: &'static Table,
+            rows: usize,
+        ) -> Result<bool, Error> {
+            self.change(|link| copies::copy(link, right, from_to, table, rows))
         }
 
         fn seed(
             &self,
+            right: RebuildRight,
             generation: u32,
             changes: &[TableChanges],
             positions: &BTreeMap<u32, Position>,
         ) -> Result<(), Error> {
-            self.change(|link| copies::seed(link, generation, changes, positions))
-        }
-
-        fn origin(&self, generation: u32) -> Result<Option<Origin>, Error> {
-            self.read(|link| copies::origin(link, generation))
-        }
-
-        fn note_origin(&self, generation: u32, origin: Origin) -> Result<(), Error> {
-            self.change(|link| copies::note_origin(link, generation, origin))
+            self.change(|link| copies::seed(link, right, generation, changes, positions))
         }
     };
 }

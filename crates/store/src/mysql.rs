@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use crate::link::{self, LinkedSnapshot, alike, dialect};
 use crate::{
-    Error, FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Origin, Position, RowBatch, Select, SinkNote,
-    Snapshot, Table, TableChanges, Tables, Value, Written, copies, forms, generations,
+    Error, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, Select, SinkNote, Snapshot,
+    Table, TableChanges, Tables, Value, Written, copies, forms, generations, leftovers, rebuilding,
 };
 use connection::TOO_MANY_STATEMENTS;
 pub use connection::{MysqlConnection, MysqlError};
@@ -150,7 +150,21 @@ impl Tables for MysqlTables {
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.pool.with(|connection| generations::create(connection, self.form, self.collation))
+        self.pool.with(|connection| {
+            alone(connection, |connection| generations::create(connection, self.form, self.collation))
+        })
+    }
+
+    fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error> {
+        self.keep_rebuild(right)?;
+        let generation = self.create_generation()?;
+        self.change(|connection| generations::note_copies(connection, generation))?;
+        Ok(generation)
+    }
+
+    fn begin_rebuild(&self, holder: &str, unseen_for: Duration) -> Result<RebuildRight, Error> {
+        self.pool.with(|connection| generations::make_meta(connection, self.collation))?;
+        self.change(|connection| rebuilding::begin(connection, self.form, holder, unseen_for))
     }
 
     fn build_beside(&self) -> Result<u32, Error> {
@@ -162,9 +176,8 @@ impl Tables for MysqlTables {
         })
     }
 
-    fn activate(&self, generation: u32) -> Result<(), Error> {
-        let follow =
-            self.change(|connection| forms::switch(connection, generation, self.form, FORGOTTEN_AFTER))?;
+    fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error> {
+        let follow = self.change(|connection| forms::switch(connection, generation, self.form, beyond))?;
         match follow {
             true => self.pool.with(|connection| generations::point_views(connection, generation)),
             false => Ok(()),
@@ -173,18 +186,10 @@ impl Tables for MysqlTables {
 
     fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
         let forgotten = self.change(|connection| forms::forget_others(connection, self.form, unseen_for))?;
-        self.pool.with(|connection| {
-            if !forgotten.is_empty() {
-                forms::repair_views(connection, self.form)?;
-            }
-            forgotten.iter().try_for_each(|generation| generations::drop_tables(connection, *generation))
-        })?;
+        if !forgotten.is_empty() {
+            self.pool.with(|connection| forms::repair_views(connection, self.form))?;
+        }
         Ok(forgotten)
-    }
-
-    fn drop_generation(&self, generation: u32) -> Result<(), Error> {
-        self.change(|connection| generations::forget(connection, generation))?;
-        self.pool.with(|connection| generations::drop_tables(connection, generation))
     }
 
     fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, Error> {

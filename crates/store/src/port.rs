@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::sql::Dialect;
 use crate::{Error, Select, Table, Value, rows, views};
@@ -74,6 +74,8 @@ pub struct Generation {
     pub format: i64,
     /// Whether it is the one that programs of its form use.
     pub active: bool,
+    /// Whether rows of it are copies, so that it does not follow from its positions until it is whole.
+    pub has_copies: bool,
 }
 
 /// The set that programs of a form use.
@@ -87,13 +89,12 @@ pub struct FormInUse {
     pub seen_at: i64,
 }
 
-/// Where the rows of a set come from that is built from a time on.
+/// The right to rebuild the tables of a form, which one program has at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
-    /// Rows that nothing has changed since then are copies, milliseconds since 1970.
-    pub since_ms: i64,
-    /// How many tables are copied, in the order of [`rows::TABLES`].
-    pub copied: u32,
+pub struct RebuildRight {
+    pub(crate) form: i64,
+    /// Rises with each rebuild.
+    pub(crate) number: i64,
 }
 
 /// A form whose programs were not seen for so long is not used any more.
@@ -142,20 +143,46 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn build_beside(&self) -> Result<u32, Error>;
 
+    /// Takes the right to rebuild the tables of this form, where nobody has it who was seen within this time. `holder` is who
+    /// asks, for people.
+    ///
+    /// # Errors
+    /// [`Error::RebuildGoesOn`]; the database.
+    fn begin_rebuild(&self, holder: &str, unseen_for: Duration) -> Result<RebuildRight, Error>;
+
+    /// Says that the holder of the right is there. Everything that takes the right does so, too.
+    ///
+    /// # Errors
+    /// [`Error::RebuildReplaced`]; the database.
+    fn keep_rebuild(&self, right: RebuildRight) -> Result<(), Error>;
+
+    /// Gives the right back.
+    ///
+    /// # Errors
+    /// The database.
+    fn end_rebuild(&self, right: RebuildRight) -> Result<(), Error>;
+
     /// Makes a set the one in use of its form, by one row, and points the views to it, unless a newer version has them. May be
-    /// repeated.
+    /// repeated. `beyond` names partitions of which other sets show records that their journal does not have: there nobody can
+    /// catch up with them.
     ///
     /// # Errors
     /// [`Error::Behind`] where the set in use has folded more; for the first set of a form, where one of another version has
     /// folded 64 records more;
     /// [`Error::UnknownGeneration`]; [`Error::Format`] where it is of another form; the database.
-    fn activate(&self, generation: u32) -> Result<(), Error>;
+    fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error>;
 
-    /// Drops a set with its positions. May be repeated.
+    /// Drops a set with its positions; [`Tables::sweep`] drops its tables. May be repeated.
     ///
     /// # Errors
-    /// [`Error::GenerationActive`]; the database.
-    fn drop_generation(&self, generation: u32) -> Result<(), Error>;
+    /// [`Error::GenerationActive`]; [`Error::RebuildReplaced`]; the database.
+    fn drop_generation(&self, right: RebuildRight, generation: u32) -> Result<(), Error>;
+
+    /// Drops a piece of the tables of sets that were dropped, whoever did that; `false` where nothing is left.
+    ///
+    /// # Errors
+    /// The database.
+    fn sweep(&self) -> Result<bool, Error>;
 
     /// How far a set has folded each partition.
     ///
@@ -187,35 +214,37 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn count(&self, generation: u32, table: &'static Table) -> Result<u64, Error>;
 
-    /// Copies rows of a table into another set of the same form, at most so many, in the order of their keys, from the
-    /// last one on that is there. `false` where none was left.
+    /// A new, empty set for [`Tables::copy`] and [`Tables::seed`].
     ///
     /// # Errors
-    /// The database.
-    fn copy(&self, from: u32, to: u32, table: &'static Table, rows: usize) -> Result<bool, Error>;
+    /// [`Error::RebuildReplaced`]; the database.
+    fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error>;
+
+    /// Copies rows of a table into another set of the same form that has no positions yet, at most so many, in the order of
+    /// their keys, from the last one on that is there. `false` where none was left.
+    ///
+    /// # Errors
+    /// As [`Tables::seed`].
+    fn copy(
+        &self,
+        right: RebuildRight,
+        from_to: (u32, u32),
+        table: &'static Table,
+        rows: usize,
+    ) -> Result<bool, Error>;
 
     /// Writes rows, whole, and positions into a set that is not in use and has no positions yet, in one transaction.
     ///
     /// # Errors
-    /// [`Error::GenerationActive`]; [`Error::UnknownGeneration`]; the database.
+    /// [`Error::GenerationActive`]; [`Error::GenerationFilled`]; [`Error::UnknownGeneration`];
+    /// [`Error::RebuildReplaced`]; the database.
     fn seed(
         &self,
+        right: RebuildRight,
         generation: u32,
         changes: &[TableChanges],
         positions: &BTreeMap<u32, Position>,
     ) -> Result<(), Error>;
-
-    /// Where the rows of a set come from; absent: all of them from the journal.
-    ///
-    /// # Errors
-    /// The database.
-    fn origin(&self, generation: u32) -> Result<Option<Origin>, Error>;
-
-    /// Notes where the rows of a set come from.
-    ///
-    /// # Errors
-    /// The database.
-    fn note_origin(&self, generation: u32, origin: Origin) -> Result<(), Error>;
 
     /// The form of the tables that this program reads and writes.
     fn form(&self) -> i64;
@@ -232,7 +261,8 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn forms(&self) -> Result<Vec<FormInUse>, Error>;
 
-    /// Drops the sets of other forms whose programs were not seen for so long, where this form has a set in use. Gives them.
+    /// Drops the sets of other forms whose programs were not seen for so long, where this form has a set in use. Gives them;
+    /// [`Tables::sweep`] drops their tables.
     ///
     /// # Errors
     /// The database.
@@ -295,66 +325,6 @@ pub trait Tables: Send + Sync {
     /// # Errors
     /// [`Error::NoGeneration`]; the database.
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error>;
-}
-
-impl dyn Tables + '_ {
-    /// [`Self::active`]; where there is none, why.
-    ///
-    /// # Errors
-    /// [`Error::Building`]; [`Error::NoGeneration`]; the database.
-    pub fn in_use(&self) -> Result<Generation, Error> {
-        let (form, sets) = (self.form(), self.generations()?);
-        if let Some(set) = sets.iter().find(|set| set.active && set.format == form) {
-            return Ok(*set);
-        }
-        let records = |set: Option<&Generation>| -> Result<u64, Error> {
-            let positions = set.map(|set| self.positions(set.number)).transpose()?.unwrap_or_default();
-            Ok(positions.values().map(|position| position.offset + 1).sum())
-        };
-        let Some(other) = sets.iter().rev().find(|set| set.active) else { return Err(Error::NoGeneration) };
-        let folded = records(sets.iter().find(|set| set.format == form))?;
-        Err(Error::Building { folded, records: records(Some(other))?.max(folded) })
-    }
-
-    /// The set that programs of this form use.
-    ///
-    /// # Errors
-    /// The database.
-    pub fn active(&self) -> Result<Option<Generation>, Error> {
-        let form = self.form();
-        Ok(self.generations()?.into_iter().find(|set| set.active && set.format == form))
-    }
-}
-
-/// Waits until the tables show this journal record, by asking the database: for a process that reads tables
-/// which another process fills. `false` where they do not within `timeout`.
-///
-/// # Errors
-/// The database.
-pub fn wait_in_tables(
-    tables: &dyn Tables,
-    partition: u32,
-    offset: u64,
-    timeout: Duration,
-) -> Result<bool, Error> {
-    const SHORTEST: Duration = Duration::from_millis(2);
-    const LONGEST: Duration = Duration::from_millis(50);
-    let deadline = Instant::now() + timeout;
-    let mut pause = SHORTEST;
-    loop {
-        if let Some(active) = tables.active()? {
-            let positions = tables.positions(active.number)?;
-            if positions.get(&partition).is_some_and(|position| position.offset >= offset) {
-                return Ok(true);
-            }
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(false);
-        }
-        std::thread::sleep(pause.min(left));
-        pause = (pause * 2).min(LONGEST);
-    }
 }
 
 /// The active generation at one moment.

@@ -16,8 +16,8 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql, Transaction, Trans
 use crate::link::{self, Link, LinkedSnapshot, alike, dialect};
 use crate::sql::Dialect;
 use crate::{
-    Error, FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Origin, Position, RowBatch, Select, SinkNote,
-    Snapshot, Table, TableChanges, Tables, Value, Written, copies, forms, generations,
+    Error, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, Select, SinkNote, Snapshot,
+    Table, TableChanges, Tables, Value, Written, copies, forms, generations, leftovers, rebuilding,
 };
 
 /// How long a writer of another process is waited for.
@@ -128,17 +128,33 @@ impl Tables for SqliteTables {
     alike!();
 
     fn generations(&self) -> Result<Vec<Generation>, Error> {
-        // Where somebody dropped the list itself by hand, there are no tables: an empty list says so.
-        self.read(|link| generations::list(link)).or_else(|_| {
-            self.change(|link| {
-                generations::make_meta(link, "")?;
-                generations::list(link)
-            })
-        })
+        // None where somebody dropped everything by hand: then the first set is to be made again.
+        match self.read(|link| generations::list(link)) {
+            Err(Error::Database { source, .. }) if source.to_string().contains("no such table") => {
+                Ok(Vec::new())
+            }
+            listed => listed,
+        }
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
         self.change(|link| generations::create(link, self.form, ""))
+    }
+
+    fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error> {
+        self.change(|link| {
+            rebuilding::keep(link, right)?;
+            let generation = generations::create(link, self.form, "")?;
+            generations::note_copies(link, generation)?;
+            Ok(generation)
+        })
+    }
+
+    fn begin_rebuild(&self, holder: &str, unseen_for: Duration) -> Result<RebuildRight, Error> {
+        self.change(|link| {
+            generations::make_meta(link, "")?;
+            rebuilding::begin(link, self.form, holder, unseen_for)
+        })
     }
 
     fn build_beside(&self) -> Result<u32, Error> {
@@ -148,8 +164,8 @@ impl Tables for SqliteTables {
         })
     }
 
-    fn activate(&self, generation: u32) -> Result<(), Error> {
-        self.change(|link| match forms::switch(link, generation, self.form, FORGOTTEN_AFTER)? {
+    fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error> {
+        self.change(|link| match forms::switch(link, generation, self.form, beyond)? {
             true => generations::point_views(link, generation),
             false => Ok(()),
         })
@@ -161,15 +177,7 @@ impl Tables for SqliteTables {
             if !forgotten.is_empty() {
                 forms::repair_views(link, self.form)?;
             }
-            forgotten.iter().try_for_each(|generation| generations::drop_tables(link, *generation))?;
             Ok(forgotten)
-        })
-    }
-
-    fn drop_generation(&self, generation: u32) -> Result<(), Error> {
-        self.change(|link| {
-            generations::forget(link, generation)?;
-            generations::drop_tables(link, generation)
         })
     }
 

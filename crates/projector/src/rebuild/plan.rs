@@ -11,7 +11,7 @@ use tidemill_store::{Position, Tables, rows};
 
 use super::refold::Refold;
 use super::since::{Begin, ToldKey, is_history};
-use super::{Since, left_unfinished};
+use super::{Since, unfinished};
 use crate::fold::Fold;
 use crate::verify::{Scratch, ends};
 use crate::{Config, Difference, Error, VerifyConfig, verify_within};
@@ -125,7 +125,8 @@ pub fn plan_rebuild(
     let begin = since.map(|since| Begin::find(since, log, tables)).transpose()?;
     let active = tables.active().map_err(Error::tables("find the tables in use"))?;
     let active = active.map(|active| active.number);
-    let unfinished = left_unfinished(tables, since.map(|since| since.at), false)?;
+    // From a time, it begins anew in any case.
+    let unfinished = if since.is_none() { unfinished(tables)? } else { None };
     let partitions = partitions(log, tables, begin.as_ref(), unfinished)?;
     let records = partitions.iter().map(|it| it.end - it.from).sum();
     let mut counted = Vec::new();

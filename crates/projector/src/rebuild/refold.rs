@@ -6,7 +6,7 @@ use std::ops::Range;
 use tidemill_journal::{Entry, Journal, Shutdown, Start};
 use tidemill_log::{Head, Log};
 use tidemill_store::rows::{AttemptRow, BatchRow, TABLES};
-use tidemill_store::{Position, Row as _, Table, TableChanges, Tables, Value};
+use tidemill_store::{Position, RebuildRight, Row as _, Table, TableChanges, Tables, Value};
 
 use super::Since;
 use super::cut::{PATIENCE, TRIES, each};
@@ -189,8 +189,8 @@ impl Refolded {
     pub(super) fn seed(
         &self,
         tables: &dyn Tables,
+        (right, generation): (RebuildRight, u32),
         shutdown: &Shutdown,
-        generation: u32,
     ) -> Result<u64, Error> {
         const WHAT: &str = "write rows";
         let mut history = 0;
@@ -200,7 +200,7 @@ impl Refolded {
             }
             history += if is_history(table) { upserts.len() as u64 } else { 0 };
             let changes = [TableChanges { table, upserts, deletes }];
-            tables.seed(generation, &changes, &BTreeMap::new()).map_err(Error::tables(WHAT))
+            tables.seed(right, generation, &changes, &BTreeMap::new()).map_err(Error::tables(WHAT))
         };
         let mut folded = self.scratch.snapshot()?;
         for table in TABLES {
@@ -227,7 +227,7 @@ impl Refolded {
         };
         // All at once: with some of them it would look done.
         let positions = self.ends.iter().map(|(partition, head)| (*partition, position(head))).collect();
-        tables.seed(generation, &[], &positions).map_err(Error::tables(WHAT))?;
+        tables.seed(right, generation, &[], &positions).map_err(Error::tables(WHAT))?;
         Ok(history)
     }
 }

@@ -21,13 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_journal::Shutdown;
 use tidemill_log::{Log, Topic};
-use tidemill_model::Timestamp;
 use tidemill_store::rows::{
     AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow, BatchOutputRow,
     BatchQualityRow, BatchRow, BulkItemRow, OverrideRow, PullGrantRow, PullLedgerRow, PullTaskVersionRow,
     RerunBatchRow, RerunSkipRow, SkippedRunsRow, UserCodeRow,
 };
-use tidemill_store::{Origin, Row as _, Table, Tables, Value};
+use tidemill_store::{RebuildRight, Row as _, Table, Tables, Value};
 
 use super::cut::cut;
 use super::refold::Refold;
@@ -108,7 +107,6 @@ impl Keys {
 pub(crate) struct Begin {
     /// The set in use.
     from: u32,
-    since: Timestamp,
     /// The first record since then of each partition.
     pub(crate) cuts: Vec<u64>,
 }
@@ -152,57 +150,44 @@ impl Begin {
                 ));
             }
         }
-        Ok(Self { from: active.number, since: since.at, cuts })
+        Ok(Self { from: active.number, cuts })
     }
 
-    /// An empty set that is noted to be one from this time.
-    pub(super) fn make(&self, tables: &dyn Tables) -> Result<u32, Error> {
-        let generation = tables.create_generation().map_err(Error::tables("make tables"))?;
-        let origin = Origin { since_ms: self.since.as_millisecond(), copied: 0 };
-        tables.note_origin(generation, origin).map_err(Error::tables("make tables"))?;
-        Ok(generation)
-    }
-
-    /// Fills the set, where that is not done yet. Gives how many rows of it are copies.
+    /// Fills an empty set. Gives how many rows of it are copies.
     pub(super) fn fill(
         &self,
         (config, since, log, tables): (&Config, &Since, &dyn Log, &dyn Tables),
+        set: (RebuildRight, u32),
         shutdown: &Shutdown,
-        generation: u32,
         on_progress: &mut dyn FnMut(RebuildProgress),
     ) -> Result<u64, Error> {
-        self.copy(tables, shutdown, generation)?;
-        let count = || {
-            let counts = HISTORY.iter().map(|table| tables.count(generation, table));
-            counts.sum::<Result<u64, _>>().map_err(Error::tables("count rows"))
-        };
-        let filled = tables.positions(generation).map_err(Error::tables("read the positions"))?;
-        if !filled.is_empty() {
-            return count();
-        }
+        self.copy(tables, set, shutdown)?;
+        let (_, generation) = set;
         // As far as the copies may go, or further.
         let stood = tables.positions(self.from).map_err(Error::tables("read the positions"))?;
         let work = Refold { since, log, shutdown, stood: &stood, cached_rows: config.cached_rows };
         let refolded = work.fold(&self.cuts, &mut |folded, total| {
             on_progress(RebuildProgress { generation, folded, total });
         })?;
-        let ours = refolded.seed(tables, shutdown, generation)?;
-        Ok(count()?.saturating_sub(ours))
+        let ours = refolded.seed(tables, set, shutdown)?;
+        let counts = HISTORY.iter().map(|table| tables.count(generation, table));
+        let count = counts.sum::<Result<u64, _>>().map_err(Error::tables("count rows"))?;
+        Ok(count.saturating_sub(ours))
     }
 
-    fn copy(&self, tables: &dyn Tables, shutdown: &Shutdown, generation: u32) -> Result<(), Error> {
-        const WHAT: &str = "copy rows";
-        let since_ms = self.since.as_millisecond();
-        let origin = tables.origin(generation).map_err(Error::tables(WHAT))?;
-        let done = origin.map_or(0, |origin| origin.copied);
-        for (number, table) in (1..).zip(HISTORY).skip(done as usize) {
-            while tables.copy(self.from, generation, table, ROWS).map_err(Error::tables(WHAT))? {
+    fn copy(
+        &self,
+        tables: &dyn Tables,
+        (right, generation): (RebuildRight, u32),
+        shutdown: &Shutdown,
+    ) -> Result<(), Error> {
+        let some = |table| tables.copy(right, (self.from, generation), table, ROWS);
+        for table in HISTORY {
+            while some(table).map_err(Error::tables("copy rows"))? {
                 if shutdown.is_requested() {
                     return Err(Error::Interrupted);
                 }
             }
-            let origin = Origin { since_ms, copied: number };
-            tables.note_origin(generation, origin).map_err(Error::tables(WHAT))?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ impl Scratch {
         let directory = Directory::new(below)?;
         let tables = SqliteTables::open(directory.0.join("rows.sqlite")).map_err(Error::tables(WHAT))?;
         let generation = tables.create_generation().map_err(Error::tables(WHAT))?;
-        tables.activate(generation).map_err(Error::tables(WHAT))?;
+        tables.activate(generation, &[]).map_err(Error::tables(WHAT))?;
         Ok(Self { tables, generation, _directory: directory })
     }
 

@@ -56,11 +56,11 @@ pub(crate) fn another_form_is_built_beside(
     let mut owner = Owner::claim(&*log, 1);
     owner.decide(shard());
     let (old, new) = (open(*FORMAT), open(*FORMAT + 1));
-    let [old_told, new_told, newer_told, over] = [(); 4].map(|()| Shutdown::new());
+    let [old_told, new_told, newer_told, last_told, over] = [(); 5].map(|()| Shutdown::new());
     let (old_progress, new_progress) = (Progress::new(), Progress::new());
     let is_read = AtomicBool::new(true);
     std::thread::scope(|scope| {
-        let _end = End(vec![old_told.clone(), new_told.clone(), newer_told.clone(), over.clone()]);
+        let _end = End([&old_told, &new_told, &newer_told, &last_told, &over].map(Shutdown::clone).to_vec());
         let old_running = scope.spawn(|| run(&config(), &log, &old, &old_progress, &old_told));
         assert!(old_progress.wait_until(0, last, LONG));
         let first_set = old.active().unwrap().unwrap().number;
@@ -126,6 +126,12 @@ pub(crate) fn another_form_is_built_beside(
         assert_eq!(new.generations().unwrap().len(), 2);
         assert_eq!(new.retire_others(Duration::ZERO).unwrap(), [first_set], "nobody is left");
         assert_eq!(new.generations().unwrap().len(), 1);
+        // Cut off there, the tables go when the next projector starts.
+        assert!(new.count(first_set, BatchRow::TABLE).is_ok());
+        let next = scope.spawn(|| run(&config(), &log, &new, &new_progress, &last_told));
+        until("what was left is dropped", || new.count(first_set, BatchRow::TABLE).is_err());
+        last_told.request();
+        next.join().unwrap().unwrap();
         assert!(matches!(batches(&*old), Err(Error::Building { .. })));
         clean(&*log, &*new);
     });
@@ -153,6 +159,74 @@ pub(crate) fn version_before_goes_on_with_its_tables(open: &(dyn Fn(i64) -> Arc<
         last = owner.decide_all(lives(last.cast_signed() * 100, 20, 5));
     }
     assert_eq!(open(*FORMAT).generations().unwrap().len(), 2);
+}
+
+/// EVT-7: tables that show more than their journal has, which was restored or lost its end, are waited for by nobody: neither
+/// by a version with another form, nor by a rebuild.
+pub(crate) fn beyond_the_journal(open: &dyn Fn(i64) -> Arc<dyn Tables>) {
+    let journal = |batches: i64| {
+        let (_, log) = log(1);
+        let mut owner = Owner::claim(&*log, 0);
+        owner.decide(catalogue());
+        owner.decide(shard());
+        (owner.decide_all(lives(1, batches, 5)), log)
+    };
+    let ((_, long), (last, short)) = (journal(300), journal(50));
+    let old = open(*FORMAT);
+    rebuild(&config(), &*long, &*old, &Shutdown::new(), &mut |_| {}).unwrap();
+    let new = open(*FORMAT + 1);
+    let (progress, told) = (Progress::new(), Shutdown::new());
+    std::thread::scope(|scope| {
+        let _end = End(vec![told.clone()]);
+        let running = scope.spawn(|| run(&config(), &short, &new, &progress, &told));
+        assert!(progress.wait_until(0, last, LONG));
+        until("it swaps", || new.active().unwrap().is_some());
+        told.request();
+        running.join().unwrap().unwrap();
+    });
+    clean(&*short, &*new);
+    rebuild(&config(), &*short, &*old, &Shutdown::new(), &mut |_| {}).unwrap();
+    clean(&*short, &*old);
+}
+
+/// EVT-7.
+#[test]
+fn tables_beyond_their_journal_are_not_waited_for() {
+    let database = Database::new();
+    beyond_the_journal(&|form| of_form(&database, form));
+}
+
+/// OPS-2: a rebuild of a version that knows of one form drops all sets but its own. The newer version builds its tables again by
+/// itself, beside those.
+#[test]
+fn set_that_another_version_dropped_is_built_again() {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    owner.decide(catalogue());
+    owner.decide(shard());
+    let last = owner.decide_all(lives(1, 50, 5));
+    let database = Database::new();
+    let (old, new) = (of_form(&database, *FORMAT), of_form(&database, *FORMAT + 1));
+    for tables in [&old, &new] {
+        rebuild(&config(), &*log, &**tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    }
+    let lost = new.active().unwrap().unwrap().number;
+    database.by_hand(&format!(
+        "DELETE FROM tidemill_generations WHERE number = {lost}; DELETE FROM tidemill_positions WHERE generation = {lost};"
+    ));
+    assert!(matches!(batches(&*new), Err(Error::Building { folded: 0, .. })));
+    let (progress, told) = (Progress::new(), Shutdown::new());
+    std::thread::scope(|scope| {
+        let _end = End(vec![told.clone()]);
+        let running = scope.spawn(|| run(&config(), &log, &new, &progress, &told));
+        assert!(progress.wait_until(0, last, LONG));
+        until("it swaps", || new.active().unwrap().is_some());
+        told.request();
+        running.join().unwrap().unwrap();
+    });
+    assert!(new.active().unwrap().unwrap().number > lost, "no number is given twice");
+    clean(&*log, &*new);
+    clean(&*log, &*old);
 }
 
 /// OPS-2, EVT-7.

@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::beside::{another_form_is_built_beside, version_before_goes_on_with_its_tables};
+use crate::alone::{killed_is_replaced, second_is_refused};
+use crate::beside::{
+    another_form_is_built_beside, beyond_the_journal, version_before_goes_on_with_its_tables,
+};
 use crate::since::{
-    a_time_that_cannot_be_right_is_refused, from_any_time_it_is_the_same, interrupted_from_a_time_it_goes_on,
+    a_time_that_cannot_be_right_is_refused, attempts_and_void_records_from_before_count,
+    from_any_time_it_is_the_same, interrupted_from_a_time_it_begins_anew,
     what_is_older_is_not_mended_and_named,
 };
 use crate::support::{Owner, catalogue, id, lives, log, shard};
@@ -131,8 +135,34 @@ fn time_that_cannot_be_right_is_refused() {
 
 /// EVT-7.
 #[test]
-fn interrupted_rebuild_from_a_time_goes_on() {
-    interrupted_from_a_time_it_goes_on(&*Database::new().tables());
+fn interrupted_rebuild_from_a_time_begins_anew() {
+    interrupted_from_a_time_it_begins_anew(&Database::new().tables());
+}
+
+/// EVT-7.
+#[test]
+fn attempts_and_void_records_from_before_the_time_count() {
+    attempts_and_void_records_from_before_count(&*Database::new().tables());
+}
+
+/// EVT-7.
+#[test]
+fn second_rebuild_at_once_is_refused() {
+    second_is_refused(&Database::new().tables());
+}
+
+/// EVT-7.
+#[test]
+fn killed_rebuild_is_replaced_and_writes_no_more() {
+    let database = Database::new();
+    killed_is_replaced(&database.tables(), &|sql| database.in_it_by_hand(sql));
+}
+
+/// EVT-7.
+#[test]
+fn tables_beyond_their_journal_are_not_waited_for() {
+    let database = Database::new();
+    beyond_the_journal(&|form| database.of_form(form));
 }
 
 /// OPS-2, EVT-7.

@@ -1,6 +1,7 @@
 //! Rebuilds from a time, on whatever holds the tables.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,9 +16,10 @@ use tidemill_store::rows::{BatchRow, TABLES};
 use tidemill_store::{ReadTables, Row, Select, Tables};
 
 use crate::support::{
-    Database, Owner, START_MS, assigned, catalogue, ended, finished, generated, granted, id, internal, job, lives,
-    log, shard, time,
+    Database, Owner, START_MS, assigned, catalogue, ended, finished, generated, granted, id, internal, job,
+    lives, log, shard, time,
 };
+use crate::watched::Watched;
 
 pub(crate) fn at(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(ms).unwrap()
@@ -173,9 +175,14 @@ pub(crate) fn a_time_that_cannot_be_right_is_refused(tables: &dyn Tables) {
     assert!(tables.select(&Select::new(BatchRow::TABLE, &["id"])).unwrap().len() == 80);
 }
 
-/// EVT-7: interrupted wherever, it goes on when it is called again; the old tables serve meanwhile. Another time begins anew.
-pub(crate) fn interrupted_from_a_time_it_goes_on(tables: &dyn Tables) {
-    let (log, _, end) = history();
+/// EVT-7: interrupted wherever, while it copies, folds or writes rows over the copies, it begins anew when it is called again,
+/// whatever became of the rows meanwhile; the old tables serve until it is done.
+pub(crate) fn interrupted_from_a_time_it_begins_anew(shared: &Arc<dyn Tables>) {
+    let tables = &**shared;
+    let (log, mut owner, end) = history();
+    // One that is granted when the copy begins, and is given back before it ends: its row is gone then.
+    owner.decide(vec![(1, generated(500, job(1), json!([]))), (1, assigned(500, 9_000, 1))]);
+    owner.decide(vec![(1, granted(500, 9_000))]);
     let old = from_zero(&*log, tables);
     let (config, since) = (Config::default(), Since::new(at((START_MS + end) / 2)));
     let stop = Shutdown::new();
@@ -187,13 +194,41 @@ pub(crate) fn interrupted_from_a_time_it_goes_on(tables: &dyn Tables) {
     let while_it_folds = rebuild_since(&config, &since, &*log, tables, &stop, &mut |_| told.request());
     assert!(matches!(while_it_folds, Err(Error::Interrupted)), "{while_it_folds:?}");
     assert_eq!(tables.active().unwrap().unwrap().number, old);
+    for seeds in [1, 3] {
+        let (stop, left) = (Shutdown::new(), AtomicU32::new(seeds));
+        let told = stop.clone();
+        let watch = move |call: &str| {
+            if call == "seed" && left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                told.request();
+            }
+            Ok(())
+        };
+        let watched = Watched { inner: Arc::clone(shared), watch: Box::new(watch) };
+        let while_it_writes = rebuild_since(&config, &since, &*log, &watched, &stop, &mut |_| {});
+        assert!(matches!(while_it_writes, Err(Error::Interrupted)), "{while_it_writes:?}");
+    }
     let begun = tables.generations().unwrap().last().unwrap().number;
+    assert_ne!(begun, old);
+    let last = owner.decide(vec![(
+        1,
+        json!({"batch": {"assignment_returned": {
+            "batch": id(500), "token": id(9_000), "worker": "w-1", "reason": "worker_lost",
+        }}}),
+    )]);
+    let (progress, told) = (Progress::new(), Shutdown::new());
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&config, &log, shared, &progress, &told));
+        assert!(progress.wait_until(1, last, Duration::from_secs(30)));
+        told.request();
+        running.join().unwrap().unwrap();
+    });
     let request = PlanRequest { since: Some(since.clone()), compare: false, verify: VerifyConfig::default() };
     let plan = plan_rebuild(&config, &request, &*log, tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
-    assert_eq!(plan.unfinished, Some(begun));
+    assert_eq!(plan.unfinished, None);
     let rebuilt = rebuild_since(&config, &since, &*log, tables, &Shutdown::new(), &mut |_| {}).unwrap();
-    assert_eq!(rebuilt.generation, begun);
+    assert!(rebuilt.generation > begun, "no number is given twice");
     clean(&*log, tables);
+    assert_eq!(tables.generations().unwrap().len(), 1);
 }
 
 /// EVT-7: a batch that is folded counts its attempts, also where what had begun and was given back left the fold's memory in
@@ -252,8 +287,8 @@ fn time_that_cannot_be_right_is_refused() {
 
 /// EVT-7.
 #[test]
-fn interrupted_rebuild_from_a_time_goes_on() {
-    interrupted_from_a_time_it_goes_on(&*Database::new().tables);
+fn interrupted_rebuild_from_a_time_begins_anew() {
+    interrupted_from_a_time_it_begins_anew(&Database::new().tables);
 }
 
 /// EVT-7.
