@@ -62,16 +62,23 @@ impl MysqlTables {
     /// # Errors
     /// [`Error::Open`].
     pub fn open_as(url: &str, form: i64) -> Result<Self, Error> {
+        let tables = Self { form, ..Self::look(url)? };
+        tables.pool.with(|connection| generations::make_meta(connection, tables.collation))?;
+        Ok(tables)
+    }
+
+    /// The same, only to look at them: nothing is made.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn look(url: &str) -> Result<Self, Error> {
         let pool = MysqlServer::new(url)?.pool();
-        let collation = pool.with(|connection| {
-            let version =
-                connection.text("SELECT VERSION()", []).map_err(failed("ask for the server's version"))?;
-            let is_mariadb = version.unwrap_or_default().to_lowercase().contains("mariadb");
-            let collation = if is_mariadb { "utf8mb4_nopad_bin" } else { "utf8mb4_0900_bin" };
-            generations::make_meta(connection, collation)?;
-            Ok(collation)
+        let version = pool.with(|connection| {
+            connection.text("SELECT VERSION()", []).map_err(failed("ask for the server's version"))
         })?;
-        Ok(Self { pool, collation, form })
+        let is_mariadb = version.unwrap_or_default().to_lowercase().contains("mariadb");
+        let collation = if is_mariadb { "utf8mb4_nopad_bin" } else { "utf8mb4_0900_bin" };
+        Ok(Self { pool, collation, form: *FORMAT })
     }
 
     /// Reads; where a connection turns out to be dead, once more on a new one.

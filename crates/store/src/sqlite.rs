@@ -81,6 +81,20 @@ impl SqliteTables {
         Ok(Self { path, form, writer: Mutex::new(writer), readers: Mutex::default() })
     }
 
+    /// The tables of a file only to look at: nothing is made or changed in it, and whatever would do that fails. Where there
+    /// is no file, there are no tables.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn look(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let path = if path.exists() { path } else { PathBuf::from(":memory:") };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let place = path.display().to_string();
+        let writer = open(&path, flags).map_err(|source| Error::Open { place, source: source.into() })?;
+        Ok(Self { path, form: *FORMAT, writer: Mutex::new(writer), readers: Mutex::default() })
+    }
+
     fn reader(&self) -> Result<Connection, Error> {
         if let Some(connection) = lock(&self.readers).pop() {
             return Ok(connection);

@@ -122,6 +122,9 @@ pub fn plan_rebuild(
     on_progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Plan, Error> {
     let since = request.since.as_ref();
+    if request.compare {
+        tables.in_use().map_err(Error::tables("compare the tables"))?;
+    }
     let begin = since.map(|since| Begin::find(since, log, tables)).transpose()?;
     let active = tables.active().map_err(Error::tables("find the tables in use"))?;
     let active = active.map(|active| active.number);

@@ -48,8 +48,12 @@ fn tables(sight: &Sight<'_>, from: Option<Timestamp>, on_progress: &mut dyn FnMu
     let Sight { config, log, tables, shutdown, .. } = *sight;
     let failed = |error: tidemill_projector::Error| match error {
         error @ tidemill_projector::Error::Since { .. } => Failure::bad_input(error.to_string()),
-        error => Failure::caused("the tables are not rebuilt; those in use are untouched", &error)
-            .hint(error.remedy().unwrap_or("called again it goes on where it was")),
+        error => Failure::caused("the tables are not rebuilt; those in use are untouched", &error).hint(
+            error.remedy().unwrap_or(match from {
+                None => "called again it goes on where it was",
+                Some(_) => "called again it begins anew",
+            }),
+        ),
     };
     let mut records = 0;
     let mut told = |progress: tidemill_projector::RebuildProgress| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use tidemill_api::ports::Task;
+use tidemill_api::ports::{RebuildRequest, Task};
 use tidemill_cli::{Done, Exit, Failure, Global, Server, Target, output, render::one_line};
 use tidemill_journal::Shutdown;
 use tidemill_log::Log;
@@ -60,7 +60,10 @@ fn here(
     stop: &Receiver<()>,
     bar: &ProgressBar,
 ) -> Done<Value> {
-    let tables = tables::open(settings)?;
+    let tables = match task {
+        Task::Rebuild(RebuildRequest { dry_run: true, .. }) => tables::look(settings)?,
+        Task::Rebuild(_) | Task::Verify => tables::open(settings)?,
+    };
     let (config, verify) = (settings.projector.clone(), settings.verify_config());
     let hints = hints::shared(settings, log)?;
     let shutdown = shutdown(stop.clone())?;

@@ -17,10 +17,7 @@ const ATTEND: Duration = Duration::from_secs(30);
 
 /// The tables of the settings. As long as they are open, it is noted in them that a program of this version uses them.
 pub(crate) fn open(settings: &Settings) -> Done<Arc<dyn Tables>> {
-    let tables = match &settings.store.url {
-        Some(url) => server(url)?,
-        None => file(settings)?,
-    };
+    let tables = opened(settings, Access::Work)?;
     let held = Arc::downgrade(&tables);
     let attend = move || {
         while let Some(tables) = held.upgrade() {
@@ -37,10 +34,31 @@ pub(crate) fn open(settings: &Settings) -> Done<Arc<dyn Tables>> {
     Ok(tables)
 }
 
-fn file(settings: &Settings) -> Done<Arc<dyn Tables>> {
-    crate::privacy::make_dir(&settings.data_dir)?;
+/// The same, only to look at them: nothing is made, noted or changed.
+pub(crate) fn look(settings: &Settings) -> Done<Arc<dyn Tables>> {
+    opened(settings, Access::Look)
+}
+
+/// What tables are opened for.
+#[derive(Clone, Copy)]
+enum Access {
+    Work,
+    Look,
+}
+
+fn opened(settings: &Settings, access: Access) -> Done<Arc<dyn Tables>> {
+    if let Some(url) = &settings.store.url {
+        return server(url, access);
+    }
     let path = settings.data_dir.join(FILE);
-    let tables = SqliteTables::open(&path)
+    let tables = match access {
+        Access::Work => {
+            crate::privacy::make_dir(&settings.data_dir)?;
+            SqliteTables::open(&path)
+        }
+        Access::Look => SqliteTables::look(&path),
+    };
+    let tables = tables
         .map_err(|error| Failure::caused(format!("cannot open the tables in {}", path.display()), &error))?;
     Ok(Arc::new(tables))
 }
@@ -71,14 +89,18 @@ pub(crate) fn are_there(settings: &Settings) -> bool {
 }
 
 #[cfg(feature = "mysql")]
-fn server(url: &str) -> Done<Arc<dyn Tables>> {
-    let tables = tidemill_store::MysqlTables::open(url)
+fn server(url: &str, access: Access) -> Done<Arc<dyn Tables>> {
+    let tables = match access {
+        Access::Work => tidemill_store::MysqlTables::open(url),
+        Access::Look => tidemill_store::MysqlTables::look(url),
+    };
+    let tables = tables
         .map_err(|error| Failure::caused("cannot open the tables in the database of store.url", &error))?;
     Ok(Arc::new(tables))
 }
 
 #[cfg(not(feature = "mysql"))]
-fn server(_: &str) -> Done<Arc<dyn Tables>> {
+fn server(_: &str, _: Access) -> Done<Arc<dyn Tables>> {
     Err(Failure::bad_input("store.url is set, and this program was built without MySQL").hint(
         "build it with `--features mysql`, or leave store.url out to keep the tables in the data directory",
     ))

@@ -102,6 +102,35 @@ fn reads_are_told_how_far_the_tables_are() {
     assert_eq!(of(data, &["verify"])["difference_count"], 0);
 }
 
+/// EVT-7: a dry run writes nothing at all, and makes no tables where there are none.
+#[test]
+fn dry_run_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    let server = Server::start(data);
+    server.apply("jobs: [{name: a, group: default, type: noop}]");
+    server.json(&["job", "run", "default/a", "--wait"]);
+    assert_eq!(server.stop(), Some(0));
+    let file = data.join("tables.sqlite");
+    let before = std::fs::read(&file).unwrap();
+    let noted = "SELECT MAX(seen_at) FROM tidemill_forms";
+    let seen = number(data, noted);
+    std::thread::sleep(Duration::from_secs(1));
+    let planned = of(data, &["rebuild", "--dry-run", "--compare"]);
+    assert_eq!((&planned["generation"], &planned["comparison"]["difference_count"]), (&json!(1), &json!(0)));
+    assert_eq!(number(data, noted), seen);
+    assert!(std::fs::read(&file).unwrap() == before);
+    for name in ["tables.sqlite", "tables.sqlite-wal", "tables.sqlite-shm"] {
+        let _ = std::fs::remove_file(data.join(name));
+    }
+    let planned = of(data, &["rebuild", "--dry-run"]);
+    assert!(planned["generation"].is_null() && planned["records"].as_u64() > Some(5), "{planned}");
+    let compared = tidemill(data, &["rebuild", "--dry-run", "--compare"]);
+    assert!(text(&compared.stderr).contains("there are no tables yet"), "{}", text(&compared.stderr));
+    assert!(!file.exists());
+    assert!(of(data, &["rebuild"])["generation"] == 1 && file.exists());
+}
+
 /// EVT-7: through the command line and a server: a dry run changes nothing and says what would be; from a time, what is
 /// older stays as it was, and is named.
 #[test]
