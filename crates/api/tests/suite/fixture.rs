@@ -11,7 +11,7 @@ use tidemill_api::ports::{
     Admin, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Moment, OperationState,
     OperationStatus, PartitionStatus, Past, PastError, Task,
 };
-use tidemill_api::{Config, Deps, JournalPast, LogCommands, Server, TablePositions};
+use tidemill_api::{Config, Deps, JournalKeys, JournalPast, LogCommands, Server, TablePositions};
 use tidemill_cluster::{BoxFuture, Live, LiveError, Submitter, instance_id};
 use tidemill_log::MemoryLog;
 use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
@@ -227,6 +227,7 @@ impl Fixture {
         let hints = Arc::new(MemoryHints::new());
         let deps = Deps {
             past: past.clone(),
+            keys: Arc::new(JournalKeys::new(Arc::new(log.clone()))),
             commands: Arc::new(LogCommands::new(Arc::new(log.clone()))),
             tables: tables.clone(),
             submitter: Submitter::start(Arc::new(log), instance_id("test"), submit).unwrap(),

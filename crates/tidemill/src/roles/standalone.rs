@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands};
+use tidemill_api::{Deps, JournalFeed, JournalKeys, JournalPast, LogCommands};
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_cluster::{InProcessLive, Submitter, instance_id};
 use tidemill_dispatcher::Dispatcher;
@@ -114,7 +114,7 @@ impl Standalone {
                     "the read tables cannot be kept; see the error above",
                 ));
             }
-            // Everything else works meanwhile, and reads are told how far it is.
+            // Keys are read from the journal, whatever needs no table works, and reads are told how far it is.
             if let Err(building @ tidemill_store::Error::Building { .. }) = tables.in_use() {
                 tracing::warn!("{building}; reads answer once they have caught up");
                 break;
@@ -285,6 +285,7 @@ fn deps(
         submitter: submitter.clone(),
         live: Arc::new(InProcessLive::new(owners(cluster.live.clone(), partitions))),
         past: Arc::new(past),
+        keys: Arc::new(JournalKeys::new(Arc::clone(&cluster.log))),
         commands: Arc::new(LogCommands::new(Arc::clone(&cluster.log))),
         freshness: Arc::new(cluster.progress.clone()),
         feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),
