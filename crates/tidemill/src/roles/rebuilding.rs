@@ -8,6 +8,7 @@ use tidemill_cli::{Done, Failure, render::one_line};
 use tidemill_log::Topic;
 use tidemill_model::Timestamp;
 use tidemill_projector::{PlanRequest, Report, Since, plan_rebuild, rebuild, rebuild_since, verify_hints};
+use tidemill_store::Error as StoreError;
 use tidemill_store::hints::Hints;
 
 use super::replay::{Sight, line};
@@ -48,12 +49,21 @@ fn tables(sight: &Sight<'_>, from: Option<Timestamp>, on_progress: &mut dyn FnMu
     let Sight { config, log, tables, shutdown, .. } = *sight;
     let failed = |error: tidemill_projector::Error| match error {
         error @ tidemill_projector::Error::Since { .. } => Failure::bad_input(error.to_string()),
-        error => Failure::caused("the tables are not rebuilt; those in use are untouched", &error).hint(
-            error.remedy().unwrap_or(match from {
+        error => {
+            let failure = Failure::caused("the tables are not rebuilt; those in use are untouched", &error);
+            let again = match from {
                 None => "called again it goes on where it was",
                 Some(_) => "called again it begins anew",
-            }),
-        ),
+            };
+            match error {
+                // It says itself what to do.
+                tidemill_projector::Error::Tables {
+                    source: StoreError::RebuildGoesOn { .. } | StoreError::RebuildReplaced { .. },
+                    ..
+                } => failure,
+                error => failure.hint(error.remedy().unwrap_or(again)),
+            }
+        }
     };
     let mut records = 0;
     let mut told = |progress: tidemill_projector::RebuildProgress| {

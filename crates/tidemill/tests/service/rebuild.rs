@@ -129,6 +129,34 @@ fn keys_hold_while_tables_are_built() {
     assert_eq!(server.stop(), Some(0));
 }
 
+/// EVT-7: while another process rebuilds the tables, a second is told who, since when and what to do; one that gives no sign any
+/// more is replaced.
+#[test]
+fn second_rebuild_is_told_who_rebuilds() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    let server = Server::start(data);
+    server.apply("jobs: [{name: a, group: default, type: noop}]");
+    let now = "CAST(strftime('%s', 'now') AS INTEGER) * 1000";
+    let held = format!(
+        "INSERT INTO tidemill_rebuilds SELECT form, 7, 'process 9 of elsewhere', {now}, {now}, {now} FROM tidemill_forms"
+    );
+    open(data).execute_batch(&held).unwrap();
+    let words = "process 9 of elsewhere rebuilds these tables since 20";
+    for arguments in [&["rebuild"][..], &["rebuild", "all"], &["rebuild", "--from", "2026-01-01T00:00:00Z"]] {
+        let refused = server.run(arguments);
+        let told = text(&refused.stderr);
+        assert!(
+            code(&refused) == 1 && told.contains(words) && told.contains("may be replaced in "),
+            "{told}"
+        );
+    }
+    open(data).execute_batch("UPDATE tidemill_rebuilds SET seen_at = seen_at - 60000").unwrap();
+    assert!(server.json(&["rebuild"])["generation"].as_i64() > Some(1));
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+    assert_eq!(server.stop(), Some(0));
+}
+
 /// EVT-7: a dry run writes nothing at all, and makes no tables where there are none.
 #[test]
 fn dry_run_writes_nothing() {
