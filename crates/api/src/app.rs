@@ -16,7 +16,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::arrivals::Arrivals;
 use crate::kept::{HOME_KEPT_FOR, Home, Kept, homeless};
-use crate::ports::{Admin, Cluster, Feed, Freshness, Past, SentCommands};
+use crate::ports::{Admin, Cluster, Feed, Freshness, Keys, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::turns::{Told, Turns};
 use crate::worker_logs::WorkerLogs;
@@ -31,6 +31,8 @@ pub struct Deps {
     pub submitter: Submitter,
     /// Asks owners.
     pub live: Arc<dyn Live>,
+    /// Application keys while tables are being built.
+    pub keys: Arc<dyn Keys>,
     /// Answers about the past.
     pub past: Arc<dyn Past>,
     /// Knows how far the tables are.

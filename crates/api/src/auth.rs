@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
 use tidemill_model::{Account, Role};
-use tidemill_store::ReadTables;
 use tidemill_store::rows::AppKeyRow;
+use tidemill_store::{Error, ReadTables};
 
 use crate::Problem;
 use crate::app::App;
@@ -71,7 +71,7 @@ impl App {
             // Unknown, or changed a moment ago: the tables decide.
             None => {
                 let app = shown.app;
-                let key = self.read(move |tables| tables.app_key(&app)).await?;
+                let key = self.find_key(app).await?;
                 let key = key.filter(fits).ok_or_else(Problem::unauthorized)?;
                 self.keys.keep(Arc::clone(&key.app), key.clone());
                 key
@@ -85,6 +85,16 @@ impl App {
             return Err(Problem::internal("the application key cannot be read"));
         };
         Ok(Caller::new(key.app, role, groups.into(), accounts.into()).for_user(user))
+    }
+
+    /// In the tables; as long as those are being built, in the journal. Then whatever needs no table is answered.
+    async fn find_key(&self, app: String) -> Result<Option<AppKeyRow>, Problem> {
+        let keys = Arc::clone(&self.deps.keys);
+        let found = self.read(move |tables| match tables.app_key(&app) {
+            Err(Error::Building { .. }) => Ok(keys.key(&app)),
+            found => found.map(Ok),
+        });
+        found.await?.map_err(|reason| Problem::unavailable("tables_building", reason))
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tidemill_cluster::BoxFuture;
 use tidemill_log::Payload;
 use tidemill_model::{LiveAnswer, LiveQuery, ProberStatus, ShardId, SinkStatus, Timestamp};
+use tidemill_store::rows::AppKeyRow;
 
 use crate::JournalPosition;
 pub use crate::storage::{
@@ -96,6 +97,15 @@ pub trait SentCommands: Send + Sync {
     /// # Errors
     /// The log cannot be read.
     fn command(&self, partition: u32, offset: u64) -> Result<Option<Payload>, tidemill_log::Error>;
+}
+
+/// Application keys while no tables of this version are in use.
+pub trait Keys: Send + Sync {
+    /// An application's key, as it is now. Blocks while it is looked for, which takes some seconds at most.
+    ///
+    /// # Errors
+    /// Why it cannot be said yet.
+    fn key(&self, app: &str) -> Result<Option<AppKeyRow>, String>;
 }
 
 /// How far the read tables are.
@@ -188,7 +198,7 @@ pub trait Admin: Send + Sync {
     ///
     /// # Errors
     /// What goes on already.
-    fn begin(&self, operation: Operation) -> Result<OperationStatus, Box<OperationStatus>>;
+    fn begin(&self, task: Task) -> Result<OperationStatus, Box<OperationStatus>>;
 
     /// What goes on, or went on last.
     fn status(&self) -> Option<OperationStatus>;
@@ -198,7 +208,7 @@ pub trait Admin: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// The read tables are rebuilt from the journal, beside those in use.
+    /// The read tables are rebuilt from the journal, beside those in use; or hints are.
     Rebuild,
     /// The read tables are compared with the journal, row by row.
     Verify,
@@ -210,6 +220,72 @@ impl Operation {
         match self {
             Operation::Rebuild => "rebuild",
             Operation::Verify => "verify",
+        }
+    }
+}
+
+/// What is rebuilt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RebuildScope {
+    /// The read tables.
+    #[default]
+    Tables,
+    /// The hints of pulls.
+    Hints,
+    /// Both.
+    All,
+}
+
+/// How something is rebuilt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RebuildRequest {
+    /// What. Default `tables`.
+    pub what: RebuildScope,
+    /// RFC 3339. Rows of history that nothing has changed since then are copied from the tables in use, as they are; all else
+    /// is folded from the journal. Absent: everything is folded.
+    pub from: Option<Timestamp>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// With `dry_run`: also compare with the journal, and say what would be mended. Takes about as long as a rebuild.
+    pub compare: bool,
+}
+
+impl RebuildRequest {
+    /// The first field that does not go with the others: its name, its value and the rule.
+    #[must_use]
+    pub fn conflict(&self) -> Option<(&'static str, String, &'static str)> {
+        match self {
+            Self { what: RebuildScope::Hints, from: Some(from), .. } => Some((
+                "from",
+                from.to_string(),
+                "must be absent for hints: they hold nothing of the journal, and are rebuilt as a whole",
+            )),
+            Self { compare: true, dry_run: false, .. } => {
+                Some(("compare", "true".to_owned(), "needs dry_run; `verify` compares tables in use"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An operation with what it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    /// Rebuild tables or hints.
+    Rebuild(RebuildRequest),
+    /// Compare tables and hints.
+    Verify,
+}
+
+impl Task {
+    /// What it is.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        match self {
+            Self::Rebuild(_) => Operation::Rebuild,
+            Self::Verify => Operation::Verify,
         }
     }
 }

@@ -219,6 +219,9 @@ impl From<tidemill_store::Error> for Problem {
                 "must be the `next` of an answer to the same list and filters",
             );
         }
+        if let tidemill_store::Error::Building { .. } = &error {
+            return Self::unavailable("tables_building", error.to_string());
+        }
         tracing::warn!(error = &error as &dyn std::error::Error, "a read of the tables failed");
         Self::unavailable(
             "tables_unavailable",

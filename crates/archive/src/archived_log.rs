@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tidemill_log::{
-    Error, From, Head, Intake, Log, LogId, Membership, Producer, Reader, Readers, Restore, Topic, Usage,
+    ArchivedPart, Error, From, Head, Intake, Log, LogId, Membership, Producer, Reader, Readers, Restore,
+    Topic, Usage,
 };
 
 use crate::Archive;
@@ -80,6 +81,21 @@ impl Readers for ArchivedLog {
         };
         JournalReader::open(&self.log, self.archive.as_ref(), partition, next)
             .map(|reader| Box::new(reader) as Box<dyn Reader>)
+    }
+
+    fn archived(&self, partition: u32, from: u64) -> Result<Vec<ArchivedPart>, Error> {
+        let kept_from = self.log.range(Topic::Journal, partition)?.start;
+        let Some(archive) = self.archive.as_ref().filter(|_| from < kept_from) else { return Ok(Vec::new()) };
+        let told = |source: crate::Error| Error::Archive { partition, source: source.into() };
+        let catalog = archive.catalog(partition).map_err(told)?;
+        let (mut parts, mut first) = (Vec::new(), from);
+        // Where one is missing, whoever reads hears of it.
+        while let Some(found) = catalog.find(first).filter(|_| first < kept_from) {
+            let (segment, next) = (found.name.to_string(), found.name.next);
+            parts.push(ArchivedPart { segment, first, next, bytes: found.bytes });
+            first = next;
+        }
+        Ok(parts)
     }
 
     /// With an archive a journal has all its offsets, from 0 on.

@@ -71,6 +71,9 @@ fn hint(status: u16, code: Option<&str>, field: Option<&str>, kind: Kind) -> Opt
         (_, Some("grant_live")) => {
             Some("let its client complete it, or give it back with `tidemill pull return`")
         }
+        (_, Some("tables_building")) => Some(
+            "repeat it later; an interface of the version before answers meanwhile, where one still runs",
+        ),
         (_, Some("tables_unavailable")) => {
             Some("`tidemill rebuild` rebuilds the tables where they were lost; the journal has everything")
         }

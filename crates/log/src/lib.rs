@@ -24,6 +24,7 @@
 #[path = "../../planted/src/hook.rs"]
 mod planted;
 
+mod archived;
 mod chain;
 mod clock;
 mod error;
@@ -43,6 +44,7 @@ mod shared;
 mod signal;
 pub mod sqlite;
 
+pub use archived::ArchivedPart;
 pub use chain::{Chain, Verdict, VoidReason};
 pub use error::{AppendError, Error, Source};
 pub use frame::{Codec, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AppendError, Error, Head, LogId, MAX_FRAME_BYTES, Payload, Waker};
+use crate::{AppendError, ArchivedPart, Error, Head, LogId, MAX_FRAME_BYTES, Payload, Waker};
 
 /// The most that key and value of one record may take together, outside the journal.
 pub const MAX_RECORD_BYTES: usize = 4_000_000;
@@ -188,6 +188,16 @@ pub trait Readers: Send + Sync {
     /// # Errors
     /// There is no such partition or offset, the client cannot be made, or the log has failed.
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error>;
+
+    /// Which segments of the archive a reader of this journal needs from an offset on; none without an archive, or where the
+    /// log itself still has all of it.
+    ///
+    /// # Errors
+    /// There is no such partition, the archive cannot be read, or the log has failed.
+    fn archived(&self, partition: u32, from: u64) -> Result<Vec<ArchivedPart>, Error> {
+        let _ = (partition, from);
+        Ok(Vec::new())
+    }
 
     /// First offset that is kept, and the offset that comes next: as the log itself has it *now*, never from
     /// a cache. Everything acknowledged before the call is below the end.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use self::line::Line;
 use crate::signal::{Signal, lock};
-use crate::{Error, From, LogId, Reader, Readers, Record, Restore, Topic, Waker};
+use crate::{ArchivedPart, Error, From, LogId, Reader, Readers, Record, Restore, Topic, Waker};
 
 /// So much of the end of a journal is kept, bytes. One record is, however large.
 const KEPT_BYTES: usize = 4 << 20;
@@ -306,6 +306,10 @@ impl Readers for SharedJournals {
 
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         self.log.range(topic, partition)
+    }
+
+    fn archived(&self, partition: u32, from: u64) -> Result<Vec<ArchivedPart>, Error> {
+        self.log.archived(partition, from)
     }
 }
 

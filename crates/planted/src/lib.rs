@@ -170,6 +170,8 @@ bugs! {
     StartAfterCancel = "start_after_cancel",
     /// The position of the tables is committed before their rows.
     PositionOutsideTransaction = "position_outside_transaction",
+    /// A rebuild from a time takes rows from before it for new, though something has changed them since.
+    PastOfChangedRowsForgotten = "past_of_changed_rows_forgotten",
     /// An occurrence of a pull task is in stock until its grants are completed.
     LiveGrantsNotCounted = "live_grants_not_counted",
     /// A grant that is returned comes back to stock twice.

@@ -75,6 +75,26 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The tables cannot be rebuilt from this time.
+    #[error("--from: {at}: {rule}; {remedy}")]
+    Since {
+        /// Which time.
+        at: tidemill_model::Timestamp,
+        /// What has to hold, and does not.
+        rule: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A journal gives no records though there are more.
+    #[error(
+        "partition {partition} of the journal gives nothing from record {offset} on, though there is more"
+    )]
+    NoRecords {
+        /// Which partition.
+        partition: u32,
+        /// Where it goes on.
+        offset: u64,
+    },
     /// It was told to stop before it was done. Started again, it goes on where it was.
     #[error("stopped before the end; start it again to go on")]
     Interrupted,
@@ -110,7 +130,9 @@ impl Error {
             | Self::ForeignFeed { .. }
             | Self::Thread { .. }
             | Self::Scratch { .. }
+            | Self::Since { .. }
             | Self::Interrupted => false,
+            Self::NoRecords { .. } => true,
         }
     }
 }

@@ -8,7 +8,8 @@
 //! - [`Fold`]: facts to changed rows, pure. [`run`]: one thread per partition that drives it.
 //! - [`publish`]: the journal to the topic of the feed.
 //! - [`keep_hints`]: marks for those who pull, where hints are.
-//! - [`rebuild`] and [`verify`]: make the tables anew beside the old ones; compare them with the journal.
+//! - [`rebuild`], [`rebuild_since`] and [`verify`]: make the tables anew beside the old ones; compare them with the
+//!   journal. [`plan_rebuild`] says what a rebuild would do.
 //! - [`purge`]: what is old leaves the tables.
 //! - [`schemas`]: JSON Schema of events and commands, AsyncAPI of the topics.
 //!
@@ -38,6 +39,9 @@ pub use fold::Fold;
 pub use hints::keep_hints;
 pub use publish::{PublishConfig, publish};
 pub use purge::purge;
-pub use rebuild::{RebuildProgress, rebuild};
+pub use rebuild::plan::{
+    Compared, Plan, PlanRequest, PlannedDifference, PlannedPartition, PlannedTable, plan_rebuild,
+};
+pub use rebuild::{RebuildProgress, Rebuilt, Since, rebuild, rebuild_since};
 pub use run::{Config, run};
 pub use verify::{Difference, Report, Stand, Unreadable, VerifyConfig, verify, verify_hints, verify_within};

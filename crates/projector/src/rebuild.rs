@@ -1,15 +1,24 @@
 //! Making the tables anew from the journal, beside those in use.
 
+mod alone;
+mod cut;
+pub(crate) mod plan;
+mod refold;
+mod since;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tidemill_journal::Shutdown;
+use tidemill_journal::{Shutdown, now};
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
-use tidemill_store::{FORMAT, Tables, rows};
+use tidemill_store::{Generation, RebuildRight, Tables, rows};
 
 use crate::projection::Projection;
 use crate::verify::ends;
 use crate::{Config, Error, purge};
+use alone::alone;
 
 /// How far a rebuild is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +31,44 @@ pub struct RebuildProgress {
     pub total: u64,
 }
 
+/// From when on a rebuild folds everything, and what it may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Since {
+    /// Rows of history that nothing has changed since then are copied from the tables in use.
+    pub at: Timestamp,
+    /// The present: a time after it is refused.
+    pub now: Timestamp,
+    /// Where rows are put aside meanwhile.
+    pub scratch: PathBuf,
+    /// Rows that may have changed since then, at most. Default 2,000,000; about 200 bytes each.
+    pub max_rows: usize,
+}
+
+impl Since {
+    /// With the default bounds, and the clock's time as the present.
+    #[must_use]
+    pub fn new(at: Timestamp) -> Self {
+        Self { at, now: now(), scratch: std::env::temp_dir(), max_rows: 2_000_000 }
+    }
+}
+
+/// What a rebuild did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// The number of the new set.
+    pub generation: u32,
+    /// Journal records folded.
+    pub records: u64,
+    /// Rows that are copies of what was in the tables, and were not looked at.
+    pub copied_rows: u64,
+}
+
 /// Builds a second set of tables from the beginning of the journal, puts it to use once it has caught up with
 /// the first, and only then drops the first. Readers and the projector go on meanwhile, and go over by
 /// themselves. Interrupted, it goes on where it was when called again. Gives the number of the new set.
 ///
 /// # Errors
-/// [`Error::Interrupted`] on shutdown; the log; the database.
+/// [`Error::Interrupted`] on shutdown; [`tidemill_store::Error::RebuildGoesOn`]; the log; the database.
 pub fn rebuild(
     config: &Config,
     log: &dyn Log,
@@ -35,73 +76,177 @@ pub fn rebuild(
     shutdown: &Shutdown,
     on_progress: &mut dyn FnMut(RebuildProgress),
 ) -> Result<u32, Error> {
-    let generation = match unfinished(tables)? {
-        Some(generation) => generation,
-        None => tables.create_generation().map_err(Error::tables("make tables"))?,
-    };
+    alone(tables, |right| {
+        let begun = unfinished(tables)?;
+        drop_unused(tables, right, begun)?;
+        let generation = match begun {
+            Some(generation) => generation,
+            None => tables.create_generation().map_err(Error::tables("make tables"))?,
+        };
+        finish((config, log, tables), (right, generation), shutdown, on_progress)?;
+        Ok(generation)
+    })
+}
+
+/// [`rebuild`], where rows of history that nothing has changed since a time are copied from the tables in use: they are
+/// right if they were. All others are folded from the journal. Interrupted, it begins anew when called again: what was
+/// copied may have changed since.
+///
+/// # Errors
+/// [`Error::Since`] where that time cannot be right; as [`rebuild`].
+pub fn rebuild_since(
+    config: &Config,
+    since: &Since,
+    log: &dyn Log,
+    tables: &dyn Tables,
+    shutdown: &Shutdown,
+    on_progress: &mut dyn FnMut(RebuildProgress),
+) -> Result<Rebuilt, Error> {
+    alone(tables, |right| {
+        let begin = since::Begin::find(since, log, tables)?;
+        drop_unused(tables, right, None)?;
+        let generation = tables.create_for_copies(right).map_err(Error::tables("make tables"))?;
+        let set = (right, generation);
+        let copied_rows = begin.fill((config, since, log, tables), set, shutdown, on_progress)?;
+        let records = finish((config, log, tables), set, shutdown, on_progress)?;
+        Ok(Rebuilt { generation, records, copied_rows })
+    })
+}
+
+/// Folds what is left, swaps, and removes what nobody uses any more. Gives how many records there were.
+fn finish(
+    (config, log, tables): (&Config, &dyn Log, &dyn Tables),
+    (right, generation): (RebuildRight, u32),
+    shutdown: &Shutdown,
+    on_progress: &mut dyn FnMut(RebuildProgress),
+) -> Result<u64, Error> {
     let open = |partition| Projection::open(log, tables, generation, partition, config.cached_rows);
     let mut projections = (0..log.partitions(Topic::Journal)).map(open).collect::<Result<Vec<_>, _>>()?;
     loop {
-        catch_up(log, tables, shutdown, generation, &mut projections, on_progress)?;
-        match tables.activate(generation) {
-            Ok(()) => break,
-            // The first set was ahead: there is more to read by now.
-            Err(tidemill_store::Error::Behind { .. }) => {}
-            Err(source) => return Err(Error::Tables { what: "activate tables", source }),
+        catch_up((log, tables, right), shutdown, &open, &mut projections, on_progress)?;
+        if put_to_use(log, tables, generation)? {
+            break;
+        }
+        if shutdown.is_requested() {
+            return Err(Error::Interrupted);
         }
     }
-    for old in tables.generations().map_err(Error::tables("list the tables"))? {
-        if !old.active {
-            tables.drop_generation(old.number).map_err(Error::tables("drop tables"))?;
-        }
-    }
+    drop_unused(tables, right, None)?;
+    sweep(tables, shutdown).map_err(Error::tables("drop tables"))?;
     // What had left the first set leaves this one, too.
     let horizon = tables.horizon().map_err(Error::tables("read the horizon"))?;
     if let Some(before) = horizon.and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
         purge(tables, before, shutdown)?;
     }
-    Ok(generation)
+    Ok(projections.iter().map(next).sum())
 }
 
-/// A set that an earlier run left unfinished, if it can be gone on with.
-fn unfinished(tables: &dyn Tables) -> Result<Option<u32>, Error> {
-    let generations = tables.generations().map_err(Error::tables("list the tables"))?;
-    let active = generations.iter().find(|it| it.active).map_or(0, |it| it.number);
-    for begun in generations.iter().filter(|it| it.number > active) {
-        let whole = rows::TABLES.iter().all(|table| {
-            let key = vec![tidemill_store::Value::from(""); table.key.len()];
-            tables.load(begun.number, table, &[key]).is_ok()
-        });
-        if whole && begun.format == *FORMAT {
-            return Ok(Some(begun.number));
-        }
-        tables.drop_generation(begun.number).map_err(Error::tables("drop tables"))?;
+/// Makes a set the one in use, if it has folded as much as the one that it takes the place of; `false`: not yet. Who shows
+/// records that its journal does not have, because that was restored or lost its end, is not waited for.
+pub(crate) fn put_to_use(log: &dyn Log, tables: &dyn Tables, generation: u32) -> Result<bool, Error> {
+    let activate = |beyond: &[u32]| match tables.activate(generation, beyond) {
+        Ok(()) => Ok(true),
+        Err(tidemill_store::Error::Behind { .. }) => Ok(false),
+        Err(source) => Err(Error::Tables { what: "activate tables", source }),
+    };
+    if activate(&[])? {
+        return Ok(true);
     }
-    Ok(None)
+    let beyond = beyond_their_journals(log, tables)?;
+    Ok(!beyond.is_empty() && activate(&beyond)?)
+}
+
+/// Partitions of which a set in use shows records that the journal does not have.
+fn beyond_their_journals(log: &dyn Log, tables: &dyn Tables) -> Result<Vec<u32>, Error> {
+    const WHAT: &str = "read the positions";
+    let mut shown = BTreeMap::<u32, u64>::new();
+    for set in tables.generations().map_err(Error::tables(WHAT))?.iter().filter(|set| set.active) {
+        for (partition, position) in tables.positions(set.number).map_err(Error::tables(WHAT))? {
+            let offset = shown.entry(partition).or_default();
+            *offset = position.offset.max(*offset);
+        }
+    }
+    // Asked for after the positions, for a journal that is whole is longer than what anybody has shown of it.
+    let ends = ends(log)?;
+    let is_beyond =
+        |(partition, offset): &(u32, u64)| ends.get(*partition as usize).is_none_or(|end| offset >= end);
+    Ok(shown.into_iter().filter(is_beyond).map(|(partition, _)| partition).collect())
+}
+
+/// The set that an earlier rebuild from the beginning left unfinished.
+pub(crate) fn unfinished(tables: &dyn Tables) -> Result<Option<u32>, Error> {
+    let (generations, form) =
+        (tables.generations().map_err(Error::tables("list the tables"))?, tables.form());
+    let ours = || generations.iter().filter(|it| it.format == form);
+    let active = ours().find(|it| it.active).map_or(0, |it| it.number);
+    let is_whole = |set: &&Generation| {
+        rows::TABLES.iter().all(|table| {
+            let key = vec![tidemill_store::Value::from(""); table.key.len()];
+            tables.load(set.number, table, &[key]).is_ok()
+        })
+    };
+    let begun = ours().filter(|it| it.number > active && !it.has_copies).find(is_whole);
+    Ok(begun.map(|set| set.number))
+}
+
+/// Drops every set of this form that is neither in use nor this one. Sets of another form are those of another version.
+fn drop_unused(tables: &dyn Tables, right: RebuildRight, but: Option<u32>) -> Result<(), Error> {
+    let form = tables.form();
+    for set in tables.generations().map_err(Error::tables("list the tables"))? {
+        if !set.active && set.format == form && Some(set.number) != but {
+            tables.drop_generation(right, set.number).map_err(Error::tables("drop tables"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Between two pieces of tables that are dropped, so that others come to write.
+const REST: Duration = Duration::from_millis(5);
+
+/// Removes the tables of sets that were dropped, until it is told to stop: then the next one goes on with it.
+pub(crate) fn sweep(tables: &dyn Tables, shutdown: &Shutdown) -> Result<(), tidemill_store::Error> {
+    while tables.sweep()? && !shutdown.wait(REST) {}
+    Ok(())
 }
 
 /// Folds every partition to where its journal ends at the time of the call.
 fn catch_up(
-    log: &dyn Log,
-    tables: &dyn Tables,
+    (log, tables, right): (&dyn Log, &dyn Tables, RebuildRight),
     shutdown: &Shutdown,
-    generation: u32,
+    open: &dyn Fn(u32) -> Result<Projection, Error>,
     projections: &mut [Projection],
     on_progress: &mut dyn FnMut(RebuildProgress),
 ) -> Result<(), Error> {
     let ends = ends(log)?;
     let total = ends.iter().sum();
-    for index in 0..projections.len() {
+    for (index, partition) in (0..projections.len()).zip(0..) {
         while next(&projections[index]) < ends[index] {
             if shutdown.is_requested() {
                 return Err(Error::Interrupted);
             }
-            projections[index].step(tables, Duration::from_millis(500))?;
+            tables.keep_rebuild(right).map_err(Error::tables("go on with the rebuild"))?;
+            match projections[index].step(tables, Duration::from_millis(500)) {
+                Ok(_) => {}
+                // A projector of this version fills the same set: it goes on from where that is.
+                Err(error) if is_conflict(&error) => {
+                    let further = open(partition)?;
+                    if next(&further) <= next(&projections[index]) {
+                        return Err(error);
+                    }
+                    projections[index] = further;
+                }
+                Err(error) => return Err(error),
+            }
+            let generation = projections[index].generation;
             let folded = projections.iter().map(next).sum();
             on_progress(RebuildProgress { generation, folded, total });
         }
     }
     Ok(())
+}
+
+fn is_conflict(error: &Error) -> bool {
+    matches!(error, Error::Tables { source: tidemill_store::Error::PositionConflict { .. }, .. })
 }
 
 fn next(projection: &Projection) -> u64 {

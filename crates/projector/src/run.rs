@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_journal::{Keepers, Progress, Session, Shutdown, causes};
 use tidemill_log::{Log, Topic};
-use tidemill_store::{FORMAT, Tables};
+use tidemill_store::{FORGOTTEN_AFTER, Tables};
 
 use crate::projection::Projection;
+use crate::rebuild::{put_to_use, sweep};
 use crate::{Error, purge};
 
 /// The role that fills the read tables and publishes the feed.
@@ -45,6 +46,8 @@ impl Config {
 /// Under load, a transaction begins so many times as long after the one before as that took, as far as this goes.
 const REST: u32 = 3;
 const MAX_REST: Duration = Duration::from_millis(50);
+/// Between two looks for programs of other versions.
+const RETIRE: Duration = Duration::from_secs(30);
 /// How long a thread waits for records before it looks around: which tables are in use now?
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 
@@ -79,6 +82,11 @@ pub fn run(
     }
     // It ends with the partitions, also where they end by themselves.
     let purged = Shutdown::new();
+    let (retired, told) = (Arc::clone(tables), purged.clone());
+    let retiring = thread::Builder::new()
+        .name("retire".to_owned())
+        .spawn(move || keep_retiring(&*retired, &told))
+        .map_err(|source| Error::Thread { partition: 0, source })?;
     let purging = (config.pull_retention_days > 0).then(|| {
         let (tables, days, told) = (Arc::clone(tables), config.pull_retention_days, purged.clone());
         thread::Builder::new()
@@ -87,6 +95,7 @@ pub fn run(
     });
     let outcome = keepers.join();
     purged.request();
+    drop(retiring.join());
     match purging {
         Some(Ok(thread)) => drop(thread.join()),
         Some(Err(error)) => {
@@ -97,9 +106,37 @@ pub fn run(
     outcome
 }
 
+/// Drops the tables of other versions whose programs have gone, until shutdown. That this one is there says whoever opened
+/// the tables.
+fn keep_retiring(tables: &dyn Tables, shutdown: &Shutdown) {
+    let mut told = None;
+    loop {
+        let retired = tables.retire_others(FORGOTTEN_AFTER).and_then(|sets| {
+            for set in sets {
+                tracing::info!(set, "tables {set} of another version are dropped: nobody uses them any more");
+            }
+            sweep(tables, shutdown)
+        });
+        match retired {
+            Ok(()) => {}
+            Err(error) => {
+                let reason = causes(&error);
+                if told.as_ref() != Some(&reason) {
+                    tracing::warn!(reason, "tables of another version stay: {reason}");
+                }
+                told = Some(reason);
+            }
+        }
+        if shutdown.wait(RETIRE) {
+            return;
+        }
+    }
+}
+
 /// A swap that was cut off may have left the views for people on the old tables.
 fn point_views(tables: &dyn Tables) {
-    let again = tables.active().and_then(|active| active.map_or(Ok(()), |it| tables.activate(it.number)));
+    let again =
+        tables.active().and_then(|active| active.map_or(Ok(()), |it| tables.activate(it.number, &[])));
     if let Err(error) = again {
         let reason = causes(&error);
         tracing::warn!(reason, "the views could not be pointed to the tables in use: {reason}");
@@ -150,30 +187,38 @@ impl Session for Keeper {
 impl Keeper {
     /// Follows the journal until shutdown (`Ok`) or an error. Goes over to other tables when they are in use.
     fn session(&self, kept: &mut Option<Projection>, worked: &mut bool) -> Result<(), Error> {
-        let active = self.active()?;
+        let mut target = self.target()?;
         let mut projection = match kept.take() {
-            Some(same) if same.generation == active && same.fits(&*self.tables)? => kept.insert(same),
-            Some(_) | None => kept.insert(self.open(active)?),
+            Some(same) if same.generation == target.set && same.fits(&*self.tables)? => kept.insert(same),
+            Some(_) | None => kept.insert(self.open(target.set)?),
         };
         let mut written = None::<(Instant, Duration)>;
+        let mut swap_tried_at = None::<Instant>;
         while !self.shutdown.is_requested() {
             if let Some((at, took)) = written {
                 let _ = self.shutdown.wait(self.config.pause(took).saturating_sub(at.elapsed()));
             }
             let step = projection.step(&*self.tables, LOOK_AROUND)?;
             *worked = true;
-            let active = match step.active {
-                Some(active) => active.unwrap_or(projection.generation),
-                None => self.active()?,
+            let now = match step.active {
+                Some(Some(set)) => Target { set, in_use: true },
+                Some(None) => target,
+                None => self.target()?,
             };
             // Tables that were lost come back under the same number.
-            let is_same = active == projection.generation
+            let is_same = now.set == projection.generation
                 && (step.active.is_some() || projection.fits(&*self.tables)?);
+            target = now;
             if !is_same {
-                let partition = self.partition;
-                tracing::info!(partition, active, "partition {partition} goes over to tables {active}");
-                projection = kept.insert(self.open(active)?);
+                let (partition, set) = (self.partition, target.set);
+                tracing::info!(partition, set, "partition {partition} goes over to tables {set}");
+                projection = kept.insert(self.open(set)?);
                 continue;
+            }
+            let may_swap = step.events == 0 || swap_tried_at.is_none_or(|at| at.elapsed() >= LOOK_AROUND);
+            if !target.in_use && may_swap {
+                target.in_use = self.swap(target.set)?;
+                swap_tried_at = Some(Instant::now());
             }
             // Without anything to write there is no load.
             written = step.active.and(step.begun_at).map(|at| (at, at.elapsed()));
@@ -194,25 +239,53 @@ impl Keeper {
         Ok(projection)
     }
 
-    /// The tables in use; makes the first.
-    fn active(&self) -> Result<u32, Error> {
+    /// The tables in use. Where those that are there are of another version, the ones that are built beside them; where
+    /// there are none, it makes the first.
+    fn target(&self) -> Result<Target, Error> {
         const WHAT: &str = "find the tables in use";
-        if let Some(active) = self.tables.active().map_err(Error::tables(WHAT))? {
-            if active.format != *FORMAT {
-                let source = tidemill_store::Error::Format { found: active.format, wanted: *FORMAT };
-                return Err(Error::Tables { what: WHAT, source });
-            }
-            return Ok(active.number);
+        let look = || -> Result<(Option<u32>, bool), Error> {
+            let (form, sets) = (self.tables.form(), self.tables.generations().map_err(Error::tables(WHAT))?);
+            let ours = sets.iter().find(|set| set.active && set.format == form);
+            Ok((ours.map(|set| set.number), sets.iter().any(|set| set.active)))
+        };
+        if let (Some(set), _) = look()? {
+            return Ok(Target { set, in_use: true });
         }
         // All threads come here at the first start: one of them makes the tables.
         let _turn = FIRST_TABLES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(active) = self.tables.active().map_err(Error::tables(WHAT))? {
-            return Ok(active.number);
+        match look()? {
+            (Some(set), _) => Ok(Target { set, in_use: true }),
+            (None, true) => {
+                let set = self.tables.build_beside().map_err(Error::tables("make tables"))?;
+                Ok(Target { set, in_use: false })
+            }
+            (None, false) => {
+                let set = self.tables.create_generation().map_err(Error::tables("make tables"))?;
+                self.tables.activate(set, &[]).map_err(Error::tables("activate tables"))?;
+                Ok(Target { set, in_use: true })
+            }
         }
-        let generation = self.tables.create_generation().map_err(Error::tables("make tables"))?;
-        self.tables.activate(generation).map_err(Error::tables("activate tables"))?;
-        Ok(generation)
     }
+
+    /// Puts the tables that were built beside those of another version to use, if all partitions have caught up with those.
+    fn swap(&self, set: u32) -> Result<bool, Error> {
+        let is_done = put_to_use(&*self.log, &*self.tables, set)?;
+        if is_done {
+            tracing::info!(
+                set,
+                "tables {set} have caught up with those of the version before, and are in use"
+            );
+        }
+        Ok(is_done)
+    }
+}
+
+/// A set of tables to fill.
+#[derive(Clone, Copy)]
+struct Target {
+    set: u32,
+    /// Programs of this form use it; else it is built.
+    in_use: bool,
 }
 
 /// Whether somebody else moved or replaced the tables, so that a fresh look helps.

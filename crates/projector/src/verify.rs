@@ -31,8 +31,9 @@ use tidemill_store::{Position, Tables};
 use crate::Error;
 use crate::fold::Fold;
 use comparison::Comparison;
+pub(crate) use comparison::told;
 pub use hints::verify_hints;
-use scratch::Scratch;
+pub(crate) use scratch::Scratch;
 pub(crate) use stand::ends;
 pub use stand::{Stand, Unreadable};
 

@@ -111,7 +111,9 @@ impl Error {
                 source.is_outage()
                     || matches!(
                         source,
-                        tidemill_store::Error::NoGeneration | tidemill_store::Error::UnknownGeneration { .. }
+                        tidemill_store::Error::NoGeneration
+                            | tidemill_store::Error::Building { .. }
+                            | tidemill_store::Error::UnknownGeneration { .. }
                     )
             }
             Self::TablesBehind { .. } | Self::Overtaken { .. } | Self::Outage { .. } => true,

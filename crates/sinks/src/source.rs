@@ -125,8 +125,7 @@ impl Source {
         if !wait_in_tables(&*self.tables, self.partition, last.offset, TABLES).map_err(failed)? {
             return Err(Error::TablesBehind { partition: self.partition, offset: last.offset });
         }
-        let active = self.tables.active().map_err(failed)?;
-        let generation = active.ok_or_else(|| failed(tidemill_store::Error::NoGeneration))?.number;
+        let generation = self.tables.in_use().map_err(failed)?.number;
         let mut ids: Vec<_> = facts.iter().map(|fact| (fact.grant,)).collect();
         ids.sort_unstable();
         ids.dedup();

@@ -1,6 +1,7 @@
 //! What can fail, one variant per operation.
 
 use thiserror::Error;
+use tidemill_model::Timestamp;
 
 /// The source of an error, whatever back end it comes from.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -52,8 +53,47 @@ pub enum Error {
         /// Which.
         generation: u32,
     },
+    /// The set of tables shows a part of the journal already, so that nothing can be put under it.
+    #[error("generation {generation} is filled already")]
+    GenerationFilled {
+        /// Which.
+        generation: u32,
+    },
+    /// Somebody else rebuilds the tables of this form.
+    #[error(
+        "{holder} rebuilds these tables since {begun_at}, and was seen {unseen_s} s ago: wait until it is done, or stop it; \
+         one that was killed may be replaced in {wait_s} s"
+    )]
+    RebuildGoesOn {
+        /// Who.
+        holder: String,
+        /// Since when, by the database's clock.
+        begun_at: Timestamp,
+        /// How long ago it was seen, seconds.
+        unseen_s: u64,
+        /// When it counts as gone if it is not seen again, seconds from now.
+        wait_s: u64,
+    },
+    /// This rebuild was not seen for so long that somebody else took its place.
+    #[error("this rebuild is given up: {holder} rebuilds these tables in its place, since {begun_at}")]
+    RebuildReplaced {
+        /// Who.
+        holder: String,
+        /// Since when, by the database's clock.
+        begun_at: Timestamp,
+    },
+    /// Tables of this program's form are being built; those of another version are there.
+    #[error(
+        "the read tables of this version are being built beside those of another one: {folded} of {records} records so far"
+    )]
+    Building {
+        /// Journal records in them so far.
+        folded: u64,
+        /// Journal records in those of the other version.
+        records: u64,
+    },
     /// The tables were made by a version whose columns differ.
-    #[error("the tables have form {found:x}, this program has form {wanted:x}; run `tidemill rebuild`")]
+    #[error("the tables have form {found:x}, this program has form {wanted:x}")]
     Format {
         /// Of the tables.
         found: i64,

@@ -6,10 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Kind::{Bool, Int, Name, Text};
+use crate::forms::FormRow;
 use crate::link::Link;
+use crate::rebuilding::{self, RebuildRow};
 use crate::sql::{self, Dialect, left_grants_of, shard_of_left_grants};
 use crate::table::row;
-use crate::{Error, FORMAT, Generation, Position, Row, RowBatch, SinkNote, Value, rows, views};
+use crate::{
+    Error, Generation, Position, RebuildRight, Row, RowBatch, SinkNote, Value, forms, leftovers, rows, views,
+};
 
 row! {
     /// A number under a name.
@@ -71,7 +75,15 @@ row! {
 
 /// Makes the tables that are there once, beside all sets.
 pub(crate) fn make_meta<L: Link>(link: &mut L, collation: &str) -> Result<(), Error> {
-    for table in [MetaRow::TABLE, GenerationRow::TABLE, PositionRow::TABLE, SinkRow::TABLE] {
+    let all = [
+        MetaRow::TABLE,
+        GenerationRow::TABLE,
+        PositionRow::TABLE,
+        SinkRow::TABLE,
+        FormRow::TABLE,
+        RebuildRow::TABLE,
+    ];
+    for table in all {
         let form = L::DIALECT.form(table, collation);
         link.run("make tables", &format!("CREATE TABLE IF NOT EXISTS {} {form}", table.name))?;
     }
@@ -79,36 +91,33 @@ pub(crate) fn make_meta<L: Link>(link: &mut L, collation: &str) -> Result<(), Er
 }
 
 /// Rows of a table that is there once.
-fn found<R: Row>(link: &mut impl Link, what: &str, rest: &str, values: &[Value]) -> Result<Vec<R>, Error> {
+pub(crate) fn found<R: Row>(
+    link: &mut impl Link,
+    what: &str,
+    rest: &str,
+    values: &[Value],
+) -> Result<Vec<R>, Error> {
     let sql = format!("SELECT {} FROM {} {rest}", sql::list(R::TABLE.columns), R::TABLE.name);
     link.rows(what, R::TABLE, &sql, values)?.into_iter().map(R::from_values).collect()
 }
 
-fn of(generation: u32) -> Value {
+pub(crate) fn of(generation: u32) -> Value {
     i64::from(generation).into()
 }
 
 /// As [`of`] wrote it.
-fn number_of(stored: i64) -> u32 {
+pub(crate) fn number_of(stored: i64) -> u32 {
     u32::try_from(stored).unwrap_or_default()
 }
 
-fn noted(link: &mut impl Link, what: &str, name: &str, lock: &str) -> Result<Option<i64>, Error> {
+pub(crate) fn noted(link: &mut impl Link, what: &str, name: &str, lock: &str) -> Result<Option<i64>, Error> {
     let found = found::<MetaRow>(link, what, &format!("WHERE name = ?{lock}"), &[name.into()])?;
     Ok(found.into_iter().next().map(|row| row.value))
 }
 
-fn ask_active(link: &mut impl Link, lock: &str) -> Result<Option<u32>, Error> {
-    Ok(noted(link, "ask which tables are in use", "active", lock)?.map(number_of))
-}
-
-pub(crate) fn active(link: &mut impl Link) -> Result<Option<u32>, Error> {
-    ask_active(link, "")
-}
-
-/// From here to the end of the transaction the switch stays as it is.
-pub(crate) fn active_locked<L: Link>(link: &mut L) -> Result<Option<u32>, Error> {
-    ask_active(link, L::DIALECT.shared_lock())
+pub(crate) fn set_note<L: Link>(link: &mut L, name: &str, value: i64) -> Result<(), Error> {
+    let sql = L::DIALECT.upsert(MetaRow::TABLE.name, MetaRow::TABLE, 1);
+    link.execute("note what is known of the tables", &sql, &[name.into(), value.into()])
 }
 
 pub(crate) fn horizon(link: &mut impl Link) -> Result<Option<i64>, Error> {
@@ -144,12 +153,14 @@ pub(crate) fn raise_left_grant(link: &mut impl Link, shard: i64, grant: i64) -> 
 }
 
 pub(crate) fn list(link: &mut impl Link) -> Result<Vec<Generation>, Error> {
-    let active = active(link)?;
+    let sets: Vec<GenerationRow> = found(link, "list the tables", "ORDER BY number", &[])?;
     let generation = |GenerationRow { number, format }| {
         let number = number_of(number);
-        Generation { number, format, active: active == Some(number) }
+        let active = forms::in_use(link, format, "")? == Some(number);
+        let has_copies = holds_copies(link, number)?;
+        Ok(Generation { number, format, active, has_copies })
     };
-    Ok(found(link, "list the tables", "ORDER BY number", &[])?.into_iter().map(generation).collect())
+    sets.into_iter().map(generation).collect()
 }
 
 fn exists(link: &mut impl Link, generation: u32) -> Result<(), Error> {
@@ -157,37 +168,24 @@ fn exists(link: &mut impl Link, generation: u32) -> Result<(), Error> {
     if found.is_empty() { Err(Error::UnknownGeneration { generation }) } else { Ok(()) }
 }
 
+/// The largest number that a set ever had: a writer that was replaced never finds another set under the number of its own.
+const NUMBERED: &str = "numbered";
+
 /// Also where somebody dropped everything by hand, or left tables of an old set behind.
-pub(crate) fn create<L: Link>(link: &mut L, collation: &str) -> Result<u32, Error> {
+pub(crate) fn create<L: Link>(link: &mut L, form: i64, collation: &str) -> Result<u32, Error> {
     const WHAT: &str = "make tables";
     make_meta(link, collation)?;
     let newest = found::<GenerationRow>(link, WHAT, "ORDER BY number", &[])?.pop();
-    let number = newest.map_or(0, |newest| number_of(newest.number)) + 1;
-    let format = (*FORMAT).into();
-    link.execute(WHAT, "INSERT INTO tidemill_generations VALUES (?, ?)", &[of(number), format])?;
-    link.execute(WHAT, "DELETE FROM tidemill_positions WHERE generation = ?", &[of(number)])?;
-    drop_tables(link, number)?;
+    let numbered = noted(link, WHAT, NUMBERED, "")?.unwrap_or_default();
+    let number = number_of(newest.map_or(0, |newest| newest.number).max(numbered)) + 1;
+    raise(link, WHAT, NUMBERED, number.into())?;
+    erase(link, number)?;
+    while leftovers::drop_some(link, number)? {}
+    link.execute(WHAT, "INSERT INTO tidemill_generations VALUES (?, ?)", &[of(number), form.into()])?;
     for statement in rows::TABLES.iter().flat_map(|table| L::DIALECT.create(number, table, collation)) {
         link.run(WHAT, &statement)?;
     }
     Ok(number)
-}
-
-/// Moves the switch, where the set has folded as much as the one in use. Writers that have not committed
-/// yet learn of it before they do.
-pub(crate) fn switch<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
-    exists(link, generation)?;
-    let active = ask_active(link, L::DIALECT.lock())?;
-    if let Some(active) = active.filter(|active| *active != generation) {
-        let mine = positions(link, generation)?;
-        for (partition, position) in positions(link, active)? {
-            if mine.get(&partition).is_none_or(|mine| mine.offset < position.offset) {
-                return Err(Error::Behind { generation, partition });
-            }
-        }
-    }
-    let sql = L::DIALECT.upsert(MetaRow::TABLE.name, MetaRow::TABLE, 1);
-    link.execute("activate tables", &sql, &["active".into(), of(generation)])
 }
 
 pub(crate) fn point_views<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
@@ -207,25 +205,48 @@ pub(crate) fn point_views<L: Link>(link: &mut L, generation: u32) -> Result<(), 
     Ok(())
 }
 
-pub(crate) fn forget(link: &mut impl Link, generation: u32) -> Result<(), Error> {
-    if active_locked(link)? == Some(generation) {
+/// Drops a set that is not in use: its tables go piece by piece.
+pub(crate) fn forget<L: Link>(link: &mut L, right: RebuildRight, generation: u32) -> Result<(), Error> {
+    rebuilding::keep(link, right)?;
+    let format = found::<GenerationRow>(link, "drop tables", "WHERE number = ?", &[of(generation)])?;
+    if let Some(row) = format.first()
+        && forms::in_use(link, row.format, L::DIALECT.shared_lock())? == Some(generation)
+    {
         return Err(Error::GenerationActive { generation });
     }
+    discard(link, generation)
+}
+
+/// Forgets a set, and notes that its tables are to be dropped: whoever is cut off before that is done leaves it to others.
+pub(crate) fn discard<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
+    set_note(link, &leftovers::note_of(generation), generation.into())?;
+    erase(link, generation)
+}
+
+const COPIES: &str = "copies";
+
+/// Notes that some rows of a set are copies, and do not follow from its positions.
+pub(crate) fn note_copies<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
+    set_note(link, &format!("{COPIES}_{generation}"), 1)
+}
+
+pub(crate) fn holds_copies(link: &mut impl Link, generation: u32) -> Result<bool, Error> {
+    Ok(noted(link, "list the tables", &format!("{COPIES}_{generation}"), "")?.is_some())
+}
+
+/// What is noted of a set.
+fn erase(link: &mut impl Link, generation: u32) -> Result<(), Error> {
     for sql in [
         "DELETE FROM tidemill_generations WHERE number = ?",
         "DELETE FROM tidemill_positions WHERE generation = ?",
     ] {
         link.execute("drop tables", sql, &[of(generation)])?;
     }
-    Ok(())
+    delete_note(link, &format!("{COPIES}_{generation}"))
 }
 
-pub(crate) fn drop_tables(link: &mut impl Link, generation: u32) -> Result<(), Error> {
-    for table in rows::TABLES {
-        let sql = format!("DROP TABLE IF EXISTS {}", sql::table_name(generation, table));
-        link.run("drop tables", &sql)?;
-    }
-    Ok(())
+pub(crate) fn delete_note(link: &mut impl Link, name: &str) -> Result<(), Error> {
+    link.execute("drop tables", "DELETE FROM tidemill_meta WHERE name = ?", &[name.into()])
 }
 
 pub(crate) fn positions(link: &mut impl Link, generation: u32) -> Result<BTreeMap<u32, Position>, Error> {
@@ -252,7 +273,7 @@ pub(crate) fn advance<L: Link>(link: &mut L, generation: u32, batch: &RowBatch) 
     }
     let new = [to.offset.cast_signed().into(), Arc::clone(&to.head).into()];
     let moved = if found.is_none() {
-        link.execute(WHAT, "INSERT INTO tidemill_positions VALUES (?, ?, ?, ?)", at.iter().chain(&new))
+        place(link, generation, batch.partition, to)
     } else {
         let sql = "UPDATE tidemill_positions SET journal_offset = ?, head = ? \
                    WHERE generation = ? AND journal_partition = ?";
@@ -263,6 +284,17 @@ pub(crate) fn advance<L: Link>(link: &mut L, generation: u32, batch: &RowBatch) 
         Err(error) if L::is_duplicate(&error) => Err(batch.conflict(None)),
         moved => moved.map(|()| true),
     }
+}
+
+/// The first position of a partition.
+pub(crate) fn place(
+    link: &mut impl Link,
+    generation: u32,
+    partition: u32,
+    to: &Position,
+) -> Result<(), Error> {
+    let row = [of(generation), of(partition), to.offset.cast_signed().into(), Arc::clone(&to.head).into()];
+    link.execute("move the position", "INSERT INTO tidemill_positions VALUES (?, ?, ?, ?)", &row)
 }
 
 /// A number of ours in a column of the database, and back: neither ever reaches 2⁶³.

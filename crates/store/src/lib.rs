@@ -11,8 +11,9 @@
 //! - [`hints`]: what spares empty answers to those who pull, in memory or in Redis. No table, and no truth.
 //!
 //! ```text
-//!  tidemill_meta: active = 2          ◄── the switch
+//!  tidemill_forms: (form, 2)          ◄── the switch, one of each form of tables that programs have
 //!  tidemill_positions: (1, p) (2, p)      how far each generation has folded partition p
+//!  tidemill_rebuilds: (form, number)      who rebuilds the tables of a form, one at a time
 //!  tidemill_sinks: (sink, p)              how far each sink has passed partition p on, as it says itself
 //!  g1_jobs g1_batches …                   a generation: one full set of tables
 //!  g2_jobs g2_batches …                   another, built beside the first
@@ -21,23 +22,29 @@
 //!
 //! What is deliberately absent: wall time and insert order in any column; foreign keys (the partitions are
 //! folded apart, so a row may be there before the one it refers to); migrations (another form of the tables
-//! is another generation, made by a rebuild).
+//! is another generation, which the projector of the new version builds beside that of the old one).
 
 #[macro_use]
 #[path = "../../planted/src/hook.rs"]
 mod planted;
 
+mod copies;
 mod cursor;
 mod error;
+mod forms;
 mod generations;
 pub mod hints;
+mod in_use;
+mod leftovers;
 mod link;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod port;
 mod read;
+mod rebuilding;
 mod reference;
 pub mod rows;
+mod select;
 mod sql;
 mod sqlite;
 mod table;
@@ -46,17 +53,19 @@ mod views;
 
 pub use cursor::{Cursor, Page, PageRequest};
 pub use error::{Error, Source};
+pub use in_use::wait_in_tables;
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlConnection, MysqlError, MysqlServer, MysqlTables};
 pub use port::{
-    FORMAT, Filter, Generation, Position, RowBatch, Select, SinkNote, Snapshot, TableChanges, Tables,
-    Written, wait_in_tables,
+    FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, SinkNote, Snapshot,
+    TableChanges, Tables, Written,
 };
 pub use read::{
     AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter, ReadPullTables,
     ReadTables, RerunFilter, WorkerFilter,
 };
 pub use reference::reference;
+pub use select::{Filter, Select};
 pub use sqlite::SqliteTables;
 pub use table::{Column, Kind, Row, Shown, Table};
 pub use value::{Field, Value};

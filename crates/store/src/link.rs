@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::sql::{self, Dialect, table_name};
-use crate::{Error, Filter, Position, Select, Snapshot, Table, TableChanges, Value, generations};
+use crate::{Error, Filter, Position, Select, Snapshot, Table, TableChanges, Value, forms, generations};
+
+/// The dialect of a connection.
+pub(crate) fn dialect<L: Link>(_: &L) -> Dialect {
+    L::DIALECT
+}
 
 /// A connection; where something is changed, in a transaction.
 pub(crate) trait Link {
@@ -46,6 +51,13 @@ pub(crate) fn write<L: Link>(link: &mut L, generation: u32, changes: &TableChang
         link.execute("write rows", &text.1, piece.iter().flatten())?;
     }
     delete(link, generation, changes.table, &changes.deletes, &[])
+}
+
+/// The same, where rows may be there whose columns that never change hold something else.
+pub(crate) fn replace<L: Link>(link: &mut L, generation: u32, changes: &TableChanges) -> Result<(), Error> {
+    let keys: Vec<_> = changes.upserts.iter().map(|row| changes.table.key_of(row).to_vec()).collect();
+    delete(link, generation, changes.table, &keys, &[])?;
+    write(link, generation, changes)
 }
 
 /// Deletes those of the rows with these keys that the filters hold for.
@@ -112,11 +124,11 @@ pub(crate) struct LinkedSnapshot<L> {
 
 impl<L: Link> LinkedSnapshot<L> {
     /// On a connection whose transaction has begun.
-    pub(crate) fn take<'a>(mut link: L) -> Result<Box<dyn Snapshot + 'a>, Error>
+    pub(crate) fn take<'a>(mut link: L, form: i64) -> Result<Box<dyn Snapshot + 'a>, Error>
     where
         L: 'a,
     {
-        let generation = generations::active(&mut link)?.ok_or(Error::NoGeneration)?;
+        let generation = forms::needed(&mut link, form, "")?;
         Ok(Box::new(Self { link, generation }))
     }
 }
@@ -180,7 +192,7 @@ macro_rules! alike {
 
         fn purge(&self, select: &Select) -> Result<usize, Error> {
             self.change(|link| {
-                let generation = generations::active_locked(link)?.ok_or(Error::NoGeneration)?;
+                let generation = forms::needed(link, self.form, dialect(link).shared_lock())?;
                 link::purge(link, generation, select)
             })
         }
@@ -191,6 +203,58 @@ macro_rules! alike {
 
         fn sinks(&self) -> Result<Vec<SinkNote>, Error> {
             self.read(|link| generations::sinks(link))
+        }
+
+        fn form(&self) -> i64 {
+            self.form
+        }
+
+        fn attend(&self) -> Result<(), Error> {
+            self.change(|link| forms::attend(link, self.form))
+        }
+
+        fn forms(&self) -> Result<Vec<FormInUse>, Error> {
+            self.read(|link| forms::list(link))
+        }
+
+        fn count(&self, generation: u32, table: &'static Table) -> Result<u64, Error> {
+            self.read(|link| copies::count(link, generation, table))
+        }
+
+        fn keep_rebuild(&self, right: RebuildRight) -> Result<(), Error> {
+            self.change(|link| rebuilding::keep(link, right))
+        }
+
+        fn end_rebuild(&self, right: RebuildRight) -> Result<(), Error> {
+            self.change(|link| rebuilding::end(link, right))
+        }
+
+        fn drop_generation(&self, right: RebuildRight, generation: u32) -> Result<(), Error> {
+            self.change(|link| generations::forget(link, right, generation))
+        }
+
+        fn sweep(&self) -> Result<bool, Error> {
+            self.change(|link| leftovers::sweep(link))
+        }
+
+        fn copy(
+            &self,
+            right: RebuildRight,
+            from_to: (u32, u32),
+            table: &'static Table,
+            rows: usize,
+        ) -> Result<bool, Error> {
+            self.change(|link| copies::copy(link, right, from_to, table, rows))
+        }
+
+        fn seed(
+            &self,
+            right: RebuildRight,
+            generation: u32,
+            changes: &[TableChanges],
+            positions: &BTreeMap<u32, Position>,
+        ) -> Result<(), Error> {
+            self.change(|link| copies::seed(link, right, generation, changes, positions))
         }
     };
 }

@@ -13,11 +13,12 @@ mod statements;
 mod waiting;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use crate::link::{self, LinkedSnapshot, alike};
+use crate::link::{self, LinkedSnapshot, alike, dialect};
 use crate::{
-    Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
-    generations,
+    Error, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, Select, SinkNote, Snapshot,
+    Table, TableChanges, Tables, Value, Written, copies, forms, generations, leftovers, rebuilding,
 };
 use connection::TOO_MANY_STATEMENTS;
 pub use connection::{MysqlConnection, MysqlError};
@@ -44,6 +45,7 @@ fn refusal(error: &Error) -> Option<u16> {
 pub struct MysqlTables {
     pool: Pool,
     collation: &'static str,
+    form: i64,
 }
 
 impl MysqlTables {
@@ -52,16 +54,31 @@ impl MysqlTables {
     /// # Errors
     /// [`Error::Open`].
     pub fn open(url: &str) -> Result<Self, Error> {
+        Self::open_as(url, *FORMAT)
+    }
+
+    /// The same, as a program whose tables have another form: for tests of several versions beside each other.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn open_as(url: &str, form: i64) -> Result<Self, Error> {
+        let tables = Self { form, ..Self::look(url)? };
+        tables.pool.with(|connection| generations::make_meta(connection, tables.collation))?;
+        Ok(tables)
+    }
+
+    /// The same, only to look at them: nothing is made.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn look(url: &str) -> Result<Self, Error> {
         let pool = MysqlServer::new(url)?.pool();
-        let collation = pool.with(|connection| {
-            let version =
-                connection.text("SELECT VERSION()", []).map_err(failed("ask for the server's version"))?;
-            let is_mariadb = version.unwrap_or_default().to_lowercase().contains("mariadb");
-            let collation = if is_mariadb { "utf8mb4_nopad_bin" } else { "utf8mb4_0900_bin" };
-            generations::make_meta(connection, collation)?;
-            Ok(collation)
+        let version = pool.with(|connection| {
+            connection.text("SELECT VERSION()", []).map_err(failed("ask for the server's version"))
         })?;
-        Ok(Self { pool, collation })
+        let is_mariadb = version.unwrap_or_default().to_lowercase().contains("mariadb");
+        let collation = if is_mariadb { "utf8mb4_nopad_bin" } else { "utf8mb4_0900_bin" };
+        Ok(Self { pool, collation, form: *FORMAT })
     }
 
     /// Reads; where a connection turns out to be dead, once more on a new one.
@@ -105,6 +122,29 @@ impl MysqlTables {
     }
 }
 
+/// Programs that begin a set of tables do so one after the other: a change of a table's form ends every transaction.
+fn alone<T>(
+    connection: &mut MysqlConnection,
+    act: impl FnOnce(&mut MysqlConnection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    const WHAT: &str = "wait for others that make tables";
+    // With the connection the server gives it back, too.
+    let got = connection
+        .text(
+            "SELECT CAST(COALESCE(GET_LOCK(CONCAT(LEFT(DATABASE(), 40), '.tidemill_make'), 30), 0) AS CHAR)",
+            [],
+        )
+        .map_err(failed(WHAT))?;
+    if got.as_deref() != Some("1") {
+        return Err(Error::database(WHAT, "they took longer than 30 s"));
+    }
+    let outcome = act(connection);
+    let given_back = connection
+        .text("SELECT CAST(RELEASE_LOCK(CONCAT(LEFT(DATABASE(), 40), '.tidemill_make')) AS CHAR)", [])
+        .map_err(failed(WHAT));
+    outcome.and_then(|answer| given_back.map(|_| answer))
+}
+
 impl Tables for MysqlTables {
     alike!();
 
@@ -117,17 +157,46 @@ impl Tables for MysqlTables {
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.pool.with(|connection| generations::create(connection, self.collation))
+        self.pool.with(|connection| {
+            alone(connection, |connection| generations::create(connection, self.form, self.collation))
+        })
     }
 
-    fn activate(&self, generation: u32) -> Result<(), Error> {
-        self.change(|connection| generations::switch(connection, generation))?;
-        self.pool.with(|connection| generations::point_views(connection, generation))
+    fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error> {
+        self.keep_rebuild(right)?;
+        let generation = self.create_generation()?;
+        self.change(|connection| generations::note_copies(connection, generation))?;
+        Ok(generation)
     }
 
-    fn drop_generation(&self, generation: u32) -> Result<(), Error> {
-        self.change(|connection| generations::forget(connection, generation))?;
-        self.pool.with(|connection| generations::drop_tables(connection, generation))
+    fn begin_rebuild(&self, holder: &str, unseen_for: Duration) -> Result<RebuildRight, Error> {
+        self.pool.with(|connection| generations::make_meta(connection, self.collation))?;
+        self.change(|connection| rebuilding::begin(connection, self.form, holder, unseen_for))
+    }
+
+    fn build_beside(&self) -> Result<u32, Error> {
+        self.pool.with(|connection| {
+            alone(connection, |connection| match forms::begun(connection, self.form)? {
+                Some(generation) => Ok(generation),
+                None => generations::create(connection, self.form, self.collation),
+            })
+        })
+    }
+
+    fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error> {
+        let follow = self.change(|connection| forms::switch(connection, generation, self.form, beyond))?;
+        match follow {
+            true => self.pool.with(|connection| generations::point_views(connection, generation)),
+            false => Ok(()),
+        }
+    }
+
+    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
+        let forgotten = self.change(|connection| forms::forget_others(connection, self.form, unseen_for))?;
+        if !forgotten.is_empty() {
+            self.pool.with(|connection| forms::repair_views(connection, self.form))?;
+        }
+        Ok(forgotten)
     }
 
     fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, Error> {
@@ -137,14 +206,15 @@ impl Tables for MysqlTables {
                     link::write(connection, generation, changes)?;
                 }
             }
-            Ok(Written { active: generations::active_locked(connection)? })
+            let lock = dialect(connection).shared_lock();
+            Ok(Written { active: forms::in_use(connection, self.form, lock)? })
         })
     }
 
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error> {
         let read = || {
             self.read(|connection| {
-                let generation = generations::active(connection)?.ok_or(Error::NoGeneration)?;
+                let generation = forms::needed(connection, self.form, "")?;
                 link::select(connection, generation, select)
             })
         };
@@ -164,6 +234,6 @@ impl Tables for MysqlTables {
         for statement in begin {
             connection.run(statement).map_err(failed("begin to read"))?;
         }
-        LinkedSnapshot::take(connection)
+        LinkedSnapshot::take(connection, self.form)
     }
 }

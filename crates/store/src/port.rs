@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::sql::Dialect;
-use crate::{Error, Table, Value, rows, views};
+use crate::{Error, Select, Table, Value, rows, views};
 
 /// What the rows mean. It rises where a fold fills columns that stay as they are with something else.
 const MEANING: i64 = 18;
@@ -72,76 +72,33 @@ pub struct Generation {
     pub number: u32,
     /// The form of its tables; see [`FORMAT`].
     pub format: i64,
-    /// Whether it is the one in use.
+    /// Whether it is the one that programs of its form use.
     pub active: bool,
+    /// Whether rows of it are copies, so that it does not follow from its positions until it is whole.
+    pub has_copies: bool,
 }
 
-/// A condition on one column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Filter {
-    /// Equal to this; [`Value::Null`]: empty.
-    Equal(&'static str, Value),
-    /// Not equal to this, in a column that is never empty.
-    Unequal(&'static str, Value),
-    /// This or more.
-    AtLeast(&'static str, Value),
-    /// Less than this.
-    Below(&'static str, Value),
-    /// No row of that table of the same generation has, in the first column of each pair, what this one has in the second.
-    Unnamed(&'static Table, &'static [(&'static str, &'static str)]),
+/// The set that programs of a form use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormInUse {
+    /// The form.
+    pub form: i64,
+    /// The set.
+    pub generation: u32,
+    /// When a program of the form was seen last, milliseconds since 1970 by the clock of the database.
+    pub seen_at: i64,
 }
 
-/// A question to one table of the active generation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Select {
-    /// Which table.
-    pub table: &'static Table,
-    /// All of these hold.
-    pub filters: Vec<Filter>,
-    /// Sorted by these columns; together they tell rows apart, and none is nullable.
-    pub order: &'static [&'static str],
-    /// From the largest down.
-    pub descending: bool,
-    /// Only rows after the one with these values in the columns of `order`.
-    pub after: Option<Vec<Value>>,
-    /// At most this many.
-    pub limit: usize,
+/// The right to rebuild the tables of a form, which one program has at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RebuildRight {
+    pub(crate) form: i64,
+    /// Rises with each rebuild.
+    pub(crate) number: i64,
 }
 
-impl Select {
-    /// All rows of a table, in the order of these columns.
-    #[must_use]
-    pub fn new(table: &'static Table, order: &'static [&'static str]) -> Self {
-        Self { table, filters: Vec::new(), order, descending: false, after: None, limit: usize::MAX }
-    }
-
-    /// Only rows whose column has this value.
-    #[must_use]
-    pub fn equal(self, column: &'static str, value: impl Into<Value>) -> Self {
-        self.with(Filter::Equal(column, value.into()))
-    }
-
-    /// Only rows that this holds for.
-    #[must_use]
-    pub fn with(mut self, filter: Filter) -> Self {
-        self.filters.push(filter);
-        self
-    }
-
-    /// From the largest down.
-    #[must_use]
-    pub fn descending(mut self) -> Self {
-        self.descending = true;
-        self
-    }
-
-    /// At most this many rows.
-    #[must_use]
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-}
+/// A form whose programs were not seen for so long is not used any more.
+pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// How far a sink is with one partition, as its role notes it beside the tables, so that whoever serves the tables can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,17 +136,53 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn create_generation(&self) -> Result<u32, Error>;
 
-    /// Makes a set the one in use, by one row, and points the views to it. May be repeated.
+    /// The set that is built for this program's form, made where there is none: the same one for everybody, so that what was
+    /// interrupted goes on. Where one is in use by now, that.
     ///
     /// # Errors
-    /// [`Error::Behind`] where the set in use has folded more; [`Error::UnknownGeneration`]; the database.
-    fn activate(&self, generation: u32) -> Result<(), Error>;
+    /// The database.
+    fn build_beside(&self) -> Result<u32, Error>;
 
-    /// Drops a set with its positions. May be repeated.
+    /// Takes the right to rebuild the tables of this form, where nobody has it who was seen within this time. `holder` is who
+    /// asks, for people.
     ///
     /// # Errors
-    /// [`Error::GenerationActive`]; the database.
-    fn drop_generation(&self, generation: u32) -> Result<(), Error>;
+    /// [`Error::RebuildGoesOn`]; the database.
+    fn begin_rebuild(&self, holder: &str, unseen_for: Duration) -> Result<RebuildRight, Error>;
+
+    /// Says that the holder of the right is there. Everything that takes the right does so, too.
+    ///
+    /// # Errors
+    /// [`Error::RebuildReplaced`]; the database.
+    fn keep_rebuild(&self, right: RebuildRight) -> Result<(), Error>;
+
+    /// Gives the right back.
+    ///
+    /// # Errors
+    /// The database.
+    fn end_rebuild(&self, right: RebuildRight) -> Result<(), Error>;
+
+    /// Makes a set the one in use of its form, by one row, and points the views to it, unless a newer version has them. May be
+    /// repeated. `beyond` names partitions of which other sets show records that their journal does not have: there nobody can
+    /// catch up with them.
+    ///
+    /// # Errors
+    /// [`Error::Behind`] where the set in use has folded more; for the first set of a form, where one of another version has
+    /// folded 64 records more;
+    /// [`Error::UnknownGeneration`]; [`Error::Format`] where it is of another form; the database.
+    fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error>;
+
+    /// Drops a set with its positions; [`Tables::sweep`] drops its tables. May be repeated.
+    ///
+    /// # Errors
+    /// [`Error::GenerationActive`]; [`Error::RebuildReplaced`]; the database.
+    fn drop_generation(&self, right: RebuildRight, generation: u32) -> Result<(), Error>;
+
+    /// Drops a piece of the tables of sets that were dropped, whoever did that; `false` where nothing is left.
+    ///
+    /// # Errors
+    /// The database.
+    fn sweep(&self) -> Result<bool, Error>;
 
     /// How far a set has folded each partition.
     ///
@@ -215,10 +208,70 @@ pub trait Tables: Send + Sync {
         keys: &[Vec<Value>],
     ) -> Result<Vec<Vec<Value>>, Error>;
 
-    /// Rows of the active generation.
+    /// How many rows a table of a set has.
     ///
     /// # Errors
-    /// [`Error::NoGeneration`]; the database.
+    /// The database.
+    fn count(&self, generation: u32, table: &'static Table) -> Result<u64, Error>;
+
+    /// A new, empty set for [`Tables::copy`] and [`Tables::seed`].
+    ///
+    /// # Errors
+    /// [`Error::RebuildReplaced`]; the database.
+    fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error>;
+
+    /// Copies rows of a table into another set of the same form that has no positions yet, at most so many, in the order of
+    /// their keys, from the last one on that is there. `false` where none was left.
+    ///
+    /// # Errors
+    /// As [`Tables::seed`].
+    fn copy(
+        &self,
+        right: RebuildRight,
+        from_to: (u32, u32),
+        table: &'static Table,
+        rows: usize,
+    ) -> Result<bool, Error>;
+
+    /// Writes rows, whole, and positions into a set that is not in use and has no positions yet, in one transaction.
+    ///
+    /// # Errors
+    /// [`Error::GenerationActive`]; [`Error::GenerationFilled`]; [`Error::UnknownGeneration`];
+    /// [`Error::RebuildReplaced`]; the database.
+    fn seed(
+        &self,
+        right: RebuildRight,
+        generation: u32,
+        changes: &[TableChanges],
+        positions: &BTreeMap<u32, Position>,
+    ) -> Result<(), Error>;
+
+    /// The form of the tables that this program reads and writes.
+    fn form(&self) -> i64;
+
+    /// Notes that a program of this form uses the tables, so that they stay.
+    ///
+    /// # Errors
+    /// The database.
+    fn attend(&self) -> Result<(), Error>;
+
+    /// The forms of tables that are in use, or were until a moment ago.
+    ///
+    /// # Errors
+    /// The database.
+    fn forms(&self) -> Result<Vec<FormInUse>, Error>;
+
+    /// Drops the sets of other forms whose programs were not seen for so long, where this form has a set in use. Gives them;
+    /// [`Tables::sweep`] drops their tables.
+    ///
+    /// # Errors
+    /// The database.
+    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error>;
+
+    /// Rows of the set in use.
+    ///
+    /// # Errors
+    /// [`Error::NoGeneration`]; [`Error::Building`]; the database.
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error>;
 
     /// Before when old rows may be missing, milliseconds; `None`: none is.
@@ -272,47 +325,6 @@ pub trait Tables: Send + Sync {
     /// # Errors
     /// [`Error::NoGeneration`]; the database.
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error>;
-}
-
-impl dyn Tables + '_ {
-    /// The generation in use.
-    ///
-    /// # Errors
-    /// The database.
-    pub fn active(&self) -> Result<Option<Generation>, Error> {
-        Ok(self.generations()?.into_iter().find(|generation| generation.active))
-    }
-}
-
-/// Waits until the tables show this journal record, by asking the database: for a process that reads tables
-/// which another process fills. `false` where they do not within `timeout`.
-///
-/// # Errors
-/// The database.
-pub fn wait_in_tables(
-    tables: &dyn Tables,
-    partition: u32,
-    offset: u64,
-    timeout: Duration,
-) -> Result<bool, Error> {
-    const SHORTEST: Duration = Duration::from_millis(2);
-    const LONGEST: Duration = Duration::from_millis(50);
-    let deadline = Instant::now() + timeout;
-    let mut pause = SHORTEST;
-    loop {
-        if let Some(active) = tables.active()? {
-            let positions = tables.positions(active.number)?;
-            if positions.get(&partition).is_some_and(|position| position.offset >= offset) {
-                return Ok(true);
-            }
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(false);
-        }
-        std::thread::sleep(pause.min(left));
-        pause = (pause * 2).min(LONGEST);
-    }
 }
 
 /// The active generation at one moment.

@@ -13,11 +13,11 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql, Transaction, TransactionBehavior};
 
-use crate::link::{self, Link, LinkedSnapshot, alike};
+use crate::link::{self, Link, LinkedSnapshot, alike, dialect};
 use crate::sql::Dialect;
 use crate::{
-    Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
-    generations,
+    Error, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, Select, SinkNote, Snapshot,
+    Table, TableChanges, Tables, Value, Written, copies, forms, generations, leftovers, rebuilding,
 };
 
 /// How long a writer of another process is waited for.
@@ -28,6 +28,7 @@ const IDLE_READERS: usize = 8;
 /// Read tables in a file.
 pub struct SqliteTables {
     path: PathBuf,
+    form: i64,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
 }
@@ -54,6 +55,14 @@ impl SqliteTables {
     /// # Errors
     /// [`Error::Open`].
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        Self::open_as(path, *FORMAT)
+    }
+
+    /// The same, as a program whose tables have another form: for tests of several versions beside each other.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn open_as(path: impl Into<PathBuf>, form: i64) -> Result<Self, Error> {
         let path = path.into();
         let place = || path.display().to_string();
         let failed = |source: rusqlite::Error| Error::Open { place: place(), source: source.into() };
@@ -69,7 +78,21 @@ impl SqliteTables {
             .map_err(failed)?;
         generations::make_meta(&mut &writer, "")
             .map_err(|source| Error::Open { place: place(), source: source.into() })?;
-        Ok(Self { path, writer: Mutex::new(writer), readers: Mutex::default() })
+        Ok(Self { path, form, writer: Mutex::new(writer), readers: Mutex::default() })
+    }
+
+    /// The tables of a file only to look at: nothing is made or changed in it, and whatever would do that fails. Where there
+    /// is no file, there are no tables.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn look(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let path = if path.exists() { path } else { PathBuf::from(":memory:") };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let place = path.display().to_string();
+        let writer = open(&path, flags).map_err(|source| Error::Open { place, source: source.into() })?;
+        Ok(Self { path, form: *FORMAT, writer: Mutex::new(writer), readers: Mutex::default() })
     }
 
     fn reader(&self) -> Result<Connection, Error> {
@@ -119,30 +142,56 @@ impl Tables for SqliteTables {
     alike!();
 
     fn generations(&self) -> Result<Vec<Generation>, Error> {
-        // Where somebody dropped the list itself by hand, there are no tables: an empty list says so.
-        self.read(|link| generations::list(link)).or_else(|_| {
-            self.change(|link| {
-                generations::make_meta(link, "")?;
-                generations::list(link)
-            })
-        })
+        // None where somebody dropped everything by hand: then the first set is to be made again.
+        match self.read(|link| generations::list(link)) {
+            Err(Error::Database { source, .. }) if source.to_string().contains("no such table") => {
+                Ok(Vec::new())
+            }
+            listed => listed,
+        }
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.change(|link| generations::create(link, ""))
+        self.change(|link| generations::create(link, self.form, ""))
     }
 
-    fn activate(&self, generation: u32) -> Result<(), Error> {
+    fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error> {
         self.change(|link| {
-            generations::switch(link, generation)?;
-            generations::point_views(link, generation)
+            rebuilding::keep(link, right)?;
+            let generation = generations::create(link, self.form, "")?;
+            generations::note_copies(link, generation)?;
+            Ok(generation)
         })
     }
 
-    fn drop_generation(&self, generation: u32) -> Result<(), Error> {
+    fn begin_rebuild(&self, holder: &str, unseen_for: Duration) -> Result<RebuildRight, Error> {
         self.change(|link| {
-            generations::forget(link, generation)?;
-            generations::drop_tables(link, generation)
+            generations::make_meta(link, "")?;
+            rebuilding::begin(link, self.form, holder, unseen_for)
+        })
+    }
+
+    fn build_beside(&self) -> Result<u32, Error> {
+        self.change(|link| match forms::begun(link, self.form)? {
+            Some(generation) => Ok(generation),
+            None => generations::create(link, self.form, ""),
+        })
+    }
+
+    fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error> {
+        self.change(|link| match forms::switch(link, generation, self.form, beyond)? {
+            true => generations::point_views(link, generation),
+            false => Ok(()),
+        })
+    }
+
+    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
+        self.change(|link| {
+            let forgotten = forms::forget_others(link, self.form, unseen_for)?;
+            if !forgotten.is_empty() {
+                forms::repair_views(link, self.form)?;
+            }
+            Ok(forgotten)
         })
     }
 
@@ -154,13 +203,13 @@ impl Tables for SqliteTables {
                     link::write(link, generation, changes)?;
                 }
             }
-            Ok(Written { active: generations::active(link)? })
+            Ok(Written { active: forms::in_use(link, self.form, "")? })
         })
     }
 
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error> {
         self.read(|link| {
-            let generation = generations::active(link)?.ok_or(Error::NoGeneration)?;
+            let generation = forms::needed(link, self.form, "")?;
             link::select(link, generation, select)
         })
     }
@@ -169,7 +218,7 @@ impl Tables for SqliteTables {
         let connection = self.reader()?;
         connection.execute_batch("BEGIN").map_err(failed("begin to read"))?;
         // The first read is what fixes the moment.
-        LinkedSnapshot::take(Box::new(connection))
+        LinkedSnapshot::take(Box::new(connection), self.form)
     }
 }
 

@@ -16,7 +16,7 @@ use tidemill_engine::{OutboxSender, Partition};
 use tidemill_journal::Shutdown;
 use tidemill_log::{Chain, Hash, Kind, Log, MemoryLog, Record, Topic, Verdict, append_wait};
 use tidemill_model::{BatchEvent, Envelope, Event, Level, LiveQuery};
-use tidemill_projector::{Config, rebuild};
+use tidemill_projector::{Config, Since, rebuild, rebuild_since};
 use tidemill_store::{SqliteTables, Tables, rows};
 
 const LONG: Duration = Duration::from_secs(10);
@@ -96,6 +96,34 @@ fn tables(journals: &[Vec<Record>]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let tables = SqliteTables::open(directory.path().join("tables")).unwrap();
     rebuild(&Config::default(), &log, &tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    let told = rows_of(&tables);
+    from_any_time_they_are_the_same(&log, &tables, journals, &told);
+    told
+}
+
+/// EVT-7: whatever the kinds of events, a rebuild from a time comes to the same rows.
+fn from_any_time_they_are_the_same(
+    log: &MemoryLog,
+    tables: &SqliteTables,
+    journals: &[Vec<Record>],
+    expected: &str,
+) {
+    let mut times: Vec<_> =
+        journals.iter().flat_map(|records| envelopes(records)).map(|envelope| envelope.now).collect();
+    times.sort_unstable();
+    for part in 1..8 {
+        let at = times[times.len() * part / 8];
+        let since = Since { now: at, ..Since::new(at) };
+        let go = Shutdown::new();
+        match rebuild_since(&Config::default(), &since, log, tables, &go, &mut |_| {}) {
+            Ok(_) => assert_eq!(rows_of(tables), expected, "from {}", since.at),
+            // All of the history has one time.
+            Err(error) => assert!(error.to_string().contains("after the first record"), "{error}"),
+        }
+    }
+}
+
+fn rows_of(tables: &SqliteTables) -> String {
     let mut snapshot = tables.snapshot().unwrap();
     let mut text = String::new();
     for table in rows::TABLES {

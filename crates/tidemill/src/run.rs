@@ -27,7 +27,7 @@ fn run_command(cli: Cli) -> Done<Exit> {
         Command::Sink => roles::run_alone(&global, roles::sink),
         Command::Producers => roles::run_alone(&global, roles::producers),
         Command::Bootstrap => roles::bootstrap(&global),
-        Command::Rebuild => roles::rebuild(&global),
+        Command::Rebuild(args) => roles::rebuild(&global, &args),
         Command::Verify(args) => roles::verify(&global, &args),
         Command::Archive(command) => roles::archive(&global, &command),
         Command::Backup(args) => roles::backup(&global, &args),

@@ -17,7 +17,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
 use crate::params::id;
-use crate::ports::{ClusterStatus, Operation, OperationStatus};
+use crate::ports::{ClusterStatus, OperationStatus, RebuildRequest, Task};
 use crate::view::{Answered, Written};
 
 /// Dead letters are counted up to so many.
@@ -84,17 +84,22 @@ pub(super) async fn operation(State(app): State<Arc<App>>) -> Answered<Option<Op
     Ok(Json(app.deps.admin.status()))
 }
 
-pub(super) async fn rebuild(State(app): State<Arc<App>>) -> Answered<OperationStatus> {
-    begin(&app, Operation::Rebuild)
+/// Begins to rebuild tables or hints, or to say what that would do.
+pub(super) async fn rebuild(State(app): State<Arc<App>>, Body(body): Body) -> Answered<OperationStatus> {
+    let request: RebuildRequest = parse(body)?;
+    if let Some((field, value, rule)) = request.conflict() {
+        return Err(Problem::field(field, value, rule));
+    }
+    begin(&app, Task::Rebuild(request))
 }
 
 /// Begins to compare the read tables with the journal.
 pub(super) async fn verify(State(app): State<Arc<App>>) -> Answered<OperationStatus> {
-    begin(&app, Operation::Verify)
+    begin(&app, Task::Verify)
 }
 
-fn begin(app: &App, operation: Operation) -> Answered<OperationStatus> {
-    app.deps.admin.begin(operation).map(Json).map_err(|running| {
+fn begin(app: &App, task: Task) -> Answered<OperationStatus> {
+    app.deps.admin.begin(task).map(Json).map_err(|running| {
         let OperationStatus { operation, records, total_records, .. } = *running;
         let name = operation.as_str();
         let detail = format!("a {name} goes on, at record {records} of {total_records}; one at a time");

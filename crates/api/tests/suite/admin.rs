@@ -43,6 +43,26 @@ async fn only_operators_admin() {
     assert_eq!((begun.status, &begun.body["operation"]), (200, &json!("verify")));
 }
 
+/// EVT-7: what does not go together is refused by its name, and nothing begins.
+#[tokio::test]
+async fn rebuild_that_makes_no_sense_is_refused() {
+    let fixture = fixture().await;
+    for (body, field) in [
+        (json!({"what": "hints", "from": "2026-01-01T00:00:00Z"}), "from"),
+        (json!({"compare": true}), "compare"),
+        (json!({"from": "noon"}), "body"),
+        (json!({"what": "everything"}), "body"),
+        (json!({"dry": true}), "dry"),
+    ] {
+        let answered = send(fixture.post("/api/admin/rebuild", &body)).await;
+        assert_eq!(answered.code(), (422, "invalid"), "{answered:?}");
+        assert_eq!(answered.body["errors"][0]["field"], field, "{answered:?}");
+    }
+    assert_eq!(send(fixture.get("/api/admin")).await.body, Value::Null);
+    let whole = json!({"what": "all", "from": "2026-01-01T00:00:00Z", "dry_run": true, "compare": true});
+    assert_eq!(send(fixture.post("/api/admin/rebuild", &whole)).await.status, 200);
+}
+
 #[tokio::test]
 async fn second_operation_is_refused_while_the_first_goes_on() {
     let fixture = fixture().await;

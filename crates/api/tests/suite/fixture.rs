@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidemill_api::ports::{
-    Admin, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Moment, Operation,
-    OperationState, OperationStatus, PartitionStatus, Past, PastError,
+    Admin, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Moment, OperationState,
+    OperationStatus, PartitionStatus, Past, PastError, Task,
 };
-use tidemill_api::{Config, Deps, JournalPast, LogCommands, Server, TablePositions};
+use tidemill_api::{Config, Deps, JournalKeys, JournalPast, LogCommands, Server, TablePositions};
 use tidemill_cluster::{BoxFuture, Live, LiveError, Submitter, instance_id};
 use tidemill_log::MemoryLog;
 use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
@@ -107,7 +107,7 @@ struct OnePartition {
 struct OneOperation(Mutex<Option<OperationStatus>>);
 
 impl Admin for OneOperation {
-    fn begin(&self, operation: Operation) -> Result<OperationStatus, Box<OperationStatus>> {
+    fn begin(&self, task: Task) -> Result<OperationStatus, Box<OperationStatus>> {
         let mut present = self.0.lock().unwrap();
         if let Some(running) = &*present {
             return Err(Box::new(running.clone()));
@@ -115,7 +115,7 @@ impl Admin for OneOperation {
         let state = OperationState::Running;
         let begun = OperationStatus {
             number: 1,
-            operation,
+            operation: task.operation(),
             state,
             records: 3,
             total_records: 8,
@@ -227,6 +227,7 @@ impl Fixture {
         let hints = Arc::new(MemoryHints::new());
         let deps = Deps {
             past: past.clone(),
+            keys: Arc::new(JournalKeys::new(Arc::new(log.clone()))),
             commands: Arc::new(LogCommands::new(Arc::new(log.clone()))),
             tables: tables.clone(),
             submitter: Submitter::start(Arc::new(log), instance_id("test"), submit).unwrap(),

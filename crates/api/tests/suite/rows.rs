@@ -27,7 +27,7 @@ impl<'a> Writer<'a> {
             Some(generation) => generation.number,
             None => {
                 let generation = tables.create_generation().unwrap();
-                tables.activate(generation).unwrap();
+                tables.activate(generation, &[]).unwrap();
                 generation
             }
         };

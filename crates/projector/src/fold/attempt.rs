@@ -18,8 +18,10 @@ impl Caches {
                 self.batches.need((batch.0,));
                 self.attempts.expect_new((token.0,));
             }
-            AttemptEvent::UserCodeReported { token, .. } => self.attempts.need((token.0,)),
-            AttemptEvent::Started { batch, token } | AttemptEvent::Finished { batch, token, .. } => {
+            // A rebuild from a time needs the batch of every attempt that it folds: see `since`.
+            AttemptEvent::UserCodeReported { batch, token, .. }
+            | AttemptEvent::Started { batch, token }
+            | AttemptEvent::Finished { batch, token, .. } => {
                 self.batches.need((batch.0,));
                 self.attempts.need((token.0,));
             }

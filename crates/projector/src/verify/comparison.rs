@@ -168,11 +168,11 @@ impl Comparison<'_> {
         self.report.rows += u64::from(found.is_some());
         let Some(row) = expected.or(found) else { return };
         let difference = |column, expected, found| {
-            let key = list(table.key_of(row));
+            let key = told(table.key_of(row));
             Difference { table: table.name, key, column, expected, found }
         };
         let (Some(expected), Some(found)) = (expected, found) else {
-            let whole = |row: &Vec<Value>| list(row);
+            let whole = |row: &Vec<Value>| told(row);
             self.report.add(difference(None, expected.map(whole), found.map(whole)));
             return;
         };
@@ -185,6 +185,6 @@ impl Comparison<'_> {
     }
 }
 
-fn list(values: &[Value]) -> String {
+pub(crate) fn told(values: &[Value]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

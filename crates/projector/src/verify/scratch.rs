@@ -10,7 +10,7 @@ use crate::Error;
 const WHAT: &str = "fold the journal beside the tables";
 
 /// A set of tables of its own, in a directory that goes with it.
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     tables: SqliteTables,
     generation: u32,
     // After the tables: they are closed before it is removed.
@@ -19,20 +19,20 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Empty tables below this directory.
-    pub(super) fn new(below: &Path) -> Result<Self, Error> {
+    pub(crate) fn new(below: &Path) -> Result<Self, Error> {
         let directory = Directory::new(below)?;
         let tables = SqliteTables::open(directory.0.join("rows.sqlite")).map_err(Error::tables(WHAT))?;
         let generation = tables.create_generation().map_err(Error::tables(WHAT))?;
-        tables.activate(generation).map_err(Error::tables(WHAT))?;
+        tables.activate(generation, &[]).map_err(Error::tables(WHAT))?;
         Ok(Self { tables, generation, _directory: directory })
     }
 
-    pub(super) fn load(&self, table: &'static Table, keys: &[Vec<Value>]) -> Result<Vec<Vec<Value>>, Error> {
+    pub(crate) fn load(&self, table: &'static Table, keys: &[Vec<Value>]) -> Result<Vec<Vec<Value>>, Error> {
         self.tables.load(self.generation, table, keys).map_err(Error::tables(WHAT))
     }
 
     /// Writes what a partition changes between two of its positions.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         partition: u32,
         from: Option<Position>,
@@ -43,7 +43,7 @@ impl Scratch {
         self.tables.write(self.generation, &batch).map(drop).map_err(Error::tables(WHAT))
     }
 
-    pub(super) fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
+    pub(crate) fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
         self.tables.snapshot().map_err(Error::tables(WHAT))
     }
 }

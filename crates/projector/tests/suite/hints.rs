@@ -273,6 +273,9 @@ impl Hints for Counted {
     fn page(&self, partition: u32, from: Option<u64>) -> Result<HintPage, tidemill_store::Error> {
         self.inner.page(partition, from)
     }
+    fn forget(&self, partition: u32) -> Result<u64, tidemill_store::Error> {
+        self.inner.forget(partition)
+    }
     fn wanted(&self, partition: u32) -> Result<bool, tidemill_store::Error> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         self.inner.wanted(partition)

@@ -2,6 +2,8 @@
 #![allow(clippy::too_many_lines, reason = "a test tells its story from beginning to end")]
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
+mod alone;
+mod beside;
 mod corpus;
 mod fold;
 mod hints;
@@ -12,4 +14,6 @@ mod pull;
 mod rebuild;
 mod run;
 mod schemas;
+mod since;
 mod support;
+mod watched;

@@ -3,11 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::alone::{killed_is_replaced, second_is_refused};
+use crate::beside::{
+    another_form_is_built_beside, beyond_the_journal, version_before_goes_on_with_its_tables,
+};
+use crate::since::{
+    a_time_that_cannot_be_right_is_refused, attempts_and_void_records_from_before_count,
+    from_any_time_it_is_the_same, interrupted_from_a_time_it_begins_anew,
+    what_is_older_is_not_mended_and_named,
+};
 use crate::support::{Owner, catalogue, id, lives, log, shard};
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::LogId;
 use tidemill_projector::{Config, rebuild, run, verify};
-use tidemill_store::{MysqlServer, MysqlTables, ReadTables, Tables};
+use tidemill_store::{FORMAT, MysqlServer, MysqlTables, ReadTables, Tables};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -33,8 +42,21 @@ impl Database {
     }
 
     fn tables(&self) -> Arc<dyn Tables> {
+        self.of_form(*FORMAT)
+    }
+
+    fn of_form(&self, form: i64) -> Arc<dyn Tables> {
+        Arc::new(MysqlTables::open_as(&self.address(), form).unwrap())
+    }
+
+    fn address(&self) -> String {
         let (address, _) = self.server.rsplit_once('/').unwrap();
-        Arc::new(MysqlTables::open(&format!("{address}/{}", self.name)).unwrap())
+        format!("{address}/{}", self.name)
+    }
+
+    /// In the database itself.
+    fn in_it_by_hand(&self, sql: &str) {
+        MysqlServer::new(&self.address()).unwrap().connect().unwrap().run(sql).unwrap();
     }
 }
 
@@ -90,4 +112,69 @@ fn rebuild_swaps_the_tables_under_load() {
 fn versions_that_nobody_names_leave() {
     let database = Database::new();
     crate::support::versions_that_nobody_names_leave(&database.tables());
+}
+
+/// EVT-7.
+#[test]
+fn rebuild_from_any_time_is_what_one_from_the_beginning_is() {
+    from_any_time_it_is_the_same(&*Database::new().tables());
+}
+
+/// EVT-7.
+#[test]
+fn rows_older_than_the_time_are_named_as_not_mended() {
+    let database = Database::new();
+    what_is_older_is_not_mended_and_named(&*database.tables(), &|sql| database.in_it_by_hand(sql));
+}
+
+/// EVT-7.
+#[test]
+fn time_that_cannot_be_right_is_refused() {
+    a_time_that_cannot_be_right_is_refused(&*Database::new().tables());
+}
+
+/// EVT-7.
+#[test]
+fn interrupted_rebuild_from_a_time_begins_anew() {
+    interrupted_from_a_time_it_begins_anew(&Database::new().tables());
+}
+
+/// EVT-7.
+#[test]
+fn attempts_and_void_records_from_before_the_time_count() {
+    attempts_and_void_records_from_before_count(&*Database::new().tables());
+}
+
+/// EVT-7.
+#[test]
+fn second_rebuild_at_once_is_refused() {
+    second_is_refused(&Database::new().tables());
+}
+
+/// EVT-7.
+#[test]
+fn killed_rebuild_is_replaced_and_writes_no_more() {
+    let database = Database::new();
+    killed_is_replaced(&database.tables(), &|sql| database.in_it_by_hand(sql));
+}
+
+/// EVT-7.
+#[test]
+fn tables_beyond_their_journal_are_not_waited_for() {
+    let database = Database::new();
+    beyond_the_journal(&|form| database.of_form(form));
+}
+
+/// OPS-2, EVT-7.
+#[test]
+fn another_form_of_the_tables_is_built_beside_under_load() {
+    let database = Database::new();
+    another_form_is_built_beside(&|form| database.of_form(form), &|sql| database.in_it_by_hand(sql));
+}
+
+/// OPS-2.
+#[test]
+fn the_version_before_goes_on_with_its_tables() {
+    let database = Database::new();
+    version_before_goes_on_with_its_tables(&|form| database.of_form(form));
 }

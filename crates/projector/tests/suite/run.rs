@@ -1,17 +1,15 @@
 //! The role: progress, outages, journals that do not fit.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::support::{Database, Owner, catalogue, lives, log, shard};
+use crate::watched::{Watched, lost};
 use tidemill_journal::{Error as JournalError, Progress, Shutdown};
 use tidemill_log::{Log, MemoryLog, Topic, append_wait};
 use tidemill_projector::{Config, Error, run, verify};
-use tidemill_store::{
-    Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written, wait_in_tables,
-};
+use tidemill_store::{Tables, wait_in_tables};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -123,88 +121,19 @@ fn an_unknown_fact_stops_its_partition_only() {
     assert!(report.difference_count == 0 && !report.is_clean());
 }
 
-/// Tables whose database is away now and then.
-struct Flaky {
-    inner: Arc<dyn Tables>,
-    calls: AtomicU32,
-}
-
-impl Flaky {
-    fn away(&self) -> Result<(), tidemill_store::Error> {
-        if self.calls.fetch_add(1, Ordering::Relaxed) % 3 != 2 {
-            return Ok(());
-        }
-        Err(tidemill_store::Error::Database { what: "be there".to_owned(), source: "away".into() })
-    }
-}
-
-impl Tables for Flaky {
-    fn generations(&self) -> Result<Vec<Generation>, tidemill_store::Error> {
-        self.inner.generations()
-    }
-    fn create_generation(&self) -> Result<u32, tidemill_store::Error> {
-        self.inner.create_generation()
-    }
-    fn activate(&self, generation: u32) -> Result<(), tidemill_store::Error> {
-        self.inner.activate(generation)
-    }
-    fn drop_generation(&self, generation: u32) -> Result<(), tidemill_store::Error> {
-        self.inner.drop_generation(generation)
-    }
-    fn positions(&self, generation: u32) -> Result<BTreeMap<u32, Position>, tidemill_store::Error> {
-        self.inner.positions(generation)
-    }
-    fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, tidemill_store::Error> {
-        self.away()?;
-        let written = self.inner.write(generation, batch)?;
-        // The answer may be lost as well.
-        self.away().map(|()| written)
-    }
-    fn load(
-        &self,
-        generation: u32,
-        table: &'static Table,
-        keys: &[Vec<Value>],
-    ) -> Result<Vec<Vec<Value>>, tidemill_store::Error> {
-        self.away()?;
-        self.inner.load(generation, table, keys)
-    }
-    fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, tidemill_store::Error> {
-        self.inner.select(select)
-    }
-    fn horizon(&self) -> Result<Option<i64>, tidemill_store::Error> {
-        self.inner.horizon()
-    }
-    fn raise_horizon(&self, before_ms: i64) -> Result<i64, tidemill_store::Error> {
-        self.inner.raise_horizon(before_ms)
-    }
-    fn left_grants(&self) -> Result<BTreeMap<i64, i64>, tidemill_store::Error> {
-        self.inner.left_grants()
-    }
-    fn raise_left_grant(&self, shard: i64, grant: i64) -> Result<(), tidemill_store::Error> {
-        self.inner.raise_left_grant(shard, grant)
-    }
-    fn note_sinks(&self, notes: &[SinkNote], forget_before_ms: i64) -> Result<(), tidemill_store::Error> {
-        self.inner.note_sinks(notes, forget_before_ms)
-    }
-    fn sinks(&self) -> Result<Vec<SinkNote>, tidemill_store::Error> {
-        self.inner.sinks()
-    }
-    fn purge(&self, select: &Select) -> Result<usize, tidemill_store::Error> {
-        self.inner.purge(select)
-    }
-    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, tidemill_store::Error> {
-        self.inner.snapshot()
-    }
-}
-
 /// OPS-4: a database that is away, also between a commit and its answer, loses and doubles nothing.
 #[test]
 fn an_outage_of_the_database_skips_nothing() {
     let (_, log) = log(1);
     let database = Database::new();
+    let calls = AtomicU32::new(0);
+    let away = move |call: &str| match call {
+        // The answer may be lost as well.
+        "write" | "written" | "load" if calls.fetch_add(1, Ordering::Relaxed) % 3 == 2 => Err(lost()),
+        _ => Ok(()),
+    };
     let flaky: Arc<dyn Tables> =
-        Arc::new(Flaky { inner: Arc::clone(&database.tables), calls: AtomicU32::new(0) });
+        Arc::new(Watched { inner: Arc::clone(&database.tables), watch: Box::new(away) });
     let mut owner = Owner::claim(&*log, 0);
     owner.decide(catalogue());
     owner.decide(shard());

@@ -115,6 +115,15 @@ impl Hints for MemoryHints {
         Ok(HintPage { looks, next: (end < state.hints.len()).then_some(end as u64) })
     }
 
+    fn forget(&self, partition: u32) -> Result<u64, Error> {
+        let mut state = self.state();
+        state.stands.remove(&partition);
+        state.lives.remove(&partition);
+        let before = state.hints.len();
+        state.hints.retain(|place, _| place.partition != partition);
+        Ok((before - state.hints.len()) as u64)
+    }
+
     fn wanted(&self, partition: u32) -> Result<bool, Error> {
         let looked_ms = self.state().looked_ms.get(&partition).copied();
         let since = |looked_ms| Duration::from_millis(self.now_ms().abs_diff(looked_ms));

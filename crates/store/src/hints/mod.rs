@@ -191,6 +191,13 @@ pub trait Hints: Send + Sync {
     /// The back end does not answer in time.
     fn page(&self, partition: u32, from: Option<u64>) -> Result<HintPage, Error>;
 
+    /// Ends the life of the partition, so that no hint that is there counts any more, and deletes the hints. Its keeper
+    /// begins a new life with its next step; until then owners are asked. Gives how many hints were deleted. Blocks.
+    ///
+    /// # Errors
+    /// The back end does not answer in time. Done again, it goes on.
+    fn forget(&self, partition: u32) -> Result<u64, Error>;
+
     /// Whether anybody has looked for a hint of the partition within about [`WANTED_FOR`]. Blocks.
     ///
     /// # Errors

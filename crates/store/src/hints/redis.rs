@@ -275,6 +275,31 @@ impl Hints for RedisHints {
         Ok(HintPage { looks, next: (next != 0).then_some(next) })
     }
 
+    /// The life first: from then on no hint counts. Marks stay, for a new life may have written them by now; they end by
+    /// themselves.
+    fn forget(&self, partition: u32) -> Result<u64, Error> {
+        const WHAT: &str = "forget the hints";
+        let mut command = redis::cmd("DEL");
+        command.arg(self.key(partition, "life")).arg(self.key(partition, "beat"));
+        let _: u64 = self.wait(WHAT, &command)?;
+        let (mut from, mut forgotten) = (0, 0);
+        loop {
+            let mut command = redis::cmd("SCAN");
+            command.arg(from).arg("MATCH").arg(format!("{}*", self.key(partition, "h:")));
+            command.arg("COUNT").arg(PAGE_KEYS);
+            let (next, keys): (u64, Vec<String>) = self.wait(WHAT, &command)?;
+            if !keys.is_empty() {
+                let mut command = redis::cmd("DEL");
+                command.arg(keys);
+                forgotten += self.wait::<u64>(WHAT, &command)?;
+            }
+            from = next;
+            if from == 0 {
+                return Ok(forgotten);
+            }
+        }
+    }
+
     fn wanted(&self, partition: u32) -> Result<bool, Error> {
         let mut command = redis::cmd("EXISTS");
         command.arg(self.key(partition, "wanted"));

@@ -6,6 +6,7 @@ use tidemill_store::{MysqlConnection, MysqlServer, MysqlTables, ReadTables, Tabl
 
 struct Mysql {
     tables: MysqlTables,
+    url: String,
     server: MysqlServer,
     database: String,
 }
@@ -26,11 +27,24 @@ impl Bench for Mysql {
         let (address, _) = server.rsplit_once('/').unwrap();
         let url = format!("{address}/{database}");
         let server = MysqlServer::new(&url).unwrap();
-        Self { tables: MysqlTables::open(&url).unwrap(), server, database }
+        Self { tables: MysqlTables::open(&url).unwrap(), url, server, database }
     }
 
     fn tables(&self) -> &dyn Tables {
         &self.tables
+    }
+
+    fn again(&self) -> Box<dyn Tables> {
+        Box::new(MysqlTables::open(&self.url).unwrap())
+    }
+
+    fn tables_like(&self, prefix: &str) -> usize {
+        let sql = format!(
+            "SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.tables \
+             WHERE table_schema = DATABASE() AND table_name LIKE '{}%'",
+            prefix.replace('_', "\\_")
+        );
+        self.text(&sql).parse().unwrap()
     }
 
     fn text(&self, sql: &str) -> String {

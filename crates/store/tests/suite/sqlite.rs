@@ -19,6 +19,17 @@ impl Bench for Sqlite {
         &self.tables
     }
 
+    fn again(&self) -> Box<dyn Tables> {
+        Box::new(SqliteTables::open(self.directory.path().join("tables.sqlite")).unwrap())
+    }
+
+    fn tables_like(&self, prefix: &str) -> usize {
+        let sql = format!(
+            "SELECT CAST(COUNT(*) AS TEXT) FROM sqlite_schema WHERE type = 'table' AND name GLOB '{prefix}*'"
+        );
+        self.text(&sql).parse().unwrap()
+    }
+
     fn text(&self, sql: &str) -> String {
         self.by_hand().query_row(sql, [], |row| row.get(0)).unwrap()
     }

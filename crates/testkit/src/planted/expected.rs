@@ -163,6 +163,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::HistoryLostInMove, MOVED, SOME),
     of_tables(Bug::ResumeOnVoidSuffix, SOME),
     of_tables(Bug::PositionOutsideTransaction, SOME),
+    of_tables(Bug::PastOfChangedRowsForgotten, SOME),
     with(&[Fault::LateWork, Fault::LateAcknowledgements], bug(Bug::RightRenewed, RIGHTS, MANY)),
     with(&[Fault::LateWork, Fault::LateAcknowledgements], bug(Bug::RightFromAcknowledgement, RIGHTS, MANY)),
     with(&[Fault::LostQuestions], bug(Bug::BegunBeforeAcknowledgement, RIGHTS, SOME)),

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use tidemill_journal::Shutdown;
 use tidemill_log::{
-    Error, From, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record, Restore, Topic, Usage,
-    Waker, append_wait,
+    Error, From, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record, Restore, Topic,
+    Usage, Waker, append_wait,
 };
-use tidemill_projector::{Config, rebuild, verify};
+use tidemill_model::{Envelope, Level, Timestamp};
+use tidemill_projector::{Config, Since, rebuild, rebuild_since, verify};
 use tidemill_store::{SqliteTables, Tables};
 
 use crate::rng::Rng;
@@ -56,11 +57,32 @@ pub(super) fn differs(seed: u64, journals: &[Vec<Record>]) -> Result<(), String>
     }
     log.visible.store(u64::MAX, Ordering::Relaxed);
     let tables: &dyn Tables = &tables;
-    let report = verify(&log, tables, &Shutdown::new(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+    compare(&log, tables)?;
+    let Some(at) = time_of_some_record(&mut rng, journals) else { return Ok(()) };
+    let since = Since { now: at, ..Since::new(at) };
+    match rebuild_since(&config, &since, &log, tables, &Shutdown::new(), &mut |_| {}) {
+        Ok(_) => compare(&log, tables).map_err(|difference| format!("rebuilt from {at}: {difference}")),
+        // Nothing is older.
+        Err(tidemill_projector::Error::Since { .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn compare(log: &Growing, tables: &dyn Tables) -> Result<(), String> {
+    let report = verify(log, tables, &Shutdown::new(), &mut |_, _| {}).map_err(|error| error.to_string())?;
     match report.differences.first() {
         None => Ok(()),
         Some(first) => Err(format!("{} rows differ, first {first:?}", report.difference_count)),
     }
+}
+
+fn time_of_some_record(rng: &mut Rng, journals: &[Vec<Record>]) -> Option<Timestamp> {
+    let records = &journals[rng.below(journals.len())];
+    let envelope = |record: &Record| Envelope::read(&record.value.body(), Level::READS).ok();
+    let is_envelope =
+        |record: &&Record| record.value.header().is_ok_and(|header| header.kind == Kind::Envelope);
+    let times: Vec<_> = records.iter().filter(is_envelope).filter_map(envelope).map(|it| it.now).collect();
+    (!times.is_empty()).then(|| times[rng.below(times.len())])
 }
 
 /// From now on a write of rows is broken off in the middle; or no more.

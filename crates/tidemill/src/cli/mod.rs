@@ -8,6 +8,7 @@ mod journal;
 #[cfg(test)]
 mod names;
 mod partition;
+mod rebuild;
 mod setup;
 mod snapshots;
 
@@ -16,6 +17,7 @@ pub(crate) use backup::{BackupArgs, RestoreArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use journal::{JournalCommand, VerifyArgs};
 pub(crate) use partition::{AcceptLossArgs, PartitionCommand};
+pub(crate) use rebuild::RebuildArgs;
 pub(crate) use setup::{ConfigCommand, SchemasCommand, TopicsCommand};
 pub(crate) use snapshots::SnapshotsCommand;
 
@@ -81,8 +83,9 @@ pub(crate) enum Command {
     Bootstrap,
     /// Rebuild the read tables from the journal, beside those in use
     ///
-    /// Nothing has to be stopped: a process that serves the data directory does it itself.
-    Rebuild,
+    /// Nothing has to be stopped: a process that serves the data directory does it itself. Interrupted, it goes on when it
+    /// is called again.
+    Rebuild(RebuildArgs),
     /// Compare the read tables with the journal, row by row; with --journal, check the journal itself
     ///
     /// Exit code 1 where tables differ, 12 where the journal breaks a rule. The tables are compared by the
@@ -244,6 +247,8 @@ mod tests {
             "producers --config t.toml",
             "bootstrap",
             "rebuild --data d",
+            "rebuild all --from 2026-01-01T00:00:00Z --dry-run --compare -o json",
+            "rebuild hints",
             "verify --data d -o json",
             "verify --journal",
             "verify --journal x.journal --at-rest -o json",

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands, TablePositions};
+use tidemill_api::{Deps, JournalFeed, JournalKeys, JournalPast, LogCommands, TablePositions};
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_cluster::{AskOwner, HttpLive, Live, OwnerAddress, ReplyLines, Submitter, instance_id};
 use tidemill_journal::{Progress, Shutdown};
@@ -227,6 +227,7 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         submitter: submitter.clone(),
         live: Arc::new(live),
         past: Arc::new(JournalPast::new(Arc::clone(&log), kept, JournalPast::PATIENCE)),
+        keys: Arc::new(JournalKeys::new(Arc::clone(&log))),
         commands: Arc::new(LogCommands::new(Arc::clone(&log))),
         freshness: Arc::new(TablePositions::new(Arc::clone(&tables))),
         feed: Arc::new(JournalFeed::new(Arc::clone(&log), tables)),

@@ -144,8 +144,10 @@ pub(super) fn blocking<C: Clone + Send + 'static, T: Send + 'static>(
 
 /// How far the tables in use are, by partition.
 pub(super) fn positions(tables: &dyn Tables) -> Result<BTreeMap<u32, Position>, String> {
-    let active = tables.active().map_err(|error| error.to_string())?;
-    let active = active.ok_or("there are no tables yet: start a projector")?;
+    let active = tables.in_use().map_err(|error| match error {
+        tidemill_store::Error::NoGeneration => "there are no tables yet: start a projector".to_owned(),
+        error => error.to_string(),
+    })?;
     tables.positions(active.number).map_err(|error| error.to_string())
 }
 

@@ -8,6 +8,7 @@ use tidemill_dispatcher::LiveHandle;
 use tidemill_journal::Progress;
 use tidemill_log::{Log, Topic};
 use tidemill_model::ProberStatus;
+use tidemill_store::Tables;
 
 use super::cluster::blocking;
 use super::lag::lag_ms;
@@ -26,6 +27,7 @@ pub(crate) fn lines(live: LiveHandle) -> OpenLine {
 /// Dispatcher and projector of this process.
 #[derive(Clone)]
 pub(crate) struct LocalCluster {
+    pub(crate) tables: Arc<dyn Tables>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) live: LiveHandle,
     pub(crate) progress: Progress,
@@ -70,6 +72,7 @@ impl LocalCluster {
     }
 
     fn check(&self) -> Result<(), String> {
+        self.tables.in_use().map_err(|error| error.to_string())?;
         let status = self.look()?;
         if let Some(partition) = status.partitions.iter().find(|partition| partition.owner.is_none()) {
             return Err(format!("partition {} has no owner", partition.partition));

@@ -17,6 +17,7 @@ mod live;
 mod log;
 mod operator;
 mod producers;
+mod rebuilding;
 mod registration;
 mod replay;
 mod serving;
@@ -39,12 +40,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crossbeam_channel::Receiver;
-use tidemill_api::ports::Operation;
+use tidemill_api::ports::Task;
 use tidemill_cli::{Done, Exit, Failure, Global, output};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{
-    AcceptLossArgs, ArchiveCommand, BackupArgs, JournalCommand, RestoreArgs, SnapshotsCommand, VerifyArgs,
+    AcceptLossArgs, ArchiveCommand, BackupArgs, JournalCommand, RebuildArgs, RestoreArgs, SnapshotsCommand,
+    VerifyArgs,
 };
 use crate::config::{self, Flag, Settings};
 use crate::privacy;
@@ -110,13 +112,13 @@ pub(crate) fn bootstrap(global: &Global) -> Done<Exit> {
 }
 
 /// `tidemill rebuild`.
-pub(crate) fn rebuild(global: &Global) -> Done<Exit> {
-    replay(global, Operation::Rebuild)
+pub(crate) fn rebuild(global: &Global, args: &RebuildArgs) -> Done<Exit> {
+    replay(global, &Task::Rebuild(args.request()?))
 }
 
 /// `tidemill verify`.
 pub(crate) fn verify(global: &Global, args: &VerifyArgs) -> Done<Exit> {
-    let Some(source) = &args.journal else { return replay(global, Operation::Verify) };
+    let Some(source) = &args.journal else { return replay(global, &Task::Verify) };
     let check = journal::Check { source: source.as_deref(), at_rest: args.at_rest };
     journal::verify(global, &start(global)?, &check)
 }
@@ -150,8 +152,8 @@ pub(crate) fn journal(global: &Global, command: &JournalCommand) -> Done<Exit> {
     }
 }
 
-fn replay(global: &Global, operation: Operation) -> Done<Exit> {
-    run_alone(global, |settings, stop| replay::run(global, settings, operation, stop))
+fn replay(global: &Global, task: &Task) -> Done<Exit> {
+    run_alone(global, |settings, stop| replay::run(global, settings, task, stop))
 }
 
 /// `tidemill partition accept-loss`.

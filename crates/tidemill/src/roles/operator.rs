@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use tidemill_api::ports::{Admin, Operation, OperationState, OperationStatus};
+use tidemill_api::ports::{Admin, OperationState, OperationStatus, Task};
 use tidemill_cli::Done;
 use tidemill_journal::Shutdown;
 use tidemill_log::Log;
@@ -64,13 +64,13 @@ impl Operator {
         }
     }
 
-    fn run(&self, operation: Operation) -> Done {
+    fn run(&self, task: &Task) -> Done {
         // A panic, too, ends the operation.
         let mut end = End { operator: self, outcome: None };
         let Place { config, verify, log, tables, hints, shutdown } = &self.place;
         let hints = Some(&**hints);
         let sight = Sight { config, verify, log: &**log, tables: &**tables, hints, shutdown };
-        let outcome = replay::work(&sight, operation, &mut |records, total_records| {
+        let outcome = replay::work(&sight, task, &mut |records, total_records| {
             self.change(|status| (status.records, status.total_records) = (records, total_records));
         });
         end.outcome = Some(outcome.map_err(|failure| failure.message));
@@ -101,14 +101,14 @@ impl Drop for End<'_> {
 }
 
 impl Admin for Operator {
-    fn begin(&self, operation: Operation) -> Result<OperationStatus, Box<OperationStatus>> {
+    fn begin(&self, task: Task) -> Result<OperationStatus, Box<OperationStatus>> {
         let mut present = self.present();
         if let Some(running) = present.status.as_ref().filter(|it| it.state == OperationState::Running) {
             return Err(Box::new(running.clone()));
         }
         let mut status = OperationStatus {
             number: present.status.as_ref().map_or(1, |last| last.number + 1),
-            operation,
+            operation: task.operation(),
             state: OperationState::Running,
             records: 0,
             total_records: 0,
@@ -116,7 +116,7 @@ impl Admin for Operator {
             error: None,
         };
         let operator = self.clone();
-        match spawn("operation", move || operator.run(operation)) {
+        match spawn("operation", move || operator.run(&task)) {
             Ok(thread) => present.thread = Some(thread),
             Err(failure) => (status.state, status.error) = (OperationState::Failed, Some(failure.message)),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use tidemill_api::ports::Operation;
+use tidemill_api::ports::{RebuildRequest, Task};
 use tidemill_cli::{Done, Exit, Failure, Global, Server, Target, output, render::one_line};
 use tidemill_journal::Shutdown;
 use tidemill_log::Log;
@@ -16,26 +16,24 @@ use tidemill_projector::{Config, VerifyConfig};
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 
-use super::{hints, log, tables};
+use super::{hints, log, rebuilding, tables};
 use crate::config::{LogBackend, Settings};
 
 /// Between two looks at an operation of another process.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Does it here, or has the process do it that has the data directory, or the server that is named.
-pub(crate) fn run(
-    global: &Global,
-    settings: &Settings,
-    operation: Operation,
-    stop: &Receiver<()>,
-) -> Done<Exit> {
-    let bar = bar(operation.as_str());
+pub(crate) fn run(global: &Global, settings: &Settings, task: &Task, stop: &Receiver<()>) -> Done<Exit> {
+    let bar = bar(task.operation().as_str());
     let report = match opened(global, settings)? {
-        Some(log) => here(settings, &*log, operation, stop, &bar),
-        None => there(global, settings, operation, stop, &bar),
+        Some(log) => here(settings, &*log, task, stop, &bar),
+        None => there(global, settings, task, stop, &bar),
     }?;
     bar.finish_and_clear();
-    output::answer(global.output, &report, |report| told(operation, report));
+    output::answer(global.output, &report, |report| match task {
+        Task::Rebuild(_) => rebuilding::told(report),
+        Task::Verify => told(report),
+    });
     let is_same = report["difference_count"].as_u64().unwrap_or(0) == 0;
     Ok(if is_same && stands(&report).all(|stand| stand["unreadable"].is_null()) {
         Exit::Success
@@ -58,11 +56,14 @@ fn opened(global: &Global, settings: &Settings) -> Done<Option<Arc<dyn Log>>> {
 fn here(
     settings: &Settings,
     log: &dyn Log,
-    operation: Operation,
+    task: &Task,
     stop: &Receiver<()>,
     bar: &ProgressBar,
 ) -> Done<Value> {
-    let tables = tables::open(settings)?;
+    let tables = match task {
+        Task::Rebuild(RebuildRequest { dry_run: true, .. }) => tables::look(settings)?,
+        Task::Rebuild(_) | Task::Verify => tables::open(settings)?,
+    };
     let (config, verify) = (settings.projector.clone(), settings.verify_config());
     let hints = hints::shared(settings, log)?;
     let shutdown = shutdown(stop.clone())?;
@@ -74,14 +75,14 @@ fn here(
         hints: hints.as_deref(),
         shutdown: &shutdown,
     };
-    work(&sight, operation, &mut |records, total| show(bar, records, total))
+    work(&sight, task, &mut |records, total| show(bar, records, total))
 }
 
 /// Asks the process that serves, and follows what it does.
 fn there(
     global: &Global,
     settings: &Settings,
-    operation: Operation,
+    task: &Task,
     stop: &Receiver<()>,
     bar: &ProgressBar,
 ) -> Done<Value> {
@@ -91,8 +92,12 @@ fn there(
         target = target.with_operator_key(&settings.of_clients())?;
     }
     let server = Server::new(target)?;
-    let name = operation.as_str();
-    let begun = server.post(&format!("/api/admin/{name}"), None)?;
+    let name = task.operation().as_str();
+    let body = match task {
+        Task::Rebuild(request) => Some(json!(request)),
+        Task::Verify => None,
+    };
+    let begun = server.post(&format!("/api/admin/{name}"), body.as_ref())?;
     let interrupted =
         || Failure::new(Exit::Failure, format!("no longer follows the {name}; the server goes on with it"));
     loop {
@@ -125,26 +130,11 @@ pub(super) struct Sight<'a> {
 }
 
 /// Does it; `on_progress` hears how many records are folded, of how many. Gives the report.
-pub(super) fn work(
-    sight: &Sight<'_>,
-    operation: Operation,
-    on_progress: &mut dyn FnMut(u64, u64),
-) -> Done<Value> {
-    let Sight { config, verify, log, tables, hints, shutdown } = *sight;
-    match operation {
-        Operation::Rebuild => {
-            let mut records = 0;
-            let generation = tidemill_projector::rebuild(config, log, tables, shutdown, &mut |progress| {
-                records = progress.folded;
-                on_progress(progress.folded, progress.total);
-            })
-            .map_err(|error| {
-                Failure::caused("the tables are not rebuilt; those in use are untouched", &error)
-                    .hint("called again it goes on where it was")
-            })?;
-            Ok(json!({ "generation": generation, "records": records }))
-        }
-        Operation::Verify => {
+pub(super) fn work(sight: &Sight<'_>, task: &Task, on_progress: &mut dyn FnMut(u64, u64)) -> Done<Value> {
+    let Sight { verify, log, tables, hints, shutdown, .. } = *sight;
+    match task {
+        Task::Rebuild(request) => rebuilding::work(sight, request, on_progress),
+        Task::Verify => {
             let mut report = tidemill_projector::verify_within(verify, log, tables, shutdown, on_progress)
                 .map_err(|error| {
                     let missing = "where tables are missing, `tidemill rebuild` makes them anew";
@@ -196,12 +186,9 @@ fn show(bar: &ProgressBar, records: u64, total: u64) {
     bar.set_position(records);
 }
 
-fn told(operation: Operation, report: &Value) -> String {
+fn told(report: &Value) -> String {
     let number = |field: &str| one_line(&report[field]);
     let (generation, records) = (number("generation"), number("records"));
-    if operation == Operation::Rebuild {
-        return format!("Tables {generation} are rebuilt from {records} journal records and in use.");
-    }
     let (rows, void) = (number("rows"), number("void_records"));
     let mut text =
         format!("Tables {generation}: {rows} rows, {records} journal records, {void} of them void.\n");
@@ -220,9 +207,7 @@ fn told(operation: Operation, report: &Value) -> String {
             text.push_str(&format!("Differences: {count}. `tidemill rebuild` rebuilds the tables."));
             let is_hint = |difference: &Value| difference["table"] == "hints";
             if report["differences"].as_array().is_some_and(|all| all.iter().any(is_hint)) {
-                text.push_str(
-                    " A hint is gone once its key is deleted from Redis, which is safe at any time.",
-                );
+                text.push_str(" `tidemill rebuild hints` rebuilds the hints, which is safe at any time.");
             }
         }
     }
@@ -258,7 +243,7 @@ fn stand_line(stand: &Value) -> Option<String> {
     Some(text)
 }
 
-fn line(difference: &Value) -> String {
+pub(super) fn line(difference: &Value) -> String {
     let text = |field: &str| difference[field].as_str().unwrap_or("no row");
     let column = difference["column"].as_str().map(|column| format!(".{column}")).unwrap_or_default();
     let (table, key, expected, found) = (text("table"), text("key"), text("expected"), text("found"));
@@ -295,7 +280,7 @@ mod tests {
             Tables 1: 5 rows, 10 journal records, 0 of them void.
               batches.state of (4097): the journal says 3, the table has 2
             Differences: 1. `tidemill rebuild` rebuilds the tables."#]]
-        .assert_eq(&told(Operation::Verify, &json!(report)));
+        .assert_eq(&told(&json!(report)));
     }
 
     /// Tables that show nothing of a journal are as far behind as it is long; those that show all of it are not mentioned.
@@ -308,6 +293,6 @@ mod tests {
             Tables 1: 0 rows, 0 journal records, 0 of them void.
             Partition 1: the tables are 8 records behind the journal: they show nothing of it, it ends with record 7.
             Partition 2: the tables are 1 record behind the journal: they show it up to record 6, it ends with record 7.
-            No differences up to where the tables stand."#]].assert_eq(&told(Operation::Verify, &json!(report)));
+            No differences up to where the tables stand."#]].assert_eq(&told(&json!(report)));
     }
 }

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands};
+use tidemill_api::{Deps, JournalFeed, JournalKeys, JournalPast, LogCommands};
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_cluster::{InProcessLive, Submitter, instance_id};
 use tidemill_dispatcher::{Dispatcher, OpenLine};
@@ -123,6 +123,11 @@ impl Standalone {
                     "the read tables cannot be kept; see the error above",
                 ));
             }
+            // Keys are read from the journal, whatever needs no table works, and reads are told how far it is.
+            if let Err(building @ tidemill_store::Error::Building { .. }) = tables.in_use() {
+                tracing::warn!("{building}; reads answer once they have caught up");
+                break;
+            }
             if Instant::now() < deadline {
                 continue;
             }
@@ -136,6 +141,7 @@ impl Standalone {
         let operator = Operator::new(settings, &log, &tables, &hints);
         let cluster = LocalCluster {
             log: Arc::clone(&log),
+            tables: Arc::clone(&tables),
             live: dispatcher.live(),
             progress: progress.clone(),
             probes: Probes::default(),
@@ -290,6 +296,7 @@ fn deps(
         submitter: submitter.clone(),
         live: Arc::new(InProcessLive::new(owners(cluster.live.clone(), partitions))),
         past: Arc::new(past),
+        keys: Arc::new(JournalKeys::new(Arc::clone(&cluster.log))),
         commands: Arc::new(LogCommands::new(Arc::clone(&cluster.log))),
         freshness: Arc::new(cluster.progress.clone()),
         feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),

@@ -1,6 +1,8 @@
 //! Opens the read tables that the settings name.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use tidemill_cli::{Done, Failure};
 use tidemill_store::{SqliteTables, Tables};
@@ -10,14 +12,53 @@ use crate::config::Settings;
 /// The read tables in the data directory, where no database is named.
 const FILE: &str = "tables.sqlite";
 
-/// The tables of the settings.
+/// Between two notes that this version is there.
+const ATTEND: Duration = Duration::from_secs(30);
+
+/// The tables of the settings. As long as they are open, it is noted in them that a program of this version uses them.
 pub(crate) fn open(settings: &Settings) -> Done<Arc<dyn Tables>> {
+    let tables = opened(settings, Access::Work)?;
+    let held = Arc::downgrade(&tables);
+    let attend = move || {
+        while let Some(tables) = held.upgrade() {
+            if let Err(error) = tables.attend() {
+                let reason = tidemill_journal::causes(&error);
+                tracing::debug!(reason, "it could not be noted that the tables are used: {reason}");
+            }
+            drop(tables);
+            thread::sleep(ATTEND);
+        }
+    };
+    let started = thread::Builder::new().name("attend tables".to_owned()).spawn(attend);
+    started.map_err(|error| Failure::caused("cannot start a thread", &error))?;
+    Ok(tables)
+}
+
+/// The same, only to look at them: nothing is made, noted or changed.
+pub(crate) fn look(settings: &Settings) -> Done<Arc<dyn Tables>> {
+    opened(settings, Access::Look)
+}
+
+/// What tables are opened for.
+#[derive(Clone, Copy)]
+enum Access {
+    Work,
+    Look,
+}
+
+fn opened(settings: &Settings, access: Access) -> Done<Arc<dyn Tables>> {
     if let Some(url) = &settings.store.url {
-        return server(url);
+        return server(url, access);
     }
-    crate::privacy::make_dir(&settings.data_dir)?;
     let path = settings.data_dir.join(FILE);
-    let tables = SqliteTables::open(&path)
+    let tables = match access {
+        Access::Work => {
+            crate::privacy::make_dir(&settings.data_dir)?;
+            SqliteTables::open(&path)
+        }
+        Access::Look => SqliteTables::look(&path),
+    };
+    let tables = tables
         .map_err(|error| Failure::caused(format!("cannot open the tables in {}", path.display()), &error))?;
     Ok(Arc::new(tables))
 }
@@ -48,14 +89,18 @@ pub(crate) fn are_there(settings: &Settings) -> bool {
 }
 
 #[cfg(feature = "mysql")]
-fn server(url: &str) -> Done<Arc<dyn Tables>> {
-    let tables = tidemill_store::MysqlTables::open(url)
+fn server(url: &str, access: Access) -> Done<Arc<dyn Tables>> {
+    let tables = match access {
+        Access::Work => tidemill_store::MysqlTables::open(url),
+        Access::Look => tidemill_store::MysqlTables::look(url),
+    };
+    let tables = tables
         .map_err(|error| Failure::caused("cannot open the tables in the database of store.url", &error))?;
     Ok(Arc::new(tables))
 }
 
 #[cfg(not(feature = "mysql"))]
-fn server(_: &str) -> Done<Arc<dyn Tables>> {
+fn server(_: &str, _: Access) -> Done<Arc<dyn Tables>> {
     Err(Failure::bad_input("store.url is set, and this program was built without MySQL").hint(
         "build it with `--features mysql`, or leave store.url out to keep the tables in the data directory",
     ))

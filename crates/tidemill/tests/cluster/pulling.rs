@@ -104,8 +104,8 @@ fn redis_may_be_lost_at_any_moment() {
     fixture.is_in_order();
 }
 
-/// EVT-2: `verify` compares the hints in Redis, too: true ones are counted, one that was broken by hand is named, and so
-/// is one that outlived its mark.
+/// EVT-2, EVT-7: `verify` compares the hints in Redis, too: true ones are counted, one that was broken by hand is named, and so
+/// is one that outlived its mark; `rebuild hints` mends them.
 #[test]
 fn verify_names_a_hint_that_was_broken_by_hand() {
     let fixture = Fixture::start();
@@ -143,7 +143,13 @@ fn verify_names_a_hint_that_was_broken_by_hand() {
     );
     assert!(difference["expected"].as_str().unwrap().starts_with("something from "), "{wrong:#}");
 
-    assert_eq!(fixture.redis.ask(&format!("DEL {key}")), ":1");
+    // EVT-7: a dry run leaves it, and a rebuild of the hints makes all of them anew.
+    let planned = fixture.cluster.json(&["rebuild", "hints", "--dry-run"]);
+    assert_eq!((&planned["hints"]["present"], &planned["dry_run"]), (&json!(2), &json!(true)), "{planned}");
+    assert!(fixture.redis.ask(&format!("GET {key}")).contains(&later.to_string()));
+    let rebuilt = fixture.cluster.json(&["rebuild", "hints"]);
+    assert_eq!(rebuilt["hints"]["forgotten"], 2, "{rebuilt}");
+    assert!(!fixture.redis.ask(&format!("GET {key}")).contains(&later.to_string()));
     let (code, clean) = verified(&|report| report["hints"] == 2);
     assert_eq!((code, &clean["difference_count"]), (Some(0), &json!(0)), "{clean:#}");
 }

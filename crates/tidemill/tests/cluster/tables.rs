@@ -68,6 +68,63 @@ fn tables_come_back_under_load() {
     row_changed_by_hand_is_named(&cluster);
 }
 
+/// OPS-2, EVT-7: on a server that has tables of another version, with a column that this one does not have, the projector
+/// builds its own beside them, killed as often as may be, and swaps; work goes on meanwhile, interfaces say how far it is, and
+/// a rebuild from a time comes to the same.
+#[test]
+fn tables_of_another_version_are_built_beside() {
+    let mut cluster = Cluster::start();
+    cluster.start_executor("executor-1", 1_000);
+    cluster.apply(JOBS);
+    let job = cluster.json(&["job", "show", "demo/nothing"])["id"].clone();
+    let begin: Timestamp = "2024-01-01T00:00:00.000Z".parse().unwrap();
+    (0..30).for_each(|n| cluster.run_job(&job, begin + SignedDuration::from_secs(n)));
+    let number = |cluster: &Cluster, sql: &str| -> u32 { cluster.database.column(sql)[0].parse().unwrap() };
+    let ended = |count: usize| {
+        move |cluster: &Cluster| {
+            let sql = "SELECT CAST(COUNT(*) AS CHAR) FROM batches WHERE result = 'success'";
+            until("all are in the tables", || {
+                (cluster.database.column(sql) == [count.to_string()]).then_some(())
+            });
+        }
+    };
+    ended(30)(&cluster);
+    cluster.role("projector").kill();
+    let first = number(&cluster, "SELECT CAST(value AS CHAR) FROM tidemill_meta WHERE name = 'active'");
+    for sql in [
+        format!("ALTER TABLE g{first}_batches RENAME COLUMN message TO text"),
+        "UPDATE tidemill_generations SET format = 18".to_owned(),
+        "UPDATE tidemill_forms SET form = 18".to_owned(),
+    ] {
+        cluster.database.execute(&sql);
+    }
+    let refused = cluster.run(&["job", "ls"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(told.contains("being built beside those of another one: 0 of "), "{told}");
+    let sets = "SELECT CAST(COUNT(*) AS CHAR) FROM tidemill_generations";
+    for _ in 0..2 {
+        cluster.start_role("projector", "projector", &[]);
+        until("it begins a set beside", || (number(&cluster, sets) == 2).then_some(()));
+        cluster.role("projector").kill();
+    }
+    cluster.start_role("projector", "projector", &[]);
+    until("it swaps", || cluster.run(&["job", "ls"]).status.success().then_some(()));
+    assert_eq!(number(&cluster, sets), 2, "the old tables stay for the version before");
+    assert_eq!(number(&cluster, &format!("SELECT CAST(COUNT(text) AS CHAR) FROM g{first}_batches")), 30);
+    (30..40).for_each(|n| cluster.run_job(&job, begin + SignedDuration::from_secs(n)));
+    ended(40)(&cluster);
+    let since = jiff::Timestamp::now().to_string();
+    (40..45).for_each(|n| cluster.run_job(&job, begin + SignedDuration::from_secs(n)));
+    ended(45)(&cluster);
+    let planned = cluster.json(&["rebuild", "--from", &since, "--dry-run", "--compare"]);
+    assert_eq!(planned["comparison"]["difference_count"], 0, "{planned}");
+    let rebuilt = cluster.json(&["rebuild", "--from", &since]);
+    assert!(rebuilt["copied_rows"].as_u64().unwrap() >= 40, "{rebuilt}");
+    let report = cluster.json(&["verify"]);
+    assert_eq!(report["difference_count"], 0, "{report}");
+    assert_eq!(number(&cluster, sets), 2);
+}
+
 /// TBL-2, TBL-3: the views on MySQL show what a cluster does; while its projector stands still, the status shows for how long
 /// the tables have lacked something, and nothing of it once the projector goes on.
 #[test]

@@ -119,6 +119,11 @@ fn archived_journal_is_exported_taken_over_rebuilt_verified_and_fed_as_before() 
     let server = Server::start_configured(&ground.data(), &ground.config());
     server.json(&["job", "run", "default/a", "--wait"]);
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
+    // EVT-7: a dry run says what of it comes from where.
+    let planned = server.json(&["rebuild", "--dry-run"]);
+    let archived = planned["partitions"][1]["archived_records"].as_u64().unwrap();
+    assert!(archived > 20 && archived < planned["partitions"][1]["end"].as_u64().unwrap(), "{planned}");
+    assert_eq!(planned["partitions"][1]["segments"].as_array().unwrap().len(), 1, "{planned}");
     server.json(&["rebuild"]);
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
     assert!(feed(&server) == events, "the feed from its beginning");

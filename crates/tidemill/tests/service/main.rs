@@ -43,6 +43,7 @@ mod pulling;
 mod quality;
 #[path = "../../../producers/tests/suite/kit/service.rs"]
 mod quality_service;
+mod rebuild;
 mod renames;
 mod replay;
 mod reruns;

@@ -182,27 +182,6 @@ fn record_that_the_tables_cannot_go_past_is_named() {
     }
 }
 
-/// EVT-7: a program starts beside no tables that another version made: it says what to do, and `rebuild` makes them anew.
-#[test]
-fn tables_of_another_form_are_rebuilt() {
-    let dir = tempfile::tempdir().unwrap();
-    let data = dir.path();
-    let server = Server::start(data);
-    server.apply("jobs: [{name: a, group: default, type: noop}]");
-    assert_eq!(server.stop(), Some(0));
-    assert_eq!(open(data).execute("UPDATE tidemill_generations SET format = 18", []).unwrap(), 1);
-    let refused = tidemill(data, &["standalone", "--listen", "127.0.0.1:0"]);
-    let told = text(&refused.stderr);
-    assert_eq!(code(&refused), 1, "{told}");
-    assert!(told.contains("the tables have form 12, this program has form "), "{told}");
-    assert!(told.contains("run `tidemill rebuild`"), "{told}");
-    let rebuilt = tidemill(data, &["rebuild"]);
-    assert_eq!(code(&rebuilt), 0, "{}{}", text(&rebuilt.stdout), text(&rebuilt.stderr));
-    let server = Server::start(data);
-    server.json(&["job", "run", "default/a", "--wait"]);
-    assert_eq!(server.json(&["verify"])["difference_count"], 0);
-}
-
 /// The operator's secret stands in for application keys, which are lost with the tables; a wrong key does not.
 #[test]
 fn operating_needs_the_right_key() {

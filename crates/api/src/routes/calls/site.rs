@@ -4,7 +4,7 @@
 use tidemill_model::{CalendarSpec, LevelState, PoolSpec, Role};
 
 use crate::call::{Call, Calls};
-use crate::ports::OperationStatus;
+use crate::ports::{OperationStatus, RebuildRequest};
 use crate::routes::defined::{self, Defined};
 use crate::routes::{codes, dead_letters, events, groups, keys, level, pools, site};
 use crate::view::{
@@ -221,8 +221,9 @@ pub(crate) fn admin_calls() -> Calls {
             site::operation,
         )
         .add(
-            Call::act("/api/admin/rebuild", "Begins to rebuild the read tables; one at a time")
+            Call::act("/api/admin/rebuild", "Begins to rebuild read tables or hints; one at a time")
                 .of_site(Role::SuperAdministrator)
+                .takes::<RebuildRequest>()
                 .gives::<OperationStatus>(),
             site::rebuild,
         )

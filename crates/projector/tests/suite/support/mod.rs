@@ -26,6 +26,7 @@ impl Database {
 
     pub(crate) fn by_hand(&self, sql: &str) {
         let connection = rusqlite::Connection::open(self.directory.path().join("tables.sqlite")).unwrap();
+        connection.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
         connection.execute_batch(sql).unwrap();
     }
 }

@@ -8,8 +8,9 @@ use tidemill_store::rows::{BatchRow, JobRow};
 use tidemill_store::{Position, Row, RowBatch, TableChanges, Tables, Written};
 
 pub(crate) use generations::{
-    activation_refuses_a_set_that_is_behind, dropped_tables_are_made_again, rebuilt_set_replaces_the_first,
-    snapshot_does_not_see_later_writes,
+    activation_refuses_a_set_that_is_behind, dropped_sets_leave_nothing_behind,
+    dropped_tables_are_made_again, one_at_a_time_may_rebuild, rebuild_begins_where_nothing_is_left,
+    rebuilt_set_replaces_the_first, snapshot_does_not_see_later_writes,
 };
 pub(crate) use reads::{
     deleted_and_unnamed_jobs_are_not_found_by_name, lists_page_without_gap_or_repeat,
@@ -26,6 +27,10 @@ pub(crate) use rows::{
 pub(crate) trait Bench: Sync {
     fn new() -> Self;
     fn tables(&self) -> &dyn Tables;
+    /// The same, as another process has them.
+    fn again(&self) -> Box<dyn Tables>;
+    /// How many tables there are whose name begins so.
+    fn tables_like(&self, prefix: &str) -> usize;
     /// The text in the first column of the first row of a query.
     fn text(&self, sql: &str) -> String;
     /// Does something by hand.
@@ -41,7 +46,8 @@ macro_rules! suite {
             keys_compare_by_bytes, large_texts_fit, partitions_are_written_side_by_side,
             batch_from_another_position_is_refused, repeated_batch_changes_nothing,
             rebuilt_set_replaces_the_first, activation_refuses_a_set_that_is_behind,
-            dropped_tables_are_made_again, snapshot_does_not_see_later_writes,
+            dropped_tables_are_made_again, snapshot_does_not_see_later_writes, one_at_a_time_may_rebuild,
+            dropped_sets_leave_nothing_behind, rebuild_begins_where_nothing_is_left,
             lists_page_without_gap_or_repeat, deleted_and_unnamed_jobs_are_not_found_by_name,
             views_show_readable_times, waiting_batches_say_for_what, old_rows_are_deleted_some_at_a_time,
             rows_that_are_named_are_not_deleted, what_has_left_is_noted_by_shard,
@@ -60,7 +66,7 @@ pub(crate) use suite;
 /// A first set of tables, in use.
 pub(crate) fn prepare(bench: &impl Bench) -> u32 {
     let generation = bench.tables().create_generation().unwrap();
-    bench.tables().activate(generation).unwrap();
+    bench.tables().activate(generation, &[]).unwrap();
     generation
 }
 
