@@ -14,7 +14,7 @@ pub struct Config {
     /// Default 10,000; 100 to 60,000.
     pub deadline_ms: u64,
     /// After how long without an outcome the same request is appended again, milliseconds. Default 2,000;
-    /// 10 to 60,000.
+    /// 10 to 60,000, and less than `deadline_ms` and `max_lag_ms`.
     pub resend_after_ms: u64,
     /// Commands that wait for their outcome at once; more are refused as overload. Default 10,000;
     /// 1 to 1,000,000.
@@ -49,7 +49,16 @@ impl Config {
         within("resend_after_ms", self.resend_after_ms, 10, 60_000)?;
         within("max_in_flight", self.max_in_flight as u64, 1, 1_000_000)?;
         within("max_in_flight_bytes", self.max_in_flight_bytes as u64, 1, 1 << 40)?;
-        within("max_lag_ms", self.max_lag_ms, 10, 600_000)
+        within("max_lag_ms", self.max_lag_ms, 10, 600_000)?;
+        // An outcome that was lost on its way comes with the second answer, within the time of both.
+        let least = self.deadline_ms.min(self.max_lag_ms);
+        if self.resend_after_ms >= least {
+            return Err(format!(
+                "resend_after_ms is {}; it must be less than deadline_ms and max_lag_ms, so less than {least}",
+                self.resend_after_ms
+            ));
+        }
+        Ok(())
     }
 
     pub(crate) fn deadline(&self) -> Duration {
@@ -62,5 +71,21 @@ impl Config {
 
     pub(crate) fn max_lag(&self) -> Duration {
         Duration::from_millis(self.max_lag_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn second_answer_comes_within_the_time_of_the_first() {
+        assert_eq!(Config::default().check(), Ok(()));
+        for config in [
+            Config { resend_after_ms: 5_000, ..Config::default() },
+            Config { deadline_ms: 2_000, ..Config::default() },
+        ] {
+            assert!(config.check().is_err_and(|error| error.contains("resend_after_ms")));
+        }
     }
 }

@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::live::{Peers, Refusal, trouble};
+use crate::live::{Peers, Refusal, refusal, trouble};
 use crate::{Error, Submitter};
 
 /// Takes a reply, or not; it must be short and not block.
@@ -153,6 +153,14 @@ impl Drop for Ends {
     }
 }
 
+enum End {
+    Line,
+    /// It knows no lines.
+    OlderVersion,
+    /// In its words.
+    Refused(String),
+}
+
 #[derive(Clone)]
 struct Ear {
     client: reqwest::Client,
@@ -162,25 +170,26 @@ struct Ear {
 }
 
 impl Ear {
+    /// Why there is no line is told where somebody has to do something about it, once as long as it stays the same.
     async fn listen(&self, address: &str) {
+        let mut told: Option<String> = None;
         loop {
-            let pause = match self.line(address).await {
-                Ok(pause) => pause,
-                Err(error) => {
-                    let error = error.without_url();
-                    match trouble(&error) {
-                        Some(why) => tracing::warn!(address, "no replies by line from {address}: {why}"),
-                        None => tracing::debug!(address, %error, "a line for replies has ended"),
-                    }
-                    LOOK
-                }
+            let (pause, why) = match self.line(address).await {
+                Ok(End::Line) => (LOOK, None),
+                Ok(End::OlderVersion) => (LOOK_FOR_NEWER, None),
+                Ok(End::Refused(why)) => (LOOK, Some(why)),
+                Err(error) => (LOOK, trouble(&error.without_url())),
             };
+            if let Some(why) = why.as_ref().filter(|why| told.as_ref() != Some(why)) {
+                tracing::warn!(address, "no replies by line from {address}, so they go by the log: {why}");
+            }
+            told = why;
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// Hears replies until the line ends; how long to wait before the next.
-    async fn line(&self, address: &str) -> Result<Duration, reqwest::Error> {
+    /// Hears replies until the line ends.
+    async fn line(&self, address: &str) -> Result<End, reqwest::Error> {
         let request = self
             .client
             .get(format!("{}://{address}/replies", self.scheme))
@@ -188,9 +197,11 @@ impl Ear {
             .bearer_auth(&self.internal_key);
         let mut response = request.send().await?;
         if response.status() == StatusCode::NOT_FOUND {
-            return Ok(LOOK_FOR_NEWER);
+            return Ok(End::OlderVersion);
         }
-        response.error_for_status_ref()?;
+        if !response.status().is_success() {
+            return Ok(End::Refused(refusal(response).await));
+        }
         let mut rest: Vec<u8> = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             rest.extend_from_slice(&chunk);
@@ -207,7 +218,7 @@ impl Ear {
                 break;
             }
         }
-        Ok(LOOK)
+        Ok(End::Line)
     }
 
     fn hear(&self, address: &str, line: &[u8]) {

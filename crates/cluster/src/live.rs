@@ -126,7 +126,7 @@ impl HttpLive {
 }
 
 /// Where the port is encrypted and this client is not, that is said.
-async fn refusal(response: reqwest::Response) -> String {
+pub(crate) async fn refusal(response: reqwest::Response) -> String {
     let status = response.status();
     let said: serde_json::Value = response.json().await.unwrap_or_default();
     match (said["code"].as_str(), said["detail"].as_str()) {

@@ -12,8 +12,6 @@ use tidemill_model::{InstanceId, Reply, RequestId};
 /// Takes a reply, or not; then it goes to the topic. Called on an owner's thread: it must be short and not block.
 pub type TakeReply = Arc<dyn Fn(&Reply) -> bool + Send + Sync>;
 
-/// Callers that may have a line at once.
-const MAX_LINES: usize = 1_024;
 /// Requests of which a line knows that it was told: more than it is told until a caller says one again.
 const MAX_TOLD: usize = 65_536;
 
@@ -42,11 +40,11 @@ pub struct OpenLine {
 }
 
 impl Lines {
-    /// From now on `take` is given the replies to this caller, which may have had another line before; `None`: there are too
-    /// many.
-    pub(crate) fn open(&self, instance: InstanceId, take: TakeReply) -> Option<OpenLine> {
+    /// From now on `take` is given the replies to this caller, which may have had another line before; `None`: others have
+    /// `most`.
+    pub(crate) fn open(&self, instance: InstanceId, most: usize, take: TakeReply) -> Option<OpenLine> {
         let mut open = self.lock();
-        if open.lines.len() >= MAX_LINES && !open.lines.contains_key(&instance) {
+        if open.lines.len() >= most && !open.lines.contains_key(&instance) {
             return None;
         }
         open.opened += 1;
@@ -140,7 +138,7 @@ mod tests {
         let (lines, caller) = (Lines::default(), InstanceId::new("api-1"));
         assert!(!lines.tell(&caller, &reply("a")), "there is no line");
         let (take, count) = counting(true);
-        let line = lines.open(caller.clone(), take).unwrap();
+        let line = lines.open(caller.clone(), 1, take).unwrap();
         assert!(lines.tell(&caller, &reply("a")));
         assert!(!lines.tell(&caller, &reply("a")));
         assert!(lines.tell(&caller, &reply("b")));
@@ -154,10 +152,10 @@ mod tests {
     fn newer_line_takes_the_place_of_the_older_whose_end_ends_nothing() {
         let (lines, caller) = (Lines::default(), InstanceId::new("api-1"));
         let (full, refused) = counting(false);
-        let older = lines.open(caller.clone(), full).unwrap();
+        let older = lines.open(caller.clone(), 1, full).unwrap();
         assert!(!lines.tell(&caller, &reply("a")), "it has no room");
         let (take, taken) = counting(true);
-        let newer = lines.open(caller.clone(), take).unwrap();
+        let newer = lines.open(caller.clone(), 1, take).unwrap();
         drop(older);
         assert!(lines.tell(&caller, &reply("b")));
         assert_eq!((refused.load(Ordering::SeqCst), taken.load(Ordering::SeqCst)), (1, 1));
@@ -168,9 +166,9 @@ mod tests {
     #[test]
     fn lines_and_what_they_know_are_bounded() {
         let lines = Lines::default();
-        let open = |number: usize| lines.open(InstanceId::new(format!("api-{number}")), counting(true).0);
-        let kept: Vec<OpenLine> = (0..MAX_LINES).map(|number| open(number).unwrap()).collect();
-        assert!(open(MAX_LINES).is_none());
+        let open = |number: usize| lines.open(InstanceId::new(format!("api-{number}")), 3, counting(true).0);
+        let kept: Vec<OpenLine> = (0..3).map(|number| open(number).unwrap()).collect();
+        assert!(open(3).is_none());
         let again = open(0).unwrap();
         let mut told = Told::default();
         for number in 0..=MAX_TOLD {

@@ -111,9 +111,9 @@ impl LiveHandle {
     }
 
     /// As long as the line is open, `take` is given the replies of this process's owners to a caller; what it does not take
-    /// goes to the topic. `None`: as many lines are open as may be.
-    pub fn open_line(&self, instance: InstanceId, take: TakeReply) -> Option<OpenLine> {
-        self.lines.open(instance, take)
+    /// goes to the topic. `None`: others have `most` lines.
+    pub fn open_line(&self, instance: InstanceId, most: usize, take: TakeReply) -> Option<OpenLine> {
+        self.lines.open(instance, most, take)
     }
 
     /// How the partitions stand that this process has to do with; blocks for at most 2 s each.

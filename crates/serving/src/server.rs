@@ -109,6 +109,9 @@ struct Serving {
 async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, place: Place, serving: Serving) {
     // Answers are written at once; a part of one must not wait for an acknowledgement. A socket that refuses works.
     let _ = stream.set_nodelay(true);
+    // What is written and never acknowledged, for the other side has gone without a word, is not taken either.
+    let write_ms = u32::try_from(serving.limits.write.as_millis()).unwrap_or(u32::MAX);
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, write_ms);
     let connection = Arc::clone(&place.connection);
     let watch = |stream| Watched::new(stream, Arc::clone(&connection), serving.limits.write);
     let Some(acceptor) = acceptor else { return exchange(watch(stream), &connection, serving).await };

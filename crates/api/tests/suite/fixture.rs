@@ -214,7 +214,12 @@ impl Fixture {
         let log = MemoryLog::new(1);
         let owner = Owner::start(&log, script);
         // Nothing is lost here, however long an answer takes.
-        let submit = tidemill_cluster::Config { resend_after_ms: 60_000, ..Default::default() };
+        let submit = tidemill_cluster::Config {
+            resend_after_ms: 59_999,
+            deadline_ms: 60_000,
+            max_lag_ms: 600_000,
+            ..Default::default()
+        };
         let feed = ListFeed::default();
         let past = JournalPast::new(Arc::new(log.clone()), None, std::time::Duration::from_secs(5));
         let past = HeldPast {

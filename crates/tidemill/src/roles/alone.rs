@@ -56,9 +56,10 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
     // It is an owner like this one that registers it.
     let registration = Registration::start_as(settings, &log, &["dispatcher"], incarnation)?;
     let here = owners(dispatcher.live(), partitions);
-    let router =
-        tidemill_cluster::live_router(&settings.internal_key(&keys)?, here, lines(dispatcher.live()));
-    let live = live::serve(listener, router, settings.http.for_own_roles(), tls.for_roles())?;
+    let limits = settings.http.for_own_roles();
+    let lines = lines(dispatcher.live(), &limits);
+    let router = tidemill_cluster::live_router(&settings.internal_key(&keys)?, here, lines);
+    let live = live::serve(listener, router, limits, tls.for_roles())?;
     let ended = until(stop, &registration, || dispatcher.has_ended() || live.has_ended());
     let too_new = dispatcher.too_new().map(too_old);
     let dispatcher = dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));

@@ -8,6 +8,7 @@ use tidemill_dispatcher::LiveHandle;
 use tidemill_journal::Progress;
 use tidemill_log::{Log, Topic};
 use tidemill_model::ProberStatus;
+use tidemill_serving::Limits;
 use tidemill_store::Tables;
 
 use super::cluster::blocking;
@@ -19,9 +20,10 @@ pub(crate) fn owners(live: LiveHandle, partitions: u32) -> AskOwner {
     Arc::new(move |shard, query| live.query(shard, partitions, query).map_err(|error| error.to_string()))
 }
 
-/// Lines from the owners of this process.
-pub(crate) fn lines(live: LiveHandle) -> OpenLine {
-    Arc::new(move |instance, take| Some(Box::new(live.open_line(instance, take)?)))
+/// Lines from the owners of this process to others, which take no more than half of the connections there may be.
+pub(crate) fn lines(live: LiveHandle, limits: &Limits) -> OpenLine {
+    let most = limits.connections / 2;
+    Arc::new(move |instance, take| Some(Box::new(live.open_line(instance, most, take)?)))
 }
 
 /// Dispatcher and projector of this process.

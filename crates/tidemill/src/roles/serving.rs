@@ -2,12 +2,16 @@
 
 use std::future::Future;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tidemill_cli::{Done, Failure};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::standalone::{join, spawn};
+
+/// For what blocks when a server has ended.
+const BLOCKING_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A server, until it is told to stop.
 pub(super) struct Serving {
@@ -28,7 +32,10 @@ impl Serving {
         let thread = spawn(name, move || {
             // A sender that is gone means the same.
             let stopped: Stopped = Box::pin(async { drop(stopped.await) });
-            runtime.block_on(async { serve(stopped).await }).map_err(|error| Failure::caused(failed, &error))
+            let served = runtime.block_on(async { serve(stopped).await });
+            // What still blocks asks something outside that does not answer.
+            runtime.shutdown_timeout(BLOCKING_ENDS_WITHIN);
+            served.map_err(|error| Failure::caused(failed, &error))
         })?;
         Ok(Self { name, stop, thread })
     }
@@ -45,3 +52,25 @@ impl Serving {
 
 /// Ready once a server is to stop.
 pub(super) type Stopped = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// OPS-2: a question outside that is never answered, as of tables that are silent, keeps no process from its end.
+    #[test]
+    fn server_ends_though_something_blocks() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (answer, answered) = mpsc::channel::<()>();
+        let blocks = runtime.spawn_blocking(move || answered.recv());
+        let serve = |stopped: Stopped| async {
+            stopped.await;
+            Ok::<(), std::io::Error>(())
+        };
+        let serving = Serving::start("test", runtime, "it has failed", serve).unwrap();
+        serving.stop().unwrap();
+        assert!(!blocks.is_finished());
+        drop(answer);
+    }
+}

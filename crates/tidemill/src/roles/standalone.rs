@@ -96,7 +96,7 @@ impl Standalone {
             hears.replied(reply.clone());
             true
         };
-        let line = dispatcher.live().open_line(submitter.instance().clone(), Arc::new(take));
+        let line = dispatcher.live().open_line(submitter.instance().clone(), 1, Arc::new(take));
         let name = executor::group_name(settings)?;
         let goes_on = || match stop.try_recv() {
             Ok(()) => Err(Failure::new(Exit::Failure, "stopped before it was up")),
