@@ -6,7 +6,6 @@ pub(crate) mod plan;
 mod refold;
 mod since;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -124,7 +123,8 @@ fn finish(
     let mut projections = (0..log.partitions(Topic::Journal)).map(open).collect::<Result<Vec<_>, _>>()?;
     loop {
         catch_up((log, tables, right), shutdown, &open, &mut projections, on_progress)?;
-        if put_to_use(log, tables, generation)? {
+        let reached = |partition| projections.get(partition as usize).map(next);
+        if put_to_use(log, tables, generation, &reached)? {
             break;
         }
         if shutdown.is_requested() {
@@ -141,36 +141,49 @@ fn finish(
     Ok(projections.iter().map(next).sum())
 }
 
-/// Makes a set the one in use, if it has folded as much as the one that it takes the place of; `false`: not yet. Who shows
-/// records that its journal does not have, because that was restored or lost its end, is not waited for.
-pub(crate) fn put_to_use(log: &dyn Log, tables: &dyn Tables, generation: u32) -> Result<bool, Error> {
-    let activate = |beyond: &[u32]| match tables.activate(generation, beyond) {
-        Ok(()) => Ok(true),
-        Err(tidemill_store::Error::Behind { .. }) => Ok(false),
-        Err(source) => Err(Error::Tables { what: "activate tables", source }),
-    };
-    if activate(&[])? {
-        return Ok(true);
-    }
-    let beyond = beyond_their_journals(log, tables)?;
-    Ok(!beyond.is_empty() && activate(&beyond)?)
-}
+/// Records of one partition that a set may have less than its journal when it takes the place of one that is beyond that.
+const MAY_LACK: u64 = 64;
 
-/// Partitions of which a set in use shows records that the journal does not have.
-fn beyond_their_journals(log: &dyn Log, tables: &dyn Tables) -> Result<Vec<u32>, Error> {
-    const WHAT: &str = "read the positions";
-    let mut shown = BTreeMap::<u32, u64>::new();
-    for set in tables.generations().map_err(Error::tables(WHAT))?.iter().filter(|set| set.active) {
-        for (partition, position) in tables.positions(set.number).map_err(Error::tables(WHAT))? {
-            let offset = shown.entry(partition).or_default();
-            *offset = position.offset.max(*offset);
+/// Makes a set the one in use, if it has folded as much as the one that it takes the place of; `false`: not yet. Where that
+/// one shows records that its journal does not have, because that was restored or lost its end, the journal itself is the
+/// measure: `next` says how many of its records, void ones among them, the new set has of a partition.
+pub(crate) fn put_to_use(
+    log: &dyn Log,
+    tables: &dyn Tables,
+    generation: u32,
+    next: &dyn Fn(u32) -> Option<u64>,
+) -> Result<bool, Error> {
+    let mut beyond = Vec::new();
+    loop {
+        match tables.activate(generation, &beyond) {
+            Ok(()) => return Ok(true),
+            Err(tidemill_store::Error::Behind { partition, .. })
+                if !beyond.contains(&partition) && is_beyond(log, tables, partition, next(partition))? =>
+            {
+                beyond.push(partition);
+            }
+            Err(tidemill_store::Error::Behind { .. }) => return Ok(false),
+            Err(source) => return Err(Error::Tables { what: "activate tables", source }),
         }
     }
+}
+
+/// Whether a set in use shows records of a partition that the journal does not have, while a new one with so many records
+/// has all that are there.
+fn is_beyond(log: &dyn Log, tables: &dyn Tables, partition: u32, next: Option<u64>) -> Result<bool, Error> {
+    const WHAT: &str = "read the positions";
+    if partition >= log.partitions(Topic::Journal) {
+        return Ok(true);
+    }
+    let Some(next) = next else { return Ok(false) };
+    let mut shown = None;
+    for set in tables.generations().map_err(Error::tables(WHAT))?.iter().filter(|set| set.active) {
+        let positions = tables.positions(set.number).map_err(Error::tables(WHAT))?;
+        shown = shown.max(positions.get(&partition).map(|position| position.offset));
+    }
     // Asked for after the positions, for a journal that is whole is longer than what anybody has shown of it.
-    let ends = ends(log)?;
-    let is_beyond =
-        |(partition, offset): &(u32, u64)| ends.get(*partition as usize).is_none_or(|end| offset >= end);
-    Ok(shown.into_iter().filter(is_beyond).map(|(partition, _)| partition).collect())
+    let end = log.range(Topic::Journal, partition).map_err(Error::journal(partition))?.end;
+    Ok(shown.is_some_and(|offset| offset >= end) && next + MAY_LACK >= end)
 }
 
 /// The set that an earlier rebuild from the beginning left unfinished.
