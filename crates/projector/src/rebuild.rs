@@ -12,7 +12,7 @@ use std::time::Duration;
 use tidemill_journal::{Shutdown, now};
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
-use tidemill_store::{Generation, RebuildRight, Tables, rows};
+use tidemill_store::{RebuildRight, Tables, rows};
 
 use crate::projection::Projection;
 use crate::verify::ends;
@@ -76,7 +76,7 @@ pub fn rebuild(
     on_progress: &mut dyn FnMut(RebuildProgress),
 ) -> Result<u32, Error> {
     alone(tables, |right| {
-        let begun = unfinished(tables)?;
+        let begun = unfinished(config, log, tables)?;
         drop_unused(tables, right, begun)?;
         let generation = match begun {
             Some(generation) => generation,
@@ -186,20 +186,49 @@ fn is_beyond(log: &dyn Log, tables: &dyn Tables, partition: u32, next: Option<u6
     Ok(shown.is_some_and(|offset| offset >= end) && next + MAY_LACK >= end)
 }
 
-/// The set that an earlier rebuild from the beginning left unfinished.
-pub(crate) fn unfinished(tables: &dyn Tables) -> Result<Option<u32>, Error> {
+/// The set that an earlier rebuild from the beginning left unfinished, where it is of this journal.
+pub(crate) fn unfinished(config: &Config, log: &dyn Log, tables: &dyn Tables) -> Result<Option<u32>, Error> {
     let (generations, form) =
         (tables.generations().map_err(Error::tables("list the tables"))?, tables.form());
     let ours = || generations.iter().filter(|it| it.format == form);
     let active = ours().find(|it| it.active).map_or(0, |it| it.number);
-    let is_whole = |set: &&Generation| {
-        rows::TABLES.iter().all(|table| {
-            let key = vec![tidemill_store::Value::from(""); table.key.len()];
-            tables.load(set.number, table, &[key]).is_ok()
-        })
-    };
-    let begun = ours().filter(|it| it.number > active && !it.has_copies).find(is_whole);
-    Ok(begun.map(|set| set.number))
+    for set in ours().filter(|it| it.number > active && !it.has_copies) {
+        if is_whole(tables, set.number)? && fits(config, log, tables, set.number)? {
+            return Ok(Some(set.number));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether all tables of a set are there.
+fn is_whole(tables: &dyn Tables, generation: u32) -> Result<bool, Error> {
+    for table in rows::TABLES {
+        let key = vec![tidemill_store::Value::from(""); table.key.len()];
+        match tables.load(generation, table, &[key]) {
+            Ok(_) => {}
+            Err(error) if error.is_missing() => return Ok(false),
+            Err(source) => return Err(Error::Tables { what: "look for the tables of a set", source }),
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a set can go on with this journal: not so where that was restored, or lost its end, since the set was begun.
+fn fits(config: &Config, log: &dyn Log, tables: &dyn Tables, generation: u32) -> Result<bool, Error> {
+    use tidemill_journal::Error::{AheadOfRestore, PositionMismatch};
+    for partition in 0..log.partitions(Topic::Journal) {
+        match Projection::open(log, tables, generation, partition, config.cached_rows) {
+            Ok(_) => {}
+            Err(
+                Error::Journal(AheadOfRestore { .. } | PositionMismatch { .. })
+                | Error::StoredPosition { .. },
+            ) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// Drops every set of this form that is neither in use nor this one. Sets of another form are those of another version.

@@ -26,6 +26,7 @@ pub use server::MysqlServer;
 use server::Pool;
 
 const NO_SUCH_TABLE: u16 = 1146;
+const NO_SUCH_COLUMN: u16 = 1054;
 /// How often a transaction is tried that others were in the way of.
 const TRIES: u32 = 8;
 
@@ -39,6 +40,11 @@ fn refusal(error: &Error) -> Option<u16> {
         Error::Database { source, .. } => source.downcast_ref::<MysqlError>()?.number(),
         _ => None,
     }
+}
+
+/// Whether a table or a column is not there.
+pub(crate) fn is_missing(error: &Error) -> bool {
+    matches!(refusal(error), Some(NO_SUCH_TABLE | NO_SUCH_COLUMN))
 }
 
 /// Read tables in a database of a server.
