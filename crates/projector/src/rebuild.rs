@@ -9,7 +9,7 @@ mod since;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tidemill_journal::{Shutdown, now};
+use tidemill_journal::{Shutdown, causes, now};
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
 use tidemill_store::{RebuildRight, Tables, rows};
@@ -131,14 +131,37 @@ fn finish(
             return Err(Error::Interrupted);
         }
     }
-    drop_unused(tables, right, None)?;
-    sweep(tables, shutdown).map_err(Error::tables("drop tables"))?;
-    // What had left the first set leaves this one, too.
-    let horizon = tables.horizon().map_err(Error::tables("read the horizon"))?;
-    if let Some(before) = horizon.and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
-        purge(tables, before, shutdown)?;
-    }
+    clean_up(tables, right, shutdown);
     Ok(projections.iter().map(next).sum())
+}
+
+/// What is left to do when the new set is in use. What fails of it takes nothing back, and others do it later.
+fn clean_up(tables: &dyn Tables, right: RebuildRight, shutdown: &Shutdown) {
+    let views = tables.repair_views().map_err(Error::tables("point the views to the tables"));
+    let dropped = views
+        .and_then(|()| drop_unused(tables, right, None))
+        .and_then(|()| sweep(tables, shutdown).map_err(Error::tables("drop tables")));
+    if let Err(error) = dropped {
+        let reason = causes(&error);
+        tracing::warn!(
+            reason,
+            "the tables are rebuilt and in use; the old ones stay until the next rebuild: {reason}"
+        );
+    }
+    // What had left the first set leaves this one, too.
+    let horizon = tables.horizon().map_err(Error::tables("read the horizon"));
+    let purged =
+        horizon.and_then(|horizon| match horizon.and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
+            Some(before) => purge(tables, before, shutdown).map(drop),
+            None => Ok(()),
+        });
+    if let Err(error) = purged {
+        let reason = causes(&error);
+        tracing::warn!(
+            reason,
+            "rows that had left the tables stay until the projector deletes them: {reason}"
+        );
+    }
 }
 
 /// Records of one partition that a set may have less than its journal when it takes the place of one that is beyond that.

@@ -138,9 +138,7 @@ fn keep_retiring(tables: &dyn Tables, shutdown: &Shutdown) {
 
 /// A swap that was cut off may have left the views for people on the old tables.
 fn point_views(tables: &dyn Tables) {
-    let again =
-        tables.active().and_then(|active| active.map_or(Ok(()), |it| tables.activate(it.number, &[])));
-    if let Err(error) = again {
+    if let Err(error) = tables.repair_views() {
         let reason = causes(&error);
         tracing::warn!(reason, "the views could not be pointed to the tables in use: {reason}");
     }

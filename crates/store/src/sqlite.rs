@@ -195,6 +195,10 @@ impl Tables for SqliteTables {
         })
     }
 
+    fn repair_views(&self) -> Result<(), Error> {
+        self.change(|link| forms::repair_views(link, self.form))
+    }
+
     fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
         self.change(|link| {
             let forgotten = forms::forget_others(link, self.form, unseen_for)?;

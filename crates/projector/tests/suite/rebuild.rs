@@ -149,6 +149,22 @@ fn begun_set_stays_where_the_database_is_away() {
     assert_eq!(set, begun, "it goes on with what was begun");
 }
 
+/// EVT-7: a rebuild whose set is in use has succeeded, whatever becomes of the tables before.
+#[test]
+fn rebuild_is_done_when_its_set_is_in_use() {
+    let database = Database::new();
+    let (log, _) = begin_and_break_off(&database, 20);
+    for call in ["sweep", "repair_views"] {
+        let tables = failing(&database, call);
+        let set = rebuild(&Config::default(), &*log, &*tables, &Shutdown::new(), &mut |_| {}).unwrap();
+        assert_eq!(tables.active().unwrap().unwrap().number, set);
+    }
+    // The next one drops what is left.
+    let set = rebuild(&Config::default(), &*log, &*database.tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    let left: Vec<_> = database.tables.generations().unwrap().iter().map(|it| it.number).collect();
+    assert_eq!(left, [set]);
+}
+
 /// EVT-7: a set that was begun from a journal that was restored since, or that has lost its end, is begun anew.
 #[test]
 fn begun_set_that_does_not_fit_the_journal_is_begun_anew() {

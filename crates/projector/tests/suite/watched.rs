@@ -76,6 +76,10 @@ impl Tables for Watched {
     fn forms(&self) -> Result<Vec<FormInUse>, Error> {
         self.inner.forms()
     }
+    fn repair_views(&self) -> Result<(), Error> {
+        (self.watch)("repair_views")?;
+        self.inner.repair_views()
+    }
     fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
         self.inner.retire_others(unseen_for)
     }
