@@ -6,14 +6,13 @@ pub(crate) mod plan;
 mod refold;
 mod since;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tidemill_journal::{Shutdown, now};
+use tidemill_journal::{Shutdown, causes, now};
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
-use tidemill_store::{Generation, RebuildRight, Tables, rows};
+use tidemill_store::{RebuildRight, Tables, rows};
 
 use crate::projection::Projection;
 use crate::verify::ends;
@@ -77,7 +76,7 @@ pub fn rebuild(
     on_progress: &mut dyn FnMut(RebuildProgress),
 ) -> Result<u32, Error> {
     alone(tables, |right| {
-        let begun = unfinished(tables)?;
+        let begun = unfinished(config, log, tables)?;
         drop_unused(tables, right, begun)?;
         let generation = match begun {
             Some(generation) => generation,
@@ -124,69 +123,135 @@ fn finish(
     let mut projections = (0..log.partitions(Topic::Journal)).map(open).collect::<Result<Vec<_>, _>>()?;
     loop {
         catch_up((log, tables, right), shutdown, &open, &mut projections, on_progress)?;
-        if put_to_use(log, tables, generation)? {
+        let reached = |partition| projections.get(partition as usize).map(next);
+        if put_to_use(log, tables, generation, &reached)? {
             break;
         }
         if shutdown.is_requested() {
             return Err(Error::Interrupted);
         }
     }
-    drop_unused(tables, right, None)?;
-    sweep(tables, shutdown).map_err(Error::tables("drop tables"))?;
-    // What had left the first set leaves this one, too.
-    let horizon = tables.horizon().map_err(Error::tables("read the horizon"))?;
-    if let Some(before) = horizon.and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
-        purge(tables, before, shutdown)?;
-    }
+    clean_up(tables, right, shutdown);
     Ok(projections.iter().map(next).sum())
 }
 
-/// Makes a set the one in use, if it has folded as much as the one that it takes the place of; `false`: not yet. Who shows
-/// records that its journal does not have, because that was restored or lost its end, is not waited for.
-pub(crate) fn put_to_use(log: &dyn Log, tables: &dyn Tables, generation: u32) -> Result<bool, Error> {
-    let activate = |beyond: &[u32]| match tables.activate(generation, beyond) {
-        Ok(()) => Ok(true),
-        Err(tidemill_store::Error::Behind { .. }) => Ok(false),
-        Err(source) => Err(Error::Tables { what: "activate tables", source }),
-    };
-    if activate(&[])? {
-        return Ok(true);
+/// What is left to do when the new set is in use. What fails of it takes nothing back, and others do it later.
+fn clean_up(tables: &dyn Tables, right: RebuildRight, shutdown: &Shutdown) {
+    let views = tables.repair_views().map_err(Error::tables("point the views to the tables"));
+    let dropped = views
+        .and_then(|()| drop_unused(tables, right, None))
+        .and_then(|()| sweep(tables, shutdown).map_err(Error::tables("drop tables")));
+    if let Err(error) = dropped {
+        let reason = causes(&error);
+        tracing::warn!(
+            reason,
+            "the tables are rebuilt and in use; the old ones stay until the next rebuild: {reason}"
+        );
     }
-    let beyond = beyond_their_journals(log, tables)?;
-    Ok(!beyond.is_empty() && activate(&beyond)?)
+    // What had left the first set leaves this one, too.
+    let horizon = tables.horizon().map_err(Error::tables("read the horizon"));
+    let purged =
+        horizon.and_then(|horizon| match horizon.and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
+            Some(before) => purge(tables, before, shutdown).map(drop),
+            None => Ok(()),
+        });
+    if let Err(error) = purged {
+        let reason = causes(&error);
+        tracing::warn!(
+            reason,
+            "rows that had left the tables stay until the projector deletes them: {reason}"
+        );
+    }
 }
 
-/// Partitions of which a set in use shows records that the journal does not have.
-fn beyond_their_journals(log: &dyn Log, tables: &dyn Tables) -> Result<Vec<u32>, Error> {
-    const WHAT: &str = "read the positions";
-    let mut shown = BTreeMap::<u32, u64>::new();
-    for set in tables.generations().map_err(Error::tables(WHAT))?.iter().filter(|set| set.active) {
-        for (partition, position) in tables.positions(set.number).map_err(Error::tables(WHAT))? {
-            let offset = shown.entry(partition).or_default();
-            *offset = position.offset.max(*offset);
+/// Records of one partition that a set may have less than its journal when it takes the place of one that is beyond that.
+const MAY_LACK: u64 = 64;
+
+/// Makes a set the one in use, if it has folded as much as the one that it takes the place of; `false`: not yet. Where that
+/// one shows records that its journal does not have, because that was restored or lost its end, the journal itself is the
+/// measure: `next` says how many of its records, void ones among them, the new set has of a partition.
+pub(crate) fn put_to_use(
+    log: &dyn Log,
+    tables: &dyn Tables,
+    generation: u32,
+    next: &dyn Fn(u32) -> Option<u64>,
+) -> Result<bool, Error> {
+    let mut beyond = Vec::new();
+    loop {
+        match tables.activate(generation, &beyond) {
+            Ok(()) => return Ok(true),
+            Err(tidemill_store::Error::Behind { partition, .. })
+                if !beyond.contains(&partition) && is_beyond(log, tables, partition, next(partition))? =>
+            {
+                beyond.push(partition);
+            }
+            Err(tidemill_store::Error::Behind { .. }) => return Ok(false),
+            Err(source) => return Err(Error::Tables { what: "activate tables", source }),
         }
     }
-    // Asked for after the positions, for a journal that is whole is longer than what anybody has shown of it.
-    let ends = ends(log)?;
-    let is_beyond =
-        |(partition, offset): &(u32, u64)| ends.get(*partition as usize).is_none_or(|end| offset >= end);
-    Ok(shown.into_iter().filter(is_beyond).map(|(partition, _)| partition).collect())
 }
 
-/// The set that an earlier rebuild from the beginning left unfinished.
-pub(crate) fn unfinished(tables: &dyn Tables) -> Result<Option<u32>, Error> {
+/// Whether a set in use shows records of a partition that the journal does not have, while a new one with so many records
+/// has all that are there.
+fn is_beyond(log: &dyn Log, tables: &dyn Tables, partition: u32, next: Option<u64>) -> Result<bool, Error> {
+    const WHAT: &str = "read the positions";
+    if partition >= log.partitions(Topic::Journal) {
+        return Ok(true);
+    }
+    let Some(next) = next else { return Ok(false) };
+    let mut shown = None;
+    for set in tables.generations().map_err(Error::tables(WHAT))?.iter().filter(|set| set.active) {
+        let positions = tables.positions(set.number).map_err(Error::tables(WHAT))?;
+        shown = shown.max(positions.get(&partition).map(|position| position.offset));
+    }
+    // Asked for after the positions, for a journal that is whole is longer than what anybody has shown of it.
+    let end = log.range(Topic::Journal, partition).map_err(Error::journal(partition))?.end;
+    Ok(shown.is_some_and(|offset| offset >= end) && next + MAY_LACK >= end)
+}
+
+/// The set that an earlier rebuild from the beginning left unfinished, where it is of this journal.
+pub(crate) fn unfinished(config: &Config, log: &dyn Log, tables: &dyn Tables) -> Result<Option<u32>, Error> {
     let (generations, form) =
         (tables.generations().map_err(Error::tables("list the tables"))?, tables.form());
     let ours = || generations.iter().filter(|it| it.format == form);
     let active = ours().find(|it| it.active).map_or(0, |it| it.number);
-    let is_whole = |set: &&Generation| {
-        rows::TABLES.iter().all(|table| {
-            let key = vec![tidemill_store::Value::from(""); table.key.len()];
-            tables.load(set.number, table, &[key]).is_ok()
-        })
-    };
-    let begun = ours().filter(|it| it.number > active && !it.has_copies).find(is_whole);
-    Ok(begun.map(|set| set.number))
+    for set in ours().filter(|it| it.number > active && !it.has_copies) {
+        if is_whole(tables, set.number)? && fits(config, log, tables, set.number)? {
+            return Ok(Some(set.number));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether all tables of a set are there.
+fn is_whole(tables: &dyn Tables, generation: u32) -> Result<bool, Error> {
+    for table in rows::TABLES {
+        let key = vec![tidemill_store::Value::from(""); table.key.len()];
+        match tables.load(generation, table, &[key]) {
+            Ok(_) => {}
+            Err(error) if error.is_missing() => return Ok(false),
+            Err(source) => return Err(Error::Tables { what: "look for the tables of a set", source }),
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a set can go on with this journal: not so where that was restored, or lost its end, since the set was begun.
+fn fits(config: &Config, log: &dyn Log, tables: &dyn Tables, generation: u32) -> Result<bool, Error> {
+    use tidemill_journal::Error::{AheadOfRestore, PositionMismatch};
+    for partition in 0..log.partitions(Topic::Journal) {
+        match Projection::open(log, tables, generation, partition, config.cached_rows) {
+            Ok(_) => {}
+            Err(
+                Error::Journal(AheadOfRestore { .. } | PositionMismatch { .. })
+                | Error::StoredPosition { .. },
+            ) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// Drops every set of this form that is neither in use nor this one. Sets of another form are those of another version.

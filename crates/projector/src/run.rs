@@ -1,5 +1,6 @@
 //! The role: one thread per partition keeps the tables in use close to the journal.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,6 +66,7 @@ pub fn run(
 ) -> Result<(), Error> {
     point_views(&**tables);
     let mut keepers = Keepers::new(shutdown);
+    let built = Built::default();
     for partition in 0..log.partitions(Topic::Journal) {
         progress.change(partition, |_| {});
         let keeper = Keeper {
@@ -74,6 +76,7 @@ pub fn run(
             tables: Arc::clone(tables),
             progress: progress.clone(),
             shutdown: shutdown.clone(),
+            built: Arc::clone(&built),
             projection: None,
         };
         keepers
@@ -135,13 +138,14 @@ fn keep_retiring(tables: &dyn Tables, shutdown: &Shutdown) {
 
 /// A swap that was cut off may have left the views for people on the old tables.
 fn point_views(tables: &dyn Tables) {
-    let again =
-        tables.active().and_then(|active| active.map_or(Ok(()), |it| tables.activate(it.number, &[])));
-    if let Err(error) = again {
+    if let Err(error) = tables.repair_views() {
         let reason = causes(&error);
         tracing::warn!(reason, "the views could not be pointed to the tables in use: {reason}");
     }
 }
+
+/// How many records of each partition the set has that is built, void ones among them, and which set that is.
+type Built = Arc<Mutex<BTreeMap<u32, (u32, u64)>>>;
 
 /// Keeps one partition.
 struct Keeper {
@@ -151,6 +155,7 @@ struct Keeper {
     tables: Arc<dyn Tables>,
     progress: Progress,
     shutdown: Shutdown,
+    built: Built,
     /// Kept over an outage of the database: what was read and folded need not be done again.
     projection: Option<Projection>,
 }
@@ -217,7 +222,7 @@ impl Keeper {
             }
             let may_swap = step.events == 0 || swap_tried_at.is_none_or(|at| at.elapsed() >= LOOK_AROUND);
             if !target.in_use && may_swap {
-                target.in_use = self.swap(target.set)?;
+                target.in_use = self.swap(target.set, projection.projected())?;
                 swap_tried_at = Some(Instant::now());
             }
             // Without anything to write there is no load.
@@ -268,8 +273,11 @@ impl Keeper {
     }
 
     /// Puts the tables that were built beside those of another version to use, if all partitions have caught up with those.
-    fn swap(&self, set: u32) -> Result<bool, Error> {
-        let is_done = put_to_use(&*self.log, &*self.tables, set)?;
+    fn swap(&self, set: u32, projected: Option<u64>) -> Result<bool, Error> {
+        let built = || self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        built().insert(self.partition, (set, projected.map_or(0, |offset| offset + 1)));
+        let next = |partition| built().get(&partition).filter(|(of, _)| *of == set).map(|(_, next)| *next);
+        let is_done = put_to_use(&*self.log, &*self.tables, set, &next)?;
         if is_done {
             tracing::info!(
                 set,

@@ -144,6 +144,22 @@ impl Error {
         Self::Database { what: what.into(), source: source.into() }
     }
 
+    /// Whether a table or a column is not there, or not as its definition says: not so where the database is away.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Column { .. } => true,
+            Self::Database { source, .. } => {
+                #[cfg(feature = "mysql")]
+                if crate::mysql::is_missing(self) {
+                    return true;
+                }
+                source.downcast_ref::<rusqlite::Error>().is_some_and(crate::sqlite::is_missing)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the same call may succeed later without anybody doing anything but mending the database.
     #[must_use]
     pub fn is_outage(&self) -> bool {

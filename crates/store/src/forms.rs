@@ -17,7 +17,7 @@ use crate::generations::{
 use crate::link::{self, Link};
 use crate::sql::Dialect;
 use crate::table::row;
-use crate::{Error, FORGOTTEN_AFTER, FormInUse, Value, rows};
+use crate::{Error, FORGOTTEN_AFTER, FormInUse};
 
 row! {
     /// The set of tables that programs of a form use.
@@ -125,11 +125,7 @@ pub(crate) fn begun<L: Link>(link: &mut L, form: i64) -> Result<Option<u32>, Err
         return Ok(Some(done));
     }
     while let Some(generation) = unfinished(link, form)? {
-        let is_whole = rows::TABLES.iter().all(|table| {
-            let key = vec![Value::from(""); table.key.len()];
-            link::load(link, generation, table, &[key]).is_ok()
-        });
-        if is_whole {
+        if link::is_whole(link, generation)? {
             return Ok(Some(generation));
         }
         discard(link, generation)?;

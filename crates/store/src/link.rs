@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::sql::{self, Dialect, table_name};
-use crate::{Error, Filter, Position, Select, Snapshot, Table, TableChanges, Value, forms, generations};
+use crate::{
+    Error, Filter, Position, Select, Snapshot, Table, TableChanges, Value, forms, generations, rows,
+};
 
 /// The dialect of a connection.
 pub(crate) fn dialect<L: Link>(_: &L) -> Dialect {
@@ -89,6 +91,19 @@ pub(crate) fn load(
         rows.extend(link.rows(&what, table, &sql, piece.iter().flatten())?);
     }
     Ok(rows)
+}
+
+/// Whether all tables of a set are there.
+pub(crate) fn is_whole(link: &mut impl Link, generation: u32) -> Result<bool, Error> {
+    for table in rows::TABLES {
+        let key = vec![Value::from(""); table.key.len()];
+        match load(link, generation, table, &[key]) {
+            Ok(_) => {}
+            Err(error) if error.is_missing() => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// The rows of a question to a generation.

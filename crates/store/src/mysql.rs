@@ -13,6 +13,7 @@ mod statements;
 mod waiting;
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::time::Duration;
 
 use crate::link::{self, LinkedSnapshot, alike, dialect};
@@ -26,6 +27,7 @@ pub use server::MysqlServer;
 use server::Pool;
 
 const NO_SUCH_TABLE: u16 = 1146;
+const NO_SUCH_COLUMN: u16 = 1054;
 /// How often a transaction is tried that others were in the way of.
 const TRIES: u32 = 8;
 
@@ -39,6 +41,11 @@ fn refusal(error: &Error) -> Option<u16> {
         Error::Database { source, .. } => source.downcast_ref::<MysqlError>()?.number(),
         _ => None,
     }
+}
+
+/// Whether a table or a column is not there.
+pub(crate) fn is_missing(error: &Error) -> bool {
+    matches!(refusal(error), Some(NO_SUCH_TABLE | NO_SUCH_COLUMN))
 }
 
 /// Read tables in a database of a server.
@@ -186,15 +193,29 @@ impl Tables for MysqlTables {
     fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error> {
         let follow = self.change(|connection| forms::switch(connection, generation, self.form, beyond))?;
         match follow {
-            true => self.pool.with(|connection| generations::point_views(connection, generation)),
+            // The set is in use whatever becomes of the views.
+            true => {
+                if let Err(error) = self.repair_views() {
+                    let reason = error.source().map(ToString::to_string).unwrap_or_default();
+                    tracing::warn!(
+                        reason,
+                        "views for people show the set before {generation}, for now: {error}: {reason}"
+                    );
+                }
+                Ok(())
+            }
             false => Ok(()),
         }
+    }
+
+    fn repair_views(&self) -> Result<(), Error> {
+        self.pool.with(|connection| forms::repair_views(connection, self.form))
     }
 
     fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
         let forgotten = self.change(|connection| forms::forget_others(connection, self.form, unseen_for))?;
         if !forgotten.is_empty() {
-            self.pool.with(|connection| forms::repair_views(connection, self.form))?;
+            self.repair_views()?;
         }
         Ok(forgotten)
     }

@@ -261,6 +261,12 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn forms(&self) -> Result<Vec<FormInUse>, Error>;
 
+    /// Points the views to the set that they are to show, where that is of this form: a swap may have been cut off before.
+    ///
+    /// # Errors
+    /// The database.
+    fn repair_views(&self) -> Result<(), Error>;
+
     /// Drops the sets of other forms whose programs were not seen for so long, where this form has a set in use. Gives them;
     /// [`Tables::sweep`] drops their tables.
     ///

@@ -42,6 +42,16 @@ fn failed(what: &str) -> impl FnOnce(rusqlite::Error) -> Error + '_ {
     move |source| Error::database(what, source)
 }
 
+/// Whether a table or a column is not there: of that SQLite has words only.
+pub(crate) fn is_missing(error: &rusqlite::Error) -> bool {
+    let words = match error {
+        rusqlite::Error::SqliteFailure(_, Some(words)) => words,
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        _ => return false,
+    };
+    words.starts_with("no such table") || words.starts_with("no such column")
+}
+
 fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
@@ -183,6 +193,10 @@ impl Tables for SqliteTables {
             true => generations::point_views(link, generation),
             false => Ok(()),
         })
+    }
+
+    fn repair_views(&self) -> Result<(), Error> {
+        self.change(|link| forms::repair_views(link, self.form))
     }
 
     fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {

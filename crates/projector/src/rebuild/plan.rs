@@ -129,7 +129,7 @@ pub fn plan_rebuild(
     let active = tables.active().map_err(Error::tables("find the tables in use"))?;
     let active = active.map(|active| active.number);
     // From a time, it begins anew in any case.
-    let unfinished = if since.is_none() { unfinished(tables)? } else { None };
+    let unfinished = if since.is_none() { unfinished(config, log, tables)? } else { None };
     let partitions = partitions(log, tables, begin.as_ref(), unfinished)?;
     let records = partitions.iter().map(|it| it.end - it.from).sum();
     let mut counted = Vec::new();

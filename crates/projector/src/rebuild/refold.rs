@@ -92,6 +92,10 @@ impl Refold<'_> {
         let mut journal = Journal::open(self.log, partition, "the tables", Start::Beginning)?;
         let (mut fold, mut written) = (Fold::new(partition, self.cached_rows), None);
         let (mut next, mut tries) = (0, 0);
+        // Then the loop does not come to it.
+        if let Some(stood) = stood.filter(|stood| stood.offset >= end) {
+            return Err(mismatch(partition, stood, format!("the journal ends before record {end}")));
+        }
         while next < end {
             if self.shutdown.is_requested() {
                 return Err(Error::Interrupted);
@@ -128,9 +132,12 @@ fn check(partition: u32, stood: &Position, head: Option<&Head>) -> Result<(), Er
     if head.as_deref() == Some(&stood.head) {
         return Ok(());
     }
-    let (offset, found) = (stood.offset, "the journal's chain is another one there".to_owned());
-    let holder = "the tables";
-    Err(Error::Journal(tidemill_journal::Error::PositionMismatch { holder, partition, offset, found }))
+    Err(mismatch(partition, stood, "the journal's chain is another one there".to_owned()))
+}
+
+fn mismatch(partition: u32, stood: &Position, found: String) -> Error {
+    let (holder, offset) = ("the tables", stood.offset);
+    Error::Journal(tidemill_journal::Error::PositionMismatch { holder, partition, offset, found })
 }
 
 impl Refolded {

@@ -31,7 +31,7 @@ use tidemill_store::{RebuildRight, Row as _, Table, Tables, Value};
 use super::cut::cut;
 use super::refold::Refold;
 use super::{RebuildProgress, Since};
-use crate::verify::told;
+use crate::verify::{ends, told};
 use crate::{Config, Error};
 
 /// Tables of history: they grow with every batch, and what a fold of them reads of another row of history, the same fact
@@ -138,8 +138,15 @@ impl Begin {
             ));
         }
         let positions = tables.positions(active.number).map_err(Error::tables("read the positions"))?;
-        for (partition, cut) in (0..).zip(&cuts) {
+        // Asked for after the positions: a journal that is whole is longer than what they show of it.
+        for ((partition, cut), end) in (0..).zip(&cuts).zip(ends(log)?) {
             let next = positions.get(&partition).map_or(0, |position| position.offset + 1);
+            if next > end {
+                let rule = format!(
+                    "the tables must be of this journal, and of partition {partition} they show {next} records of {end}"
+                );
+                return Err(refuse(rule, "rebuild from the beginning"));
+            }
             if next < *cut {
                 let rule = format!(
                     "the tables must show all from before it, and of partition {partition} they show {next} records of {cut}"

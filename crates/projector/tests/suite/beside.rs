@@ -1,16 +1,18 @@
 //! Programs of two versions, whose tables have different forms, on whatever holds the tables.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tidemill_journal::{Progress, Shutdown};
+use tidemill_log::Topic;
 use tidemill_projector::{Config, rebuild, run};
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{Error, FORMAT, Row, Select, SqliteTables, Tables};
 
 use crate::since::clean;
 use crate::support::{Database, Owner, catalogue, lives, log, shard};
+use crate::watched::{Watched, lost};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -194,6 +196,67 @@ pub(crate) fn beyond_the_journal(open: &dyn Fn(i64) -> Arc<dyn Tables>) {
 fn tables_beyond_their_journal_are_not_waited_for() {
     let database = Database::new();
     beyond_the_journal(&|form| of_form(&database, form));
+}
+
+/// EVT-7: tables beyond their journal are not waited for, and yet no set takes their place before it has what its own journal
+/// has, of every partition.
+pub(crate) fn beyond_the_journal_it_is_whole(open: &dyn Fn(i64) -> Arc<dyn Tables>) {
+    let journal = |batches: i64| {
+        let (_, log) = log(2);
+        Owner::claim(&*log, 0).decide(catalogue());
+        let mut owner = Owner::claim(&*log, 1);
+        owner.decide(shard());
+        owner.decide_all(lives(1, batches, 5));
+        (owner, log)
+    };
+    let ((_, long), (owner, short)) = (journal(300), journal(20));
+    let old = open(*FORMAT);
+    rebuild(&config(), &*long, &*old, &Shutdown::new(), &mut |_| {}).unwrap();
+    let (inner, writes, missing) = (open(*FORMAT + 1), AtomicU64::new(0), Arc::new(AtomicU64::new(0)));
+    let (seen, read, most) = (Arc::clone(&inner), Arc::clone(&short), Arc::clone(&missing));
+    let owner = Mutex::new(owner);
+    let watch = move |name: &str| {
+        match name {
+            // The journal grows, so that what is in the set is not all; and the other partition has to wait.
+            "written" if writes.fetch_add(1, Ordering::SeqCst) == 0 => {
+                owner.lock().unwrap().decide_all(lives(1_000, 150, 5));
+            }
+            "write" if (1..4).contains(&writes.load(Ordering::SeqCst)) => {
+                writes.fetch_add(1, Ordering::SeqCst);
+                return Err(lost());
+            }
+            "activated" => {
+                let set = seen.generations().unwrap().last().unwrap().number;
+                let positions = seen.positions(set).unwrap();
+                for partition in 0..2 {
+                    let next = positions.get(&partition).map_or(0, |position| position.offset + 1);
+                    let end = read.range(Topic::Journal, partition).unwrap().end;
+                    most.fetch_max(end - next, Ordering::SeqCst);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    };
+    let new: Arc<dyn Tables> = Arc::new(Watched { inner, watch: Box::new(watch) });
+    let (progress, told) = (Progress::new(), Shutdown::new());
+    std::thread::scope(|scope| {
+        let _end = End(vec![told.clone()]);
+        let running = scope.spawn(|| run(&config(), &short, &new, &progress, &told));
+        until("it swaps", || new.active().unwrap().is_some());
+        told.request();
+        running.join().unwrap().unwrap();
+    });
+    let missing = missing.load(Ordering::SeqCst);
+    assert!(missing <= 64, "{missing} records were not in the set when it was put to use");
+    clean(&*short, &*new);
+}
+
+/// EVT-7.
+#[test]
+fn set_that_replaces_one_beyond_the_journal_is_whole() {
+    let database = Database::new();
+    beyond_the_journal_it_is_whole(&|form| of_form(&database, form));
 }
 
 /// OPS-2: a rebuild of a version that knows of one form drops all sets but its own. The newer version builds its tables again by

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::alone::{killed_is_replaced, second_is_refused};
 use crate::beside::{
-    another_form_is_built_beside, beyond_the_journal, version_before_goes_on_with_its_tables,
+    another_form_is_built_beside, beyond_the_journal, beyond_the_journal_it_is_whole,
+    version_before_goes_on_with_its_tables,
 };
 use crate::since::{
     a_time_that_cannot_be_right_is_refused, attempts_and_void_records_from_before_count,
@@ -163,6 +164,13 @@ fn killed_rebuild_is_replaced_and_writes_no_more() {
 fn tables_beyond_their_journal_are_not_waited_for() {
     let database = Database::new();
     beyond_the_journal(&|form| database.of_form(form));
+}
+
+/// EVT-7.
+#[test]
+fn set_that_replaces_one_beyond_the_journal_is_whole() {
+    let database = Database::new();
+    beyond_the_journal_it_is_whole(&|form| database.of_form(form));
 }
 
 /// OPS-2, EVT-7.

@@ -1,12 +1,16 @@
 //! Making the tables anew, and comparing them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::support::{Database, Owner, START_MS, catalogue, id, lives, log, shard, time};
+use crate::watched::{Watched, lost};
 use serde_json::json;
 use tidemill_journal::{Progress, Shutdown};
+use tidemill_log::Log;
 use tidemill_projector::{Config, Difference, Error, rebuild, run, verify};
-use tidemill_store::{ReadTables, rows};
+use tidemill_store::{ReadTables, Tables, rows};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -107,6 +111,75 @@ fn interrupted_rebuild_goes_on_where_it_was() {
     assert!(first.folded > folded, "{first:?} after {folded}");
     let report = verify(&*log, tables, &go, &mut |_, _| {}).unwrap();
     assert!(report.is_clean() && report.rows > 2_000, "{report:#?}");
+}
+
+/// A set that a rebuild of so many batches left unfinished, by the loss of the database after its first step.
+fn begin_and_break_off(database: &Database, batches: i64) -> (Arc<dyn Log>, u32) {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    owner.decide(catalogue());
+    owner.decide(shard());
+    owner.decide_all(lives(1, batches, 5));
+    let begun =
+        rebuild(&Config::default(), &*log, &*failing(database, "written"), &Shutdown::new(), &mut |_| {});
+    assert!(begun.unwrap_err().is_outage());
+    let sets = database.tables.generations().unwrap();
+    assert!(!sets.last().unwrap().active);
+    (log, sets.last().unwrap().number)
+}
+
+/// Tables whose first call of this name fails as if the database were away.
+fn failing(database: &Database, call: &'static str) -> Arc<dyn Tables> {
+    let left = AtomicBool::new(true);
+    let watch = move |name: &str| {
+        if name == call && left.swap(false, Ordering::SeqCst) { Err(lost()) } else { Ok(()) }
+    };
+    Arc::new(Watched { inner: Arc::clone(&database.tables), watch: Box::new(watch) })
+}
+
+/// EVT-7: a database that is away for a moment costs nothing of what an earlier rebuild folded.
+#[test]
+fn begun_set_stays_where_the_database_is_away() {
+    let database = Database::new();
+    let (log, begun) = begin_and_break_off(&database, 100);
+    let away =
+        rebuild(&Config::default(), &*log, &*failing(&database, "load"), &Shutdown::new(), &mut |_| {});
+    assert!(matches!(away, Err(ref error) if error.is_outage()), "{away:?}");
+    let set = rebuild(&Config::default(), &*log, &*database.tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    assert_eq!(set, begun, "it goes on with what was begun");
+}
+
+/// EVT-7: a rebuild whose set is in use has succeeded, whatever becomes of the tables before.
+#[test]
+fn rebuild_is_done_when_its_set_is_in_use() {
+    let database = Database::new();
+    let (log, _) = begin_and_break_off(&database, 20);
+    for call in ["sweep", "repair_views"] {
+        let tables = failing(&database, call);
+        let set = rebuild(&Config::default(), &*log, &*tables, &Shutdown::new(), &mut |_| {}).unwrap();
+        assert_eq!(tables.active().unwrap().unwrap().number, set);
+    }
+    // The next one drops what is left.
+    let set = rebuild(&Config::default(), &*log, &*database.tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    let left: Vec<_> = database.tables.generations().unwrap().iter().map(|it| it.number).collect();
+    assert_eq!(left, [set]);
+}
+
+/// EVT-7: a set that was begun from a journal that was restored since, or that has lost its end, is begun anew.
+#[test]
+fn begun_set_that_does_not_fit_the_journal_is_begun_anew() {
+    let database = Database::new();
+    let (_, begun) = begin_and_break_off(&database, 200);
+    let (_, short) = log(1);
+    let mut owner = Owner::claim(&*short, 0);
+    owner.decide(catalogue());
+    owner.decide(shard());
+    owner.decide_all(lives(1, 5, 5));
+    let tables = &*database.tables;
+    let set = rebuild(&Config::default(), &*short, tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    assert!(set > begun);
+    let report = verify(&*short, tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+    assert!(report.is_clean() && report.rows > 10, "{report:#?}");
 }
 
 /// EVT-2: a row changed, removed or added by hand is named, with its column and both values.

@@ -175,6 +175,28 @@ pub(crate) fn a_time_that_cannot_be_right_is_refused(tables: &dyn Tables) {
     assert!(tables.select(&Select::new(BatchRow::TABLE, &["id"])).unwrap().len() == 80);
 }
 
+/// EVT-7: nothing is copied from tables that show records which the journal lost.
+#[test]
+fn tables_beyond_their_journal_are_not_copied() {
+    let database = Database::new();
+    let tables = &*database.tables;
+    let journal = |batches| {
+        let (_, log) = log(1);
+        let mut owner = Owner::claim(&*log, 0);
+        owner.decide(catalogue());
+        owner.decide(shard());
+        owner.decide_all(lives(1, batches, 5));
+        (owner, log)
+    };
+    let ((_, long), (owner, log)) = (journal(200), journal(20));
+    let generation = from_zero(&*long, tables);
+    let since = Since::new(at(owner.now_ms - 20));
+    let copied =
+        rebuild_since(&Config::default(), &since, &*log, tables, &Shutdown::new(), &mut |_| {}).unwrap_err();
+    assert!(copied.to_string().contains("rebuild from the beginning"), "{copied}");
+    assert_eq!(tables.active().unwrap().unwrap().number, generation);
+}
+
 /// EVT-7: interrupted wherever, while it copies, folds or writes rows over the copies, it begins anew when it is called again,
 /// whatever became of the rows meanwhile; the old tables serve until it is done.
 pub(crate) fn interrupted_from_a_time_it_begins_anew(shared: &Arc<dyn Tables>) {

@@ -9,7 +9,7 @@ use tidemill_store::{
     TableChanges, Tables, Value, Written,
 };
 
-/// Hears the name of a call before it is done; `written` after a write.
+/// Hears the name of a call before it is done; `written` after a write, `activated` after a swap.
 pub(crate) type Watch = Box<dyn Fn(&str) -> Result<(), Error> + Send + Sync>;
 
 pub(crate) struct Watched {
@@ -76,11 +76,17 @@ impl Tables for Watched {
     fn forms(&self) -> Result<Vec<FormInUse>, Error> {
         self.inner.forms()
     }
+    fn repair_views(&self) -> Result<(), Error> {
+        (self.watch)("repair_views")?;
+        self.inner.repair_views()
+    }
     fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
         self.inner.retire_others(unseen_for)
     }
     fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error> {
-        self.inner.activate(generation, beyond)
+        (self.watch)("activate")?;
+        self.inner.activate(generation, beyond)?;
+        (self.watch)("activated")
     }
     fn drop_generation(&self, right: RebuildRight, generation: u32) -> Result<(), Error> {
         self.inner.drop_generation(right, generation)

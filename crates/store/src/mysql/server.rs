@@ -22,7 +22,7 @@ const ASK: Duration = Duration::from_millis(200);
 /// What everybody's session has: every wait is bounded, values are checked.
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'; \
-    SET SESSION innodb_lock_wait_timeout = 20";
+    SET SESSION innodb_lock_wait_timeout = 20; SET SESSION lock_wait_timeout = 20";
 /// What may follow a `?` in an address.
 const PARAMETERS: &[&str] = &["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"];
 
