@@ -281,6 +281,9 @@ mod tests {
         let rows = std::fs::read_to_string(directory.path().join(ROWS)).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Row>>(&rows).unwrap(), [example()]);
         let page = std::fs::read_to_string(directory.path().join(PAGE)).unwrap();
-        assert!(page.contains("| lifecycle | kafka | ≥ 15000 per second | 5000 per second | missed |"), "{page}");
+        assert!(
+            page.contains("| lifecycle | kafka | ≥ 15000 per second | 5000 per second | missed |"),
+            "{page}"
+        );
     }
 }
