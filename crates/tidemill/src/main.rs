@@ -14,6 +14,7 @@ mod roles;
 mod run;
 mod schemas;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use tidemill_cli::{OutputFormat, output};
@@ -30,11 +31,19 @@ fn main() -> ExitCode {
     }
     let cli = cli::Cli::of_process();
     let json = cli.global.output == OutputFormat::Json;
-    match run::run(cli) {
-        Ok(exit) => ExitCode::from(exit.code()),
-        Err(failure) => {
-            output::failure(&failure, json);
-            ExitCode::from(failure.exit.code())
-        }
-    }
+    let exit = run::run(cli).unwrap_or_else(|failure| {
+        output::failure(&failure, json);
+        failure.exit
+    });
+    leave(exit.code())
+}
+
+/// Ends the process without what C libraries do at its end: OpenSSL frees then what threads of librdkafka still use, and a
+/// process that had its exit code is ended by a signal instead.
+#[allow(unsafe_code)]
+fn leave(code: u8) -> ! {
+    // Who reads it may be gone.
+    let _ = std::io::stdout().flush();
+    // SAFETY: it takes a number and does not return; nothing of this process is run after it.
+    unsafe { nix::libc::_exit(code.into()) }
 }
