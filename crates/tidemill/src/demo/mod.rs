@@ -86,7 +86,12 @@ fn log_to_file(settings: &Settings) -> Done {
         .open(&path)
         .map_err(|error| Failure::caused(format!("cannot write {}", path.display()), &error))?;
     let filter = roles::log_filter(settings)?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Mutex::new(file)).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(Mutex::new(file))
+        .log_internal_errors(false)
+        .init();
     Ok(())
 }
 

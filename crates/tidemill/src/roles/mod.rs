@@ -193,7 +193,13 @@ pub(crate) fn raise_descriptors() -> Done {
 fn log_lines(settings: &Settings) -> Done {
     let filter = log_filter(settings)?;
     let is_coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(is_coloured).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(is_coloured)
+        .with_writer(io::stderr)
+        // Else a line that cannot be written is told on the same stream by `eprintln!`, which panics.
+        .log_internal_errors(false)
+        .init();
     Ok(())
 }
 

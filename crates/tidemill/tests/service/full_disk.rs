@@ -76,3 +76,16 @@ fn full_disk_refuses_and_room_lets_the_same_process_go_on() {
         .unwrap();
     assert_eq!(code(&checked), 0, "{}{}", text(&checked.stdout), text(&checked.stderr));
 }
+
+/// OPS-8: a disk with no room for log lines ends no role.
+#[test]
+fn lines_that_cannot_be_written_end_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$@\" 2> /dev/full", "sh", TIDEMILL]);
+    let server = Server::begin(command, dir.path(), &[("LOG_FILTER", "debug")]);
+    server.apply("jobs: [{name: a, group: default, type: shell, command: 'true'}]");
+    let ran = server.run(&["job", "run", "default/a", "--wait"]);
+    assert_eq!(code(&ran), 0, "{}", text(&ran.stderr));
+    assert_eq!(server.stop(), Some(0));
+}
