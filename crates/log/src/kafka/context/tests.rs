@@ -234,7 +234,12 @@ fn all_events_are_served_at_once() {
     let mut client = config.reader();
     client.set_log_level(RDKafkaLogLevel::Debug);
     let consumer: BaseConsumer<Plain> = client.create_with_context(Plain::new(&config)).unwrap();
-    thread::sleep(Duration::from_secs(1));
-    serve(&consumer, |_| ());
-    assert!(consumer.context().said().events() > 10);
+    // A machine that is busy takes longer to say as much.
+    let served_at_once = |seconds| {
+        let before = consumer.context().said().events();
+        thread::sleep(Duration::from_secs(seconds));
+        serve(&consumer, |_| ());
+        consumer.context().said().events() - before
+    };
+    assert!([1, 4, 16].into_iter().any(|seconds| served_at_once(seconds) > 10));
 }
