@@ -12,7 +12,7 @@ use std::time::Duration;
 use tidemill_journal::{Shutdown, causes, now};
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
-use tidemill_store::{RebuildRight, Tables, rows};
+use tidemill_store::{RebuildRight, Tables};
 
 use crate::projection::Projection;
 use crate::verify::ends;
@@ -216,24 +216,12 @@ pub(crate) fn unfinished(config: &Config, log: &dyn Log, tables: &dyn Tables) ->
     let ours = || generations.iter().filter(|it| it.format == form);
     let active = ours().find(|it| it.active).map_or(0, |it| it.number);
     for set in ours().filter(|it| it.number > active && !it.has_copies) {
-        if is_whole(tables, set.number)? && fits(config, log, tables, set.number)? {
+        let is_whole = tables.is_whole(set.number).map_err(Error::tables("look for the tables of a set"))?;
+        if is_whole && fits(config, log, tables, set.number)? {
             return Ok(Some(set.number));
         }
     }
     Ok(None)
-}
-
-/// Whether all tables of a set are there.
-fn is_whole(tables: &dyn Tables, generation: u32) -> Result<bool, Error> {
-    for table in rows::TABLES {
-        let key = vec![tidemill_store::Value::from(""); table.key.len()];
-        match tables.load(generation, table, &[key]) {
-            Ok(_) => {}
-            Err(error) if error.is_missing() => return Ok(false),
-            Err(source) => return Err(Error::Tables { what: "look for the tables of a set", source }),
-        }
-    }
-    Ok(true)
 }
 
 /// Whether a set can go on with this journal: not so where that was restored, or lost its end, since the set was begun.

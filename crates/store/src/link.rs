@@ -189,6 +189,10 @@ macro_rules! alike {
             self.read(|link| link::load(link, generation, table, keys))
         }
 
+        fn is_whole(&self, generation: u32) -> Result<bool, Error> {
+            self.read(|link| link::is_whole(link, generation))
+        }
+
         fn horizon(&self) -> Result<Option<i64>, Error> {
             self.read(|link| generations::horizon(link))
         }

@@ -220,6 +220,12 @@ pub trait Tables: Send + Sync {
     /// [`Error::RebuildReplaced`]; the database.
     fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error>;
 
+    /// Whether all tables of a set are there.
+    ///
+    /// # Errors
+    /// The database.
+    fn is_whole(&self, generation: u32) -> Result<bool, Error>;
+
     /// Copies rows of a table into another set of the same form that has no positions yet, at most so many, in the order of
     /// their keys, from the last one on that is there. `false` where none was left.
     ///

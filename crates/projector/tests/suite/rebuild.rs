@@ -143,7 +143,7 @@ fn begun_set_stays_where_the_database_is_away() {
     let database = Database::new();
     let (log, begun) = begin_and_break_off(&database, 100);
     let away =
-        rebuild(&Config::default(), &*log, &*failing(&database, "load"), &Shutdown::new(), &mut |_| {});
+        rebuild(&Config::default(), &*log, &*failing(&database, "is_whole"), &Shutdown::new(), &mut |_| {});
     assert!(matches!(away, Err(ref error) if error.is_outage()), "{away:?}");
     let set = rebuild(&Config::default(), &*log, &*database.tables, &Shutdown::new(), &mut |_| {}).unwrap();
     assert_eq!(set, begun, "it goes on with what was begun");

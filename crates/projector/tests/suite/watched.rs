@@ -47,6 +47,10 @@ impl Tables for Watched {
     fn count(&self, generation: u32, table: &'static Table) -> Result<u64, Error> {
         self.inner.count(generation, table)
     }
+    fn is_whole(&self, generation: u32) -> Result<bool, Error> {
+        (self.watch)("is_whole")?;
+        self.inner.is_whole(generation)
+    }
     fn copy(
         &self,
         right: RebuildRight,
