@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// OPS-2: a question outside that is never answered, as of tables that are silent, keeps no process from its end.
+    /// A question outside that is never answered, as of tables that are silent, keeps no process from its end.
     #[test]
     fn server_ends_though_something_blocks() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
