@@ -217,13 +217,14 @@ pub(crate) fn beyond_the_journal_it_is_whole(open: &dyn Fn(i64) -> Arc<dyn Table
     let owner = Mutex::new(owner);
     let watch = move |name: &str| {
         match name {
-            // The journal grows, so that what is in the set is not all; and the other partition has to wait.
-            "written" if writes.fetch_add(1, Ordering::SeqCst) == 0 => {
-                owner.lock().unwrap().decide_all(lives(1_000, 150, 5));
-            }
-            "write" if (1..4).contains(&writes.load(Ordering::SeqCst)) => {
-                writes.fetch_add(1, Ordering::SeqCst);
-                return Err(lost());
+            // Before anything is written, the journal grows, so that what is read is not all; and the other partition has to wait.
+            "write" => {
+                let mut owner = owner.lock().unwrap();
+                match writes.fetch_add(1, Ordering::SeqCst) {
+                    0 => drop(owner.decide_all(lives(1_000, 150, 5))),
+                    1..4 => return Err(lost()),
+                    _ => {}
+                }
             }
             "activated" => {
                 let set = seen.generations().unwrap().last().unwrap().number;
