@@ -30,6 +30,7 @@ mod projection;
 mod publish;
 mod purge;
 mod rebuild;
+mod retire;
 mod run;
 pub mod schemas;
 mod verify;

@@ -9,10 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_journal::{Keepers, Progress, Session, Shutdown, causes};
 use tidemill_log::{Log, Topic};
-use tidemill_store::{FORGOTTEN_AFTER, Tables};
+use tidemill_store::Tables;
 
 use crate::projection::Projection;
-use crate::rebuild::{put_to_use, sweep};
+use crate::rebuild::put_to_use;
+use crate::retire::keep_retiring;
 use crate::{Error, purge};
 
 /// The role that fills the read tables and publishes the feed.
@@ -47,8 +48,6 @@ impl Config {
 /// Under load, a transaction begins so many times as long after the one before as that took, as far as this goes.
 const REST: u32 = 3;
 const MAX_REST: Duration = Duration::from_millis(50);
-/// Between two looks for programs of other versions.
-const RETIRE: Duration = Duration::from_secs(30);
 /// How long a thread waits for records before it looks around: which tables are in use now?
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 
@@ -107,33 +106,6 @@ pub fn run(
         None => {}
     }
     outcome
-}
-
-/// Drops the tables of other versions whose programs have gone, until shutdown. That this one is there says whoever opened
-/// the tables.
-fn keep_retiring(tables: &dyn Tables, shutdown: &Shutdown) {
-    let mut told = None;
-    loop {
-        let retired = tables.retire_others(FORGOTTEN_AFTER).and_then(|sets| {
-            for set in sets {
-                tracing::info!(set, "tables {set} of another version are dropped: nobody uses them any more");
-            }
-            sweep(tables, shutdown)
-        });
-        match retired {
-            Ok(()) => {}
-            Err(error) => {
-                let reason = causes(&error);
-                if told.as_ref() != Some(&reason) {
-                    tracing::warn!(reason, "tables of another version stay: {reason}");
-                }
-                told = Some(reason);
-            }
-        }
-        if shutdown.wait(RETIRE) {
-            return;
-        }
-    }
 }
 
 /// A swap that was cut off may have left the views for people on the old tables.

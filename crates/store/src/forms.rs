@@ -8,8 +8,7 @@
 //! `tidemill_meta` is what versions from before this table go by; `views` is the set that the views for people show.
 #![allow(unreachable_pub, reason = "the macro is for rows that everybody may see")]
 
-use std::time::Duration;
-
+use crate::Error;
 use crate::Kind::{Int, Time};
 use crate::generations::{
     GenerationRow, discard, found, holds_copies, noted, number_of, of, point_views, positions, set_note,
@@ -17,7 +16,6 @@ use crate::generations::{
 use crate::link::{self, Link};
 use crate::sql::Dialect;
 use crate::table::row;
-use crate::{Error, FORGOTTEN_AFTER, FormInUse};
 
 row! {
     /// The set of tables that programs of a form use.
@@ -30,6 +28,17 @@ row! {
         /// When a program of the form was seen last, by the database's clock.
         seen_at: i64 = Time,
     }
+}
+
+/// The set that programs of a form use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormInUse {
+    /// The form.
+    pub form: i64,
+    /// The set.
+    pub generation: u32,
+    /// When a program of the form was seen last, milliseconds since 1970 by the clock of the database.
+    pub seen_at: i64,
 }
 
 /// Records of one partition that the first set of a form may have less than those of other forms when it is put to use.
@@ -177,10 +186,8 @@ pub(crate) fn switch<L: Link>(
     }
     let shown = noted(link, WHAT, VIEWS, L::DIALECT.lock())?.map(number_of);
     let shown_form = shown.map(|shown| form_of(link, shown)).transpose()?.flatten();
-    let follow = match shown_form {
-        Some(other) if other != form && mine.is_some() => unseen(link, other, FORGOTTEN_AFTER)?,
-        _ => true,
-    };
+    // Those of another form stay shown until that is retired, once this form has had its turn.
+    let follow = mine.is_none() || shown_form.is_none_or(|shown_form| shown_form == form);
     if follow {
         set_note(link, VIEWS, generation.into())?;
     }
@@ -214,13 +221,6 @@ pub(crate) fn attend<L: Link>(link: &mut L, form: i64) -> Result<(), Error> {
     link.execute("note that the tables are used", &sql, &[form.into()])
 }
 
-fn unseen<L: Link>(link: &mut L, form: i64, so_long: Duration) -> Result<bool, Error> {
-    let so_long = i64::try_from(so_long.as_millis()).unwrap_or(i64::MAX);
-    let rest = format!("WHERE form = ? AND seen_at > {} - ?", L::DIALECT.now_ms());
-    let seen = found::<FormRow>(link, "ask who uses the tables", &rest, &[form.into(), so_long.into()])?;
-    Ok(seen.is_empty())
-}
-
 pub(crate) fn list(link: &mut impl Link) -> Result<Vec<FormInUse>, Error> {
     let form = |row: FormRow| FormInUse {
         form: row.form,
@@ -230,27 +230,21 @@ pub(crate) fn list(link: &mut impl Link) -> Result<Vec<FormInUse>, Error> {
     Ok(found(link, "list the tables", "ORDER BY form", &[])?.into_iter().map(form).collect())
 }
 
-/// Forgets the other forms whose programs were not seen for so long, and takes over what pointed to their sets. Gives the
-/// sets of those forms, for nobody uses them any more.
-pub(crate) fn forget_others<L: Link>(
-    link: &mut L,
-    form: i64,
-    unseen_for: Duration,
-) -> Result<Vec<u32>, Error> {
+/// Forgets another form, where its programs have given no sign since that one, and takes over what pointed to its sets. Gives
+/// those, for nobody uses them any more.
+pub(crate) fn retire<L: Link>(link: &mut L, form: i64, other: &FormInUse) -> Result<Vec<u32>, Error> {
     const WHAT: &str = "forget tables of another form";
     noted(link, WHAT, ACTIVE, L::DIALECT.lock())?;
     let Some(mine) = in_use(link, form, L::DIALECT.lock())? else { return Ok(Vec::new()) };
-    let others =
-        found::<FormRow>(link, WHAT, &format!("WHERE form <> ?{}", L::DIALECT.lock()), &[form.into()])?;
-    let mut forgotten = Vec::new();
-    for other in others {
-        if !unseen(link, other.form, unseen_for)? {
-            continue;
-        }
-        link.execute(WHAT, "DELETE FROM tidemill_forms WHERE form = ?", &[other.form.into()])?;
-        let sets = found::<GenerationRow>(link, WHAT, "WHERE format = ?", &[other.form.into()])?;
-        forgotten.extend(sets.into_iter().map(|row| number_of(row.number)));
+    let rest = format!("WHERE form = ? AND form <> ? AND seen_at = ?{}", L::DIALECT.lock());
+    let silent =
+        found::<FormRow>(link, WHAT, &rest, &[other.form.into(), form.into(), other.seen_at.into()])?;
+    if silent.is_empty() {
+        return Ok(Vec::new());
     }
+    link.execute(WHAT, "DELETE FROM tidemill_forms WHERE form = ?", &[other.form.into()])?;
+    let sets = found::<GenerationRow>(link, WHAT, "WHERE format = ?", &[other.form.into()])?;
+    let forgotten: Vec<_> = sets.into_iter().map(|row| number_of(row.number)).collect();
     for name in [ACTIVE, VIEWS] {
         let points_to = noted(link, WHAT, name, "")?.map(number_of);
         if points_to.is_some_and(|it| forgotten.contains(&it)) {

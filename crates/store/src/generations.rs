@@ -171,8 +171,17 @@ fn exists(link: &mut impl Link, generation: u32) -> Result<(), Error> {
 /// The largest number that a set ever had: a writer that was replaced never finds another set under the number of its own.
 const NUMBERED: &str = "numbered";
 
+/// What the rows of a set follow from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// From its positions in the journal.
+    Journal,
+    /// Some are copies, and do not follow from its positions.
+    Copies,
+}
+
 /// Also where somebody dropped everything by hand, or left tables of an old set behind.
-pub(crate) fn create<L: Link>(link: &mut L, form: i64, collation: &str) -> Result<u32, Error> {
+pub(crate) fn create<L: Link>(link: &mut L, holds: Holds, form: i64, collation: &str) -> Result<u32, Error> {
     const WHAT: &str = "make tables";
     make_meta(link, collation)?;
     let newest = found::<GenerationRow>(link, WHAT, "ORDER BY number", &[])?.pop();
@@ -181,9 +190,17 @@ pub(crate) fn create<L: Link>(link: &mut L, form: i64, collation: &str) -> Resul
     raise(link, WHAT, NUMBERED, number.into())?;
     erase(link, number)?;
     while leftovers::drop_some(link, number)? {}
+    if holds == Holds::Copies {
+        set_note(link, &format!("{COPIES}_{number}"), 1)?;
+    }
     link.execute(WHAT, "INSERT INTO tidemill_generations VALUES (?, ?)", &[of(number), form.into()])?;
     for statement in rows::TABLES.iter().flat_map(|table| L::DIALECT.create(number, table, collation)) {
         link.run(WHAT, &statement)?;
+    }
+    if let Err(gone) = exists(link, number) {
+        // Somebody dropped the set meanwhile, and may have swept before the last of its tables was made.
+        set_note(link, &leftovers::note_of(number), number.into())?;
+        return Err(gone);
     }
     Ok(number)
 }
@@ -224,11 +241,6 @@ pub(crate) fn discard<L: Link>(link: &mut L, generation: u32) -> Result<(), Erro
 }
 
 const COPIES: &str = "copies";
-
-/// Notes that some rows of a set are copies, and do not follow from its positions.
-pub(crate) fn note_copies<L: Link>(link: &mut L, generation: u32) -> Result<(), Error> {
-    set_note(link, &format!("{COPIES}_{generation}"), 1)
-}
 
 pub(crate) fn holds_copies(link: &mut impl Link, generation: u32) -> Result<bool, Error> {
     Ok(noted(link, "list the tables", &format!("{COPIES}_{generation}"), "")?.is_some())

@@ -53,17 +53,16 @@ mod views;
 
 pub use cursor::{Cursor, Page, PageRequest};
 pub use error::{Error, Source};
+pub use forms::FormInUse;
 pub use in_use::wait_in_tables;
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlConnection, MysqlError, MysqlServer, MysqlTables};
-pub use port::{
-    FORGOTTEN_AFTER, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, SinkNote, Snapshot,
-    TableChanges, Tables, Written,
-};
+pub use port::{FORMAT, Generation, Position, RowBatch, SinkNote, Snapshot, TableChanges, Tables, Written};
 pub use read::{
     AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter, ReadPullTables,
     ReadTables, RerunFilter, WorkerFilter,
 };
+pub use rebuilding::{RebuildInProgress, RebuildRight};
 pub use reference::reference;
 pub use select::{Filter, Select};
 pub use sqlite::SqliteTables;

@@ -240,6 +240,10 @@ macro_rules! alike {
             self.read(|link| copies::count(link, generation, table))
         }
 
+        fn rebuild_in_progress(&self) -> Result<Option<RebuildInProgress>, Error> {
+            self.read(|link| rebuilding::last(link, self.form))
+        }
+
         fn keep_rebuild(&self, right: RebuildRight) -> Result<(), Error> {
             self.change(|link| rebuilding::keep(link, right))
         }

@@ -16,10 +16,12 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::time::Duration;
 
+use crate::generations::Holds;
 use crate::link::{self, LinkedSnapshot, alike, dialect};
 use crate::{
-    Error, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, Select, SinkNote, Snapshot,
-    Table, TableChanges, Tables, Value, Written, copies, forms, generations, leftovers, rebuilding,
+    Error, FORMAT, FormInUse, Generation, Position, RebuildInProgress, RebuildRight, RowBatch, Select,
+    SinkNote, Snapshot, Table, TableChanges, Tables, Value, Written, copies, forms, generations, leftovers,
+    rebuilding,
 };
 use connection::TOO_MANY_STATEMENTS;
 pub use connection::{MysqlConnection, MysqlError};
@@ -96,6 +98,12 @@ impl MysqlTables {
         }
     }
 
+    fn create(&self, holds: Holds) -> Result<u32, Error> {
+        self.pool.with(|connection| {
+            alone(connection, |connection| generations::create(connection, holds, self.form, self.collation))
+        })
+    }
+
     /// Runs a transaction until nobody is in its way.
     fn change<T>(&self, change: impl Fn(&mut MysqlConnection) -> Result<T, Error>) -> Result<T, Error> {
         let mut tries = 1;
@@ -164,20 +172,17 @@ impl Tables for MysqlTables {
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.pool.with(|connection| {
-            alone(connection, |connection| generations::create(connection, self.form, self.collation))
-        })
+        self.create(Holds::Journal)
     }
 
     fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error> {
         self.keep_rebuild(right)?;
-        let generation = self.create_generation()?;
-        self.change(|connection| generations::note_copies(connection, generation))?;
-        Ok(generation)
+        self.create(Holds::Copies)
     }
 
     fn begin_rebuild(&self, holder: &str, unseen_for: Duration) -> Result<RebuildRight, Error> {
         self.pool.with(|connection| generations::make_meta(connection, self.collation))?;
+        self.change(|connection| rebuilding::follow_clock(connection, self.form))?;
         self.change(|connection| rebuilding::begin(connection, self.form, holder, unseen_for))
     }
 
@@ -185,7 +190,7 @@ impl Tables for MysqlTables {
         self.pool.with(|connection| {
             alone(connection, |connection| match forms::begun(connection, self.form)? {
                 Some(generation) => Ok(generation),
-                None => generations::create(connection, self.form, self.collation),
+                None => generations::create(connection, Holds::Journal, self.form, self.collation),
             })
         })
     }
@@ -212,8 +217,8 @@ impl Tables for MysqlTables {
         self.pool.with(|connection| forms::repair_views(connection, self.form))
     }
 
-    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
-        let forgotten = self.change(|connection| forms::forget_others(connection, self.form, unseen_for))?;
+    fn retire(&self, other: &FormInUse) -> Result<Vec<u32>, Error> {
+        let forgotten = self.change(|connection| forms::retire(connection, self.form, other))?;
         if !forgotten.is_empty() {
             self.repair_views()?;
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::sql::Dialect;
-use crate::{Error, Select, Table, Value, rows, views};
+use crate::{Error, FormInUse, RebuildInProgress, RebuildRight, Select, Table, Value, rows, views};
 
 /// What the rows mean. It rises where a fold fills columns that stay as they are with something else.
 const MEANING: i64 = 18;
@@ -77,28 +77,6 @@ pub struct Generation {
     /// Whether rows of it are copies, so that it does not follow from its positions until it is whole.
     pub has_copies: bool,
 }
-
-/// The set that programs of a form use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FormInUse {
-    /// The form.
-    pub form: i64,
-    /// The set.
-    pub generation: u32,
-    /// When a program of the form was seen last, milliseconds since 1970 by the clock of the database.
-    pub seen_at: i64,
-}
-
-/// The right to rebuild the tables of a form, which one program has at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RebuildRight {
-    pub(crate) form: i64,
-    /// Rises with each rebuild.
-    pub(crate) number: i64,
-}
-
-/// A form whose programs were not seen for so long is not used any more.
-pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// How far a sink is with one partition, as its role notes it beside the tables, so that whoever serves the tables can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,6 +192,12 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn count(&self, generation: u32, table: &'static Table) -> Result<u64, Error>;
 
+    /// The rebuild of tables of this form that goes on.
+    ///
+    /// # Errors
+    /// The database.
+    fn rebuild_in_progress(&self) -> Result<Option<RebuildInProgress>, Error>;
+
     /// A new, empty set for [`Tables::copy`] and [`Tables::seed`].
     ///
     /// # Errors
@@ -273,12 +257,12 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn repair_views(&self) -> Result<(), Error>;
 
-    /// Drops the sets of other forms whose programs were not seen for so long, where this form has a set in use. Gives them;
-    /// [`Tables::sweep`] drops their tables.
+    /// Drops the sets of another form, where its programs have given no sign since that one, and this form has a set in use.
+    /// Gives them; [`Tables::sweep`] drops their tables.
     ///
     /// # Errors
     /// The database.
-    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error>;
+    fn retire(&self, other: &FormInUse) -> Result<Vec<u32>, Error>;
 
     /// Rows of the set in use.
     ///

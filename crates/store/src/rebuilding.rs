@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use tidemill_model::Timestamp;
 
 use crate::Kind::{Int, Text, Time};
@@ -12,7 +13,7 @@ use crate::generations::found;
 use crate::link::Link;
 use crate::sql::Dialect;
 use crate::table::row;
-use crate::{Error, RebuildRight, Value};
+use crate::{Error, Value};
 
 row! {
     /// The last rebuild of a form's tables.
@@ -33,6 +34,25 @@ row! {
     }
 }
 
+/// The right to rebuild the tables of a form, which one program has at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RebuildRight {
+    form: i64,
+    /// Rises with each rebuild.
+    number: i64,
+}
+
+/// A rebuild that has begun and not ended, as far as is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RebuildInProgress {
+    /// Who does it.
+    pub holder: String,
+    /// When it began, by the clock of the database.
+    pub begun_at: Timestamp,
+    /// When it gave its last sign, by the same clock: one every few seconds.
+    pub seen_at: Timestamp,
+}
+
 const WHAT: &str = "ask who rebuilds the tables";
 
 /// The row, locked until the transaction ends. What is in it of the time of the answer was of its last change.
@@ -40,6 +60,29 @@ fn locked<L: Link>(link: &mut L, form: i64) -> Result<Option<RebuildRow>, Error>
     let touch = format!("UPDATE tidemill_rebuilds SET asked_at = {} WHERE form = ?", L::DIALECT.now_ms());
     link.execute(WHAT, &touch, &[form.into()])?;
     Ok(found(link, WHAT, "WHERE form = ?", &[form.into()])?.pop())
+}
+
+/// A sign that is said to have been given later than now was given before the database's clock was set back: it counts from
+/// now on.
+pub(crate) fn follow_clock<L: Link>(link: &mut L, form: i64) -> Result<(), Error> {
+    let now = L::DIALECT.now_ms();
+    let sql = format!("UPDATE tidemill_rebuilds SET seen_at = {now} WHERE form = ? AND seen_at > {now}");
+    link.execute(WHAT, &sql, &[form.into()])
+}
+
+/// The last rebuild of a form's tables, as far as it is noted.
+pub(crate) fn last(link: &mut impl Link, form: i64) -> Result<Option<RebuildInProgress>, Error> {
+    let row: Option<RebuildRow> = match found(link, WHAT, "WHERE form = ?", &[form.into()]) {
+        Ok(mut rows) => rows.pop(),
+        // Tables of a version from before it was noted, which are only looked at.
+        Err(error) if error.is_missing() => None,
+        Err(error) => return Err(error),
+    };
+    let told = |row: RebuildRow| {
+        let holder = row.holder?.to_string();
+        Some(RebuildInProgress { holder, begun_at: time(row.begun_at), seen_at: time(row.seen_at) })
+    };
+    Ok(row.and_then(told))
 }
 
 /// Takes the right, where nobody has it who was seen within this time.

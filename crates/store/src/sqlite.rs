@@ -13,11 +13,13 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OpenFlags, ToSql, Transaction, TransactionBehavior};
 
+use crate::generations::Holds;
 use crate::link::{self, Link, LinkedSnapshot, alike, dialect};
 use crate::sql::Dialect;
 use crate::{
-    Error, FORMAT, FormInUse, Generation, Position, RebuildRight, RowBatch, Select, SinkNote, Snapshot,
-    Table, TableChanges, Tables, Value, Written, copies, forms, generations, leftovers, rebuilding,
+    Error, FORMAT, FormInUse, Generation, Position, RebuildInProgress, RebuildRight, RowBatch, Select,
+    SinkNote, Snapshot, Table, TableChanges, Tables, Value, Written, copies, forms, generations, leftovers,
+    rebuilding,
 };
 
 /// How long a writer of another process is waited for.
@@ -162,29 +164,28 @@ impl Tables for SqliteTables {
     }
 
     fn create_generation(&self) -> Result<u32, Error> {
-        self.change(|link| generations::create(link, self.form, ""))
+        self.change(|link| generations::create(link, Holds::Journal, self.form, ""))
     }
 
     fn create_for_copies(&self, right: RebuildRight) -> Result<u32, Error> {
         self.change(|link| {
             rebuilding::keep(link, right)?;
-            let generation = generations::create(link, self.form, "")?;
-            generations::note_copies(link, generation)?;
-            Ok(generation)
+            generations::create(link, Holds::Copies, self.form, "")
         })
     }
 
     fn begin_rebuild(&self, holder: &str, unseen_for: Duration) -> Result<RebuildRight, Error> {
         self.change(|link| {
             generations::make_meta(link, "")?;
-            rebuilding::begin(link, self.form, holder, unseen_for)
-        })
+            rebuilding::follow_clock(link, self.form)
+        })?;
+        self.change(|link| rebuilding::begin(link, self.form, holder, unseen_for))
     }
 
     fn build_beside(&self) -> Result<u32, Error> {
         self.change(|link| match forms::begun(link, self.form)? {
             Some(generation) => Ok(generation),
-            None => generations::create(link, self.form, ""),
+            None => generations::create(link, Holds::Journal, self.form, ""),
         })
     }
 
@@ -199,9 +200,9 @@ impl Tables for SqliteTables {
         self.change(|link| forms::repair_views(link, self.form))
     }
 
-    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
+    fn retire(&self, other: &FormInUse) -> Result<Vec<u32>, Error> {
         self.change(|link| {
-            let forgotten = forms::forget_others(link, self.form, unseen_for)?;
+            let forgotten = forms::retire(link, self.form, other)?;
             if !forgotten.is_empty() {
                 forms::repair_views(link, self.form)?;
             }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tidemill_journal::{Journal, Shutdown, Start};
 use tidemill_log::Log;
 use tidemill_model::Timestamp;
-use tidemill_store::{Position, Tables, rows};
+use tidemill_store::{Position, RebuildInProgress, Tables, rows};
 
 use super::refold::Refold;
 use super::since::{Begin, ToldKey, is_history};
@@ -92,6 +92,8 @@ pub struct Plan {
     pub generation: Option<u32>,
     /// A set that an interrupted rebuild left, which would be gone on with.
     pub unfinished: Option<u32>,
+    /// The rebuild that goes on now, or was cut off a moment ago: it keeps another one out.
+    pub in_progress: Option<RebuildInProgress>,
     /// From which time; absent: from the beginning.
     #[serde(rename = "from")]
     pub since: Option<Timestamp>,
@@ -143,9 +145,11 @@ pub fn plan_rebuild(
         true => Some(compare(config, request, (log, tables), begin.as_ref(), shutdown, on_progress)?),
         false => None,
     };
+    let in_progress = tables.rebuild_in_progress().map_err(Error::tables("ask who rebuilds the tables"))?;
     Ok(Plan {
         generation: active,
         unfinished,
+        in_progress,
         since: since.map(|since| since.at),
         partitions,
         records,

@@ -8,7 +8,7 @@ use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::Topic;
 use tidemill_projector::{Config, rebuild, run};
 use tidemill_store::rows::BatchRow;
-use tidemill_store::{Error, FORMAT, Row, Select, SqliteTables, Tables};
+use tidemill_store::{Error, FORMAT, FormInUse, Row, Select, SqliteTables, Tables};
 
 use crate::since::clean;
 use crate::support::{Database, Owner, catalogue, lives, log, shard};
@@ -102,11 +102,13 @@ pub(crate) fn another_form_is_built_beside(
         assert_eq!(new.active().unwrap().unwrap().number, second_set, "it went on where it was");
         assert!(batches(&*new).unwrap() >= 200);
         assert_eq!(old.active().unwrap().unwrap().number, first_set);
+        // A sign is one that another look has not seen yet.
+        let gone = FormInUse { form: *FORMAT, generation: first_set, seen_at: 1 };
         // Both go on side by side.
         let seen = batches(&*old).unwrap();
         until("the old version goes on", || batches(&*old).unwrap() > seen + 20);
         until("the new version goes on", || batches(&*new).unwrap() > seen + 20);
-        assert!(new.retire_others(Duration::from_secs(60)).unwrap().is_empty(), "the old one is there");
+        assert!(new.retire(&gone).unwrap().is_empty(), "the old one is there");
         over.request();
         let last = load.join().unwrap();
         assert!(old_progress.wait_until(1, last, LONG) && new_progress.wait_until(1, last, LONG));
@@ -126,7 +128,8 @@ pub(crate) fn another_form_is_built_beside(
         clean(&*log, &*old);
         clean(&*log, &*new);
         assert_eq!(new.generations().unwrap().len(), 2);
-        assert_eq!(new.retire_others(Duration::ZERO).unwrap(), [first_set], "nobody is left");
+        let last_sign = *new.forms().unwrap().iter().find(|it| it.form == *FORMAT).unwrap();
+        assert_eq!(new.retire(&last_sign).unwrap(), [first_set], "nobody is left");
         assert_eq!(new.generations().unwrap().len(), 1);
         // Cut off there, the tables go when the next projector starts.
         assert!(new.count(first_set, BatchRow::TABLE).is_ok());

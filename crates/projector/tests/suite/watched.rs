@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_store::{
-    Error, FormInUse, Generation, Position, RebuildRight, RowBatch, Select, SinkNote, Snapshot, Table,
-    TableChanges, Tables, Value, Written,
+    Error, FormInUse, Generation, Position, RebuildInProgress, RebuildRight, RowBatch, Select, SinkNote,
+    Snapshot, Table, TableChanges, Tables, Value, Written,
 };
 
 /// Hears the name of a call before it is done; `written` after a write, `activated` after a swap.
@@ -40,6 +40,9 @@ impl Tables for Watched {
     }
     fn keep_rebuild(&self, right: RebuildRight) -> Result<(), Error> {
         self.inner.keep_rebuild(right)
+    }
+    fn rebuild_in_progress(&self) -> Result<Option<RebuildInProgress>, Error> {
+        self.inner.rebuild_in_progress()
     }
     fn end_rebuild(&self, right: RebuildRight) -> Result<(), Error> {
         self.inner.end_rebuild(right)
@@ -84,8 +87,8 @@ impl Tables for Watched {
         (self.watch)("repair_views")?;
         self.inner.repair_views()
     }
-    fn retire_others(&self, unseen_for: Duration) -> Result<Vec<u32>, Error> {
-        self.inner.retire_others(unseen_for)
+    fn retire(&self, other: &FormInUse) -> Result<Vec<u32>, Error> {
+        self.inner.retire(other)
     }
     fn activate(&self, generation: u32, beyond: &[u32]) -> Result<(), Error> {
         (self.watch)("activate")?;

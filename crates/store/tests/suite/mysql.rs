@@ -2,7 +2,7 @@
 //! `mysql://user:password@host:port/database`; every test has a database of its own there.
 
 use crate::conformance::Bench;
-use tidemill_store::{MysqlConnection, MysqlServer, MysqlTables, ReadTables, Tables};
+use tidemill_store::{Error, MysqlConnection, MysqlServer, MysqlTables, ReadTables, Tables};
 
 struct Mysql {
     tables: MysqlTables,
@@ -216,4 +216,46 @@ fn more_statements_than_are_kept_are_no_error() {
         .parse()
         .unwrap();
     assert_eq!(closed, 1_100 - 1_024);
+}
+
+/// EVT-7: a set of copies is known as one as soon as it is there at all, whatever cuts its making off.
+#[test]
+fn set_of_copies_is_never_there_without_its_note() {
+    let bench = Mysql::new();
+    crate::conformance::prepare(&bench);
+    let mut by_hand = bench.by_hand();
+    by_hand.run("CREATE TABLE seen (name VARCHAR(64))").unwrap();
+    by_hand
+        .run("CREATE TRIGGER look AFTER INSERT ON tidemill_generations FOR EACH ROW INSERT INTO seen SELECT name FROM tidemill_meta")
+        .unwrap();
+    let right = bench.tables.begin_rebuild("a test", std::time::Duration::ZERO).unwrap();
+    let set = bench.tables.create_for_copies(right).unwrap();
+    let note = format!("SELECT CAST(COUNT(*) AS CHAR) FROM seen WHERE name = 'copies_{set}'");
+    assert_eq!(by_hand.ask(note).unwrap(), [[Some("1".to_owned())]]);
+}
+
+/// EVT-7: a set that somebody drops while its tables are made leaves none of them behind.
+#[test]
+fn set_that_is_dropped_while_it_is_made_leaves_no_table() {
+    let bench = Mysql::new();
+    let first = crate::conformance::prepare(&bench);
+    let next = first + 1;
+    let drop_it = || {
+        let mut by_hand = bench.by_hand();
+        let is_there = format!("SELECT number FROM tidemill_generations WHERE number = {next}");
+        while by_hand.ask(is_there.clone()).unwrap().is_empty() {}
+        by_hand.run(format!("DELETE FROM tidemill_generations WHERE number = {next}")).unwrap();
+    };
+    let made = std::thread::scope(|scope| {
+        let dropping = scope.spawn(drop_it);
+        let made = bench.tables.create_generation();
+        dropping.join().unwrap();
+        made
+    });
+    assert!(matches!(made, Err(Error::UnknownGeneration { generation }) if generation == next), "{made:?}");
+    while bench.tables.sweep().unwrap() {}
+    let left = format!(
+        "SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE 'g{next}\\_%'"
+    );
+    assert_eq!(bench.by_hand().ask(left).unwrap(), [[Some("0".to_owned())]]);
 }

@@ -229,16 +229,25 @@ fn planned(report: &Value, text: &mut String) {
             let _ = writeln!(text, "Tables {} are in use, with {} rows.", one_line(set), number("rows"));
         }
     }
+    if let Some(holder) = report["in_progress"]["holder"].as_str() {
+        let since = one_line(&report["in_progress"]["begun_at"]);
+        let _ = writeln!(
+            text,
+            "A rebuild goes on since {since}, by {holder}: until it ends, another is refused."
+        );
+    }
     if let Some(seconds) = report["estimated_s"].as_f64() {
         let _ = writeln!(
             text,
             "It would take about {seconds} s, by a sample folded into a file here; a database server may take longer."
         );
     }
-    let compared = &report["comparison"];
-    if compared.is_null() {
-        return;
+    if !report["comparison"].is_null() {
+        compared(&report["comparison"], text);
     }
+}
+
+fn compared(compared: &Value, text: &mut String) {
     let field = |name: &str| one_line(&compared[name]);
     let _ = writeln!(
         text,
@@ -267,6 +276,7 @@ mod tests {
                  "segment_bytes": 99},
                 {"partition": 1, "from": 0, "folded_from": 0, "end": 10, "archived_records": 0, "segments": []},
             ],
+            "in_progress": {"holder": "process 7 of a", "begun_at": "2026-01-02T00:00:00Z", "seen_at": "2026-01-02T00:00:05Z"},
             "comparison": {"difference_count": 1, "mended": 0, "left": 1, "differences": [
                 {"table": "batches", "key": "7", "column": "state", "expected": "3", "found": "2", "mended": false},
             ]},
@@ -278,6 +288,7 @@ mod tests {
             Partition 1: records 0 to 10, from the log.
             40 records would be read.
             Tables 3 are in use, with 7 rows.
+            A rebuild goes on since 2026-01-02T00:00:00Z, by process 7 of a: until it ends, another is refused.
             It would take about 1.5 s, by a sample folded into a file here; a database server may take longer.
             Differences now: 1. Of those listed 0 would be mended, and 1 would stay, in rows that would be copied.
               stays: batches.state of (7): the journal says 3, the table has 2

@@ -70,6 +70,15 @@ pub(crate) fn one_at_a_time_may_rebuild(bench: &impl Bench) {
         matches!(&refused, Error::RebuildGoesOn { holder, unseen_s: 0..30, wait_s: 30..=61, .. } if holder == "the slow one"),
         "{refused}"
     );
+    // A sign from before the database's clock was set back is one of now, not of the future.
+    bench.execute("UPDATE tidemill_rebuilds SET seen_at = seen_at + 86400000");
+    assert!(matches!(tables.begin_rebuild("the second", minute), Err(Error::RebuildGoesOn { .. })));
+    let told = tables.rebuild_in_progress().unwrap().unwrap();
+    assert_eq!(told.holder, "the slow one");
+    assert!(
+        told.begun_at <= told.seen_at && told.seen_at.duration_since(told.begun_at).as_secs() < 60,
+        "{told:?}"
+    );
     let set = tables.create_for_copies(slow).unwrap();
     assert!(tables.copy(slow, (first, set), BatchRow::TABLE, 2).unwrap());
     let right = tables.begin_rebuild("the second", Duration::ZERO).unwrap();
@@ -95,6 +104,7 @@ pub(crate) fn one_at_a_time_may_rebuild(bench: &impl Bench) {
     assert!(matches!(tables.seed(right, set, &[], &BTreeMap::new()), Err(Error::GenerationFilled { .. })));
     assert!(tables.copy(right, (first, set), BatchRow::TABLE, 2).is_err());
     tables.end_rebuild(right).unwrap();
+    assert_eq!(tables.rebuild_in_progress().unwrap(), None);
     assert!(tables.keep_rebuild(right).is_err());
     let next = tables.begin_rebuild("the third", minute).unwrap();
     tables.drop_generation(next, set).unwrap();
