@@ -11,6 +11,7 @@
 //! stderr      the job's own writes, unbuffered            the job
 //! values.json what it passes to children, if anything    the job; made empty by its shim, where the job
 //!                                                         runs as another account
+//! door        where the next worker finds the shim        the shim, once its worker is gone
 //! exit.json   how it ended; its tree is empty             shim, atomically
 //! ```
 //! The directory is the worker's own, and only where the job runs as another account may the group of that account
@@ -28,7 +29,9 @@
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -87,6 +90,11 @@ pub struct ExitRecord {
     pub cpu_ms: u64,
     /// Largest resident set of any one process of the tree, KiB; not below the shim's own few MiB.
     pub peak_memory_kib: u64,
+}
+
+/// A socket in a directory that is open, however long the directory's path is.
+pub(crate) fn door_in(directory: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/door", directory.as_raw_fd()))
 }
 
 /// The directory of one attempt.
@@ -174,6 +182,11 @@ impl AttemptDir {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// A line to its shim, which waits for the next worker.
+    pub(crate) fn knock(&self) -> io::Result<UnixStream> {
+        UnixStream::connect(door_in(&plain_file::open_dir(&self.0)?))
     }
 
     /// The lock, or `None` where somebody else has it.

@@ -2,7 +2,8 @@
 //!
 //! Two programs. The *worker* speaks with the owner of its group's shard over the log. The other is a server
 //! that the worker starts once, and that forks one *shim* per attempt. The shim owns the job's processes: it is
-//! small, and ends only when none of them is left. When the worker dies, is stopped, or loses its lease, the
+//! small, and ends only when none of them is left. When the worker dies, the shim and the job go on, and the worker's next
+//! life takes them over; when it is stopped, or loses its lease, the
 //! shim ends the job.
 //!
 //! Where to start reading:
@@ -15,7 +16,7 @@
 //! attempt has ended while a process of it lives.
 //!
 //! What is deliberately absent: retries, slots, drain and order, which the owner decides; limits of memory
-//! and processors; adoption of running jobs by a restarted worker (its jobs end with it).
+//! and processors.
 
 #[macro_use]
 #[path = "../../planted/src/hook.rs"]

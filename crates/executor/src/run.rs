@@ -13,7 +13,7 @@ use crate::link::{CommandLink, FromWork, WorkLink};
 use crate::logs::{LogServer, Serving};
 use crate::look::Looks;
 use crate::machine::boottime_ms;
-use crate::processes::{self, Checks, Processes};
+use crate::processes::{self, Checks, Earlier, Processes};
 use crate::thread::Repeating;
 use crate::worker::{self, Input, Output, Worker};
 use crate::{Config, Error, accounts, environment, machine};
@@ -48,9 +48,9 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let (look_inputs, from_looks) = unbounded();
     let mut worker = Worker::new(setup(&config, &data.worker, &incarnation, &logs.address)?);
     let (checks, checking) = Checks::start(&config.probe, process_inputs.clone())?;
-    let found = processes::find_earlier(&data, &checks, &process_inputs)?;
+    let Earlier { found, live } = processes::find_earlier(&data, &checks)?;
     tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address,
-        earlier = found.len(), containment = "process groups and a subreaper", "executor starts");
+        earlier = found.len(), live = live.len(), containment = "process groups and a subreaper", "executor starts");
     for input in found {
         let outputs = worker.step(input);
         assert!(outputs.is_empty(), "what was found asks for nothing before the first tick");
@@ -73,7 +73,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let turn = Turn {
         worker,
         commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
-        processes: Processes::start(process_setup, process_inputs)?,
+        processes: Processes::start(process_setup, live, process_inputs)?,
         looks: Looks::start(&config, look_inputs)?,
         measures: Measures::new(&config),
     };

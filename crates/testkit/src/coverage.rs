@@ -58,6 +58,7 @@ const REJECTIONS: &[&str] = &[
 const CONDITIONS: &[&str] = &[
     "late_worker",
     "shim_outlives_worker",
+    "attempt_taken_over",
     "two_owners",
     "owner_too_old",
     "left_out_while_waiting",

@@ -258,7 +258,7 @@ impl World {
         // Where a person would have to vouch for what ran there, nobody would.
         let group = self.clusters[cluster].shard.0 as usize - 1;
         if wiped && !self.holds(group) {
-            self.clusters[cluster].wipe();
+            self.lose_directory(cluster);
         }
         let life = self.clusters[cluster].life;
         let wait = rng.range(100, 20_000);

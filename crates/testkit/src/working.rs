@@ -35,7 +35,17 @@ impl World {
         }
         self.tell(|| format!("worker {index} begins life {life}, finds {}", found.len()));
         for input in found {
+            let runs = match &input {
+                Input::Found { token, end: None } => Some(*token),
+                _ => None,
+            };
             self.worker_steps(index, input);
+            if let Some(token) = runs {
+                // Its shim has to be reached first.
+                self.stats.add("condition", "attempt_taken_over");
+                let wait = self.rng.range(1, 2_000);
+                self.after(wait, Happening::worker(index, life, Input::ProcessStarted { token }));
+            }
         }
         self.after(0, Happening::WorkerTick { cluster: index, life });
     }
@@ -223,12 +233,11 @@ impl World {
         let cluster = &mut self.clusters[index];
         let is_orphan = cluster.life != life || cluster.worker.is_none();
         if is_orphan {
-            // A worker that began since has made sure that it never starts; else its shim sees at once that
-            // the worker is gone.
+            // A worker that began since has made sure that it never starts; else it goes on alone, if its shim heard what
+            // to run.
             if cluster.life != life || self.rng.chance(50) || !cluster.directory.contains_key(&token) {
                 return;
             }
-            process.end(now, process.grace_ms, KillCause::WorkerGone);
         }
         let cluster = &mut self.clusters[index];
         process.began = now;
@@ -355,19 +364,25 @@ impl World {
         }
     }
 
-    /// The worker's process is gone; its shims see it.
+    /// The worker's process is gone; what runs goes on.
     pub(crate) fn stop_worker_process(&mut self, index: usize) {
-        let now = self.now;
         let cluster = &mut self.clusters[index];
         cluster.worker = None;
         cluster.paused_until = 0;
         if !cluster.processes.is_empty() {
             self.stats.add("condition", "shim_outlives_worker");
         }
+    }
+
+    /// What runs in a directory that is gone is found by no worker, and its shims notice.
+    pub(crate) fn lose_directory(&mut self, index: usize) {
+        let cluster = &mut self.clusters[index];
+        cluster.wipe();
         for process in cluster.processes.values_mut() {
-            process.end(now, process.grace_ms, KillCause::WorkerGone);
+            let noticed = self.now + self.rng.range(1, 5_000);
+            process.end(noticed, process.grace_ms, KillCause::WorkerGone);
         }
-        for token in cluster.processes.keys().copied().collect::<Vec<_>>() {
+        for token in self.clusters[index].processes.keys().copied().collect::<Vec<_>>() {
             self.look_later(index, token);
         }
     }

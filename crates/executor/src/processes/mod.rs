@@ -1,9 +1,10 @@
 //! The running processes of a worker: a few threads that start shims, one that hears from all of them.
 //!
 //! One socket to each shim. Over it the shim hears what to run and its orders, and by its end that the worker
-//! is gone; the worker hears that the job runs and how it ended, and by its end that the shim is gone.
+//! is gone: it goes on, and waits for the next one to [`adopt`] it. The worker hears that the job runs and how it ended, and by its end that the shim is gone.
 //! The loop of the worker never waits here.
 
+mod adopt;
 mod check;
 mod reap;
 mod reap_orphan;
@@ -21,8 +22,9 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use tidemill_model::{JobType, RunSpec, Token, WorkerId};
 
+pub(crate) use adopt::{Earlier, find_earlier};
 pub(crate) use check::Checks;
-pub(crate) use reap_orphan::find_earlier;
+use reap_orphan::Life;
 pub use shims::Shims;
 use table::Table;
 
@@ -60,6 +62,7 @@ enum Job {
     /// A shim is gone that has not said how it ended.
     ReapOrphan {
         token: Token,
+        life: Life,
     },
     Forget {
         token: Token,
@@ -74,7 +77,7 @@ struct Shared {
     inputs: Sender<Vec<Input>>,
 }
 
-/// The running processes. Dropped, it ends those that still run, by closing their sockets.
+/// The running processes. Dropped, it leaves those that still run to the worker's next life.
 pub(crate) struct Processes {
     shared: Arc<Shared>,
     jobs: Option<Sender<Job>>,
@@ -83,8 +86,8 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// What becomes of the processes goes to `inputs`.
-    pub(crate) fn start(setup: Setup, inputs: Sender<Vec<Input>>) -> Result<Self, Error> {
+    /// What becomes of the processes goes to `inputs`, those of an earlier life of the worker among them that are `live`.
+    pub(crate) fn start(setup: Setup, live: Vec<Token>, inputs: Sender<Vec<Input>>) -> Result<Self, Error> {
         const WAITING: &str = "waiting for processes";
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let epoll = epoll.map_err(|error| not_started(WAITING)(error.into()))?;
@@ -100,7 +103,10 @@ impl Processes {
         // Never full of more than the owner grants at once, which is bounded by the slots; and it must not
         // make the loop wait, since these threads wait for the loop.
         let (jobs, todo) = crossbeam_channel::unbounded();
-        let mut threads = vec![reap::start(Arc::clone(&shared), stopped, jobs.clone())?];
+        let mut threads = vec![
+            reap::start(Arc::clone(&shared), stopped, jobs.clone())?,
+            adopt::start(Arc::clone(&shared), live, jobs.clone())?,
+        ];
         for number in 1..=count {
             let (shared, todo) = (Arc::clone(&shared), todo.clone());
             let work = move || todo.into_iter().for_each(|job| shared.work(job));
@@ -142,7 +148,7 @@ impl Processes {
     }
 
     fn close(&mut self) {
-        self.shared.table.clear();
+        self.shared.table.close();
         self.stop = None;
         self.jobs = None;
     }
@@ -158,7 +164,7 @@ impl Shared {
     fn work(&self, job: Job) {
         match job {
             Job::Spawn { spec, lease, grace_ms } => self.spawn(&spec, lease, grace_ms),
-            Job::ReapOrphan { token } => self.reap_orphan(token),
+            Job::ReapOrphan { token, life } => self.reap_orphan(token, life),
             Job::Forget { token } => {
                 if let Err(error) = self.setup.attempts.end(token) {
                     tracing::warn!(%token, %error, "cannot move the attempt's directory to those that have ended");
@@ -168,10 +174,10 @@ impl Shared {
     }
 
     /// Its shim is gone, and has not said how it ended.
-    fn reap_orphan(&self, token: Token) {
+    fn reap_orphan(&self, token: Token, life: Life) {
         let dir = self.setup.attempts.open(token);
         let remains = reap_orphan::Remains { dir, worker: self.setup.worker.clone(), token };
-        let end = remains.learn_end(reap_orphan::Life::This);
+        let end = remains.learn_end(life);
         if matches!(end, ProcessEnd::NoRoom(_)) {
             self.setup.suspicion.raise();
         }

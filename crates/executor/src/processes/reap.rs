@@ -9,6 +9,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use tidemill_model::Token;
 
+use super::reap_orphan::Life;
 use super::table::Running;
 use super::{Job, Shared};
 use crate::Error;
@@ -93,6 +94,6 @@ fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &
     }
     if said.is_gone {
         shared.table.remove(token);
-        let _ = jobs.send(Job::ReapOrphan { token });
+        let _ = jobs.send(Job::ReapOrphan { token, life: Life::This });
     }
 }

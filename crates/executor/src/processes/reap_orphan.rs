@@ -3,16 +3,12 @@
 use std::time::Duration;
 use std::{io, thread};
 
-use crossbeam_channel::Sender;
 use rustix::process::Signal;
 use tidemill_model::{Token, WorkerId};
 
-use super::Checks;
 use crate::attempt_dir::AttemptDir;
-use crate::data_dir::DataDir;
-use crate::thread::Thread;
-use crate::worker::{Input, ProcessEnd};
-use crate::{Error, disk, environment, shim};
+use crate::worker::ProcessEnd;
+use crate::{disk, environment, shim};
 
 /// Between two looks at what a killed shim left behind.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -77,32 +73,4 @@ impl Remains {
             thread::sleep(LOOK_AGAIN);
         }
     }
-}
-
-/// The attempts of an earlier life. Of those whose shim is still ending them, the end is told later.
-pub(crate) fn find_earlier(
-    data: &DataDir,
-    checks: &Checks,
-    inputs: &Sender<Vec<Input>>,
-) -> Result<Vec<Input>, Error> {
-    let mut found = Vec::new();
-    for token in data.attempts.all_open()? {
-        let remains = Remains { dir: data.attempts.open(token), worker: data.worker.clone(), token };
-        let is_busy = remains.dir.try_lock().is_ok_and(|lock| lock.is_none());
-        if !is_busy {
-            let end = checks.conclude(token, &remains.dir, remains.learn_end(Life::Earlier));
-            found.push(Input::Found { token, end });
-            continue;
-        }
-        found.push(Input::Found { token, end: None });
-        let (inputs, checks) = (inputs.clone(), checks.clone());
-        // At most one for each slot of the earlier life.
-        Thread::start("await-shim", "a thread that waits for a shim", move || {
-            let end = remains.learn_end(Life::Earlier);
-            if let Some(end) = checks.conclude(token, &remains.dir, end) {
-                let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
-            }
-        })?;
-    }
-    Ok(found)
 }

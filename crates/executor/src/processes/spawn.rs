@@ -6,9 +6,10 @@ use rustix::event::epoll;
 use tidemill_model::{Program, RunSpec, Token};
 
 use super::Shared;
-use super::table::Running;
+use super::reap_orphan::Life;
+use super::table::{Running, Unwatched};
 use crate::attempt_dir::ShimSpec;
-use crate::shim::Lease;
+use crate::shim::{KillCause, Lease, Order};
 use crate::worker::{Input, ProcessEnd};
 use crate::{disk, environment, plain_file};
 
@@ -77,28 +78,35 @@ impl Shared {
             tracing::warn!(%token, %error, "a shim does not hear what to run");
         }
         let running = Running { socket, said: Vec::new(), output_path };
-        let data = epoll::EventData::new_u64(u64::try_from(token.0).unwrap_or(0));
-        let watch = |running: &Running| {
-            running.socket.set_nonblocking(true)?;
-            epoll::add(&self.epoll, &running.socket, data, epoll::EventFlags::IN).map_err(io::Error::from)
-        };
-        if let Err(running) = self.table.started(token, running, watch) {
-            self.end_unwatched(token, running);
+        match self.watch(token, running) {
+            Ok(()) => {}
+            // The worker is at its end: its next life takes the attempt over.
+            Err((_, Unwatched::NotWanted)) => {}
+            Err((running, Unwatched::Failed)) => self.end_unwatched(token, running),
         }
         Ok(())
     }
 
-    /// The system has no room to watch it, or the worker is at its end. Told that the worker is gone, the shim
-    /// ends what it may have begun, and closes its end last.
-    fn end_unwatched(&self, token: Token, mut running: Running) {
+    /// From now on what the shim says is heard.
+    pub(super) fn watch(&self, token: Token, running: Running) -> Result<(), (Running, Unwatched)> {
+        let data = epoll::EventData::new_u64(u64::try_from(token.0).unwrap_or(0));
+        self.table.started(token, running, |running| {
+            running.socket.set_nonblocking(true)?;
+            epoll::add(&self.epoll, &running.socket, data, epoll::EventFlags::IN).map_err(io::Error::from)
+        })
+    }
+
+    /// The system has no room to watch it. The shim ends what it may have begun, and closes its end last.
+    pub(super) fn end_unwatched(&self, token: Token, mut running: Running) {
+        let kill = Order::Kill { grace_ms: 0, because: KillCause::WorkerGone };
         let closed = running
             .socket
             .set_nonblocking(false)
-            .and_then(|()| running.socket.shutdown(std::net::Shutdown::Write))
+            .and_then(|()| running.socket.write_all(kill.to_string().as_bytes()))
             .and_then(|()| io::copy(&mut running.socket, &mut io::sink()));
         if let Err(error) = closed {
             tracing::warn!(%token, %error, "cannot wait for a shim");
         }
-        self.reap_orphan(token);
+        self.reap_orphan(token, Life::This);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::net::SendFlags;
@@ -23,14 +24,25 @@ enum Slot {
     Running(Running),
 }
 
+/// Why nobody hears a shim.
+pub(super) enum Unwatched {
+    /// The worker is at its end, or has given the attempt up.
+    NotWanted,
+    /// The system has no room for it.
+    Failed,
+}
+
 /// All of them, by token.
 #[derive(Default)]
-pub(super) struct Table(Mutex<HashMap<Token, Slot>>);
+pub(super) struct Table {
+    slots: Mutex<HashMap<Token, Slot>>,
+    is_closed: AtomicBool,
+}
 
 impl Table {
     fn slots(&self) -> MutexGuard<'_, HashMap<Token, Slot>> {
         // Nothing here is ever half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn begin(&self, token: Token) {
@@ -44,11 +56,13 @@ impl Table {
         token: Token,
         mut running: Running,
         watch: impl FnOnce(&Running) -> Result<(), E>,
-    ) -> Result<(), Running> {
+    ) -> Result<(), (Running, Unwatched)> {
         let mut slots = self.slots();
-        let Some(Slot::Starting(orders)) = slots.remove(&token) else { return Err(running) };
+        let Some(Slot::Starting(orders)) = slots.remove(&token) else {
+            return Err((running, Unwatched::NotWanted));
+        };
         if watch(&running).is_err() {
-            return Err(running);
+            return Err((running, Unwatched::Failed));
         }
         orders.into_iter().for_each(|order| give(&mut running, order));
         slots.insert(token, Slot::Running(running));
@@ -85,9 +99,14 @@ impl Table {
         }
     }
 
-    /// Closes all sockets.
-    pub(super) fn clear(&self) {
+    /// Closes all sockets, for good.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
         self.slots().clear();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
     }
 }
 

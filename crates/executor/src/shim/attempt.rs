@@ -14,6 +14,7 @@ use nix::sys::signalfd::SignalFd;
 use rustix::fs::Mode;
 use rustix::process::{Pid, umask};
 
+use super::line::Line;
 use super::{Code, KillCause, Lease, News, account, watch};
 use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
 use crate::machine::boottime_ms;
@@ -25,17 +26,18 @@ pub(super) fn run(dir: &AttemptDir, worker: &UnixStream, signals: &SignalFd) -> 
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (spec, orders) = hear_spec(worker)?;
-    let Some(_lock) = dir.try_lock()? else { return Ok(Code::StartedBefore) };
+    let Some(directory) = dir.try_lock()? else { return Ok(Code::StartedBefore) };
     let Some(stdout) = dir.mark_started()? else { return Ok(Code::StartedBefore) };
     let begun = Instant::now();
+    let mut line = Line::new(&directory, worker.try_clone()?);
     let mut record = if is_over(spec.lease) {
         // The machine or the server was stopped for a while: elsewhere it may run already.
         ExitRecord { kill_cause: Some(KillCause::Lease), ..ExitRecord::default() }
     } else {
         match start(dir, &spec, &stdout) {
             Ok(main) => {
-                tell(worker, &News::Started);
-                watch::until_empty(main, &spec, watch::Ears { worker, signals }, orders)?
+                line.tell(&News::Started);
+                watch::until_empty(main, &spec, (&mut line, signals), orders)?
             }
             Err(error) => ExitRecord { error: Some(error), ..ExitRecord::default() },
         }
@@ -51,7 +53,7 @@ pub(super) fn run(dir: &AttemptDir, worker: &UnixStream, signals: &SignalFd) -> 
     record.peak_memory_kib = u64::try_from(used.max_rss()).unwrap_or(0);
     // Where it cannot be written, the worker that lives still hears it.
     let written = dir.write_exit_record(&record);
-    tell(worker, &News::Ended(record));
+    line.tell(&News::Ended(record));
     written.map(|()| Code::Ended)
 }
 
@@ -69,11 +71,6 @@ pub(super) fn hear_spec(worker: &UnixStream) -> io::Result<(ShimSpec, Vec<u8>)> 
     }
     let spec = serde_json::from_slice(&line)?;
     Ok((spec, reader.buffer().to_vec()))
-}
-
-/// The worker may be gone; then the watch finds out. One that is stopped has room for the two lines there are.
-fn tell(worker: &UnixStream, news: &News) {
-    let _ = rustix::net::send(worker, &news.to_line(), rustix::net::SendFlags::NOSIGNAL);
 }
 
 /// Starts the job in a process group of its own, its output going straight into the files, with the signals

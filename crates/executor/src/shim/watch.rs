@@ -1,13 +1,12 @@
 //! Waits for the end of the attempt, and brings it about where it has to.
 //!
-//! One loop over three sources: the socket from the worker, signals (a child ended, the machine
+//! One loop over three sources: the line to the worker, signals (a child ended, the machine
 //! stops), and a timer on CLOCK_BOOTTIME for lease and grace, which holds even while the worker is stopped.
 
 #[cfg(test)]
 mod corpus;
 
 use std::io;
-use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::Signal as NixSignal;
 use nix::sys::signalfd::SignalFd;
@@ -18,38 +17,34 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use super::{KillCause, Lease, Order, tree};
+use super::line::{self, Line};
+use super::{KillCause, Lease, News, Order, tree};
 use crate::attempt_dir::{ExitRecord, ShimSpec};
 use crate::machine::boottime_ms;
 
 /// The pauses between two walks that kill what is left.
 const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;
 
-/// Whom the shim listens to.
-#[derive(Clone, Copy)]
-pub(super) struct Ears<'a> {
-    pub(super) worker: &'a UnixStream,
-    pub(super) signals: &'a SignalFd,
-}
-
 /// Waits until no process of the attempt is left. `orders` is what the worker has said already.
 pub(super) fn until_empty(
     main: Pid,
     spec: &ShimSpec,
-    ears: Ears<'_>,
+    (line, signals): (&mut Line<'_>, &SignalFd),
     orders: Vec<u8>,
 ) -> io::Result<ExitRecord> {
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
     let mut watch = Watch::new(main, spec, orders);
     watch.obey();
     loop {
-        set_timer(&timer, watch.act(boottime_ms()))?;
-        let heard = hear(&watch, ears, &timer)?;
-        if heard.control {
-            watch.read_control(ears.worker);
+        let now_ms = boottime_ms();
+        set_timer(&timer, watch.act(now_ms).into_iter().chain(line.look_at_ms(now_ms)).min())?;
+        let heard = hear(line, signals, &timer)?;
+        let gone = heard.line && watch.hear(line) == line::Heard::WorkerGone;
+        if (gone || !line.has_worker()) && line.open_door().is_err() {
+            watch.cannot_be_found();
         }
         if heard.signals {
-            watch.read_signals(ears.signals)?;
+            watch.read_signals(signals)?;
         }
         watch.reap()?;
         if watch.is_empty {
@@ -59,21 +54,17 @@ pub(super) fn until_empty(
 }
 
 struct Heard {
-    control: bool,
+    line: bool,
     signals: bool,
 }
 
-fn hear(watch: &Watch, ears: Ears<'_>, timer: &OwnedFd) -> io::Result<Heard> {
-    let mut fds = vec![
-        PollFd::new(ears.signals, PollFlags::IN),
-        PollFd::from_borrowed_fd(timer.as_fd(), PollFlags::IN),
-    ];
-    if watch.worker_lives {
-        fds.push(PollFd::new(ears.worker, PollFlags::IN));
-    }
+fn hear(line: &Line<'_>, signals: &SignalFd, timer: &OwnedFd) -> io::Result<Heard> {
+    let mut fds =
+        vec![PollFd::new(signals, PollFlags::IN), PollFd::from_borrowed_fd(timer.as_fd(), PollFlags::IN)];
+    fds.extend(line.source().map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)));
     poll(&mut fds, None)?;
     let heard: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-    Ok(Heard { signals: heard[0], control: heard.get(2).copied().unwrap_or(false) })
+    Ok(Heard { signals: heard[0], line: heard.get(2).copied().unwrap_or(false) })
 }
 
 /// Absolute, so that nothing is lost between reading the clock and setting it.
@@ -102,7 +93,6 @@ struct Watch {
     lease: Option<Lease>,
     /// TMO-5: TERM at this time, on CLOCK_BOOTTIME.
     limit_at_ms: Option<u64>,
-    worker_lives: bool,
     control: Vec<u8>,
     killing: Option<Killing>,
     status: Option<WaitStatus>,
@@ -117,7 +107,6 @@ impl Watch {
             grace_ms: spec.grace_ms,
             lease: spec.lease,
             limit_at_ms: spec.limit_ms.map(|limit_ms| boottime_ms().saturating_add(limit_ms)),
-            worker_lives: true,
             control: orders,
             killing: None,
             status: None,
@@ -179,15 +168,15 @@ impl Watch {
         }
     }
 
-    fn read_control(&mut self, worker: &UnixStream) {
-        let mut chunk = [0; 1024];
-        match rustix::io::read(worker, &mut chunk) {
-            Ok(0) => self.lose_worker(),
-            Ok(count) => self.control.extend_from_slice(&chunk[..count]),
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            Err(_) => self.lose_worker(),
+    fn hear(&mut self, line: &mut Line<'_>) -> line::Heard {
+        let heard = line.hear(&mut self.control);
+        match heard {
+            line::Heard::Nothing => self.obey(),
+            // Half a line is never followed by its other half.
+            line::Heard::WorkerGone => self.control.clear(),
+            line::Heard::WorkerCame => line.tell(&News::Started),
         }
-        self.obey();
+        heard
     }
 
     /// Does what the lines say that are whole.
@@ -212,8 +201,8 @@ impl Watch {
         self.lease = self.lease.max(Some(lease));
     }
 
-    fn lose_worker(&mut self) {
-        self.worker_lives = false;
+    /// Nobody can adopt it any more.
+    fn cannot_be_found(&mut self) {
         self.end(KillCause::WorkerGone, boottime_ms().saturating_add(self.grace_ms));
     }
 

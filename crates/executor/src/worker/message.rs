@@ -95,7 +95,8 @@ pub enum Input {
     Found {
         /// Which attempt.
         token: Token,
-        /// How it went; absent: its shim is still ending it, and [`Input::ProcessEnded`] will follow.
+        /// How it went; absent: its shim lives. [`Input::ProcessEnded`] will follow, and before that, where it is taken over,
+        /// [`Input::ProcessStarted`].
         end: Option<ProcessEnd>,
     },
     /// The paths of an assignment were looked at.

@@ -134,7 +134,8 @@ impl Worker {
     }
 
     pub(super) fn process_started(&mut self, token: Token) {
-        if let Some(Attempt::Starting { .. }) = self.attempts.get(token) {
+        // One that runs already was begun by an earlier life, which may not have said so.
+        if self.attempts.get(token).is_some_and(Attempt::has_process) {
             self.attempts.set(token, Attempt::Running { report_at_ms: None });
             self.report_started(token);
         }

@@ -1,6 +1,6 @@
 //! The whole executor with real processes, on the memory log. The test is the owner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,6 +20,8 @@ use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, GroupName, GroupSettings, JobId, JobName,
     JobType, Program, Registration, RunSpec, ShardId, StartRequest, Token, Usage, WorkMessage, WorkerCommand,
 };
+
+use crate::shim::until;
 
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
@@ -375,6 +377,68 @@ fn restarted_worker_reports_what_ended_before() {
     for token in [ended, running, Token(12289)] {
         owner.say(&again, &WorkMessage::Recorded { token });
     }
+    executor.stop();
+    executor.join();
+}
+
+/// EXE-10: jobs go on while their worker is gone, and its next life takes them over: their starts, ends, exit codes, output
+/// and kills are as if nothing had happened, and what ended meanwhile is reported.
+#[test]
+fn restarted_worker_takes_over_what_runs() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let (ended, running, killed) = (Token(4097), Token(8193), Token(12289));
+    for token in [ended, running, killed] {
+        owner.grant(
+            &me,
+            &spec(token, "shell", "mkfifo go; echo before; read code < go; echo after; exit $code"),
+        );
+        owner.hear_started(token);
+    }
+    let go = |token: Token, code: &str| {
+        let fifo = dir.path().join("attempts").join(token.to_string()).join("work").join("go");
+        until("the job", || fifo.exists().then_some(()));
+        fs::write(fifo, code).unwrap();
+    };
+    // It ends at a message of a newer version, as suddenly as one that is killed.
+    owner.say_bytes(&me, br#"{"of_a_newer_version": {}}"#.to_vec());
+    executor.thread.join().unwrap().unwrap_err();
+    go(ended, "7\n");
+    let record = dir.path().join("attempts").join(ended.to_string()).join("exit.json");
+    until("the end", || record.exists().then_some(()));
+
+    let executor = Executor::start(&owner, config(dir.path()));
+    let again = owner.hear_registration();
+    assert_eq!((&again.worker, &again.live), (&me.worker, &vec![running, killed]));
+    // Said before the owner answers, and obeyed once the shim hears.
+    owner.say(&again, &WorkMessage::Kill { token: killed, grace_ms: 5_000 });
+    owner.welcome(&again, vec![ended, running, killed]);
+    let mut heard = BTreeMap::new();
+    let mut started = BTreeSet::new();
+    while heard.len() < 2 || started.len() < 2 {
+        match owner.hear() {
+            Command::Worker(WorkerCommand::ReportFinished { token, outcome, .. }) => {
+                owner.say(&again, &WorkMessage::Recorded { token });
+                heard.insert(token, (outcome.result, outcome.exit_code, outcome.signal));
+            }
+            Command::Worker(WorkerCommand::ReportStarted { token, .. }) => drop(started.insert(token)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(started, BTreeSet::from([running, killed]), "whether that was said before is not known");
+    let (failed, was_killed) = (AttemptResult::Failed, AttemptResult::Killed);
+    assert_eq!(
+        heard,
+        BTreeMap::from([(ended, (failed, Some(7), None)), (killed, (was_killed, None, Some(15)))])
+    );
+    go(running, "3\n");
+    let (outcome, usage) = owner.hear_finished(running);
+    assert_eq!((outcome.result, outcome.exit_code), (failed, Some(3)));
+    assert!(usage.is_some());
+    assert_eq!(log_of(&again, running, "")["content"], "before\nafter\n");
+    owner.say(&again, &WorkMessage::Recorded { token: running });
     executor.stop();
     executor.join();
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread;
@@ -18,7 +19,7 @@ use tidemill_model::Token;
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
 
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + BOUND;
     loop {
         if let Some(found) = look() {
@@ -108,9 +109,16 @@ impl Attempt {
         AttemptDir::new(self.fixture.attempt_dir(TOKEN)).exit_record().unwrap()
     }
 
-    /// As a worker that is gone, except that it still hears.
+    /// The worker is gone.
     fn leave(&self) {
-        self.worker.shutdown(Shutdown::Write).unwrap();
+        self.worker.shutdown(Shutdown::Both).unwrap();
+    }
+
+    /// The next worker, once the shim waits for it.
+    fn next_worker(&self) -> UnixStream {
+        let worker = until("the door", || UnixStream::connect(self.path("door")).ok());
+        worker.set_read_timeout(Some(BOUND)).unwrap();
+        worker
     }
 
     /// Waits for the shim's own end.
@@ -134,8 +142,8 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        // A test that failed half way leaves nothing behind: to the shim its worker is gone.
-        let _ = self.worker.shutdown(Shutdown::Write);
+        // A test that failed half way leaves nothing behind.
+        let _ = writeln!(self.worker, "kill 0 asked");
         let _ = self.worker.read_to_end(&mut Vec::new());
     }
 }
@@ -305,15 +313,83 @@ fn stopped_job_is_ended_too() {
     assert_eq!(attempt.end().signal, Some(15));
 }
 
-/// Nothing outlives its worker.
+/// EXE-10: the job goes on when its worker is gone; the next worker finds its shim, hears of its start and end, and can end it.
 #[test]
-fn tree_ends_when_the_worker_is_gone() {
+fn job_goes_on_without_its_worker_and_the_next_one_takes_it_over() {
+    let mut attempt =
+        Attempt::start(&script("mkfifo next; echo $$ > main; read word < next; echo $word; exit 3"));
+    let main = attempt.pid("main");
+    let mode = |path: PathBuf| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    for _ in 0..2 {
+        attempt.leave();
+        attempt.worker = attempt.next_worker();
+        assert_eq!(mode(attempt.path("door")), 0o600, "no other account may knock");
+        assert!(is_alive(main));
+    }
+    fs::write(attempt.path("work").join("next"), "word\n").unwrap();
+    let news = hear_all(&attempt.worker);
+    assert!(
+        matches!(&news[..], [News::Started, News::Ended(record)] if record.exit_code == Some(3)),
+        "{news:?}"
+    );
+    assert_eq!(attempt.stdout(), "word\n");
+    assert!(!attempt.path("door").exists());
+
     let mut attempt = Attempt::start(&script(&format!("{DAEMON}; sleep 1000")));
     let daemon = attempt.pid("daemon");
     attempt.leave();
-    let record = attempt.end();
-    assert_eq!(record.kill_cause, Some(KillCause::WorkerGone));
+    attempt.worker = attempt.next_worker();
+    attempt.order("kill 10000 asked");
+    assert_eq!(attempt.end().kill_cause, Some(KillCause::Asked));
     assert!(!is_alive(daemon));
+}
+
+/// EXE-10: what ends while there is no worker is written down; so is what its limit, or its lease, ends then.
+#[test]
+fn limit_and_lease_hold_without_a_worker() {
+    let leave = |mut spec: ShimSpec, change: &dyn Fn(&mut ShimSpec)| {
+        change(&mut spec);
+        let attempt = Attempt::start(&spec);
+        attempt.pid("main");
+        attempt.leave();
+        until("the end", || attempt.record())
+    };
+    let runs = || script("echo $$ > main; exec sleep 1000");
+    let lease = |spec: &mut ShimSpec| {
+        let now = boottime_ms();
+        spec.lease = Some(Lease { term_at_ms: now + 3_000, kill_at_ms: now + 60_000 });
+    };
+    assert_eq!(leave(runs(), &lease).kill_cause, Some(KillCause::Lease));
+    let limit = |spec: &mut ShimSpec| spec.limit_ms = Some(3_000);
+    assert_eq!(leave(runs(), &limit).kill_cause, Some(KillCause::TimedOut));
+    let ended = leave(script("echo $$ > main; sleep 1; exit 7"), &|_| {});
+    assert_eq!((ended.exit_code, ended.kill_cause), (Some(7), None));
+}
+
+/// EXE-10: a kill that the worker passed on before it was gone binds.
+#[test]
+fn ordered_kill_binds_when_the_worker_is_gone() {
+    let mut attempt = Attempt::start(&script("trap '' TERM; echo $$ > main; while :; do sleep 0.05; done"));
+    attempt.pid("main");
+    attempt.order("kill 1500 asked");
+    attempt.leave();
+    let record = until("the end", || attempt.record());
+    assert_eq!((record.signal, record.kill_cause), (Some(9), Some(KillCause::Asked)));
+}
+
+/// A door that its job has removed is made again; where that cannot be, nobody could take the job over, and it ends.
+#[test]
+fn job_that_cannot_be_found_any_more_ends() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
+    let main = attempt.pid("main");
+    attempt.leave();
+    until("the door", || attempt.path("door").exists().then_some(()));
+    fs::remove_file(attempt.path("door")).unwrap();
+    attempt.worker = attempt.next_worker();
+    assert!(is_alive(main));
+    attempt.leave();
+    fs::remove_dir_all(attempt.fixture.attempt_dir(TOKEN)).unwrap();
+    until("the end of the job", || (!is_alive(main)).then_some(()));
 }
 
 /// Rule 9: the lease holds without the worker doing anything.
@@ -406,7 +482,7 @@ fn half_an_order_starts_nothing() {
 #[test]
 fn tree_of_a_killed_shim_is_ended_before_its_socket() {
     let fixture = Fixture::start();
-    let other = fixture.begin(Token(8193), &script("echo $$ > pid; exec sleep 1000"));
+    let mut other = fixture.begin(Token(8193), &script("echo $$ > pid; exec sleep 1000"));
     let file = fixture.attempt_dir(Token(8193)).join("work").join("pid");
     let main = until("the other job", || fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok());
     let bare = DAEMON.replace("exec sleep", "exec env -i sleep");
@@ -419,7 +495,7 @@ fn tree_of_a_killed_shim_is_ended_before_its_socket() {
     assert!(!is_alive(daemon));
     assert_eq!(attempt.record(), None);
     assert!(is_alive(main), "the shim of another attempt and its job go on");
-    other.shutdown(Shutdown::Write).unwrap();
+    writeln!(other, "kill 0 asked").unwrap();
     hear_all(&other);
 }
 
@@ -461,14 +537,14 @@ fn server_without_room_for_another_socket_goes_on() {
 fn server_ends_after_its_worker_and_its_shims() {
     let fixture = Fixture::start();
     let server = fixture.shims.server_id();
-    let worker = fixture.begin(TOKEN, &script("echo $$ > pid; exec sleep 1000"));
+    let mut worker = fixture.begin(TOKEN, &script("echo $$ > pid; exec sleep 1000"));
     let pid = fixture.attempt_dir(TOKEN).join("work").join("pid");
     until("the job", || pid.exists().then_some(()));
     // The directory stays until the end.
     let Fixture { dir: _dir, shims } = fixture;
     drop(shims);
     assert!(is_alive(server));
-    worker.shutdown(Shutdown::Write).unwrap();
+    writeln!(worker, "kill 0 asked").unwrap();
     assert!(matches!(hear_all(&worker)[..], [News::Started, News::Ended(_)]));
     until("the end of the server", || (!is_alive(server)).then_some(()));
 }

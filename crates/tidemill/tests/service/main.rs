@@ -4,6 +4,7 @@
 
 mod accept_loss;
 mod across_groups;
+mod adoption;
 mod archive;
 #[path = "../../../serving/tests/kit/authority.rs"]
 mod authority;
