@@ -495,6 +495,45 @@ fn a_deletion_cancels_what_is_unfinished_if_told_to() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// JOB-9: a batch of a deleted job is killed before its job's children got theirs, who are to be deleted with the next command.
+#[test]
+fn a_deletion_kills_a_batch_that_has_not_triggered_its_children_yet() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("p", json!({})), job("c", json!({"parents": [{"job": "g/p"}]}))]);
+    world.held = Some(Vec::new());
+    let prune = vec![crate::kit::group("g")];
+    world.ask(
+        ShardId::CATALOGUE,
+        Command::Job(JobCommand::Apply { jobs: Vec::new(), prune, cancel: true, orphan_children: false }),
+    );
+    let run = tidemill_model::BatchCommand::RunJob {
+        job: ids[0],
+        logical_time: None,
+        parameters: std::collections::BTreeMap::new(),
+        concurrent: false,
+    };
+    world.send(crate::kit::GROUP, Command::Batch(run));
+    for effect in world.held.take().unwrap() {
+        let tidemill_engine::Effect::Send { shard, command } = effect else {
+            panic!("held are messages between shards")
+        };
+        world.send(shard, command);
+    }
+    world.events();
+    // The run, that the parent is deleted, and that what is unfinished of it is cancelled.
+    world.step(3);
+    expect![[r#"
+        b1 generated p 2026-07-01 10:10 run 0
+        job removed p
+        cancels p
+        b1 finished killed by ann
+    "#]]
+    .assert_eq(&world.told());
+    world.run();
+    assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
+}
+
 /// JOB-9: thousands of unfinished batches are ended in steps that fit into records.
 #[test]
 fn a_deletion_cancels_thousands_of_batches() {

@@ -143,6 +143,8 @@ impl GroupShard {
                 self.jobs.orphans.insert(id, job.children);
             }
             self.adopted(id, &job.definition);
+            // Its last batch may have been killed before its children got theirs.
+            self.prune_triggers();
         }
     }
 
