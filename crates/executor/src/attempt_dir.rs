@@ -35,6 +35,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 
@@ -90,6 +91,16 @@ pub struct ExitRecord {
     pub cpu_ms: u64,
     /// Largest resident set of any one process of the tree, KiB; not below the shim's own few MiB.
     pub peak_memory_kib: u64,
+}
+
+/// Locks a directory that is open, unless somebody else has the lock. It lasts as long as any descriptor that was inherited of
+/// this one.
+pub(crate) fn try_lock(directory: &File) -> io::Result<bool> {
+    match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A socket in a directory that is open, however long the directory's path is.
@@ -184,19 +195,20 @@ impl AttemptDir {
         }
     }
 
-    /// A line to its shim, which waits for the next worker.
+    /// A line to its shim, which waits for the next worker. Waits for nothing.
     pub(crate) fn knock(&self) -> io::Result<UnixStream> {
-        UnixStream::connect(door_in(&plain_file::open_dir(&self.0)?))
+        let directory = plain_file::open_dir(&self.0)?;
+        let door = SocketAddrUnix::new(door_in(&directory))?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&socket, &door)?;
+        Ok(socket.into())
     }
 
     /// The lock, or `None` where somebody else has it.
     pub(crate) fn try_lock(&self) -> io::Result<Option<File>> {
         let directory = plain_file::open_dir(&self.0)?;
-        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(directory)),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(try_lock(&directory)?.then_some(directory))
     }
 
     /// The lock, waited for.

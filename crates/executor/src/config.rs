@@ -71,6 +71,10 @@ pub struct Config {
     /// Address of the API that jobs see as `TIDEMILL_API`; default empty.
     #[serde(default)]
     pub api_url: String,
+    /// Whether jobs go on when the executor is told to stop, so that the next one with the same data directory takes them
+    /// over; default: they get `stop_grace_ms`, and are ended then.
+    #[serde(default)]
+    pub keep_jobs_on_stop: bool,
     /// Days that output of attempts is kept after their end is on record, 0 to 36,500; default 7.
     #[serde(default = "default_keep_logs")]
     pub log_retention_days: u32,
@@ -144,6 +148,7 @@ impl Config {
             labels: BTreeSet::new(),
             heartbeat_ms: default_heartbeat(),
             stop_grace_ms: default_stop_grace(),
+            keep_jobs_on_stop: false,
             listen: default_listen(),
             advertise: None,
             types: BTreeMap::new(),

@@ -11,6 +11,9 @@ use tidemill_model::{
 
 use crate::rng::Rng;
 
+/// A lease up to then has no end.
+const FOREVER_MS: u64 = u64::MAX / 2;
+
 /// A job's processes, under one shim.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
@@ -30,6 +33,9 @@ pub(crate) struct Process {
     /// In the simulator's time.
     pub(crate) lease: Option<Lease>,
     pub(crate) ending: Option<Ending>,
+    /// From when on it hears its worker, and the lease that waits for that.
+    pub(crate) hears_from: u64,
+    pub(crate) renewal: Option<Lease>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,9 +54,22 @@ impl Process {
         }
     }
 
+    /// A lease that is over stays over; one without an end gets one, and one with an end no shorter one.
+    fn hear_lease(&mut self, lease: Lease) {
+        if self.ending.is_none() {
+            let bounded = self.lease.filter(|old| old.kill_at_ms < FOREVER_MS);
+            self.lease = bounded.filter(|old| old.kill_at_ms > lease.kill_at_ms).or(Some(lease));
+        }
+    }
+
+    pub(crate) fn renew(&mut self, now: u64, lease: Lease) {
+        if now < self.hears_from { self.renewal = Some(lease) } else { self.hear_lease(lease) }
+    }
+
     /// When to look again.
     pub(crate) fn next_look(&self) -> u64 {
-        let mut at = self.natural_end;
+        let waits = self.renewal.map_or(u64::MAX, |_| self.hears_from);
+        let mut at = self.natural_end.min(waits);
         match &self.ending {
             Some(ending) => {
                 at = at.min(ending.kill_at);
@@ -65,6 +84,10 @@ impl Process {
 
     /// How it ended, if it has.
     pub(crate) fn look(&mut self, now: u64) -> Option<ExitRecord> {
+        let is_over = self.lease.is_some_and(|lease| lease.term_at_ms <= now);
+        if let Some(lease) = self.renewal.take_if(|_| now >= self.hears_from && !is_over) {
+            self.hear_lease(lease);
+        }
         if let Some(lease) = self.lease
             && self.ending.is_none()
             && lease.term_at_ms <= now
@@ -168,6 +191,7 @@ impl Cluster {
             signing_key: signing_key(),
             heartbeat_ms: self.heartbeat_ms,
             stop_grace_ms: 2_000,
+            keeps_jobs: self.index % 2 == 1,
         }));
     }
 

@@ -44,6 +44,9 @@ impl World {
                 // Its shim has to be reached first.
                 self.stats.add("condition", "attempt_taken_over");
                 let wait = self.rng.range(1, 2_000);
+                if let Some(process) = self.clusters[index].processes.get_mut(&token) {
+                    process.hears_from = self.now + wait;
+                }
                 self.after(wait, Happening::worker(index, life, Input::ProcessStarted { token }));
             }
         }
@@ -116,7 +119,7 @@ impl World {
                 self.tell(|| format!("worker {index} ends {token}: {}", because.as_str()));
                 let cluster = &mut self.clusters[index];
                 if let Some(process) = cluster.processes.get_mut(&token) {
-                    process.end(now, grace_ms, because);
+                    process.end(now.max(process.hears_from), grace_ms, because);
                     self.look_later(index, token);
                 } else if let Some(entry @ Entry::Wanted) = cluster.directory.get_mut(&token) {
                     *entry = Entry::Unwanted { grace_ms, because };
@@ -220,6 +223,8 @@ impl World {
             grace_ms,
             lease: lease.map(|lease| shifted(cluster, lease)),
             ending: None,
+            hears_from: 0,
+            renewal: None,
         };
         let token = spec.token;
         cluster.directory.insert(token, Entry::Wanted);
@@ -358,9 +363,7 @@ impl World {
         let cluster = &mut self.clusters[index];
         let lease = shifted(cluster, lease);
         for process in cluster.processes.values_mut().filter(|process| process.of == cluster.id) {
-            if process.lease.is_some() && process.ending.is_none() {
-                process.lease = Some(lease);
-            }
+            process.renew(self.now, lease);
         }
     }
 

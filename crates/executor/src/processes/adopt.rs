@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use tidemill_model::Token;
@@ -18,6 +18,9 @@ use crate::worker::Input;
 
 /// Between two rounds. A shim opens its door when it notices that its worker is gone.
 const AGAIN: Duration = Duration::from_millis(20);
+/// The same after a while: it has no room, or is stopped.
+const LATER: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(5);
 
 /// What was found in the directory of attempts.
 #[derive(Default)]
@@ -33,13 +36,19 @@ pub(crate) fn find_earlier(data: &DataDir, checks: &Checks) -> Result<Earlier, E
     let mut earlier = Earlier::default();
     for token in data.attempts.all_open()? {
         let remains = Remains { dir: data.attempts.open(token), worker: data.worker.clone(), token };
-        let is_live = remains.dir.try_lock().is_ok_and(|lock| lock.is_none());
-        let end = match is_live {
-            true => {
+        let end = match remains.dir.try_lock() {
+            Ok(None) => {
                 earlier.live.push(token);
                 None
             }
-            false => checks.conclude(token, &remains.dir, remains.learn_end(Life::Earlier)),
+            Ok(Some(lock)) => {
+                checks.conclude(token, &remains.dir, remains.learn_end_under(Ok(lock), Life::Earlier))
+            }
+            Err(error) if is_gone(&error) => Some(remains.learn_end_under(Err(error), Life::Earlier)),
+            // Whether its shim lives cannot be told.
+            Err(source) => {
+                return Err(Error::Data { what: "lock", path: remains.dir.path().to_owned(), source });
+            }
         };
         earlier.found.push(Input::Found { token, end });
     }
@@ -50,11 +59,11 @@ pub(crate) fn find_earlier(data: &DataDir, checks: &Checks) -> Result<Earlier, E
 pub(super) fn start(shared: Arc<Shared>, live: Vec<Token>, jobs: Sender<Job>) -> Result<Thread, Error> {
     live.iter().for_each(|token| shared.table.begin(*token));
     let adopt = move || {
-        let (all, mut left) = (live.len(), live);
+        let (all, begun_at, mut left) = (live.len(), Instant::now(), live);
         while !left.is_empty() && !shared.table.is_closed() {
             left.retain(|token| !shared.adopt(*token, &jobs));
             if !left.is_empty() {
-                std::thread::sleep(AGAIN);
+                std::thread::sleep(if begun_at.elapsed() < SOON { AGAIN } else { LATER });
             }
         }
         if all > 0 {
@@ -70,22 +79,29 @@ impl Shared {
         let dir = self.setup.attempts.open(token);
         let socket = match dir.knock() {
             Ok(socket) => socket,
-            Err(error) => {
-                let is_gone = dir.try_lock().is_ok_and(|lock| lock.is_some());
-                if is_gone {
+            Err(_) => {
+                let is_over = match dir.try_lock() {
+                    Ok(lock) => lock.is_some(),
+                    Err(error) => is_gone(&error),
+                };
+                if is_over {
                     self.table.remove(token);
                     let _ = jobs.send(Job::ReapOrphan { token, life: Life::Earlier });
-                } else if error.kind() != io::ErrorKind::NotFound {
-                    tracing::debug!(%token, %error, "a shim is not reached yet");
                 }
-                return is_gone;
+                return is_over;
             }
         };
         let running = Running { socket, said: Vec::new(), output_path: dir.output_path() };
         match self.watch(token, running) {
-            Ok(()) | Err((_, Unwatched::NotWanted)) => {}
-            Err((running, Unwatched::Failed)) => self.end_unwatched(token, running),
+            Ok(()) | Err((_, Unwatched::NotWanted)) => true,
+            // Its shim opens the door again.
+            Err((_, Unwatched::Failed)) => false,
         }
-        true
     }
+}
+
+/// Whether nothing is where a directory was: a job of the worker's own account can remove it, or put something in its place.
+fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
 }

@@ -1,5 +1,6 @@
 //! Learns how an attempt ended whose shim is gone, and makes sure that it has.
 
+use std::fs::File;
 use std::time::Duration;
 use std::{io, thread};
 
@@ -30,7 +31,17 @@ pub(super) struct Remains {
 impl Remains {
     /// How the attempt ended. Returns only when nothing of it is left.
     pub(super) fn learn_end(&self, life: Life) -> ProcessEnd {
-        match self.try_learn_end(life) {
+        // Whoever has the lock knows that no shim does, or will do, anything here.
+        self.learned(self.dir.lock().and_then(|lock| self.try_learn_end(&lock, life)))
+    }
+
+    /// The same, where this one has the lock, or the directory is gone.
+    pub(super) fn learn_end_under(&self, lock: io::Result<File>, life: Life) -> ProcessEnd {
+        self.learned(lock.and_then(|lock| self.try_learn_end(&lock, life)))
+    }
+
+    fn learned(&self, end: io::Result<ProcessEnd>) -> ProcessEnd {
+        match end {
             Ok(end) => end,
             Err(error) => {
                 tracing::error!(token = %self.token, %error, "cannot read how an attempt ended");
@@ -40,9 +51,7 @@ impl Remains {
         }
     }
 
-    fn try_learn_end(&self, life: Life) -> io::Result<ProcessEnd> {
-        // Whoever has the lock knows that no shim does, or will do, anything here.
-        let _lock = self.dir.lock()?;
+    fn try_learn_end(&self, _lock: &File, life: Life) -> io::Result<ProcessEnd> {
         if let Some(record) = self.dir.exit_record()? {
             return Ok(ProcessEnd::Recorded(record));
         }
@@ -64,8 +73,8 @@ impl Remains {
         Ok(ProcessEnd::Vanished)
     }
 
-    /// The shim was killed. The server of shims has ended what it watched over, before the end of the socket
-    /// was heard here, unless the server was killed too: then it is found by its environment. A process that
+    /// The shim was killed. The server of shims has ended what it watched over, before it gave up the lock, unless the server
+    /// was killed too: then it is found by its environment. A process that
     /// has put on another one is not found then: that is the weakness of having no cgroup.
     fn end_leftovers(&self) {
         let marks = environment::marks(&self.worker, self.token);

@@ -82,7 +82,10 @@ impl Shared {
             Ok(()) => {}
             // The worker is at its end: its next life takes the attempt over.
             Err((_, Unwatched::NotWanted)) => {}
-            Err((running, Unwatched::Failed)) => self.end_unwatched(token, running),
+            Err((running, Unwatched::Failed)) => {
+                self.table.remove(token);
+                self.end_unwatched(token, running);
+            }
         }
         Ok(())
     }
@@ -97,7 +100,7 @@ impl Shared {
     }
 
     /// The system has no room to watch it. The shim ends what it may have begun, and closes its end last.
-    pub(super) fn end_unwatched(&self, token: Token, mut running: Running) {
+    fn end_unwatched(&self, token: Token, mut running: Running) {
         let kill = Order::Kill { grace_ms: 0, because: KillCause::WorkerGone };
         let closed = running
             .socket

@@ -50,7 +50,7 @@ impl Table {
     }
 
     /// From now on orders reach it; those that came meanwhile do so now. `watch` runs before anyone else can
-    /// see it. Gives it back where it cannot be watched, or nobody wants it any more.
+    /// see it. Gives it back where it cannot be watched, and keeps the orders, or nobody wants it any more.
     pub(super) fn started<E>(
         &self,
         token: Token,
@@ -58,13 +58,13 @@ impl Table {
         watch: impl FnOnce(&Running) -> Result<(), E>,
     ) -> Result<(), (Running, Unwatched)> {
         let mut slots = self.slots();
-        let Some(Slot::Starting(orders)) = slots.remove(&token) else {
+        let Some(Slot::Starting(orders)) = slots.get_mut(&token) else {
             return Err((running, Unwatched::NotWanted));
         };
         if watch(&running).is_err() {
             return Err((running, Unwatched::Failed));
         }
-        orders.into_iter().for_each(|order| give(&mut running, order));
+        std::mem::take(orders).into_iter().for_each(|order| give(&mut running, order));
         slots.insert(token, Slot::Running(running));
         Ok(())
     }

@@ -16,20 +16,27 @@ use rustix::process::{Pid, umask};
 
 use super::line::Line;
 use super::{Code, KillCause, Lease, News, account, watch};
-use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
+use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec, try_lock};
 use crate::machine::boottime_ms;
 use crate::{plain_file, values};
 
 /// Runs the attempt whose directory this is, to its end. The worker says first what to run.
-pub(super) fn run(dir: &AttemptDir, worker: &UnixStream, signals: &SignalFd) -> io::Result<Code> {
+pub(super) fn run(
+    dir: &AttemptDir,
+    directory: &File,
+    worker: &UnixStream,
+    signals: &SignalFd,
+) -> io::Result<Code> {
     // Fails only for one that leads a session already, which is as good.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (spec, orders) = hear_spec(worker)?;
-    let Some(directory) = dir.try_lock()? else { return Ok(Code::StartedBefore) };
+    if !try_lock(directory)? {
+        return Ok(Code::StartedBefore);
+    }
     let Some(stdout) = dir.mark_started()? else { return Ok(Code::StartedBefore) };
     let begun = Instant::now();
-    let mut line = Line::new(&directory, worker.try_clone()?);
+    let mut line = Line::new(directory, worker.try_clone()?);
     let mut record = if is_over(spec.lease) {
         // The machine or the server was stopped for a while: elsewhere it may run already.
         ExitRecord { kill_cause: Some(KillCause::Lease), ..ExitRecord::default() }
@@ -51,8 +58,7 @@ pub(super) fn run(dir: &AttemptDir, worker: &UnixStream, signals: &SignalFd) -> 
     record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     record.cpu_ms = u64::try_from(cpu.iter().sum::<i64>()).unwrap_or(0);
     record.peak_memory_kib = u64::try_from(used.max_rss()).unwrap_or(0);
-    // Where it cannot be written, the worker that lives still hears it.
-    let written = dir.write_exit_record(&record);
+    let written = line.write_down(dir, &record);
     line.tell(&News::Ended(record));
     written.map(|()| Code::Ended)
 }

@@ -6,30 +6,38 @@
 //! next worker ── finds DIR locked, knocks ──►│ says that the job runs, hears orders as before
 //! ```
 //! The door is opened when it is needed, so a start costs nothing more. Until somebody comes, lease and limit hold as
-//! before. A shim whose door cannot be opened can never be found, and ends its job.
+//! before. A door that cannot be opened is tried again. A shim whose directory is gone can never be found, and ends its job.
 
 use std::fs::{self, File};
 use std::io;
+use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, BorrowedFd};
 use rustix::fs::Mode;
 use rustix::net::SendFlags;
 use rustix::process::umask;
 
 use super::News;
-use crate::attempt_dir::door_in;
+use crate::attempt_dir::{AttemptDir, ExitRecord, door_in};
+use crate::machine::boottime_ms;
 use crate::plain_file::FILE_MODE;
 
 /// Between two looks whether the door is where it was, milliseconds: a job of the worker's own account may have removed it.
 const LOOK_MS: u64 = 5_000;
+/// Before how an attempt ended is written down again.
+const WRITE_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 pub(super) struct Line<'a> {
     /// The attempt's directory, which the shim has locked.
     directory: &'a File,
     worker: Option<UnixStream>,
     door: Option<Door>,
+    look_at_ms: u64,
 }
 
 struct Door {
@@ -38,9 +46,26 @@ struct Door {
     inode: u64,
 }
 
+impl Door {
+    fn open(path: &Path) -> io::Result<Self> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        // No other thread makes a file meanwhile: there is none.
+        let own = umask(!Mode::from_raw_mode(FILE_MODE));
+        let listener = UnixListener::bind(path);
+        umask(own);
+        let listener = listener?;
+        listener.set_nonblocking(true)?;
+        let inode = fs::symlink_metadata(path)?.ino();
+        Ok(Self { listener, inode })
+    }
+}
+
 impl<'a> Line<'a> {
     pub(super) fn new(directory: &'a File, worker: UnixStream) -> Self {
-        Self { directory, worker: Some(worker), door: None }
+        Self { directory, worker: Some(worker), door: None, look_at_ms: 0 }
     }
 
     /// What is to be waited for: the next order, or the next worker.
@@ -66,49 +91,78 @@ impl<'a> Line<'a> {
 
     fn let_in(&mut self) -> Heard {
         let Some(door) = &self.door else { return Heard::Nothing };
-        // One that went away again, or that is not of this account.
-        let Ok((worker, _)) = door.listener.accept() else { return Heard::Nothing };
-        let is_own = rustix::net::sockopt::socket_peercred(&worker)
-            .is_ok_and(|peer| peer.uid == rustix::process::geteuid());
-        if !is_own {
-            return Heard::Nothing;
+        match door.listener.accept() {
+            Ok((worker, _)) => {
+                let peer = rustix::net::sockopt::socket_peercred(&worker);
+                if peer.is_ok_and(|peer| peer.uid == rustix::process::geteuid()) {
+                    self.worker = Some(worker);
+                    return Heard::WorkerCame;
+                }
+            }
+            // It went away again.
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted) => {}
+            // There is no room for its socket: whoever knocks does so again.
+            Err(_) => self.door = None,
         }
-        self.worker = Some(worker);
-        Heard::WorkerCame
+        Heard::Nothing
     }
 
-    /// The worker is gone, or the door may be: from here on the next worker finds the shim.
-    ///
-    /// # Errors
-    /// It does not: the directory is gone, or nothing can be made there.
-    pub(super) fn open_door(&mut self) -> io::Result<()> {
+    /// The worker is gone.
+    pub(super) fn lose_worker(&mut self) {
         self.worker = None;
+        self.look_at_ms = 0;
+    }
+
+    /// While there is no worker: sees to it that the next one finds the shim. `false`: it never will, for the directory is gone.
+    pub(super) fn see_to_door(&mut self, now_ms: u64) -> bool {
+        if self.worker.is_some() || now_ms < self.look_at_ms {
+            return true;
+        }
+        self.look_at_ms = now_ms.saturating_add(LOOK_MS);
         let path = door_in(self.directory);
         let is_there = |door: &Door| fs::symlink_metadata(&path).is_ok_and(|found| found.ino() == door.inode);
         if self.door.as_ref().is_some_and(is_there) {
-            return Ok(());
+            return true;
         }
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        // No other thread makes a file meanwhile: there is none.
-        let own = umask(!Mode::from_raw_mode(FILE_MODE));
-        let listener = UnixListener::bind(&path);
-        umask(own);
-        let listener = listener?;
-        listener.set_nonblocking(true)?;
-        let inode = fs::symlink_metadata(&path)?.ino();
-        self.door = Some(Door { listener, inode });
-        Ok(())
+        self.door = Door::open(&path).ok();
+        self.door.is_some() || self.directory.metadata().map_or(true, |found| found.nlink() > 0)
     }
 
     /// When to see to the door again.
-    pub(super) fn look_at_ms(&self, now_ms: u64) -> Option<u64> {
-        self.worker.is_none().then(|| now_ms.saturating_add(LOOK_MS))
+    pub(super) fn look_at_ms(&self) -> Option<u64> {
+        self.worker.is_none().then_some(self.look_at_ms)
     }
 
-    pub(super) fn has_worker(&self) -> bool {
+    /// Writes down how the attempt ended. Where that cannot be done, a worker that lives still hears it; one that is gone is
+    /// waited for, and the writing is tried again meanwhile.
+    pub(super) fn write_down(&mut self, dir: &AttemptDir, record: &ExitRecord) -> io::Result<()> {
+        loop {
+            let written = dir.write_exit_record(record);
+            if written.is_ok() || self.has_worker() || !self.see_to_door(boottime_ms()) {
+                return written;
+            }
+            let mut fds: Vec<_> = self
+                .source()
+                .map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN))
+                .into_iter()
+                .collect();
+            poll(&mut fds, Some(&WRITE_AGAIN))?;
+            let heard = fds.iter().any(|fd| !fd.revents().is_empty());
+            drop(fds);
+            if heard {
+                self.let_in();
+            }
+        }
+    }
+
+    /// Whether a worker hears. That it is gone is only noticed where it is read from.
+    fn has_worker(&mut self) -> bool {
+        let Some(worker) = &self.worker else { return false };
+        let mut fds = [PollFd::new(worker, PollFlags::empty())];
+        // What is hung up is told without being asked for.
+        if poll(&mut fds, Some(&NO_WAIT)).is_ok() && fds[0].revents().contains(PollFlags::HUP) {
+            self.lose_worker();
+        }
         self.worker.is_some()
     }
 

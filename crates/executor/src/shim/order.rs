@@ -18,6 +18,11 @@ pub struct Lease {
     pub kill_at_ms: u64,
 }
 
+impl Lease {
+    /// As long as it likes: its group holds what runs on a silent worker.
+    pub const FOREVER: Self = Self { term_at_ms: u64::MAX, kill_at_ms: u64::MAX };
+}
+
 /// Why an attempt was ended before it ended by itself; an order and `exit.json` use its word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "snake_case")]

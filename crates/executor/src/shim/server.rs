@@ -27,6 +27,7 @@ use tidemill_model::Token;
 
 use super::{Code, attempt, fork, tree};
 use crate::attempt_dir::AttemptDir;
+use crate::plain_file;
 
 /// Between two walks that kill what a killed shim left behind.
 const WALK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
@@ -66,11 +67,18 @@ fn signals() -> io::Result<SignalFd> {
 struct Server {
     attempts: AttemptDir,
     signals: SignalFd,
-    /// The shims that run, with the shim's end of the socket to its worker.
-    shims: HashMap<Pid, UnixStream>,
+    shims: HashMap<Pid, Kept>,
     /// Those of shims that were killed, until nothing is left of any of them.
-    killed: Vec<UnixStream>,
+    killed: Vec<Kept>,
     worker_lives: bool,
+}
+
+/// What is kept of a shim until nothing is left of its tree, so that nobody takes the attempt for ended before.
+struct Kept {
+    /// The shim's end of the socket to its worker.
+    _worker: UnixStream,
+    /// The attempt's directory, which the shim has locked through this.
+    _directory: fs::File,
 }
 
 impl Server {
@@ -100,13 +108,17 @@ impl Server {
     /// The worker hears of an attempt that cannot be started by the end of its socket.
     fn start(&mut self, token: Token, worker: UnixStream) {
         let dir = AttemptDir::new(self.attempts.path().join(token.to_string()));
+        let directory = match plain_file::open_dir(dir.path()) {
+            Ok(directory) => directory,
+            Err(error) => return eprintln!("tidemill shim: {}: {error}", dir.path().display()),
+        };
         let forked = fork::fork(|| {
             // A shim holds no socket but its own: not of its siblings, and not the server's.
             self.shims.clear();
             self.killed.clear();
             let null = fs::File::open("/dev/null");
             let closed = null.and_then(|null| Ok(rustix::stdio::dup2_stdin(null)?));
-            match closed.and_then(|()| attempt::run(&dir, &worker, &self.signals)) {
+            match closed.and_then(|()| attempt::run(&dir, &directory, &worker, &self.signals)) {
                 Ok(code) => code as i32,
                 Err(error) => {
                     eprintln!("tidemill shim: {}: {error}", dir.path().display());
@@ -115,7 +127,7 @@ impl Server {
             }
         });
         match forked {
-            Ok(shim) => drop(self.shims.insert(shim, worker)),
+            Ok(shim) => drop(self.shims.insert(shim, Kept { _worker: worker, _directory: directory })),
             Err(error) => eprintln!("tidemill shim: cannot start the shim of {token}: {error}"),
         }
     }
@@ -137,10 +149,10 @@ impl Server {
     /// A shim that ended by itself has left nothing, and its socket is closed here.
     fn reap_orphan(&mut self, pid: Pid, status: WaitStatus) {
         let clean = [Code::Ended, Code::StartedBefore].map(|code| Some(code as i32));
-        if let Some(worker) = self.shims.remove(&pid)
+        if let Some(kept) = self.shims.remove(&pid)
             && !clean.contains(&status.exit_status())
         {
-            self.killed.push(worker);
+            self.killed.push(kept);
         }
     }
 }

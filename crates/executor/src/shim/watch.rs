@@ -37,11 +37,13 @@ pub(super) fn until_empty(
     watch.obey();
     loop {
         let now_ms = boottime_ms();
-        set_timer(&timer, watch.act(now_ms).into_iter().chain(line.look_at_ms(now_ms)).min())?;
-        let heard = hear(line, signals, &timer)?;
-        let gone = heard.line && watch.hear(line) == line::Heard::WorkerGone;
-        if (gone || !line.has_worker()) && line.open_door().is_err() {
+        if !line.see_to_door(now_ms) {
             watch.cannot_be_found();
+        }
+        set_timer(&timer, watch.act(now_ms).into_iter().chain(line.look_at_ms()).min())?;
+        let heard = hear(line, signals, &timer)?;
+        if heard.line {
+            watch.hear(line);
         }
         if heard.signals {
             watch.read_signals(signals)?;
@@ -134,7 +136,9 @@ impl Watch {
             killing.has_asked = true;
             tree::ask_descendants(getpid());
         }
-        Some(kill_at_ms)
+        // The lease may be over before the grace is.
+        let lease_end_ms = self.lease.map(|lease| lease.term_at_ms).filter(|term_at_ms| *term_at_ms > now_ms);
+        lease_end_ms.into_iter().chain([kill_at_ms]).min()
     }
 
     /// One walk may miss what is forked meanwhile, so it is repeated until the kernel knows of no child.
@@ -168,15 +172,16 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, line: &mut Line<'_>) -> line::Heard {
-        let heard = line.hear(&mut self.control);
-        match heard {
+    fn hear(&mut self, line: &mut Line<'_>) {
+        match line.hear(&mut self.control) {
             line::Heard::Nothing => self.obey(),
-            // Half a line is never followed by its other half.
-            line::Heard::WorkerGone => self.control.clear(),
+            line::Heard::WorkerGone => {
+                line.lose_worker();
+                // Half a line is never followed by its other half.
+                self.control.clear();
+            }
             line::Heard::WorkerCame => line.tell(&News::Started),
         }
-        heard
     }
 
     /// Does what the lines say that are whole.
@@ -194,11 +199,12 @@ impl Watch {
         }
     }
 
-    /// A late order cannot shorten what a newer one gave. A lease that is over stays over, even where nothing
+    /// A late order cannot shorten what a newer one gave, but one without an end gets one where its group holds no more. A lease that is over stays over, even where nothing
     /// ran for a while (the machine slept) and its end and the order are noticed together.
     fn renew(&mut self, lease: Lease) {
         self.end_with_lease(boottime_ms());
-        self.lease = self.lease.max(Some(lease));
+        let bounded = self.lease.filter(|old| *old != Lease::FOREVER);
+        self.lease = bounded.max(Some(lease));
     }
 
     /// Nobody can adopt it any more.

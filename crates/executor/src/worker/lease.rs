@@ -63,13 +63,40 @@ impl LeaseClock {
 
     /// The lease, if it is enough longer than what was told before to be worth telling.
     pub(super) fn renewal(&mut self, settings: &GroupSettings) -> Option<Lease> {
-        let lease = self.current(settings)?;
+        let lease = self.current(settings).unwrap_or(Lease::FOREVER);
         let worth_ms = settings.lease_ms / 20;
-        let old = self.told.map_or(0, |told| told.kill_at_ms);
-        if lease.kill_at_ms < old.saturating_add(worth_ms.max(1)) {
+        let is_new = match self.told {
+            Some(told) if lease == Lease::FOREVER || told == Lease::FOREVER => told != lease,
+            told => {
+                lease.kill_at_ms >= told.map_or(0, |told| told.kill_at_ms).saturating_add(worth_ms.max(1))
+            }
+        };
+        if !is_new {
             return None;
         }
         self.told = Some(lease);
-        Some(lease)
+        self.told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// EXE-8: when the group begins to hold what runs on a silent worker, and when it does so no more, what runs hears of it.
+    #[test]
+    fn lease_follows_the_settings_both_ways() {
+        let of = |on_silence| GroupSettings { on_silence, lease_ms: 60_000, ..GroupSettings::default() };
+        let (kill, hold) = (of(OnSilence::Kill), of(OnSilence::Hold));
+        let mut clock = LeaseClock::default();
+        clock.acknowledge(1_000);
+        let first = clock.renewal(&kill).unwrap();
+        assert!(first.kill_at_ms < 70_000 && clock.renewal(&kill).is_none());
+        assert_eq!(clock.renewal(&hold), Some(Lease::FOREVER));
+        assert_eq!(clock.renewal(&hold), None);
+        clock.acknowledge(2_000);
+        let second = clock.renewal(&kill).unwrap();
+        assert_eq!(second.kill_at_ms, first.kill_at_ms + 1_000);
+        assert_eq!(clock.renewal(&kill), None);
     }
 }

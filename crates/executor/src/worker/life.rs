@@ -200,7 +200,8 @@ impl Worker {
 
     pub(super) fn stop_further(&mut self) {
         let Some(stopping) = &mut self.stopping else { return };
-        let is_time = stopping.is_immediate || stopping.kill_at_ms <= self.now_ms;
+        let keeps_jobs = self.setup.keeps_jobs && !stopping.is_immediate;
+        let is_time = stopping.is_immediate || !keeps_jobs && stopping.kill_at_ms <= self.now_ms;
         if is_time && !stopping.has_killed {
             stopping.has_killed = true;
             let grace_ms = stopping.grace_ms.unwrap_or(self.settings.kill_grace_ms);
@@ -208,7 +209,11 @@ impl Worker {
             let kill = |token| Output::KillProcess { token, grace_ms, because };
             self.outputs.extend(self.attempts.tokens(Attempt::has_process).into_iter().map(kill));
         }
-        if self.attempts.any(Attempt::has_process) {
+        let is_awaited = |attempt: &Attempt| match attempt {
+            Attempt::Running { .. } => !keeps_jobs,
+            attempt => attempt.has_process(),
+        };
+        if self.attempts.any(is_awaited) {
             return;
         }
         let quiet_since_ms = *stopping.quiet_since_ms.get_or_insert(self.now_ms);

@@ -62,6 +62,8 @@ pub struct Setup {
     pub heartbeat_ms: u64,
     /// What running attempts get when the worker stops, milliseconds.
     pub stop_grace_ms: u64,
+    /// Whether running attempts go on when the worker stops, for its next life.
+    pub keeps_jobs: bool,
 }
 
 /// The state of a worker.

@@ -40,6 +40,7 @@ fn worker() -> Worker {
         signing_key: ed25519_dalek::SigningKey::from_bytes(&[7; 32]),
         heartbeat_ms: 60_000,
         stop_grace_ms: 3_000,
+        keeps_jobs: false,
     })
 }
 

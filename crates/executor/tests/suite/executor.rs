@@ -443,6 +443,57 @@ fn restarted_worker_takes_over_what_runs() {
     executor.join();
 }
 
+/// EXE-10, OPS-2: told to keep its jobs, a worker stops at once, and its next life takes them over.
+#[test]
+fn stopping_worker_leaves_its_jobs_to_the_next_one_if_it_is_to() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let keeping = || Config { keep_jobs_on_stop: true, ..config(dir.path()) };
+    let executor = Executor::start(&owner, keeping());
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let token = Token(4097);
+    owner.grant(&me, &spec(token, "shell", "mkfifo go; read code < go; exit $code"));
+    owner.hear_started(token);
+    executor.stop();
+    executor.join();
+    let executor = Executor::start(&owner, keeping());
+    let again = owner.hear_registration();
+    owner.welcome(&again, vec![token]);
+    owner.hear_started(token);
+    let fifo = dir.path().join("attempts").join(token.to_string()).join("work").join("go");
+    until("the job", || fifo.exists().then_some(()));
+    fs::write(fifo, "4\n").unwrap();
+    assert_eq!(owner.hear_finished(token).0.exit_code, Some(4));
+    owner.say(&again, &WorkMessage::Recorded { token });
+    executor.stop();
+    executor.join();
+}
+
+/// EXE-10: an attempt whose directory is gone is told of as lost, and holds nothing up.
+#[test]
+fn attempt_without_a_directory_is_lost() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let token = Token(4097);
+    owner.grant(&me, &spec(token, "shell", "exec sleep 1000"));
+    owner.hear_started(token);
+    let attempt = dir.path().join("attempts").join(token.to_string());
+    fs::create_dir(attempt.join("door")).unwrap();
+    owner.say_bytes(&me, br#"{"of_a_newer_version": {}}"#.to_vec());
+    executor.thread.join().unwrap().unwrap_err();
+    let executor = Executor::start(&owner, config(dir.path()));
+    let again = owner.hear_registration();
+    assert_eq!(again.live, [token]);
+    fs::remove_dir_all(&attempt).unwrap();
+    owner.welcome(&again, vec![token]);
+    assert_eq!(owner.hear_finished(token).0.result, AttemptResult::Lost);
+    owner.say(&again, &WorkMessage::Recorded { token });
+    executor.stop();
+    executor.join();
+}
+
 /// OPS-6: a job that ends in time ends well.
 #[test]
 fn stopping_worker_lets_its_jobs_finish() {

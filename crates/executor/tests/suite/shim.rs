@@ -377,6 +377,76 @@ fn ordered_kill_binds_when_the_worker_is_gone() {
     assert_eq!((record.signal, record.kill_cause), (Some(9), Some(KillCause::Asked)));
 }
 
+/// Rule 9: a grace that is longer than the lease does not outlast it.
+#[test]
+fn lease_ends_what_is_being_killed() {
+    let mut spec = script("trap '' TERM; echo $$ > main; while :; do sleep 0.05; done");
+    spec.lease = Some(Lease { term_at_ms: boottime_ms() + 3_000, kill_at_ms: boottime_ms() + 3_300 });
+    let mut attempt = Attempt::start(&spec);
+    attempt.pid("main");
+    attempt.order("kill 3600000 asked");
+    let record = until("the end", || attempt.record());
+    assert_eq!((record.signal, record.kill_cause), (Some(9), Some(KillCause::Asked)));
+}
+
+/// EXE-8: where the group holds what runs on a silent worker, an attempt gets a lease without an end, and where it does so no more,
+/// one with an end again.
+#[test]
+fn lease_without_an_end_is_given_and_taken() {
+    let mut spec = script("echo $$ > main; exec sleep 1000");
+    spec.lease = Some(Lease { term_at_ms: boottime_ms() + 3_000, kill_at_ms: boottime_ms() + 3_000 });
+    let mut attempt = Attempt::start(&spec);
+    attempt.pid("main");
+    let forever = Lease::FOREVER;
+    attempt.order(&format!("lease {} {}", forever.term_at_ms, forever.kill_at_ms));
+    let over = boottime_ms() + 3_500;
+    until("a while after the lease", || (boottime_ms() > over).then_some(()));
+    assert_eq!(attempt.record(), None);
+    attempt.order(&format!("lease {} {}", boottime_ms() + 100, boottime_ms() + 10_000));
+    assert_eq!(attempt.end().kill_cause, Some(KillCause::Lease));
+}
+
+/// EXE-10: what is in the way of the door, or of the record of the end, is waited for, for nobody else tells how it went.
+#[test]
+fn shim_without_room_tries_again() {
+    let mut attempt = Attempt::start(&script("mkfifo go; echo $$ > main; read code < go; exit $code"));
+    attempt.pid("main");
+    fs::create_dir(attempt.path("door")).unwrap();
+    attempt.leave();
+    thread::sleep(Duration::from_millis(100));
+    fs::remove_dir(attempt.path("door")).unwrap();
+    attempt.worker = attempt.next_worker();
+    fs::create_dir(attempt.path("exit.json.new")).unwrap();
+    attempt.leave();
+    fs::write(attempt.path("work").join("go"), "5\n").unwrap();
+    attempt.worker = attempt.next_worker();
+    let news = hear_all(&attempt.worker);
+    assert!(matches!(&news[..], [.., News::Ended(record)] if record.exit_code == Some(5)), "{news:?}");
+
+    let attempt = Attempt::start(&script("echo $$ > main; mkdir ../exit.json.new; exit 5"));
+    attempt.leave();
+    until("the room that is missing", || attempt.path("exit.json.new").is_dir().then_some(()));
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(attempt.record(), None);
+    fs::remove_dir(attempt.path("exit.json.new")).unwrap();
+    assert_eq!(until("the end", || attempt.record()).exit_code, Some(5));
+}
+
+/// EXE-5, EXE-10: what a shim leaves that is killed after it was taken over is ended before anybody can take the attempt for ended.
+#[test]
+fn tree_of_a_killed_shim_is_ended_before_its_lock_is_free() {
+    let bare = DAEMON.replace("exec sleep", "exec env -i sleep");
+    let mut attempt = Attempt::start(&script(&format!("echo $PPID > shim; {bare}; sleep 1000")));
+    let (daemon, shim) = (attempt.pid("daemon"), attempt.pid("shim"));
+    attempt.leave();
+    attempt.worker = attempt.next_worker();
+    signal(shim, Signal::KILL);
+    until("the end of the shim", || (!is_alive(shim)).then_some(()));
+    let directory = fs::File::open(attempt.fixture.attempt_dir(TOKEN)).unwrap();
+    rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    assert!(!is_alive(daemon));
+}
+
 /// A door that its job has removed is made again; where that cannot be, nobody could take the job over, and it ends.
 #[test]
 fn job_that_cannot_be_found_any_more_ends() {

@@ -40,6 +40,9 @@ pub(crate) struct ExecutorSettings {
     /// How long running attempts get to end by themselves when the executor is stopped, milliseconds.
     /// Default 30,000; 0 to 86,400,000.
     pub(crate) stop_grace_ms: u64,
+    /// Whether running attempts go on when the executor is stopped, and the next one with the same data directory takes them
+    /// over; a second signal ends them. Default false: they get `stop_grace_ms`, and are ended then.
+    pub(crate) keep_jobs_on_stop: bool,
     /// How long output of attempts is kept after their end is on record, days. Default 7; 0 to 36,500.
     pub(crate) log_retention_days: u32,
     /// Free space below which it takes no work, MiB. Default 4; 0 to 1,000,000.
@@ -65,6 +68,7 @@ impl Default for ExecutorSettings {
             default_run_as: None,
             heartbeat_ms: 3_000,
             stop_grace_ms: 30_000,
+            keep_jobs_on_stop: false,
             log_retention_days: 7,
             disk_reserve_mb: 4,
             api_url: String::new(),

@@ -105,6 +105,7 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.reserved.clone_from(&executor.reserved);
     config.memory_mb = executor.memory_mb;
     config.stop_grace_ms = executor.stop_grace_ms;
+    config.keep_jobs_on_stop = executor.keep_jobs_on_stop;
     config.heartbeat_ms = executor.heartbeat_ms;
     config.log_retention_days = executor.log_retention_days;
     config.labels.clone_from(&executor.labels);

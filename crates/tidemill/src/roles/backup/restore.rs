@@ -212,7 +212,8 @@ fn tell(global: &Global, data: &Path, restored: &Restored, keys: usize) {
         );
         if attempts > 0 {
             text.push_str(&format!(
-                "{attempts} attempts were assigned or running; nothing replaces them until somebody vouches for their worker:\n"
+                "{attempts} attempts were assigned or running; nothing replaces them until somebody vouches for their worker. Jobs \
+                 outlive a server that was killed: look on its host first (`pgrep -a tidemill-shim`).\n"
             ));
             for held in held {
                 text.push_str(&format!(
