@@ -11,7 +11,7 @@
 //! stderr      the job's own writes, unbuffered            the job
 //! values.json what it passes to children, if anything    the job; made empty by its shim, where the job
 //!                                                         runs as another account
-//! door        where the next worker finds the shim        the shim, once its worker is gone
+//! control     where the next worker finds the shim        the shim, once its worker is gone
 //! exit.json   how it ended; its tree is empty             shim, atomically
 //! ```
 //! The directory is the worker's own, and only where the job runs as another account may the group of that account
@@ -104,8 +104,8 @@ pub(crate) fn try_lock(directory: &File) -> io::Result<bool> {
 }
 
 /// A socket in a directory that is open, however long the directory's path is.
-pub(crate) fn door_in(directory: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/door", directory.as_raw_fd()))
+pub(crate) fn control_in(directory: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/control", directory.as_raw_fd()))
 }
 
 /// The directory of one attempt.
@@ -196,12 +196,12 @@ impl AttemptDir {
     }
 
     /// A line to its shim, which waits for the next worker. Waits for nothing.
-    pub(crate) fn knock(&self) -> io::Result<UnixStream> {
+    pub(crate) fn connect_to_shim(&self) -> io::Result<UnixStream> {
         let directory = plain_file::open_dir(&self.0)?;
-        let door = SocketAddrUnix::new(door_in(&directory))?;
+        let control = SocketAddrUnix::new(control_in(&directory))?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        connect(&socket, &door)?;
+        connect(&socket, &control)?;
         Ok(socket.into())
     }
 

@@ -16,7 +16,7 @@ use crate::data_dir::DataDir;
 use crate::thread::Thread;
 use crate::worker::Input;
 
-/// Between two rounds. A shim opens its door when it notices that its worker is gone.
+/// Between two rounds. A shim listens once it notices that its worker is gone.
 const AGAIN: Duration = Duration::from_millis(20);
 /// The same after a while: it has no room, or is stopped.
 const LATER: Duration = Duration::from_secs(1);
@@ -77,7 +77,7 @@ impl Shared {
     /// Whether there is nothing left to try.
     fn adopt(&self, token: Token, jobs: &Sender<Job>) -> bool {
         let dir = self.setup.attempts.open(token);
-        let socket = match dir.knock() {
+        let socket = match dir.connect_to_shim() {
             Ok(socket) => socket,
             Err(_) => {
                 let is_over = match dir.try_lock() {
@@ -94,7 +94,7 @@ impl Shared {
         let running = Running { socket, said: Vec::new(), output_path: dir.output_path() };
         match self.watch(token, running) {
             Ok(()) | Err((_, Unwatched::NotWanted)) => true,
-            // Its shim opens the door again.
+            // Its shim listens again.
             Err((_, Unwatched::Failed)) => false,
         }
     }

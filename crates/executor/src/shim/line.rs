@@ -1,12 +1,12 @@
 //! The shim's line to its worker, and to the worker that comes after it.
 //!
 //! ```text
-//! worker ─── the socket that it gave ───► shim
-//!   ✕ killed, restarted, another version     │ opens a door: DIR/door, a socket that only its account may use
-//! next worker ── finds DIR locked, knocks ──►│ says that the job runs, hears orders as before
+//! worker ─── the socket that it gave ──────► shim
+//!   ✕ killed, restarted, another version       │ listens on DIR/control, which only its account may use
+//! next worker ── finds DIR locked, connects ──►│ says that the job runs, hears orders as before
 //! ```
-//! The door is opened when it is needed, so a start costs nothing more. Until somebody comes, lease and limit hold as
-//! before. A door that cannot be opened is tried again. A shim whose directory is gone can never be found, and ends its job.
+//! It listens when that is needed, so a start costs nothing more. Until somebody comes, lease and limit hold as
+//! before. A control socket that cannot be made is tried again. A shim whose directory is gone can never be found, and ends its job.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,11 +22,11 @@ use rustix::net::SendFlags;
 use rustix::process::umask;
 
 use super::News;
-use crate::attempt_dir::{AttemptDir, ExitRecord, door_in};
+use crate::attempt_dir::{AttemptDir, ExitRecord, control_in};
 use crate::machine::boottime_ms;
 use crate::plain_file::FILE_MODE;
 
-/// Between two looks whether the door is where it was, milliseconds: a job of the worker's own account may have removed it.
+/// Between two looks whether the control socket is where it was, milliseconds: a job of the worker's own account may have removed it.
 const LOOK_MS: u64 = 5_000;
 /// Before how an attempt ended is written down again.
 const WRITE_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -36,17 +36,17 @@ pub(super) struct Line<'a> {
     /// The attempt's directory, which the shim has locked.
     directory: &'a File,
     worker: Option<UnixStream>,
-    door: Option<Door>,
+    control: Option<Control>,
     look_at_ms: u64,
 }
 
-struct Door {
+struct Control {
     listener: UnixListener,
     /// The number of its file.
     inode: u64,
 }
 
-impl Door {
+impl Control {
     fn open(path: &Path) -> io::Result<Self> {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -65,13 +65,13 @@ impl Door {
 
 impl<'a> Line<'a> {
     pub(super) fn new(directory: &'a File, worker: UnixStream) -> Self {
-        Self { directory, worker: Some(worker), door: None, look_at_ms: 0 }
+        Self { directory, worker: Some(worker), control: None, look_at_ms: 0 }
     }
 
     /// What is to be waited for: the next order, or the next worker.
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
-        let door = || self.door.as_ref().map(|door| door.listener.as_fd());
-        self.worker.as_ref().map(|worker| worker.as_fd()).or_else(door)
+        let control = || self.control.as_ref().map(|control| control.listener.as_fd());
+        self.worker.as_ref().map(|worker| worker.as_fd()).or_else(control)
     }
 
     /// Reads orders, or lets a worker in. Says whether a worker has come, or has gone.
@@ -90,8 +90,8 @@ impl<'a> Line<'a> {
     }
 
     fn let_in(&mut self) -> Heard {
-        let Some(door) = &self.door else { return Heard::Nothing };
-        match door.listener.accept() {
+        let Some(control) = &self.control else { return Heard::Nothing };
+        match control.listener.accept() {
             Ok((worker, _)) => {
                 let peer = rustix::net::sockopt::socket_peercred(&worker);
                 if peer.is_ok_and(|peer| peer.uid == rustix::process::geteuid()) {
@@ -101,8 +101,8 @@ impl<'a> Line<'a> {
             }
             // It went away again.
             Err(error) if matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted) => {}
-            // There is no room for its socket: whoever knocks does so again.
-            Err(_) => self.door = None,
+            // There is no room for its socket: whoever connects does so again.
+            Err(_) => self.control = None,
         }
         Heard::Nothing
     }
@@ -114,21 +114,22 @@ impl<'a> Line<'a> {
     }
 
     /// While there is no worker: sees to it that the next one finds the shim. `false`: it never will, for the directory is gone.
-    pub(super) fn see_to_door(&mut self, now_ms: u64) -> bool {
+    pub(super) fn see_to_control(&mut self, now_ms: u64) -> bool {
         if self.worker.is_some() || now_ms < self.look_at_ms {
             return true;
         }
         self.look_at_ms = now_ms.saturating_add(LOOK_MS);
-        let path = door_in(self.directory);
-        let is_there = |door: &Door| fs::symlink_metadata(&path).is_ok_and(|found| found.ino() == door.inode);
-        if self.door.as_ref().is_some_and(is_there) {
+        let path = control_in(self.directory);
+        let is_there =
+            |control: &Control| fs::symlink_metadata(&path).is_ok_and(|found| found.ino() == control.inode);
+        if self.control.as_ref().is_some_and(is_there) {
             return true;
         }
-        self.door = Door::open(&path).ok();
-        self.door.is_some() || self.directory.metadata().map_or(true, |found| found.nlink() > 0)
+        self.control = Control::open(&path).ok();
+        self.control.is_some() || self.directory.metadata().map_or(true, |found| found.nlink() > 0)
     }
 
-    /// When to see to the door again.
+    /// When to see to the control socket again.
     pub(super) fn look_at_ms(&self) -> Option<u64> {
         self.worker.is_none().then_some(self.look_at_ms)
     }
@@ -138,7 +139,7 @@ impl<'a> Line<'a> {
     pub(super) fn write_down(&mut self, dir: &AttemptDir, record: &ExitRecord) -> io::Result<()> {
         loop {
             let written = dir.write_exit_record(record);
-            if written.is_ok() || self.has_worker() || !self.see_to_door(boottime_ms()) {
+            if written.is_ok() || self.has_worker() || !self.see_to_control(boottime_ms()) {
                 return written;
             }
             let mut fds: Vec<_> = self
@@ -176,8 +177,8 @@ impl<'a> Line<'a> {
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        if self.door.is_some() {
-            let _ = fs::remove_file(door_in(self.directory));
+        if self.control.is_some() {
+            let _ = fs::remove_file(control_in(self.directory));
         }
     }
 }

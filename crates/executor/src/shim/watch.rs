@@ -37,7 +37,7 @@ pub(super) fn until_empty(
     watch.obey();
     loop {
         let now_ms = boottime_ms();
-        if !line.see_to_door(now_ms) {
+        if !line.see_to_control(now_ms) {
             watch.cannot_be_found();
         }
         set_timer(&timer, watch.act(now_ms).into_iter().chain(line.look_at_ms()).min())?;

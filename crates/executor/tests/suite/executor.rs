@@ -480,7 +480,7 @@ fn attempt_without_a_directory_is_lost() {
     owner.grant(&me, &spec(token, "shell", "exec sleep 1000"));
     owner.hear_started(token);
     let attempt = dir.path().join("attempts").join(token.to_string());
-    fs::create_dir(attempt.join("door")).unwrap();
+    fs::create_dir(attempt.join("control")).unwrap();
     owner.say_bytes(&me, br#"{"of_a_newer_version": {}}"#.to_vec());
     executor.thread.join().unwrap().unwrap_err();
     let executor = Executor::start(&owner, config(dir.path()));

@@ -115,9 +115,18 @@ impl Attempt {
     }
 
     /// The next worker, once the shim waits for it.
-    fn next_worker(&self) -> UnixStream {
-        let worker = until("the door", || UnixStream::connect(self.path("door")).ok());
+    fn connect(&self) -> UnixStream {
+        let worker = until("the control socket", || UnixStream::connect(self.path("control")).ok());
         worker.set_read_timeout(Some(BOUND)).unwrap();
+        worker
+    }
+
+    /// The same, once it is heard that the job runs.
+    fn next_worker(&self) -> UnixStream {
+        let mut worker = self.connect();
+        let mut said = vec![0; b"\"started\"\n".len()];
+        worker.read_exact(&mut said).unwrap();
+        assert_eq!(News::take(&mut said), [News::Started]);
         worker
     }
 
@@ -323,17 +332,14 @@ fn job_goes_on_without_its_worker_and_the_next_one_takes_it_over() {
     for _ in 0..2 {
         attempt.leave();
         attempt.worker = attempt.next_worker();
-        assert_eq!(mode(attempt.path("door")), 0o600, "no other account may knock");
+        assert_eq!(mode(attempt.path("control")), 0o600, "no other account may connect");
         assert!(is_alive(main));
     }
     fs::write(attempt.path("work").join("next"), "word\n").unwrap();
     let news = hear_all(&attempt.worker);
-    assert!(
-        matches!(&news[..], [News::Started, News::Ended(record)] if record.exit_code == Some(3)),
-        "{news:?}"
-    );
+    assert!(matches!(&news[..], [News::Ended(record)] if record.exit_code == Some(3)), "{news:?}");
     assert_eq!(attempt.stdout(), "word\n");
-    assert!(!attempt.path("door").exists());
+    assert!(!attempt.path("control").exists());
 
     let mut attempt = Attempt::start(&script(&format!("{DAEMON}; sleep 1000")));
     let daemon = attempt.pid("daemon");
@@ -406,20 +412,20 @@ fn lease_without_an_end_is_given_and_taken() {
     assert_eq!(attempt.end().kill_cause, Some(KillCause::Lease));
 }
 
-/// EXE-10: what is in the way of the door, or of the record of the end, is waited for, for nobody else tells how it went.
+/// EXE-10: what is in the way of the control socket, or of the record of the end, is waited for, for nobody else tells how it went.
 #[test]
 fn shim_without_room_tries_again() {
     let mut attempt = Attempt::start(&script("mkfifo go; echo $$ > main; read code < go; exit $code"));
     attempt.pid("main");
-    fs::create_dir(attempt.path("door")).unwrap();
+    fs::create_dir(attempt.path("control")).unwrap();
     attempt.leave();
     thread::sleep(Duration::from_millis(100));
-    fs::remove_dir(attempt.path("door")).unwrap();
+    fs::remove_dir(attempt.path("control")).unwrap();
     attempt.worker = attempt.next_worker();
     fs::create_dir(attempt.path("exit.json.new")).unwrap();
     attempt.leave();
     fs::write(attempt.path("work").join("go"), "5\n").unwrap();
-    attempt.worker = attempt.next_worker();
+    attempt.worker = attempt.connect();
     let news = hear_all(&attempt.worker);
     assert!(matches!(&news[..], [.., News::Ended(record)] if record.exit_code == Some(5)), "{news:?}");
 
@@ -447,18 +453,19 @@ fn tree_of_a_killed_shim_is_ended_before_its_lock_is_free() {
     assert!(!is_alive(daemon));
 }
 
-/// A door that its job has removed is made again; where that cannot be, nobody could take the job over, and it ends.
+/// A control socket that its job has removed is made again; where that cannot be, nobody could take the job over, and it ends.
 #[test]
 fn job_that_cannot_be_found_any_more_ends() {
     let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
     let main = attempt.pid("main");
     attempt.leave();
-    until("the door", || attempt.path("door").exists().then_some(()));
-    fs::remove_file(attempt.path("door")).unwrap();
+    until("the control socket", || attempt.path("control").exists().then_some(()));
+    fs::remove_file(attempt.path("control")).unwrap();
     attempt.worker = attempt.next_worker();
     assert!(is_alive(main));
     attempt.leave();
-    fs::remove_dir_all(attempt.fixture.attempt_dir(TOKEN)).unwrap();
+    let directory = attempt.fixture.attempt_dir(TOKEN);
+    until("the directory's end", || fs::remove_dir_all(&directory).ok());
     until("the end of the job", || (!is_alive(main)).then_some(()));
 }
 
