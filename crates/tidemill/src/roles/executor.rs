@@ -163,6 +163,7 @@ mod tests {
                 "slots" => json!({"shell": 3}),
                 "types" => json!({"r": {"command": ["Rscript", "{script}"]}}),
                 "labels" => json!(["big"]),
+                _ if default.is_boolean() => json!(!default.as_bool().unwrap()),
                 _ if default.is_u64() => json!(default.as_u64().unwrap() + 1),
                 _ => json!("other"),
             };
