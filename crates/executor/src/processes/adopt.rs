@@ -45,9 +45,11 @@ pub(crate) fn find_earlier(data: &DataDir, checks: &Checks) -> Result<Earlier, E
                 checks.conclude(token, &remains.dir, remains.learn_end_under(Ok(lock), Life::Earlier))
             }
             Err(error) if is_gone(&error) => Some(remains.learn_end_under(Err(error), Life::Earlier)),
-            // Whether its shim lives cannot be told.
-            Err(source) => {
-                return Err(Error::Data { what: "lock", path: remains.dir.path().to_owned(), source });
+            // Whether its shim lives cannot be told yet: it is asked again.
+            Err(error) => {
+                tracing::warn!(%token, %error, "cannot look at an attempt of the worker's earlier life");
+                earlier.live.push(token);
+                None
             }
         };
         earlier.found.push(Input::Found { token, end });

@@ -161,15 +161,28 @@ impl Drop for Processes {
 }
 
 impl Shared {
-    fn work(&self, job: Job) {
+    fn work(self: &Arc<Self>, job: Job) {
         match job {
             Job::Spawn { spec, lease, grace_ms } => self.spawn(&spec, lease, grace_ms),
-            Job::ReapOrphan { token, life } => self.reap_orphan(token, life),
+            Job::ReapOrphan { token, life } => self.reap_in_time(token, life),
             Job::Forget { token } => {
                 if let Err(error) = self.setup.attempts.end(token) {
                     tracing::warn!(%token, %error, "cannot move the attempt's directory to those that have ended");
                 }
             }
+        }
+    }
+
+    /// What a killed shim left may take long to end: then that is not waited for here.
+    fn reap_in_time(self: &Arc<Self>, token: Token, life: Life) {
+        let is_over = !self.setup.attempts.open(token).try_lock().is_ok_and(|lock| lock.is_none());
+        let shared = Arc::clone(self);
+        let reap = move || shared.reap_orphan(token, life);
+        if is_over {
+            return reap();
+        }
+        if let Err(error) = Thread::start("await-shim", "a thread that waits for a shim", reap) {
+            tracing::error!(%token, %error, "an attempt is not followed to its end");
         }
     }
 

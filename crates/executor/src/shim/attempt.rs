@@ -58,7 +58,7 @@ pub(super) fn run(
     record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     record.cpu_ms = u64::try_from(cpu.iter().sum::<i64>()).unwrap_or(0);
     record.peak_memory_kib = u64::try_from(used.max_rss()).unwrap_or(0);
-    let written = line.write_down(dir, &record);
+    let written = line.write_down(dir, &record, signals);
     line.tell(&News::Ended(record));
     written.map(|()| Code::Ended)
 }

@@ -15,6 +15,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use nix::sys::signal::Signal as NixSignal;
+use nix::sys::signalfd::SignalFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, BorrowedFd};
 use rustix::fs::Mode;
@@ -38,6 +40,8 @@ pub(super) struct Line<'a> {
     worker: Option<UnixStream>,
     control: Option<Control>,
     look_at_ms: u64,
+    /// Nobody is let in before the next look.
+    is_deaf: bool,
 }
 
 struct Control {
@@ -65,12 +69,13 @@ impl Control {
 
 impl<'a> Line<'a> {
     pub(super) fn new(directory: &'a File, worker: UnixStream) -> Self {
-        Self { directory, worker: Some(worker), control: None, look_at_ms: 0 }
+        Self { directory, worker: Some(worker), control: None, look_at_ms: 0, is_deaf: false }
     }
 
     /// What is to be waited for: the next order, or the next worker.
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
-        let control = || self.control.as_ref().map(|control| control.listener.as_fd());
+        let control =
+            || self.control.as_ref().filter(|_| !self.is_deaf).map(|control| control.listener.as_fd());
         self.worker.as_ref().map(|worker| worker.as_fd()).or_else(control)
     }
 
@@ -101,8 +106,8 @@ impl<'a> Line<'a> {
             }
             // It went away again.
             Err(error) if matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted) => {}
-            // There is no room for its socket: whoever connects does so again.
-            Err(_) => self.control = None,
+            // There is no room for its socket, which waits meanwhile.
+            Err(_) => self.is_deaf = true,
         }
         Heard::Nothing
     }
@@ -119,6 +124,7 @@ impl<'a> Line<'a> {
             return true;
         }
         self.look_at_ms = now_ms.saturating_add(LOOK_MS);
+        self.is_deaf = false;
         let path = control_in(self.directory);
         let is_there =
             |control: &Control| fs::symlink_metadata(&path).is_ok_and(|found| found.ino() == control.inode);
@@ -135,12 +141,22 @@ impl<'a> Line<'a> {
     }
 
     /// Writes down how the attempt ended. Where that cannot be done, a worker that lives still hears it; one that is gone is
-    /// waited for, and the writing is tried again meanwhile.
-    pub(super) fn write_down(&mut self, dir: &AttemptDir, record: &ExitRecord) -> io::Result<()> {
+    /// waited for, and the writing is tried again meanwhile, until the shim itself is told to end.
+    pub(super) fn write_down(
+        &mut self,
+        dir: &AttemptDir,
+        record: &ExitRecord,
+        signals: &SignalFd,
+    ) -> io::Result<()> {
         loop {
             let written = dir.write_exit_record(record);
             if written.is_ok() || self.has_worker() || !self.see_to_control(boottime_ms()) {
                 return written;
+            }
+            while let Some(signal) = signals.read_signal()? {
+                if signal.ssi_signo != NixSignal::SIGCHLD as u32 {
+                    return written;
+                }
             }
             let mut fds: Vec<_> = self
                 .source()

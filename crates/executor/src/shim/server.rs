@@ -22,7 +22,7 @@ use nix::unistd::close;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, wait};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, WaitStatus, getpid, getrlimit, setrlimit, wait};
 use tidemill_model::Token;
 
 use super::{Code, attempt, fork, tree};
@@ -48,6 +48,7 @@ pub(super) fn serve(attempts: &Path) -> io::Result<()> {
         shims: HashMap::new(),
         killed: Vec::new(),
         worker_lives: true,
+        limit: None,
     };
     while server.worker_lives || !server.shims.is_empty() || !server.killed.is_empty() {
         server.turn()?;
@@ -71,6 +72,16 @@ struct Server {
     /// Those of shims that were killed, until nothing is left of any of them.
     killed: Vec<Kept>,
     worker_lives: bool,
+    /// How many descriptors its shims may have. It may have as many as it can: it keeps two of each shim.
+    limit: Option<Rlimit>,
+}
+
+/// Where the system refuses, there is room for fewer shims at once.
+fn raise(limit: Rlimit) {
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    if getrlimit(Resource::Nofile).current != raised.current {
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
 }
 
 /// What is kept of a shim until nothing is left of its tree, so that nobody takes the attempt for ended before.
@@ -112,10 +123,15 @@ impl Server {
             Ok(directory) => directory,
             Err(error) => return eprintln!("tidemill shim: {}: {error}", dir.path().display()),
         };
+        // The worker has set the limit by now, as it was before the worker raised its own.
+        let limit = *self.limit.get_or_insert_with(|| getrlimit(Resource::Nofile));
+        raise(limit);
         let forked = fork::fork(|| {
             // A shim holds no socket but its own: not of its siblings, and not the server's.
             self.shims.clear();
             self.killed.clear();
+            // Where that is refused, somebody has lowered it meanwhile.
+            let _ = setrlimit(Resource::Nofile, limit);
             let null = fs::File::open("/dev/null");
             let closed = null.and_then(|null| Ok(rustix::stdio::dup2_stdin(null)?));
             match closed.and_then(|()| attempt::run(&dir, &directory, &worker, &self.signals)) {

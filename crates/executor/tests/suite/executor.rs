@@ -408,6 +408,9 @@ fn restarted_worker_takes_over_what_runs() {
     go(ended, "7\n");
     let record = dir.path().join("attempts").join(ended.to_string()).join("exit.json");
     until("the end", || record.exists().then_some(()));
+    let directory = fs::File::open(record.parent().unwrap()).unwrap();
+    rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    drop(directory);
 
     let executor = Executor::start(&owner, config(dir.path()));
     let again = owner.hear_registration();
@@ -486,7 +489,11 @@ fn attempt_without_a_directory_is_lost() {
     let executor = Executor::start(&owner, config(dir.path()));
     let again = owner.hear_registration();
     assert_eq!(again.live, [token]);
-    fs::remove_dir_all(&attempt).unwrap();
+    // Its shim may make its socket again meanwhile.
+    until("the directory's end", || {
+        let removed = fs::remove_dir_all(&attempt);
+        (removed.is_ok() || !attempt.exists()).then_some(())
+    });
     owner.welcome(&again, vec![token]);
     assert_eq!(owner.hear_finished(token).0.result, AttemptResult::Lost);
     owner.say(&again, &WorkMessage::Recorded { token });
