@@ -85,7 +85,8 @@ impl Process {
     /// How it ended, if it has.
     pub(crate) fn look(&mut self, now: u64) -> Option<ExitRecord> {
         let is_over = self.lease.is_some_and(|lease| lease.term_at_ms <= now);
-        if let Some(lease) = self.renewal.take_if(|_| now >= self.hears_from && !is_over) {
+        let heard = self.renewal.take_if(|_| now >= self.hears_from);
+        if let Some(lease) = heard.filter(|_| !is_over) {
             self.hear_lease(lease);
         }
         if let Some(lease) = self.lease
