@@ -72,7 +72,7 @@ pub struct Config {
     #[serde(default)]
     pub api_url: String,
     /// Whether jobs go on when the executor is told to stop, so that the next one with the same data directory takes them
-    /// over; default: they get `stop_grace_ms`, and are ended then.
+    /// over; a second signal ends them. Default: they get `stop_grace_ms`, and are ended then.
     #[serde(default)]
     pub keep_jobs_on_stop: bool,
     /// Days that output of attempts is kept after their end is on record, 0 to 36,500; default 7.

@@ -1,7 +1,8 @@
 //! The running processes of a worker: a few threads that start shims, one that hears from all of them.
 //!
 //! One socket to each shim. Over it the shim hears what to run and its orders, and by its end that the worker
-//! is gone: it goes on, and waits for the next one to [`adopt`] it. The worker hears that the job runs and how it ended, and by its end that the shim is gone.
+//! is gone: it goes on, and waits for the next one to [`adopt`] it. The worker hears that the job runs and how it ended,
+//! and by its end that the shim is gone.
 //! The loop of the worker never waits here.
 
 mod adopt;
