@@ -23,7 +23,7 @@ impl Level {
     /// That of a log in which none was ever raised.
     pub const FIRST: Level = Level(1);
     /// The highest level that this version of the program reads, unless it is started to read less.
-    pub const READS: Level = Level(2);
+    pub const READS: Level = Level(3);
     /// Since it, bodies of the journal may be packed.
     pub const PACKED_BODIES: Level = Level(2);
     /// Far above any level that there will be.

@@ -25,13 +25,13 @@ pub(crate) struct RegisteredProcess {
 
 impl World {
     /// In three of ten histories processes register, all of the first level; and in those with snapshots or rights, which are
-    /// of the second, of that.
+    /// of the second, of that or of the newest.
     pub(crate) fn registered_processes_begin(&mut self) {
         let mut rng = Rng::new(self.plan.seed, "registered", 0);
         let reads = match (rng.chance(30), self.plan.rights || self.has_snapshots()) {
-            (_, true) if self.plan.rights => Level::new(2),
+            (_, true) if self.plan.rights => second_or_newest(&mut rng),
             (true, _) => Level::FIRST,
-            (false, true) => Level::new(2),
+            (false, true) => second_or_newest(&mut rng),
             (false, false) => return,
         };
         for index in 0..HOSTS + OTHERS {
@@ -115,7 +115,8 @@ impl World {
             let command = LevelCommand::DeregisterProcess { process: id };
             self.send(&unasked("process", ShardId::CATALOGUE, command), 0, Then::Nobody);
         }
-        self.registered[index].reads = Level::new(if rng.chance(80) { 2 } else { 1 });
+        self.registered[index].reads =
+            if rng.chance(80) { second_or_newest(&mut rng.aside("newest")) } else { Level::FIRST };
         self.after(rng.range(500, 4_000), self.registered_step(index, ProcessStep::Begins));
         self.after(
             rng.range(self.plan.end / 4, self.plan.end),
@@ -135,6 +136,10 @@ impl World {
     /// The program of a host that is too old for the log is replaced.
     pub(crate) fn replace_host(&mut self, host: usize) {
         self.stats.add("condition", "owner_too_old");
-        self.hosts[host].config.reads = Level::new(2);
+        self.hosts[host].config.reads = Level::READS;
     }
+}
+
+fn second_or_newest(rng: &mut Rng) -> Level {
+    if rng.chance(30) { Level::new(2) } else { Level::READS }
 }

@@ -14,7 +14,7 @@ pub(crate) struct ProcessSettings {
     /// 1000 to 86400000.
     pub(crate) expire_after_ms: u64,
     /// The highest level that it reads. For tests of upgrades alone: one that is raised does not make an older version
-    /// read more. Default 2, what this version reads. 1 to 2.
+    /// read more. Default 3, what this version reads. 1 to 3.
     pub(crate) reads: u32,
 }
 
