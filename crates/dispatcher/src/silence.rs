@@ -181,6 +181,8 @@ impl Silence {
                     overdue.push((id, Command::Worker(WorkerCommand::DeclareLost { worker, incarnation })));
                 } else if live.lost && lease_ms.is_some_and(|lease_ms| silent > lease_ms) {
                     overdue.push((id, Command::Worker(WorkerCommand::ExpireLease { worker, incarnation })));
+                } else if live.owes_warning && lease_ms.is_some_and(|lease_ms| silent > lease_ms / 2) {
+                    overdue.push((id, Command::Worker(WorkerCommand::WarnOfLease { worker, incarnation })));
                 }
             }
         }

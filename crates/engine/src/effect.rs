@@ -240,6 +240,7 @@ fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent
         | WorkerEvent::Measured { .. }
         | WorkerEvent::Lost { .. }
         | WorkerEvent::Recovered { .. }
+        | WorkerEvent::LeaseHalfOver { .. }
         | WorkerEvent::Drained { .. }
         | WorkerEvent::Resumed { .. } => Vec::new(),
     }

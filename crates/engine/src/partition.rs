@@ -314,6 +314,7 @@ impl Partition {
             Command::Worker(
                 WorkerCommand::DeclareLost { .. }
                 | WorkerCommand::ExpireLease { .. }
+                | WorkerCommand::WarnOfLease { .. }
                 | WorkerCommand::EndStartRight { .. },
             )
             | Command::Level(LevelCommand::ExpireProcess { .. }) => {

@@ -98,6 +98,8 @@ pub enum AlarmKind {
     BigTask,
     /// A worker says that it can take no work.
     WorkerUnready,
+    /// A worker is silent for half of its lease: what it runs will be ended.
+    LeaseHalfOver,
 }
 
 impl From<TimeoutKind> for AlarmKind {

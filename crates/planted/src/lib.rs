@@ -80,6 +80,10 @@ bugs! {
     CommandSkippedAtTakeover = "command_skipped_at_takeover",
     /// The lease of a lost worker is taken for over at once.
     LeaseCutShort = "lease_cut_short",
+    /// A person may vouch for the end of an attempt whose worker is heard of, and was not asked to end it.
+    VouchedWithoutKill = "vouched_without_kill",
+    /// Half of a lease warns people again and again.
+    LeaseWarningRepeated = "lease_warning_repeated",
     /// A message between shards is accepted though the one before it is missing.
     OutboxGapSkipped = "outbox_gap_skipped",
     /// A job that others name as parent is deleted, and the record does not say that they do.

@@ -29,6 +29,8 @@ pub(crate) struct Known {
     pub(crate) taken_back: Vec<Token>,
     /// Attempts whose start is on record.
     pub(crate) granted: BTreeSet<Token>,
+    /// The attempts of batches that may run, as is on record.
+    pub(crate) running: BTreeMap<BatchId, Token>,
     /// Attempts of which a process began.
     pub(crate) begun: BTreeSet<Token>,
     /// What batches are assigned by.
@@ -155,6 +157,10 @@ impl Known {
             Event::Attempt(AttemptEvent::StartGranted { batch, token, .. }) => {
                 self.granted.insert(*token);
                 self.assigned.remove(batch);
+                self.running.insert(*batch, *token);
+            }
+            Event::Attempt(AttemptEvent::Finished { batch, .. }) => {
+                self.running.remove(batch);
             }
             Event::Observation(event) => self.observation_event(event),
             Event::FinalCommand(event) => self.final_command_event(event),

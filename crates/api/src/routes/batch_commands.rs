@@ -4,10 +4,11 @@ use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    BatchCommand, BatchId, JobId, OverriddenResult, RecordedBatch, ShardId, Timestamp, bounds,
+    BatchCommand, BatchId, JobId, Level, OverriddenResult, RecordedBatch, ShardId, Timestamp, Token, bounds,
 };
 
 use super::batches::batch_row;
+use super::level;
 use super::requests::Writer;
 use super::run::{Generated, JobPlace, check_parameters, job_place};
 use crate::Problem;
@@ -36,6 +37,25 @@ pub(super) async fn kill(by: Writer, Path(text): Path<String>, Body(body): Body)
     let (batch, shard, right) = by.batch(&text).await?;
     let command = BatchCommand::Kill { batch, reason };
     by.written(right, shard, command).await
+}
+
+/// How somebody knows that nothing of an attempt runs any more.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VouchRequest {
+    /// The attempt's id, of the batch's `attempts`.
+    attempt: i64,
+    /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
+    reason: String,
+}
+
+/// A person says that nothing of an attempt runs any more: its worker is lost, or was asked to end it (EXE-12).
+pub(super) async fn vouch(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
+    let (batch, shard, right) = by.batch(&text).await?;
+    let VouchRequest { attempt, reason } = parse(body)?;
+    level::allows(&by.app, Level::new(3)).await?;
+    by.written(right, shard, BatchCommand::VouchEnded { batch, token: Token(attempt), reason }).await
 }
 
 /// How a person says that a batch ended, and why.

@@ -2,8 +2,8 @@
 //! is named nowhere.
 
 use tidemill_model::{
-    AlarmEvent, AlarmKind, BatchEvent, CatalogueEvent, Event, JobEvent, PartitionEvent, Recorded,
-    ReplicationEvent, RerunEvent, ScheduleEvent, ShardId, TransferEvent,
+    AlarmEvent, AlarmKind, AttemptEvent, BatchEvent, CatalogueEvent, Event, JobEvent, PartitionEvent,
+    Recorded, ReplicationEvent, RerunEvent, ScheduleEvent, ShardId, TransferEvent,
 };
 
 use super::Shard;
@@ -26,6 +26,7 @@ impl Shard {
         if !matches!(event, Event::Alarm(_) | Event::Partition(PartitionEvent::TimerSuspended { .. })) {
             self.failing_is_not_owed(at);
         }
+        self.vouched_end_follows(at, event);
         match event {
             Event::Alarm(of) => self.alarm_event(at, of),
             Event::Catalogue(of) => self.catalogue_event(at, of),
@@ -52,6 +53,9 @@ impl Shard {
             | Event::Level(_)
             | Event::Subscription(_) => {}
         }
+        if !matches!(event, Event::Attempt(AttemptEvent::EndVouched { .. })) {
+            self.vouched = None;
+        }
     }
 
     fn alarm_event(&mut self, at: &At<'_>, AlarmEvent::Raised { kind, batch, job, worker, .. }: &AlarmEvent) {
@@ -65,6 +69,7 @@ impl Shard {
             | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch),
             AlarmKind::BigTask => self.told_of_duration(at, *batch),
             AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref()),
+            AlarmKind::LeaseHalfOver => self.warned_of_lease(at, worker.as_ref()),
             _ => {}
         }
     }

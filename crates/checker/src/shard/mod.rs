@@ -35,6 +35,7 @@ mod restored;
 mod rights;
 mod skipped;
 mod timeouts;
+mod vouched;
 mod worker;
 pub(crate) use self::elsewhere::Stand;
 
@@ -58,6 +59,7 @@ use self::pulls::Pulls;
 use self::removals::Removals;
 use self::reruns::Reruns;
 use self::timeouts::{Ended, Owed};
+use self::vouched::Vouched;
 use self::worker::Worker;
 use crate::calendar::words;
 use crate::{At, Invariant};
@@ -124,6 +126,10 @@ pub(crate) struct Shard {
     failing: Failing,
     /// The worker whose alarm the last event asks for.
     owed_worker: Option<WorkerId>,
+    /// People are to hear that half of this worker's lease is over.
+    owed_warning: Option<WorkerId>,
+    /// For whose end a person has just vouched.
+    vouched: Option<Vouched>,
     /// Batches that have ended, and whose final command nobody has yet.
     due_finals: HashMap<BatchId, final_commands::Due>,
     finals: HashMap<Token, final_commands::Held>,

@@ -80,7 +80,7 @@ impl Shard {
         };
         let early = at.now.checked_add(self.bounds.tolerance).is_ok_and(|now| now < right.over_at());
         let is_over = matches!(at.asked, Asked::Owner) && !early && !right.by_word;
-        if is_word || is_over || right.lease_over {
+        if is_word || is_over || right.lease_over || self.is_vouched(held.token) {
             return;
         }
         let why = format!(

@@ -136,7 +136,7 @@ impl Shard {
             let why = format!("the alarm {kind:?} of batch {batch} does not follow its cause");
             at.breaks(rule_of(kind), why);
         }
-        self.unready_is_told(at);
+        self.alarms_of_workers_follow(at);
     }
 
     /// `timeouts_marked_once`, at quiescence: no time has passed without its mark.

@@ -50,6 +50,8 @@ pub(super) struct Worker {
     /// When it was declared lost.
     pub(super) lost: Option<Timestamp>,
     pub(super) expired: bool,
+    /// People were warned that its lease is half over.
+    warned: bool,
     pub(super) drained: bool,
     pub(super) unready: bool,
     pub(super) labels: BTreeSet<WorkerLabel>,
@@ -129,6 +131,7 @@ impl Shard {
                         at.contradicts(Invariant::WorkerLivesFollow, why, &[known.said]);
                     }
                     (known.lost, known.expired, known.lived, known.said) = (None, false, at.now, at.offset);
+                    known.warned = false;
                 }
             }
             WorkerEvent::LeaseExpired { worker, incarnation } => {
@@ -137,6 +140,9 @@ impl Shard {
             }
             WorkerEvent::EndVouched { worker, incarnation, by, .. } => {
                 self.end_vouched(at, (worker, incarnation), by);
+            }
+            WorkerEvent::LeaseHalfOver { worker, incarnation } => {
+                self.lease_half_over(at, worker, incarnation)
             }
             WorkerEvent::Unready { worker, incarnation, .. } => {
                 self.owed_worker = Some(worker.clone());
@@ -182,6 +188,7 @@ impl Shard {
             memory_mb,
             lost,
             expired,
+            warned: false,
             drained,
             unready,
             labels: labels.clone(),
@@ -212,10 +219,14 @@ impl Shard {
         }
     }
 
-    /// `worker_lives_follow`: nothing comes between.
-    pub(super) fn unready_is_told(&mut self, at: &At<'_>) {
+    /// `worker_lives_follow`: nothing comes between a worker's word, or half of its lease, and the alarm.
+    pub(super) fn alarms_of_workers_follow(&mut self, at: &At<'_>) {
         if let Some(worker) = self.owed_worker.take() {
             let why = format!("worker {worker} takes no work, and the alarm does not follow");
+            at.breaks(Invariant::WorkerLivesFollow, why);
+        }
+        if let Some(worker) = self.owed_warning.take() {
+            let why = format!("half of the lease of {worker} is over, and the alarm does not follow");
             at.breaks(Invariant::WorkerLivesFollow, why);
         }
     }
@@ -263,6 +274,34 @@ impl Shard {
         }
     }
 
+    /// `worker_lives_follow`: once in each silence, of a lost worker whose lease ends, and no earlier than half of it.
+    fn lease_half_over(&mut self, at: &At<'_>, worker: &WorkerId, incarnation: &Incarnation) {
+        let tolerance = self.bounds.tolerance;
+        self.owed_warning = Some(worker.clone());
+        let Some(known) = self.in_its_life(at, worker, incarnation, "warned of") else { return };
+        let warned = std::mem::replace(&mut known.warned, true);
+        let silent = at.now.duration_since(known.lived).saturating_add(tolerance);
+        let why = match known.longest_lease() {
+            _ if known.lost.is_none() => "was not lost",
+            _ if warned => "people were warned before",
+            _ if !known.is_used() => "runs nothing",
+            None => "was told to hold",
+            Some(lease) if silent < lease / 2 => "it is not",
+            Some(_) => return,
+        };
+        let why = format!("half of the lease of {worker} is said to be over, and {why}");
+        at.contradicts(Invariant::WorkerLivesFollow, why, &[known.said]);
+    }
+
+    /// `worker_lives_follow`: the alarm follows, and there is none without.
+    pub(super) fn warned_of_lease(&mut self, at: &At<'_>, worker: Option<&WorkerId>) {
+        let owed = self.owed_warning.take();
+        if owed.is_none() || owed.as_ref() != worker {
+            let why = format!("people are warned of the lease of {worker:?}, which is not half over");
+            at.breaks(Invariant::WorkerLivesFollow, why);
+        }
+    }
+
     /// `no_attempt_before_lease_over`: only of a lost worker, and as somebody asked.
     fn end_vouched(&mut self, at: &At<'_>, (worker, incarnation): (&WorkerId, &Incarnation), by: &Actor) {
         let asked = match at.asked {
@@ -302,7 +341,7 @@ impl Shard {
             Asked::Command(Some(record)) => speaks_for(&record.command, &to.worker),
             Asked::Owner | Asked::Unknown => false,
         };
-        if !(came_back || over || witnessed) {
+        if !(came_back || over || witnessed || self.is_vouched(to.token)) {
             let why = format!(
                 "attempt {} is given up for lost, though {} may still run it{}",
                 to.token,

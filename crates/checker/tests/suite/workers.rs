@@ -5,12 +5,12 @@ use tidemill_checker::Invariant;
 use tidemill_model::Event;
 
 use crate::kit::{
-    Case, History, assigned, case, ended, event, finished, generated, job, registered, retry, running,
-    waiting, world,
+    Case, History, assigned, batch_id, case, ended, event, finished, generated, job, kill, killed_by,
+    registered, retry, running, token, waiting, world,
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    [leases(), lives(), conditions()].into_iter().flatten().collect()
+    [leases(), vouched(), half_leases(), lives(), conditions()].into_iter().flatten().collect()
 }
 
 fn of(what: &str, worker: &str, incarnation: &str) -> Event {
@@ -91,6 +91,89 @@ fn leases() -> Vec<Case> {
             "what an earlier life was told counts while something of it may run",
             reborn().at("2026-03-02T10:12:00.000Z").observed([of("lease_expired", "w", "j")]),
             reborn().at("2026-03-02T10:05:00.000Z").observed([of("lease_expired", "w", "j")]),
+        ),
+    ]
+}
+
+/// EXE-12: by a person's word, only where the worker cannot be asked.
+fn vouched() -> Vec<Case> {
+    let rule = Invariant::NoAttemptBeforeLeaseOver;
+    let vouched = |tok: u64| {
+        let by = json!({"app": "me"});
+        event(json!({"attempt": {"end_vouched": {
+            "batch": batch_id(1), "token": token(tok), "worker": "w", "by": by, "reason": "looked",
+        }}}))
+    };
+    let runs = || running().raised(3);
+    let silent = || runs().pass(31).observed([lost()]);
+    let gone = || ended(1, 1, "w", 1, "lost");
+    let again = || retry(1, 2, "2026-03-02T10:02:01.000Z");
+    let asked = || runs().command([kill(1, 1)]);
+    vec![
+        case(
+            rule,
+            "EXE-12: given up by a person's word while its worker is heard of",
+            silent().command([vouched(1), gone(), again()]),
+            runs().pass(31).command([vouched(1), gone(), again()]),
+        ),
+        case(
+            rule,
+            "EXE-12: given up by nobody's word",
+            asked().command([vouched(1), ended(1, 1, "w", 1, "lost"), killed_by(1)]),
+            asked().timer([vouched(1), ended(1, 1, "w", 1, "lost"), killed_by(1)]),
+        ),
+        case(
+            rule,
+            "EXE-12: its end does not follow",
+            silent().command([vouched(1), gone(), again()]),
+            silent().command([vouched(1)]).command([gone(), again()]),
+        ),
+        case(rule, "EXE-12: a word for another attempt", silent(), silent().command([vouched(2)])),
+    ]
+}
+
+/// EXE-8: people are warned once in each silence, not before half of the lease.
+fn half_leases() -> Vec<Case> {
+    let rule = Invariant::WorkerLivesFollow;
+    let silent = || running().raised(3).pass(31).observed([lost()]);
+    let half = || of("lease_half_over", "w", "i");
+    let alarm = || {
+        event(json!({"alarm": {"raised": {
+            "kind": "lease_half_over", "severity": "critical", "worker": "w", "message": "m",
+        }}}))
+    };
+    // The default lease is 600 s, its margin 5 s.
+    let over = || silent().at("2026-03-02T10:05:35.000Z");
+    vec![
+        case(
+            rule,
+            "no alarm of half a lease",
+            over().observed([half(), alarm()]),
+            over().observed([half(), of("recovered", "w", "i")]),
+        ),
+        case(
+            rule,
+            "half of a lease too early",
+            over().observed([half(), alarm()]),
+            silent().observed([half(), alarm()]),
+        ),
+        case(
+            rule,
+            "half of a lease twice",
+            over().observed([half(), alarm()]),
+            over().observed([half(), alarm()]).observed([half(), alarm()]),
+        ),
+        case(
+            rule,
+            "an alarm of no half lease",
+            over().observed([half(), alarm()]),
+            over().observed([alarm()]),
+        ),
+        case(
+            rule,
+            "half of a lease of one that is heard of",
+            over().observed([half(), alarm()]),
+            running().raised(3).at("2026-03-02T10:05:35.000Z").observed([half(), alarm()]),
         ),
     ]
 }

@@ -72,6 +72,20 @@ pub(crate) enum BatchCommand {
         #[arg(long)]
         reason: String,
     },
+    /// Say that nothing of an attempt runs any more; it ends as lost, and the batch may be tried again
+    ///
+    /// For an attempt that nobody can be asked about: its worker is lost, as in a group with `on_silence: hold`, or was asked to
+    /// end it with `batch kill` and cannot. Its processes have to be gone for sure: its host is off, or somebody looked.
+    Vouch {
+        /// Its id
+        batch: i64,
+        /// The attempt, by the TOKEN that `batch show` has
+        #[arg(long)]
+        attempt: i64,
+        /// How you know, for the record; 1 to 500 characters
+        #[arg(long)]
+        reason: String,
+    },
     /// Let a batch run without some of its unmet conditions
     ///
     /// `tidemill batch why` lists them. What is named here is not waited for any more; the rest is.

@@ -66,6 +66,16 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
             let body = json!({ "result": word(&result), "reason": reason });
             write::post(session, &path, Some(&body), format!("Batch {batch} is marked {}.", word(&result)))
         }
+        BatchCommand::Vouch { batch, attempt, reason } => {
+            let path = format!("/api/batches/{batch}/vouch");
+            let body = json!({ "attempt": attempt, "reason": reason });
+            write::post(
+                session,
+                &path,
+                Some(&body),
+                format!("Batch {batch}: attempt {attempt} ends as lost."),
+            )
+        }
         BatchCommand::Override(args) => external_dependencies::waive(session, &args),
         BatchCommand::Quality { batch, word, reason } => {
             external_dependencies::quality(session, batch, word, &reason)

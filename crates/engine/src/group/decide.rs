@@ -44,6 +44,9 @@ impl GroupShard {
                 self.rerun_batch(&Rerun { batch, job, logical_time, recorded }, now).into()
             }
             BatchCommand::Kill { batch, ref reason } => self.kill_batch(batch, actor, reason).into(),
+            BatchCommand::VouchEnded { batch, token, ref reason } => {
+                self.vouch_attempt_ended((batch, token), reason, actor, now).into()
+            }
             BatchCommand::OverrideResult { batch, job, logical_time, result, ref reason, run } => {
                 let marking = Marking { batch, job, logical_time, result, by: actor, reason, run };
                 self.override_batch_result(&marking).into()
@@ -81,6 +84,7 @@ impl GroupShard {
                 self.workers.declare_lost(worker, incarnation)
             }
             WorkerCommand::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
+            WorkerCommand::WarnOfLease { worker, incarnation } => self.warn_of_lease(worker, incarnation),
             WorkerCommand::EndStartRight { token } => self.end_start_right(*token),
         }
     }

@@ -22,6 +22,7 @@ mod jobs;
 mod messages;
 mod placement;
 mod pull;
+mod reason;
 mod restored;
 pub(in crate::group) mod timers;
 mod why;
@@ -189,6 +190,8 @@ pub struct LiveWorker {
     /// The silence, in milliseconds, after which nothing runs on it any more, by the longest lease that it
     /// was told and may go by. `None`: however long it is silent, what it runs runs on.
     pub lease_ends_after_ms: Option<u64>,
+    /// Half of that silence makes an alarm.
+    pub owes_warning: bool,
 }
 
 impl GroupShard {
@@ -226,6 +229,7 @@ impl GroupShard {
             incarnation: worker.incarnation.clone(),
             lost: worker.lost,
             lease_ends_after_ms: self.lease_of(worker).ends_after_ms,
+            owes_warning: self.owes_warning(worker),
         })
     }
 

@@ -9,10 +9,12 @@
 //! that nobody asks. However long its worker is silent, no lease ends it: what the worker was told since is lost, too.
 //! It ends as what a group holds does: by its worker's word, or when a person vouches for the worker ([`Self::vouch_ended`]).
 
-use tidemill_model::{Actor, BatchId, Nonce, Rejection, Timestamp, Token, WorkerEvent, WorkerId, bounds};
+use tidemill_model::{Actor, BatchId, Nonce, Rejection, Timestamp, Token, WorkerEvent, WorkerId};
 
 use super::GroupShard;
 use super::batches::batch::Phase;
+use super::batches::vouched::SAY_HOW;
+use super::reason;
 use crate::decision::Decision;
 
 impl GroupShard {
@@ -63,11 +65,7 @@ impl GroupShard {
         reason: &str,
         by: &Actor,
     ) -> Result<Decision, Rejection> {
-        let reason = reason.trim();
-        if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
-            let rule = format!("must be 1 to {} characters: say how you know", bounds::REASON_CHARS);
-            return Err(Rejection::field("reason", reason, rule));
-        }
+        let reason = reason::checked(reason, SAY_HOW)?;
         let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
         if known.expired {
             return Ok(Decision::nothing());
@@ -78,8 +76,7 @@ impl GroupShard {
             return Err(Rejection::field("worker", worker, rule));
         }
         let (worker, incarnation) = (worker.clone(), known.incarnation.clone());
-        let (by, reason) = (by.clone(), reason.to_owned());
-        Ok(Decision::of(WorkerEvent::EndVouched { worker, incarnation, by, reason }))
+        Ok(Decision::of(WorkerEvent::EndVouched { worker, incarnation, by: by.clone(), reason }))
     }
 }
 

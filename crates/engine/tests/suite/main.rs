@@ -47,6 +47,7 @@ mod staged;
 mod timeouts;
 mod told;
 mod values;
+mod vouched;
 mod why;
 mod wide;
 mod workers;

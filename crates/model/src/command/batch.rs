@@ -4,7 +4,7 @@ use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
     BatchId, GroupId, GroupName, Incarnation, JobId, JobName, JobType, OverriddenResult, Priority, Program,
-    RecordedBatch, Timestamp, Waiver,
+    RecordedBatch, Timestamp, Token, Waiver,
 };
 
 /// Batches. To the shard of the group.
@@ -47,6 +47,16 @@ pub enum BatchCommand {
         batch: BatchId,
         /// Why.
         #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// A person vouches that nothing of an attempt runs any more (EXE-12).
+    #[level(3)]
+    VouchEnded {
+        /// Of which batch.
+        batch: BatchId,
+        /// Which attempt, so that none that began since is meant.
+        token: Token,
+        /// How they know, for people.
         reason: String,
     },
     /// Says how a batch ended; what runs of it is ended first.

@@ -85,6 +85,14 @@ pub enum WorkerCommand {
         /// Which life of it.
         incarnation: Incarnation,
     },
+    /// Half of the lease of a silent worker is over, by the owner's own monotonic clock.
+    #[level(3)]
+    WarnOfLease {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
     /// The right to start an assignment is over, by the owner's own monotonic clock.
     #[level(2)]
     EndStartRight {

@@ -55,6 +55,22 @@ pub enum AttemptEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
+    /// A person vouches that nothing of an attempt runs any more.
+    ///
+    /// Its worker is lost, or its end was requested and never reported. The attempt ends as lost.
+    #[event(kind = "attempt.end_vouched", public, level = 3)]
+    EndVouched {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Where it ran.
+        worker: WorkerId,
+        /// Who vouches.
+        by: Actor,
+        /// How they know, for people.
+        reason: String,
+    },
     /// The whole process tree of an attempt has ended, or the lease of its worker has expired.
     #[event(kind = "attempt.finished", public)]
     Finished {

@@ -81,6 +81,14 @@ pub enum WorkerEvent {
         /// How they know, for people.
         reason: String,
     },
+    /// Half of the lease of a lost worker has passed: what it runs is ended when the rest has.
+    #[event(kind = "worker.lease_half_over", public, level = 3)]
+    LeaseHalfOver {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
     /// A client drains a worker, which gets no new work.
     #[event(kind = "worker.drained", public)]
     Drained {

@@ -25,7 +25,9 @@ impl Caches {
                 self.batches.need((batch.0,));
                 self.attempts.need((token.0,));
             }
-            AttemptEvent::KillRequested { batch, .. } => self.batches.need((batch.0,)),
+            AttemptEvent::KillRequested { batch, .. } | AttemptEvent::EndVouched { batch, .. } => {
+                self.batches.need((batch.0,));
+            }
         }
     }
 
@@ -49,6 +51,8 @@ impl Caches {
                 });
                 self.attempts.change((token.0,), |row| finish(row, at, outcome, usage.as_ref()));
             }
+            // Its end follows, with the reason.
+            AttemptEvent::EndVouched { .. } => {}
             AttemptEvent::KillRequested { batch, by, reason, .. } => self.batches.change((batch.0,), |row| {
                 row.kill_requested_at = Some(at.now);
                 row.killed_by = Some(person(by));

@@ -20,6 +20,7 @@ impl Caches {
             | WorkerEvent::Lost { worker, .. }
             | WorkerEvent::Recovered { worker, .. }
             | WorkerEvent::LeaseExpired { worker, .. }
+            | WorkerEvent::LeaseHalfOver { worker, .. }
             | WorkerEvent::EndVouched { worker, .. }
             | WorkerEvent::Unready { worker, .. }
             | WorkerEvent::Ready { worker, .. }
@@ -53,6 +54,8 @@ impl Caches {
                     row.lease_expired_at = Some(at.now);
                 })
             }
+            // The alarm says it.
+            WorkerEvent::LeaseHalfOver { .. } => {}
             WorkerEvent::Drained { worker } => {
                 let by = self.requester();
                 self.worker(at, &worker.0, |row| {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    BatchCommand, BulkAction, BulkCommand, BulkOutcome, GroupId, JobId, JobType, OverriddenResult, Priority,
-    Program, RecordedBatch, ShardId, Submission, Token, WorkerCommand,
+    BatchCommand, BatchId, BulkAction, BulkCommand, BulkOutcome, GroupId, JobId, JobType, OverriddenResult,
+    Priority, Program, RecordedBatch, ShardId, Submission, Token, WorkerCommand,
 };
 
 use crate::known::KnownJob;
+use crate::plan::Mode;
 use crate::{Rng, World};
 
 impl World {
@@ -104,6 +105,22 @@ impl World {
             Some(_) | None => BatchCommand::Kill { batch, reason: "because".to_owned() },
         };
         self.ask(batch.shard(), command);
+    }
+
+    /// EXE-12: somebody who has looked vouches that nothing of an attempt runs: its process began, and is gone. Now and then without
+    /// a reason, or of an attempt that the batch does not have.
+    pub(super) fn vouch_for_an_end(&mut self, rng: &mut Rng) {
+        if self.plan.mode != Mode::Usual {
+            return;
+        }
+        let runs = |token: &Token| self.clusters.iter().any(|cluster| cluster.processes.contains_key(token));
+        let is_gone = |(_, token): &(&BatchId, &Token)| self.known.begun.contains(token) && !runs(token);
+        let gone: Vec<_> =
+            self.known.running.iter().filter(is_gone).map(|(id, token)| (*id, *token)).collect();
+        let Some((batch, token)) = rng.pick(&gone).copied() else { return };
+        let token = if rng.chance(90) { token } else { Token::mint(77_777, batch.shard()) };
+        let reason = if rng.chance(95) { "looked there".to_owned() } else { String::new() };
+        self.ask(batch.shard(), BatchCommand::VouchEnded { batch, token, reason });
     }
 
     /// Somebody says how a batch ended, mostly one of the newest, sometimes without a reason.

@@ -116,6 +116,7 @@ impl World {
             21..24 if index > 4 => self.change_account(&mut rng.aside("account")),
             24 if index > 4 => self.delete_with_children(&mut rng.aside("orphans")),
             25..27 if index > 4 => self.hold_level(),
+            27..33 if index > 4 => self.vouch_for_an_end(&mut rng.aside("vouch")),
             _ => {}
         }
         if rng.range(0, 500) == 0 {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use jiff::SignedDuration;
 use rustix::process::{Pid, test_kill_process};
-use tidemill_model::Timestamp;
+use tidemill_model::{AlarmEvent, AlarmKind, Event, Timestamp};
 
 use crate::kit::{Cluster, GitHistory, History, Journal, What, until};
 
@@ -124,5 +124,9 @@ fn pipeline_goes_on_when_an_executor_is_killed() {
     let story = stories.iter().find(|story| story.logical_time == DISTURBED).unwrap();
     assert_eq!(story.attempts.len(), 2, "{:?}", story.attempts);
     assert_ne!(cluster.host_of(&story.success().unwrap().to_string()), host);
+    // EXE-8: people could have brought the executor back before its lease was over.
+    let warning = |event: &Event| matches!(event, Event::Alarm(AlarmEvent::Raised { kind: AlarmKind::LeaseHalfOver, message, .. })
+        if message.contains(&format!("({host})")) && message.contains("batches "));
+    assert_eq!(journal.events().filter(|event| warning(event)).count(), 1);
     assert_eq!(cluster.json(&["verify"])["difference_count"], 0);
 }

@@ -62,3 +62,4 @@ mod tutorial;
 mod views;
 #[path = "../views/mod.rs"]
 mod views_of_jobs;
+mod vouched;

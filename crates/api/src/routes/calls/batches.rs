@@ -55,6 +55,14 @@ fn of_batches(calls: Calls) -> Calls {
             batch_commands::mark,
         )
         .add(
+            Call::act(
+                "/api/batches/{id}/vouch",
+                "A person says that nothing of an attempt runs any more; it ends as lost",
+            )
+            .takes::<batch_commands::VouchRequest>(),
+            batch_commands::vouch,
+        )
+        .add(
             Call::act("/api/batches/{id}/rerun", "The same logical time again, run + 1")
                 .gives::<run::Generated>(),
             batch_commands::rerun,

@@ -26,6 +26,9 @@ impl Shard {
                 self.attempt_finished(at, id, (*token, *attempt, worker), outcome);
             }
             AttemptEvent::KillRequested { token, .. } => self.kill_requested(at, id, *token),
+            AttemptEvent::EndVouched { token, worker, by, .. } => {
+                self.attempt_end_vouched(at, id, (*token, worker, by));
+            }
         }
     }
 
@@ -178,7 +181,9 @@ impl Shard {
         }
         self.succeeds_by_its_code(at, id, result);
         let by_code = self.code_of(id).is_some();
-        if at.command().is_some_and(|command| !ends(command, (&to, &nonce), (result, by_code))) {
+        let is_vouched = self.is_vouched(token) && result == AttemptResult::Lost;
+        let ends = |command: &Command| is_vouched || ends(command, (&to, &nonce), (result, by_code));
+        if at.command().is_some_and(|command| !ends(command)) {
             self.late(at, id, &format!("the end of {token} was not reported so by its worker"));
         }
         if to.attempt != attempt {

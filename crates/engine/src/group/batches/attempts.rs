@@ -66,6 +66,8 @@ impl GroupShard {
                     known.since = now;
                 }
             }
+            // What follows it ends the attempt.
+            AttemptEvent::EndVouched { .. } => {}
             AttemptEvent::KillRequested { batch, by, .. } => {
                 self.batches.cancelling.remove(batch);
                 match self.batches.get_mut(batch).map(|b| &mut b.phase) {
@@ -95,6 +97,11 @@ impl GroupShard {
                 let worker = self.batches.get(batch)?.holder()?.1.clone();
                 Some((worker, WorkMessage::Kill { token: *token, grace_ms: self.settings().kill_grace_ms }))
             }
+            // Whoever vouched may be wrong.
+            AttemptEvent::EndVouched { token, worker, .. } => Some((
+                worker.clone(),
+                WorkMessage::Kill { token: *token, grace_ms: self.settings().kill_grace_ms },
+            )),
             AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. } => None,
         }
     }

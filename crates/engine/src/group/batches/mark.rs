@@ -9,11 +9,11 @@
 use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, AttemptEvent, BatchEvent, BatchId, BatchResult, Event, JobId, OverriddenResult, Rejection,
-    Timestamp, bounds,
+    Timestamp,
 };
 
 use crate::decision::Decision;
-use crate::group::GroupShard;
+use crate::group::{GroupShard, reason};
 
 /// What somebody said of a batch that runs.
 #[derive(Debug, Clone, PartialEq, Stored)]
@@ -37,11 +37,7 @@ pub(crate) struct Marking<'a> {
 
 impl GroupShard {
     pub(crate) fn override_batch_result(&self, marking: &Marking<'_>) -> Result<Decision, Rejection> {
-        let reason = marking.reason.trim();
-        if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
-            let rule = format!("must be 1 to {} characters: say why", bounds::REASON_CHARS);
-            return Err(Rejection::field("reason", reason, rule));
-        }
+        let reason = reason::checked(marking.reason, "say why")?;
         let (id, result, by) = (marking.batch, BatchResult::from(marking.result), marking.by.clone());
         let marked = |job, logical_time, run| {
             Event::Batch(BatchEvent::ResultOverridden {
@@ -50,7 +46,7 @@ impl GroupShard {
                 logical_time,
                 result: marking.result,
                 by: by.clone(),
-                reason: reason.to_owned(),
+                reason: reason.clone(),
                 run,
             })
         };
@@ -67,7 +63,7 @@ impl GroupShard {
                 events.push(Event::Attempt(AttemptEvent::KillRequested { batch: id, token, by, reason }));
             }
             None => {
-                let message = reason.to_owned();
+                let message = reason.clone();
                 events.push(self.batches.batch_end(id, result, Some(by), message));
             }
         }

@@ -10,6 +10,7 @@ pub(in crate::group) mod mark;
 pub(in crate::group) mod right;
 pub(in crate::group) mod timeouts;
 pub(in crate::group) mod values;
+pub(in crate::group) mod vouched;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,6 +5,7 @@ mod machine;
 mod registration;
 pub(in crate::group) mod report;
 mod settle;
+mod warn;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,8 @@ pub(crate) struct Worker {
     /// Why it can take no work, as it says itself.
     pub(crate) unready: Option<Box<str>>,
     pub(crate) lost: bool,
+    /// People were warned that its lease is half over.
+    pub(crate) warned: bool,
     /// The lease of this incarnation is over: it must register as another.
     pub(crate) expired: bool,
     pub(crate) turned: Turned,

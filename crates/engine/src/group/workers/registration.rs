@@ -129,12 +129,15 @@ impl GroupShard {
                 self.unsettle(worker, SettleCause::Lost);
             }
             WorkerEvent::Recovered { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.lost = false);
+                self.workers.turn(now, worker, |worker| (worker.lost, worker.warned) = (false, false));
                 self.workers.keep_what_was_lost(worker);
             }
             WorkerEvent::LeaseExpired { worker, .. } | WorkerEvent::EndVouched { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
                 self.unsettle(worker, SettleCause::Expired);
+            }
+            WorkerEvent::LeaseHalfOver { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.warned = true);
             }
             WorkerEvent::Drained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
             WorkerEvent::Resumed { worker } => {
@@ -268,6 +271,7 @@ impl GroupShard {
             drained,
             unready,
             lost: false,
+            warned: false,
             expired,
             turned,
             tokens,

@@ -470,6 +470,10 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Worker(WorkerEvent::Lost { worker, .. }) => format!("{worker} lost"),
         Event::Worker(WorkerEvent::Recovered { worker, .. }) => format!("{worker} found"),
         Event::Worker(WorkerEvent::LeaseExpired { worker, .. }) => format!("{worker} lease expired"),
+        Event::Worker(WorkerEvent::LeaseHalfOver { worker, .. }) => format!("{worker} lease half over"),
+        Event::Attempt(AttemptEvent::EndVouched { batch, token, by, .. }) => {
+            format!("b{} t{} vouched for by {}", n(batch.0), n(token.0), by.app)
+        }
         Event::Worker(WorkerEvent::EndVouched { worker, by, .. }) => {
             format!("{worker} vouched for by {}", by.app)
         }
