@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
-use tidemill_model::{Command, CommandRecord, Json, Recorded, Timestamp};
+use tidemill_model::{Command, CommandRecord, Json, Level, Recorded, Timestamp};
 
 use crate::{Invariant, Void};
 
@@ -202,6 +202,8 @@ pub(crate) struct At<'a> {
     pub(crate) offset: u64,
     pub(crate) index: Option<u32>,
     pub(crate) now: Timestamp,
+    /// The level that stands before the record.
+    pub(crate) level: Level,
     pub(crate) recorded: Option<&'a Recorded>,
     pub(crate) asked: Asked<'a>,
 }
@@ -209,7 +211,8 @@ pub(crate) struct At<'a> {
 impl<'a> At<'a> {
     /// The place of a record as a whole.
     pub(crate) fn record(found: &'a Findings, partition: u32, offset: u64, now: Timestamp) -> Self {
-        Self { found, partition, offset, index: None, now, recorded: None, asked: Asked::Unknown }
+        let (level, asked) = (Level::FIRST, Asked::Unknown);
+        Self { found, partition, offset, index: None, now, level, recorded: None, asked }
     }
 
     /// The command that asked, where it is known.

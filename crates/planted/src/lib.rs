@@ -82,6 +82,8 @@ bugs! {
     LeaseCutShort = "lease_cut_short",
     /// A person may vouch for the end of an attempt whose worker is heard of, and was not asked to end it.
     VouchedWithoutKill = "vouched_without_kill",
+    /// An attempt that has reported code 0 counts as lost with its worker.
+    CodeZeroForgotten = "code_zero_forgotten",
     /// Half of a lease warns people again and again.
     LeaseWarningRepeated = "lease_warning_repeated",
     /// A message between shards is accepted though the one before it is missing.

@@ -129,7 +129,7 @@ impl Partition {
     }
 
     fn envelope(&mut self, offset: u64, taken_ms: Option<i64>, envelope: &Envelope, shared: &mut Shared<'_>) {
-        let at = At::record(shared.found, self.id, offset, envelope.now);
+        let at = At { level: self.level, ..At::record(shared.found, self.id, offset, envelope.now) };
         {
             let report = &mut *at.found.report.borrow_mut();
             report.envelopes += 1;

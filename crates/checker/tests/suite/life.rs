@@ -297,6 +297,18 @@ fn accounts() -> Vec<Case> {
             by_code().command([code(3)]).command([ended(1, 1, "w", 1, "success"), finished(1, "success")]),
         ),
         case(
+            Invariant::OnlyAllowedTransitions,
+            "ZMB-1: lost after its code 0",
+            by_code()
+                .raised(3)
+                .command([code(0)])
+                .command([ended(1, 1, "w", 1, "success"), finished(1, "success")]),
+            by_code()
+                .raised(3)
+                .command([code(0)])
+                .command([ended(1, 1, "w", 1, "lost"), finished(1, "failed")]),
+        ),
+        case(
             Invariant::LateReportsChangeNothing,
             "EXE-4: a code after the 0",
             by_code().command([code(0)]),

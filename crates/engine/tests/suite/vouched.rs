@@ -3,8 +3,8 @@
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AlarmEvent, AlarmKind, BatchCommand, BatchId, Command, Event, GroupSettings, InstanceId, Level,
-    LevelCommand, OnSilence, Process, ShardId, Token, WorkMessage, WorkerCommand, WorkerId,
+    AlarmEvent, AlarmKind, AttemptResult, BatchCommand, BatchId, Command, Event, GroupSettings, InstanceId,
+    Level, LevelCommand, OnSilence, Process, ShardId, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use crate::kit::{GROUP, START, Script, World, job, rejection};
@@ -151,7 +151,7 @@ fn half_of_a_lease_that_ends_nothing_warns_of_nothing() {
     world.lost(&worker);
     assert!(!owes(&world), "a group that holds ends nothing");
     let (mut world, worker, batch, token) = running(GroupSettings::default());
-    let end = world.played(&worker).finished(token, tidemill_model::AttemptResult::Success);
+    let end = world.played(&worker).finished(token, AttemptResult::Success);
     world.say(end);
     world.lost(&worker);
     assert!(!owes(&world), "batch {batch} has ended");
@@ -161,4 +161,41 @@ fn half_of_a_lease_that_ends_nothing_warns_of_nothing() {
     world.batch(ids[0], None);
     world.lost(&worker);
     assert!(!owes(&world) && warn(&mut world, &worker).is_empty(), "level 1 stands");
+}
+
+/// ZMB-1, EXE-4: what has reported code 0 has succeeded, though its worker is lost for good, its shim was killed, or a person vouches;
+/// what has reported another code, or none, is lost.
+#[test]
+fn attempt_that_has_reported_zero_has_succeeded_though_it_is_lost() {
+    for (code, ends) in [(Some(0), "success"), (Some(3), "failed"), (None, "failed")] {
+        for way in ["lease", "report", "word"] {
+            let mut world = World::new();
+            raise(&mut world);
+            let more = json!({"type": "shell", "command": "true", "success_check": "user_code"});
+            let ids = world.define(vec![job("a", more)]);
+            let worker = world.worker("w", 1, Script::Run);
+            let batch = world.batch(ids[0], None);
+            let token = world.played(&worker).last_token();
+            if let Some(code) = code {
+                world.say(Command::Worker(WorkerCommand::ReportUserCode { token, code }));
+            }
+            match way {
+                "lease" => {
+                    world.lost(&worker);
+                    world.lease_over(&worker);
+                }
+                "report" => {
+                    let lost = world.played(&worker).finished(token, AttemptResult::Lost);
+                    world.say(lost);
+                }
+                _ => {
+                    world.lost(&worker);
+                    vouch(&mut world, batch, token, "looked");
+                }
+            }
+            let told = world.told();
+            assert!(told.contains(&format!("b1 finished {ends}")), "{code:?} by {way}: {told}");
+            assert_eq!(world.partition, world.folded());
+        }
+    }
 }

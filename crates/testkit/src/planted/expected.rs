@@ -115,6 +115,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::CommandSkippedAtTakeover, &["every_command_decided_once"], FEW),
     bug(Bug::LeaseCutShort, &["no_attempt_before_lease_over"], SOME),
     bug(Bug::VouchedWithoutKill, &["no_attempt_before_lease_over"], SOME),
+    bug(Bug::CodeZeroForgotten, &["only_allowed_transitions"], SOME),
     bug(Bug::LeaseWarningRepeated, &["worker_lives_follow"], SOME),
     with(&[Fault::LostEffects], bug(Bug::OutboxGapSkipped, &["messages_between_shards_once_in_order"], SOME)),
     bug(Bug::OrphansNotRecorded, &["deleted_parents_on_record"], SOME),

@@ -1,8 +1,8 @@
 //! Attempts: granted, started, told to end, ended.
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Command, Incarnation, MAX_VALUES_BYTES, Nonce,
-    ReturnReason, SuccessCheck, Token, WorkerCommand, WorkerId,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Command, Incarnation, Level, MAX_VALUES_BYTES,
+    Nonce, ReturnReason, SuccessCheck, Token, WorkerCommand, WorkerId,
 };
 
 use super::super::Shard;
@@ -181,7 +181,8 @@ impl Shard {
         }
         self.succeeds_by_its_code(at, id, result);
         let by_code = self.code_of(id).is_some();
-        let is_vouched = self.is_vouched(token) && result == AttemptResult::Lost;
+        let is_vouched =
+            self.is_vouched(token) && matches!(result, AttemptResult::Lost | AttemptResult::Success);
         let ends = |command: &Command| is_vouched || ends(command, (&to, &nonce), (result, by_code));
         if at.command().is_some_and(|command| !ends(command)) {
             self.late(at, id, &format!("the end of {token} was not reported so by its worker"));
@@ -203,7 +204,8 @@ impl Shard {
         self.unsettled.push(id);
     }
 
-    /// `only_allowed_transitions`: where a job goes by the code, 0 is success, and nothing else is.
+    /// `only_allowed_transitions`: where a job goes by the code, 0 is success, and nothing else is; since level 3 also of what is
+    /// lost.
     fn succeeds_by_its_code(&self, at: &At<'_>, id: BatchId, result: AttemptResult) {
         match (self.code_of(id), result) {
             (Some(false), AttemptResult::Success) => {
@@ -211,6 +213,9 @@ impl Shard {
             }
             (Some(true), AttemptResult::Failed) => {
                 self.not_allowed(at, id, "has an attempt that fails after its code 0");
+            }
+            (Some(true), AttemptResult::Lost) if at.level.allows(Level::new(3)) => {
+                self.not_allowed(at, id, "has an attempt that is lost after its code 0");
             }
             _ => {}
         }
@@ -257,7 +262,9 @@ fn ends(
     match command {
         Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, .. }) => {
             let said = outcome.result;
-            let same = said == result || (is_judged(said) && is_judged(result));
+            let succeeds_though_lost =
+                by_code && (said, result) == (AttemptResult::Lost, AttemptResult::Success);
+            let same = said == result || (is_judged(said) && is_judged(result)) || succeeds_though_lost;
             *token == to.token && *worker == to.worker && same
         }
         Command::Worker(WorkerCommand::Register(who)) => {

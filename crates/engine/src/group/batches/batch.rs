@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, JobId, Mapping, Nonce, Origin,
-    Parent, Timestamp, Token, WaivedParent, WorkerId,
+    Parent, SuccessCheck, Timestamp, Token, WaivedParent, WorkerId,
 };
 
 use crate::group::batches::right::Right;
@@ -226,6 +226,11 @@ impl Batch {
             Phase::Granted(grant) => Some(grant),
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } | Phase::Assigned { .. } => None,
         }
+    }
+
+    /// Whether codes that its program reports say how it ended (EXE-4).
+    pub(crate) fn ends_by_code(&self) -> bool {
+        self.definition.spec.success_check == SuccessCheck::UserCode
     }
 
     /// The right under which its worker may start it unanswered, while that is not known to be over.

@@ -10,7 +10,7 @@
 use jiff::SignedDuration;
 use tidemill_model::{
     Actor, AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, DeletionEvent,
-    Event, JobDefinition, JobId, Rejection, RunOutcome, ShardId, ShardMessage, Timestamp, Token,
+    Event, JobDefinition, JobId, Level, Rejection, RunOutcome, ShardId, ShardMessage, Timestamp, Token,
     UnfinishedJob, Usage,
 };
 
@@ -67,7 +67,7 @@ impl Batches {
         }
     }
 
-    pub(crate) fn end_attempt(
+    fn attempt_ended(
         &self,
         id: BatchId,
         token: Token,
@@ -89,6 +89,48 @@ impl Batches {
 }
 
 impl GroupShard {
+    /// How an attempt ended, and what follows from that.
+    pub(in crate::group) fn end_attempt(
+        &self,
+        id: BatchId,
+        token: Token,
+        mut outcome: AttemptOutcome,
+        usage: Option<Usage>,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        if let Some(batch) = self.batches.get(&id) {
+            self.judge_by_code(batch, &mut outcome);
+        }
+        self.batches.attempt_ended(id, token, outcome, usage, now)
+    }
+
+    /// EXE-4, ZMB-1: how an attempt did that nobody and no timeout ended, where its job goes by the code. What has reported 0
+    /// has done its work, whatever became of its process or worker since.
+    fn judge_by_code(&self, batch: &Batch, outcome: &mut AttemptOutcome) {
+        let Some(grant) = batch.grant().filter(|_| batch.ends_by_code()) else { return };
+        let counts = match outcome.result {
+            AttemptResult::Success | AttemptResult::Failed => true,
+            AttemptResult::Lost => {
+                grant.zero && self.level().allows(Level::new(3)) && !planted!(CodeZeroForgotten)
+            }
+            AttemptResult::Killed | AttemptResult::TimedOut => false,
+        };
+        if !counts {
+            return;
+        }
+        if grant.zero {
+            outcome.result = AttemptResult::Success;
+            return;
+        }
+        outcome.result = AttemptResult::Failed;
+        let why = match grant.code {
+            Some(code) => format!("its program reported code {code}"),
+            None => "its program reported no code".to_owned(),
+        };
+        let said = std::mem::take(&mut outcome.message);
+        outcome.message = if said.is_empty() { why } else { format!("{why}; {said}") };
+    }
+
     /// A batch that a person may still act on, or why not.
     pub(crate) fn unfinished(&self, id: BatchId) -> Result<&Batch, Rejection> {
         if let Some(batch) = self.batches.get(&id) {

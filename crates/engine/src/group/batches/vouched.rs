@@ -57,7 +57,7 @@ impl GroupShard {
             Some(_) => {
                 let message = format!("a person vouches that nothing of it runs any more: {reason}");
                 let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
-                self.batches.end_attempt(id, token, outcome, None, now)
+                self.end_attempt(id, token, outcome, None, now)
             }
             None => self.not_begun(id, batch, ReturnReason::WorkerLost),
         };

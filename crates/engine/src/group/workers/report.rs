@@ -7,7 +7,7 @@ use std::num::NonZeroI32;
 
 use tidemill_model::{
     AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, MAX_VALUES_BYTES, Nonce,
-    Rejection, ReturnReason, StartRequest, SuccessCheck, Timestamp, Token, Usage, WorkMessage, WorkerId,
+    Rejection, ReturnReason, StartRequest, Timestamp, Token, Usage, WorkMessage, WorkerId,
 };
 
 use crate::decision::Decision;
@@ -117,7 +117,7 @@ impl GroupShard {
                 let message = reason.chars().take(500).collect();
                 let result = AttemptResult::Killed;
                 let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(result) };
-                return Decision::events(self.batches.end_attempt(id, token, outcome, None, now));
+                return Decision::events(self.end_attempt(id, token, outcome, None, now));
             }
             Some(_) | None => {}
         }
@@ -176,8 +176,7 @@ impl GroupShard {
                 outcome.message =
                     format!("its values took more than {MAX_VALUES_BYTES} bytes and are left out");
             }
-            self.judge_by_code(batch, &mut outcome);
-            let ended = self.batches.end_attempt(id, token, outcome, usage.cloned(), now);
+            let ended = self.end_attempt(id, token, outcome, usage.cloned(), now);
             return Decision::events(implied.into_iter().chain(ended).collect());
         }
         if nothing_ran {
@@ -192,7 +191,7 @@ impl GroupShard {
         let id = self.batches.of_token(token).ok_or_else(|| stale("it has ended, or was never issued"))?;
         let batch = self.batches.get(&id).ok_or_else(|| stale("its batch has ended"))?;
         let grant = batch.grant().ok_or_else(|| stale(NEVER_GRANTED))?;
-        if !ends_by_code(batch) {
+        if !batch.ends_by_code() {
             let rule = "has no effect: the job's success_check is not user_code";
             return Err(Rejection::field("code", code, rule));
         }
@@ -209,36 +208,12 @@ impl GroupShard {
         Ok(Decision::events(if said { Vec::new() } else { vec![event] }))
     }
 
-    /// How an attempt that ended by itself did, where its job goes by the code.
-    fn judge_by_code(&self, batch: &Batch, outcome: &mut AttemptOutcome) {
-        let by_code = ends_by_code(batch);
-        if !by_code {
-            return;
-        }
-        let (zero, code) = batch.grant().map_or((false, None), |grant| (grant.zero, grant.code));
-        match outcome.result {
-            AttemptResult::Success | AttemptResult::Failed if zero => {
-                outcome.result = AttemptResult::Success;
-            }
-            AttemptResult::Success | AttemptResult::Failed => {
-                outcome.result = AttemptResult::Failed;
-                let why = match code {
-                    Some(code) => format!("its program reported code {code}"),
-                    None => "its program reported no code".to_owned(),
-                };
-                let said = std::mem::take(&mut outcome.message);
-                outcome.message = if said.is_empty() { why } else { format!("{why}; {said}") };
-            }
-            AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => {}
-        }
-    }
-
     /// The end of an attempt that is over, taken for that of its batch's present one.
     #[cfg(feature = "planted")]
     fn late_finish(&self, token: Token, outcome: &AttemptOutcome, now: Timestamp) -> Option<Decision> {
         let id = BatchId(tidemill_planted::noted(token.0)?);
         self.batches.get(&id)?.grant()?;
-        Some(Decision::events(self.batches.end_attempt(id, token, outcome.clone(), None, now)))
+        Some(Decision::events(self.end_attempt(id, token, outcome.clone(), None, now)))
     }
 
     /// The batch that `worker` holds under `token`.
@@ -254,8 +229,4 @@ impl GroupShard {
             Some(_) | None => Err("another worker has it".to_owned()),
         }
     }
-}
-
-fn ends_by_code(batch: &Batch) -> bool {
-    batch.definition.spec.success_check == SuccessCheck::UserCode
 }

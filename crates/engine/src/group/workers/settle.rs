@@ -71,7 +71,7 @@ impl GroupShard {
             if self.batches.get(&batch).is_some_and(|batch| batch.grant().is_some()) {
                 let message = "nothing of its worker runs any more".to_owned();
                 let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
-                return self.batches.end_attempt(batch, token, outcome, None, now);
+                return self.end_attempt(batch, token, outcome, None, now);
             }
             let reason = match unsettled.because {
                 SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
