@@ -33,11 +33,13 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
+use tidemill_model::Timestamp;
 
 use crate::plain_file;
 use crate::shim::{KillCause, Lease};
@@ -151,6 +153,14 @@ impl AttemptDir {
     /// What has to exist for success, for whoever learns how it ended.
     pub(crate) fn note_output_path(&self, path: &str) -> io::Result<()> {
         plain_file::create(&self.0.join("output_path"))?.write_all(path.as_bytes())
+    }
+
+    /// When the output path was noted, just before the attempt began.
+    pub(crate) fn output_path_noted_at(&self) -> io::Result<Timestamp> {
+        let noted_at = fs::symlink_metadata(self.0.join("output_path"))?.modified()?;
+        let since = noted_at.duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?;
+        let ms = i64::try_from(since.as_millis()).map_err(io::Error::other)?;
+        Timestamp::from_millisecond(ms).map_err(io::Error::other)
     }
 
     pub(crate) fn output_path(&self) -> Option<String> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use backon::BackoffBuilder as _;
 use futures_util::future::BoxFuture;
+use tidemill_model::Timestamp;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -94,27 +95,42 @@ impl Lane {
 
     /// Looks for one thing, with all tries (DEP-5).
     pub(crate) async fn look(&self, target: &Target) -> Outcome {
+        match self.tried(|| self.backend.look(target.clone())).await {
+            Ok(Found { present, calls }) => {
+                // The first one was counted when it began.
+                count(&self.counters.look_calls, u64::from(calls.saturating_sub(1)));
+                if present { Outcome::Present } else { Outcome::Absent }
+            }
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// When something last changed, with all tries; the error is an outcome of which nobody knows.
+    pub(crate) async fn changed_at(&self, inside: &str) -> Result<Option<Timestamp>, Outcome> {
+        self.tried(|| self.backend.changed_at(inside)).await
+    }
+
+    async fn tried<T>(&self, begin: impl Fn() -> BoxFuture<'static, Result<T, Fault>>) -> Result<T, Outcome> {
         let mut tries = 0;
         let mut pauses = self.config.retry_pauses().build();
         let mut last = None;
         loop {
-            let outcome = match self.once(Call::Look, || self.backend.look(target.clone())).await {
-                Ok(Found { present, calls }) => {
-                    // The first one was counted when it began.
-                    count(&self.counters.look_calls, u64::from(calls.saturating_sub(1)));
-                    return if present { Outcome::Present } else { Outcome::Absent };
-                }
-                Err(Miss::Refused(reason)) => return failed(FailureKind::Refused, reason, tries + 1),
+            let outcome = match self.once(Call::Look, &begin).await {
+                Ok(found) => return Ok(found),
+                Err(Miss::Refused(reason)) => return Err(failed(FailureKind::Refused, reason, tries + 1)),
                 Err(Miss::Paused { for_ms, reason }) => {
-                    return last.unwrap_or_else(|| failed(FailureKind::Paused { for_ms }, reason, 0));
+                    let paused = || failed(FailureKind::Paused { for_ms }, reason, 0);
+                    return Err(last.unwrap_or_else(paused));
                 }
-                Err(Miss::StillHangs) => return Outcome::Hung { tries },
+                Err(Miss::StillHangs) => return Err(Outcome::Hung { tries }),
                 Err(Miss::Unavailable(reason)) => failed(FailureKind::Unavailable, reason, tries + 1),
-                Err(Miss::Hung) if !self.backend.retries_hung() => return Outcome::Hung { tries: tries + 1 },
+                Err(Miss::Hung) if !self.backend.retries_hung() => {
+                    return Err(Outcome::Hung { tries: tries + 1 });
+                }
                 Err(Miss::Hung) => Outcome::Hung { tries: tries + 1 },
             };
             tries += 1;
-            let Some(pause) = pauses.next() else { return outcome };
+            let Some(pause) = pauses.next() else { return Err(outcome) };
             last = Some(outcome);
             sleep(pause).await;
         }

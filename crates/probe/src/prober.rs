@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tidemill_model::FieldError;
+use tidemill_model::{FieldError, Timestamp};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -91,6 +91,25 @@ impl Prober {
     pub async fn ask(&self, question: Question) -> Outcome {
         let answer = self.probe([question]).next().await;
         answer.expect("every question is answered").outcome
+    }
+
+    /// When what has this path last changed: the thing itself or, of a directory, the newest of it and what stands right below it,
+    /// of which the first thousand are looked at. `None`: nothing is there. By the clock of whoever keeps it, to the second at
+    /// worst.
+    ///
+    /// # Errors
+    /// Why nobody knows, for people.
+    pub async fn changed_at(&self, path: &Path) -> Result<Option<Timestamp>, String> {
+        let authority = match path.authority() {
+            Authority::Local(_) => Authority::Local(Mounts::read().of(path.inside())),
+            remote @ (Authority::Hdfs(_) | Authority::S3(_)) => remote,
+        };
+        let lane = self.lane(&authority).map_err(|failure| failure.reason)?;
+        lane.changed_at(path.inside()).await.map_err(|outcome| match outcome {
+            Outcome::Failed(failure) => failure.reason,
+            Outcome::Hung { tries } => format!("no answer in {tries} tries"),
+            Outcome::Present | Outcome::Absent => "it was answered, and not with a time".to_owned(),
+        })
     }
 
     /// What was asked so far, and how it went.

@@ -1,16 +1,17 @@
-//! EXE-4: whether the output path of an attempt exists, once none of its processes is left. Until that is known, the
-//! attempt runs on as far as the owner is concerned.
+//! EXE-4: whether the output path of an attempt exists, once none of its processes is left; ZMB-1: of one that would be lost,
+//! whether it is newer than the attempt. Until that is known, the attempt runs on as far as the owner is concerned.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use tidemill_model::Token;
+use tidemill_model::{Timestamp, Token};
 use tidemill_probe::{Config, Outcome, Path, Prober, Question};
 use tokio::sync::mpsc;
 
 use crate::Error;
 use crate::attempt_dir::{AttemptDir, ExitRecord};
+use crate::shim::KillCause;
 use crate::thread::Thread;
 use crate::worker::{Input, ProcessEnd};
 
@@ -18,11 +19,19 @@ use crate::worker::{Input, ProcessEnd};
 const PAUSES: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(8), Duration::from_secs(15)];
 
-/// An attempt that has ended by itself, and whose output path is asked for.
+/// An attempt whose output path is asked for.
 struct Check {
     token: Token,
-    record: ExitRecord,
     path: String,
+    of: Asked,
+}
+
+/// What is asked of it.
+enum Asked {
+    /// Whether it exists: the attempt has ended by itself.
+    Exists(ExitRecord),
+    /// When it changed last: the attempt would be lost.
+    Changed { record: Option<ExitRecord>, since: Timestamp },
 }
 
 /// Asks for output paths. Cheap to copy; ends with its last copy.
@@ -38,9 +47,8 @@ impl Checks {
             while let Some(check) = checks.recv().await {
                 let (prober, inputs) = (prober.clone(), inputs.clone());
                 tokio::spawn(async move {
-                    let exists = exists(&prober, &check.path).await;
-                    let Check { token, record, path } = check;
-                    let end = ProcessEnd::Checked { record, path, exists };
+                    let token = check.token;
+                    let end = ask(&prober, check).await;
                     // The loop is gone only when the worker stops; its next life asks again.
                     let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
                 });
@@ -52,33 +60,104 @@ impl Checks {
     /// How the attempt ended, where that is known without asking; else it is told later.
     pub(super) fn conclude(&self, token: Token, dir: &AttemptDir, end: ProcessEnd) -> Option<ProcessEnd> {
         match end {
-            ProcessEnd::Recorded(record) => {
-                let path = dir.output_path();
-                self.begin(token, record, path).map(ProcessEnd::Recorded)
-            }
+            ProcessEnd::Recorded(record) => self.begin(token, dir, record, dir.output_path()),
+            ProcessEnd::Vanished => match dir.output_path() {
+                Some(path) => self.judge(token, dir, None, path),
+                None => Some(ProcessEnd::Vanished),
+            },
             end => Some(end),
         }
     }
 
-    /// Asks, where there is something to ask; else gives the record back.
-    pub(super) fn begin(&self, token: Token, record: ExitRecord, path: Option<String>) -> Option<ExitRecord> {
-        let ended_by_itself = record.kill_cause.is_none() && record.error.is_none();
-        let Some(path) = path.filter(|_| ended_by_itself) else { return Some(record) };
-        let refused = self.0.send(Check { token, record, path }).err();
-        refused.map(|refused| refused.0.record)
+    /// Asks, where there is something to ask; else gives the end back.
+    pub(super) fn begin(
+        &self,
+        token: Token,
+        dir: &AttemptDir,
+        record: ExitRecord,
+        path: Option<String>,
+    ) -> Option<ProcessEnd> {
+        let Some(path) = path else { return Some(ProcessEnd::Recorded(record)) };
+        match (record.kill_cause, &record.error) {
+            (None, None) => self.ask(Check { token, path, of: Asked::Exists(record) }),
+            (Some(KillCause::Lease | KillCause::WorkerGone), _) => self.judge(token, dir, Some(record), path),
+            (_, _) => Some(ProcessEnd::Recorded(record)),
+        }
+    }
+
+    /// ZMB-1: what would be lost may have done its work.
+    fn judge(
+        &self,
+        token: Token,
+        dir: &AttemptDir,
+        record: Option<ExitRecord>,
+        path: String,
+    ) -> Option<ProcessEnd> {
+        match dir.output_path_noted_at() {
+            Ok(since) => self.ask(Check { token, path, of: Asked::Changed { record, since } }),
+            Err(error) => {
+                tracing::warn!(%token, %error, "when an attempt began is not known, so its output proves nothing");
+                Some(as_it_is(record))
+            }
+        }
+    }
+
+    fn ask(&self, check: Check) -> Option<ProcessEnd> {
+        let refused = self.0.send(check).err()?;
+        Some(match refused.0.of {
+            Asked::Exists(record) => ProcessEnd::Recorded(record),
+            Asked::Changed { record, .. } => as_it_is(record),
+        })
+    }
+}
+
+fn as_it_is(record: Option<ExitRecord>) -> ProcessEnd {
+    record.map_or(ProcessEnd::Vanished, ProcessEnd::Recorded)
+}
+
+async fn ask(prober: &Prober, Check { path, of, .. }: Check) -> ProcessEnd {
+    match of {
+        Asked::Exists(record) => {
+            let exists = exists(prober, &path).await;
+            ProcessEnd::Checked { record, path, exists }
+        }
+        Asked::Changed { record, since } => {
+            let changed_at = changed_at(prober, &path).await;
+            ProcessEnd::Judged { record, path, since, changed_at }
+        }
     }
 }
 
 /// The error says why nobody knows.
 async fn exists(prober: &Prober, written: &str) -> Result<bool, Arc<str>> {
-    let path: Path = prober.path("success_check.output_path", written).map_err(|error| error.to_string())?;
+    let path = parsed(prober, written)?;
+    tried(|| async {
+        match prober.ask(Question { path: path.clone(), mark: None }).await {
+            Outcome::Present => Ok(true),
+            Outcome::Absent => Ok(false),
+            Outcome::Failed(failure) => Err(failure.reason),
+            Outcome::Hung { tries } => Err(format!("no answer in {tries} tries")),
+        }
+    })
+    .await
+}
+
+/// The same.
+async fn changed_at(prober: &Prober, written: &str) -> Result<Option<Timestamp>, Arc<str>> {
+    let path = parsed(prober, written)?;
+    tried(|| prober.changed_at(&path)).await
+}
+
+fn parsed(prober: &Prober, written: &str) -> Result<Path, Arc<str>> {
+    prober.path("success_check.output_path", written).map_err(|error| error.to_string().into())
+}
+
+async fn tried<T, F: Future<Output = Result<T, String>>>(ask: impl Fn() -> F) -> Result<T, Arc<str>> {
     let mut pauses = PAUSES.into_iter();
     loop {
-        let why = match prober.ask(Question { path: path.clone(), mark: None }).await {
-            Outcome::Present => return Ok(true),
-            Outcome::Absent => return Ok(false),
-            Outcome::Failed(failure) => failure.reason,
-            Outcome::Hung { tries } => format!("no answer in {tries} tries"),
+        let why = match ask().await {
+            Ok(known) => return Ok(known),
+            Err(why) => why,
         };
         match pauses.next() {
             Some(pause) => tokio::time::sleep(pause).await,

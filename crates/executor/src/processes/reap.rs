@@ -15,7 +15,7 @@ use super::{Job, Shared};
 use crate::Error;
 use crate::shim::News;
 use crate::thread::{Thread, not_started};
-use crate::worker::{Input, ProcessEnd};
+use crate::worker::Input;
 
 const WHAT: &str = "the thread that waits for processes";
 /// Stands in for a token: the worker is at its end. Tokens are positive.
@@ -86,8 +86,8 @@ fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &
             // It says so when its tree is empty and `exit.json` is there, and has nothing left to do.
             News::Ended(record) => {
                 shared.table.remove(token);
-                let record = shared.setup.checks.begin(token, record, said.output_path);
-                let end = record.map(ProcessEnd::Recorded);
+                let dir = shared.setup.attempts.open(token);
+                let end = shared.setup.checks.begin(token, &dir, record, said.output_path);
                 return inputs.extend(end.map(|end| Input::ProcessEnded { token, end }));
             }
         }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{Command, ExternalDependencyId, Measure, PathCheck, RunSpec, Token, WorkMessage};
+use tidemill_model::{
+    Command, ExternalDependencyId, Measure, PathCheck, RunSpec, Timestamp, Token, WorkMessage,
+};
 
 use crate::attempt_dir::ExitRecord;
 use crate::shim::{KillCause, Lease};
@@ -20,6 +22,17 @@ pub enum ProcessEnd {
         path: String,
         /// Whether it exists; the error says why nobody knows.
         exists: Result<bool, Arc<str>>,
+    },
+    /// It did not end by itself, and nobody asked for its end: its output path was asked for (ZMB-1).
+    Judged {
+        /// As its shim wrote it down, unless that was killed.
+        record: Option<ExitRecord>,
+        /// What was asked for.
+        path: String,
+        /// When it began, or a little earlier.
+        since: Timestamp,
+        /// When what stands there changed last; the error says why nobody knows.
+        changed_at: Result<Option<Timestamp>, Arc<str>>,
     },
     /// It was not started, and never will be.
     NotStarted(String),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{AttemptOutcome, AttemptResult, Usage};
+use tidemill_model::{AttemptOutcome, AttemptResult, Timestamp, Usage};
 
 use super::ProcessEnd;
 use crate::attempt_dir::ExitRecord;
@@ -11,6 +11,7 @@ use crate::shim::KillCause;
 /// Longest message, characters: the record of an end stands where jobs of the worker's account can write, and a report
 /// that no envelope has room for would be repeated for ever.
 const MESSAGE_MAX: usize = 1_000;
+const VANISHED: &str = "its shim was killed, so how it ended is not known; nothing of it runs any more";
 
 /// How the attempt ended, and what it used.
 pub(crate) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
@@ -32,6 +33,10 @@ fn of_whole(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
             let usage = usage(&record);
             (by_output_path(record, &path, exists), Some(usage))
         }
+        ProcessEnd::Judged { record, path, since, changed_at } => {
+            let usage = record.as_ref().map(usage);
+            (by_newer_output(record, &path, since, changed_at), usage)
+        }
         ProcessEnd::NotStarted(reason) => (without_process(AttemptResult::Failed, &reason), None),
         // Found of an earlier life, it is spoken of as lost.
         ProcessEnd::NoRoom(reason) => (without_process(AttemptResult::Lost, &reason), None),
@@ -39,10 +44,7 @@ fn of_whole(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
             let message = "the worker process ended before it was started";
             (without_process(AttemptResult::Lost, message), None)
         }
-        ProcessEnd::Vanished => {
-            let message = "its shim was killed, so how it ended is not known; nothing of it runs any more";
-            (without_process(AttemptResult::Lost, message), None)
-        }
+        ProcessEnd::Vanished => (without_process(AttemptResult::Lost, VANISHED), None),
     }
 }
 
@@ -62,6 +64,37 @@ fn by_output_path(record: ExitRecord, path: &str, exists: Result<bool, Arc<str>>
     };
     let ExitRecord { exit_code, signal, values, .. } = record;
     AttemptOutcome { result, exit_code, signal, message, values }
+}
+
+/// ZMB-1: of an attempt that would be lost. An output that stood there before it began proves nothing. Stores tell when something
+/// changed to the second at worst.
+fn by_newer_output(
+    record: Option<ExitRecord>,
+    path: &str,
+    since: Timestamp,
+    changed_at: Result<Option<Timestamp>, Arc<str>>,
+) -> AttemptOutcome {
+    let lost = record.map_or_else(|| without_process(AttemptResult::Lost, VANISHED), of_record);
+    let (result, said) = match changed_at {
+        Ok(Some(at)) if at.as_second() >= since.as_second() => {
+            let said = format!(
+                "its output path {path} changed at {at}, after it began at {since}, so it has succeeded"
+            );
+            (AttemptResult::Success, said)
+        }
+        Ok(Some(at)) => {
+            let said = format!(
+                "its output path {path} changed last at {at}, before it began at {since}, and proves nothing"
+            );
+            (AttemptResult::Failed, said)
+        }
+        Ok(None) => (AttemptResult::Failed, format!("its output path {path} does not exist")),
+        Err(why) => (
+            lost.result,
+            format!("whether its output path {path} is newer than its start is not known: {why}"),
+        ),
+    };
+    AttemptOutcome { result, message: format!("{}; {said}", lost.message), ..lost }
 }
 
 /// BYD-20: what is wrong with what it passes on.

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
     Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId, StartRight,
-    Token, WorkMessage, WorkerCommand, WorkerId,
+    Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use super::{Input, Looked, Output, ProcessEnd, Setup, Worker};
@@ -689,6 +689,36 @@ fn output_path_decides_and_not_the_exit_code() {
         (result, message.as_str()),
         (Failed, "whether its output path /a exists is not known: no answer")
     );
+}
+
+/// ZMB-1: what would be lost has succeeded if its output is newer than its start, else it has failed, saying so; where nobody knows
+/// it is lost. Stores tell times to the second.
+#[test]
+fn newer_output_alone_saves_what_would_be_lost() {
+    use tidemill_model::AttemptResult::{Failed, Lost, Success};
+    let since: Timestamp = "2026-03-02T10:00:00.700Z".parse().unwrap();
+    let lease = || {
+        let kill_cause = Some(crate::shim::KillCause::Lease);
+        Some(ExitRecord { signal: Some(9), kill_cause, duration_ms: 7, ..ExitRecord::default() })
+    };
+    let at = |text: &str| Ok(Some(text.parse().unwrap()));
+    for (record, changed_at, expected, said) in [
+        (None, at("2026-03-02T10:00:01Z"), Success, "so it has succeeded"),
+        (lease(), at("2026-03-02T10:00:00Z"), Success, "so it has succeeded"),
+        (None, at("2026-03-02T09:59:59Z"), Failed, "proves nothing"),
+        (lease(), Ok(None), Failed, "does not exist"),
+        (lease(), Err("no answer".into()), Lost, "is not known: no answer"),
+        (None, Err("no answer".into()), Lost, "is not known: no answer"),
+    ] {
+        let (why, signal) = match &record {
+            Some(_) => ("lease ran out", Some(9)),
+            None => ("its shim was killed", None),
+        };
+        let end = ProcessEnd::Judged { record, path: "/a".to_owned(), since, changed_at };
+        let (outcome, usage) = super::outcome::of_process(end);
+        assert_eq!((outcome.result, outcome.signal, usage.is_some()), (expected, signal, signal.is_some()));
+        assert!(outcome.message.contains(why) && outcome.message.contains(said), "{}", outcome.message);
+    }
 }
 
 /// BYD-20: what it passes on is in the outcome whoever decides how it ended; what cannot be taken fails one that would

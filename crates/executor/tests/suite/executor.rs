@@ -321,26 +321,62 @@ fn tree_of_a_shim_that_was_killed_with_its_server_is_ended_and_reported_as_lost(
     check_killed_shim("echo $$ > pid; kill -9 $(ps -o ppid= -p $PPID) $PPID; exec sleep 1000");
 }
 
-fn check_killed_shim(script: &'static str) {
+/// ZMB-1: the shim of an attempt is killed once the job has written its output: it has succeeded. Where the output is older than the
+/// attempt, or is not there, it has failed.
+#[test]
+fn output_of_a_killed_shim_counts_if_it_is_newer_than_the_attempt() {
+    let place = TempDir::new().unwrap();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let kill = "echo $$ > pid; kill -9 $PPID; exec sleep 1000";
+    fs::create_dir(path("old")).unwrap();
+    let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3_600);
+    fs::File::open(path("old")).unwrap().set_modified(hour_ago).unwrap();
+    let (written, updated) = (path("written"), path("updated"));
+    fs::create_dir(&updated).unwrap();
+    fs::write(format!("{updated}/part"), "old").unwrap();
+    fs::File::open(&updated).unwrap().set_modified(hour_ago).unwrap();
+    for (output, before, expected, said) in [
+        (&written, format!("touch {written}; "), AttemptResult::Success, "so it has succeeded"),
+        (&updated, format!("echo new > {updated}/part; "), AttemptResult::Success, "so it has succeeded"),
+        (&path("old"), String::new(), AttemptResult::Failed, "proves nothing"),
+        (&path("none"), String::new(), AttemptResult::Failed, "does not exist"),
+    ] {
+        let outcome = end_of_killed_shim(&format!("{before}{kill}"), Some(output));
+        assert_eq!(outcome.result, expected, "{outcome:?}");
+        assert!(
+            outcome.message.contains("its shim was killed") && outcome.message.contains(said),
+            "{outcome:?}"
+        );
+    }
+}
+
+fn check_killed_shim(script: &str) {
+    let outcome = end_of_killed_shim(script, None);
+    assert_eq!(outcome.result, AttemptResult::Lost, "{outcome:?}");
+}
+
+/// How an attempt ends that kills its shim; nothing of it is left.
+fn end_of_killed_shim(script: &str, output_path: Option<&str>) -> AttemptOutcome {
     let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
     let executor = Executor::start(&owner, config(dir.path()));
     let me = owner.hear_registration();
     owner.welcome(&me, Vec::new());
     let token = Token(4097);
-    owner.grant(&me, &spec(token, "shell", script));
+    owner
+        .grant(&me, &RunSpec { output_path: output_path.map(str::to_owned), ..spec(token, "shell", script) });
     // The shim may be killed before it has said that the job runs.
     let (outcome, _) = match owner.hear() {
         Command::Worker(WorkerCommand::ReportStarted { .. }) => owner.hear_finished(token),
         Command::Worker(WorkerCommand::ReportFinished { outcome, usage, .. }) => (outcome, usage),
         other => panic!("neither started nor finished: {other:?}"),
     };
-    assert_eq!(outcome.result, AttemptResult::Lost, "{outcome:?}");
     let pid = fs::read_to_string(dir.path().join("attempts/4097/work/pid")).unwrap();
     let environment = fs::read(format!("/proc/{}/environ", pid.trim())).unwrap_or_default();
     assert!(!String::from_utf8_lossy(&environment).contains(me.worker.as_str()));
     executor.stop();
     owner.say(&me, &WorkMessage::Recorded { token });
     executor.join();
+    outcome
 }
 
 /// EXE-8: the end of an attempt is not lost with the worker that saw it.

@@ -11,8 +11,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hdfs_native::client::ListStatusIterator;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
+use tidemill_model::Timestamp;
 
-use super::{Backend, Fault, Found, Page, Pages, Target, one_line};
+use super::{Backend, Fault, Found, LOOKED_AT_BELOW, Page, Pages, Target, of_millisecond, one_line};
 use crate::config::Hdfs;
 
 /// What a name node listens on where nothing else is said.
@@ -123,6 +124,31 @@ impl Backend for HdfsBackend {
                 Err(error) => absent_or_fault(error)?,
             };
             Ok(Found { present, calls: 1 })
+        }
+        .boxed()
+    }
+
+    fn changed_at(&self, inside: &str) -> BoxFuture<'static, Result<Option<Timestamp>, Fault>> {
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(fault) => return std::future::ready(Err(fault)).boxed(),
+        };
+        let inside = inside.to_owned();
+        async move {
+            let status = match client.get_file_info(&inside).await {
+                Ok(status) => status,
+                Err(error) => return absent_or_fault(error).map(|_| None),
+            };
+            let mut newest = status.modification_time;
+            if status.isdir {
+                let entries = client.list_status_iter(&inside, false);
+                // What was found before a fault counts: it can only be newer.
+                for _ in 0..LOOKED_AT_BELOW {
+                    let Some(Ok(entry)) = entries.next().await else { break };
+                    newest = newest.max(entry.modification_time);
+                }
+            }
+            of_millisecond(newest).map(Some)
         }
         .boxed()
     }

@@ -5,16 +5,18 @@
 //! process; and a path whose last look still hangs is not looked at again.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use std::{fs, io};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tidemill_model::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{Backend, Fault, Found, Target, one_line};
+use super::{Backend, Fault, Found, LOOKED_AT_BELOW, Target, of_millisecond, one_line};
 
 /// Looks that wait for a thread; more are refused until one is free again.
 const WAITING: usize = 4_096;
@@ -25,20 +27,20 @@ pub type Stat = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 /// File systems of this host, or one of its mounts.
 pub struct LocalBackend {
     jobs: Sender<Job>,
+    stat: Arc<Stat>,
     hanging: Arc<Mutex<HashMap<Target, Arc<AtomicBool>>>>,
 }
 
 struct Job {
-    target: Target,
     done: Arc<AtomicBool>,
-    answer: oneshot::Sender<Result<Found, Fault>>,
+    look: Box<dyn FnOnce() + Send>,
 }
 
 impl LocalBackend {
     /// With this many threads.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self::with_stat(threads, Arc::new(|path| std::fs::metadata(path).map(drop)))
+        Self::with_stat(threads, Arc::new(|path| fs::metadata(path).map(drop)))
     }
 
     /// With another way to look: `Ok` is there, `NotFound` is not.
@@ -46,13 +48,13 @@ impl LocalBackend {
     pub fn with_stat(threads: usize, stat: Arc<Stat>) -> Self {
         let (jobs, queue) = bounded(WAITING);
         for number in 0..threads.max(1) {
-            let (queue, stat) = (queue.clone(), Arc::clone(&stat));
+            let queue = queue.clone();
             let name = format!("probe-local-{number}");
-            if let Err(error) = std::thread::Builder::new().name(name).spawn(move || serve(&queue, &*stat)) {
+            if let Err(error) = std::thread::Builder::new().name(name).spawn(move || serve(&queue)) {
                 tracing::warn!(%error, number, "a thread that looks at local paths could not be started");
             }
         }
-        Self { jobs, hanging: Arc::default() }
+        Self { jobs, stat, hanging: Arc::default() }
     }
 
     /// Looks that were abandoned and have not come back yet; each holds a thread or a place in the queue.
@@ -65,22 +67,32 @@ impl LocalBackend {
 }
 
 /// One thread: until the back end is dropped.
-fn serve(queue: &Receiver<Job>, stat: &Stat) {
+fn serve(queue: &Receiver<Job>) {
     for job in queue {
-        if !job.answer.is_closed() {
-            let found = outcome(stat(&job.target.inside));
-            // Whoever asked may have given up meanwhile.
-            let _ = job.answer.send(found);
-        }
+        (job.look)();
         job.done.store(true, Ordering::Release);
     }
 }
 
-fn outcome(result: io::Result<()>) -> Result<Found, Fault> {
+/// The newest of a path and, of a directory, what stands right below it.
+fn changed_at(path: &str) -> io::Result<SystemTime> {
+    let metadata = fs::metadata(path)?;
+    let mut newest = metadata.modified()?;
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path)?.take(LOOKED_AT_BELOW).filter_map(Result::ok) {
+            // One that was removed meanwhile says nothing.
+            newest = entry.metadata().and_then(|entry| entry.modified()).map_or(newest, |at| newest.max(at));
+        }
+    }
+    Ok(newest)
+}
+
+/// `None` where nothing is there.
+fn found<T>(result: io::Result<T>) -> Result<Option<T>, Fault> {
     match result {
-        Ok(()) => Ok(Found { present: true, calls: 1 }),
+        Ok(found) => Ok(Some(found)),
         Err(error) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(Found { present: false, calls: 1 }),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
             io::ErrorKind::PermissionDenied
             | io::ErrorKind::InvalidInput
             | io::ErrorKind::InvalidFilename => Err(Fault::Refused(one_line(&error))),
@@ -105,8 +117,13 @@ impl Drop for Abandoned {
     }
 }
 
-impl Backend for LocalBackend {
-    fn look(&self, target: Target) -> BoxFuture<'static, Result<Found, Fault>> {
+impl LocalBackend {
+    /// Looks on a thread of the mount, unless the last look at the same target still hangs.
+    fn begin<T: Send + 'static>(
+        &self,
+        target: Target,
+        look: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Fault>> {
         let mut hanging = self.hanging.lock().unwrap_or_else(PoisonError::into_inner);
         match hanging.get(&target) {
             Some(done) if !done.load(Ordering::Acquire) => {
@@ -118,7 +135,13 @@ impl Backend for LocalBackend {
         drop(hanging);
         let done = Arc::new(AtomicBool::new(false));
         let (answer, receiver) = oneshot::channel();
-        let job = Job { target: target.clone(), done: Arc::clone(&done), answer };
+        let look = Box::new(move || {
+            if !answer.is_closed() {
+                // Whoever asked may have given up meanwhile.
+                let _ = answer.send(look());
+            }
+        });
+        let job = Job { done: Arc::clone(&done), look };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.jobs.try_send(job) {
             let reason = "all threads that look at this mount hang".to_owned();
             return std::future::ready(Err(Fault::Unavailable(reason))).boxed();
@@ -131,6 +154,24 @@ impl Backend for LocalBackend {
                 .unwrap_or_else(|_| Err(Fault::Unavailable("the thread that looked at it ended".to_owned())))
         }
         .boxed()
+    }
+}
+
+impl Backend for LocalBackend {
+    fn look(&self, target: Target) -> BoxFuture<'static, Result<Found, Fault>> {
+        let (stat, path) = (Arc::clone(&self.stat), target.inside.clone());
+        self.begin(target, move || {
+            found(stat(&path)).map(|found| Found { present: found.is_some(), calls: 1 })
+        })
+    }
+
+    fn changed_at(&self, inside: &str) -> BoxFuture<'static, Result<Option<Timestamp>, Fault>> {
+        let path = inside.to_owned();
+        self.begin(Target { inside: path.clone(), mark: false }, move || {
+            let newest = found(changed_at(&path))?;
+            let since = newest.map(|at| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
+            since.map(|since| of_millisecond(since.as_millis())).transpose()
+        })
     }
 
     fn retries_hung(&self) -> bool {

@@ -14,13 +14,21 @@ pub use s3::S3Backend;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tidemill_model::Timestamp;
 
 use crate::{Authority, Config};
+
+/// Of what stands right below a directory, so many are looked at for when it last changed.
+pub(crate) const LOOKED_AT_BELOW: usize = 1_000;
 
 /// One authority that can be asked. Calls may hang: the caller abandons them by dropping the future.
 pub trait Backend: Send + Sync + 'static {
     /// Whether something is there.
     fn look(&self, target: Target) -> BoxFuture<'static, Result<Found, Fault>>;
+
+    /// When what has this path, as in [`Target::inside`], last changed: the thing itself or, of a directory, the newest of it and
+    /// what stands right below it, of which the first thousand are looked at. `None`: nothing is there.
+    fn changed_at(&self, inside: &str) -> BoxFuture<'static, Result<Option<Timestamp>, Fault>>;
 
     /// The names in a directory, page by page, or nothing where single looks are always cheaper.
     fn list(&self, directory: &str) -> Option<Box<dyn Pages>> {
@@ -89,6 +97,12 @@ pub enum Fault {
     /// An earlier call to the same target still hangs; no second one is made.
     #[error("an earlier call to the same path still hangs")]
     StillHangs,
+}
+
+/// What a back end says of a time.
+pub(crate) fn of_millisecond(ms: impl TryInto<i64>) -> Result<Timestamp, Fault> {
+    let time = ms.try_into().ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    time.ok_or_else(|| Fault::Refused("it changed at a time that no clock shows".to_owned()))
 }
 
 /// The first line of an error with its causes, cut to what an answer can carry.

@@ -12,8 +12,9 @@ use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path as Key;
 use object_store::{Error, ObjectStoreExt};
+use tidemill_model::Timestamp;
 
-use super::{Backend, Fault, Found, Page, Pages, Target, causes, one_line};
+use super::{Backend, Fault, Found, LOOKED_AT_BELOW, Page, Pages, Target, causes, of_millisecond, one_line};
 use crate::config::S3;
 use crate::{S3Access, s3_client};
 
@@ -105,6 +106,25 @@ impl Backend for S3Backend {
                 Err(Error::NotFound { .. }) => Ok(Found { present: false, calls }),
                 Err(error) => Err(fault(&error)),
             }
+        }
+        .boxed()
+    }
+
+    fn changed_at(&self, inside: &str) -> BoxFuture<'static, Result<Option<Timestamp>, Fault>> {
+        let store = Arc::clone(&self.store);
+        let inside = inside.to_owned();
+        async move {
+            let key = Key::parse(&inside).map_err(|error| Fault::Refused(one_line(&error)))?;
+            let object = match store.head(&key).await {
+                Ok(object) => Some(object.last_modified),
+                Err(Error::NotFound { .. }) => None,
+                Err(error) => return Err(fault(&error)),
+            };
+            let below = format!("{inside}/");
+            let all = PaginatedListOptions { max_keys: Some(LOOKED_AT_BELOW), ..Default::default() };
+            let page = store.list_paginated(Some(&below), all).await.map_err(|error| fault(&error))?.result;
+            let times = page.objects.iter().map(|object| object.last_modified).chain(object);
+            times.max().map(|newest| of_millisecond(newest.timestamp_millis())).transpose()
         }
         .boxed()
     }

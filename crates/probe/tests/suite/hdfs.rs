@@ -63,6 +63,30 @@ async fn path_and_mark_are_there_or_not() {
     client.delete(&root, true).await.unwrap();
 }
 
+/// ZMB-1: a directory changed when the newest in it did.
+#[tokio::test]
+async fn what_changed_last_in_a_directory_says_when_it_changed() {
+    let url = shared();
+    let client = client(&url);
+    let root = fresh_directory(&client, "changed").await;
+    make_files(&client, [format!("{root}/old/part"), format!("{root}/new/part")]).await;
+    const OLD_MS: u64 = 1_000_000_000_000;
+    for path in ["old/part", "old", "new"] {
+        client.set_times(&format!("{root}/{path}"), OLD_MS, OLD_MS).await.unwrap();
+    }
+    let prober = Prober::new(config()).unwrap();
+    let changed_at = async |name: &str| {
+        let path = prober.path("path", &format!("{url}{root}/{name}")).unwrap();
+        prober.changed_at(&path).await.unwrap().map(|at| at.as_millisecond())
+    };
+    for path in ["old/part", "old"] {
+        assert_eq!(changed_at(path).await, Some(OLD_MS.cast_signed()), "{path}");
+    }
+    assert!(changed_at("new").await > Some(OLD_MS.cast_signed()));
+    assert_eq!(changed_at("none").await, None);
+    client.delete(&root, true).await.unwrap();
+}
+
 /// DEP-1: whoever asks as an ordinary user below a file is told that nothing is there.
 #[tokio::test]
 async fn ordinary_user_gets_the_same_answers() {

@@ -300,6 +300,28 @@ async fn dropped_answers_abandon_what_is_under_way() {
     assert!(a.looks() <= 8, "{}", a.looks());
 }
 
+/// ZMB-1: a directory changed when the newest in it did, though its own time stays when a file is written again.
+#[tokio::test]
+async fn local_directory_changed_when_the_newest_in_it_did() {
+    let directory = tempfile::tempdir().unwrap();
+    let old = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let (table, part) = (directory.path().join("table"), directory.path().join("table/part"));
+    std::fs::create_dir(&table).unwrap();
+    std::fs::write(&part, "1").unwrap();
+    let age = |path: &std::path::Path| std::fs::File::open(path).unwrap().set_modified(old).unwrap();
+    age(&part);
+    age(&table);
+    let prober = Prober::new(config()).unwrap();
+    let changed_at = async |path: &std::path::Path| {
+        let path = prober.path("path", &absolute(path)).unwrap();
+        prober.changed_at(&path).await.unwrap().map(|at| at.as_second())
+    };
+    assert_eq!(changed_at(&table).await, Some(1_000_000_000));
+    std::fs::write(&part, "2").unwrap();
+    assert!(changed_at(&table).await > Some(1_000_000_000));
+    assert_eq!(changed_at(&directory.path().join("none")).await, None);
+}
+
 #[tokio::test]
 async fn local_paths_exist_or_do_not() {
     let directory = tempfile::tempdir().unwrap();

@@ -92,6 +92,23 @@ async fn object_directory_and_mark_are_there_or_not() {
     }
 }
 
+/// ZMB-1: an object says when it changed, and a directory by what is below it, at any depth.
+#[tokio::test]
+async fn objects_and_directories_say_when_they_changed() {
+    let (endpoint, bucket) = shared();
+    let root = root("changed");
+    put(&writer(&endpoint, &bucket), [format!("{root}/done/a/part-0")]).await;
+    let prober = Prober::new(config(&endpoint)).unwrap();
+    let changed_at = async |name: &str| {
+        let path = prober.path("path", &format!("s3://{bucket}/{root}/{name}")).unwrap();
+        prober.changed_at(&path).await.unwrap()
+    };
+    let object = changed_at("done/a/part-0").await;
+    assert!(object.is_some());
+    assert_eq!(changed_at("done").await, object);
+    assert_eq!(changed_at("don").await, None);
+}
+
 /// DEP-1: in bulk, by looks and by listing.
 #[tokio::test]
 async fn many_paths_in_bulk() {

@@ -125,8 +125,10 @@ fn pipeline_goes_on_when_an_executor_is_killed() {
     assert_eq!(story.attempts.len(), 2, "{:?}", story.attempts);
     assert_ne!(cluster.host_of(&story.success().unwrap().to_string()), host);
     // EXE-8: people could have brought the executor back before its lease was over.
-    let warning = |event: &Event| matches!(event, Event::Alarm(AlarmEvent::Raised { kind: AlarmKind::LeaseHalfOver, message, .. })
-        if message.contains(&format!("({host})")) && message.contains("batches "));
+    let warning = |event: &Event| {
+        matches!(event, Event::Alarm(AlarmEvent::Raised { kind: AlarmKind::LeaseHalfOver, message, .. })
+        if message.contains(&format!("({host})")) && message.contains("batches "))
+    };
     assert_eq!(journal.events().filter(|event| warning(event)).count(), 1);
     assert_eq!(cluster.json(&["verify"])["difference_count"], 0);
 }

@@ -34,7 +34,8 @@ fn attempt_that_cannot_be_killed_ends_by_a_persons_word() {
     assert!(signal("-STOP", shim));
     let attempt = until("its start is on record", || shown(&server, &batch)["attempts"][0]["id"].as_i64());
     let path = format!("/api/batches/{batch}/vouch");
-    let vouch = |attempt: i64, reason: &str| server.post(&path, &json!({"attempt": attempt, "reason": reason}));
+    let vouch =
+        |attempt: i64, reason: &str| server.post(&path, &json!({"attempt": attempt, "reason": reason}));
 
     let (status, told) = vouch(attempt, "looked");
     assert!(status == 422 && told.to_string().contains("tidemill batch kill"), "{status} {told}");
@@ -46,10 +47,22 @@ fn attempt_that_cannot_be_killed_ends_by_a_persons_word() {
     assert!(status == 422 && told.to_string().contains("attempt"), "{status} {told}");
     assert_eq!(shown(&server, &batch)["state"], "running");
 
-    server.json(&["batch", "vouch", &batch, "--attempt", &attempt.to_string(), "--reason", "its disk is dead"]);
+    server.json(&[
+        "batch",
+        "vouch",
+        &batch,
+        "--attempt",
+        &attempt.to_string(),
+        "--reason",
+        "its disk is dead",
+    ]);
     let ended =
         until("the batch ends", || Some(shown(&server, &batch)).filter(|batch| batch["state"] == "finished"));
-    assert_eq!((&ended["result"], &ended["attempts"][0]["result"]), (&json!("killed"), &json!("lost")), "{ended}");
+    assert_eq!(
+        (&ended["result"], &ended["attempts"][0]["result"]),
+        (&json!("killed"), &json!("lost")),
+        "{ended}"
+    );
     let message = ended["attempts"][0]["message"].as_str().unwrap();
     assert!(message.contains("its disk is dead"), "{message}");
     assert!(signal("-CONT", shim));

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tidemill_model::Timestamp;
 use tidemill_probe::{
     Answer, Authority, Backend, Config, Fault, Found, Hdfs, Limits, LocalBackend, Opener, Outcome, Page,
     Pages, Path, Question, Target,
@@ -148,6 +149,11 @@ impl Backend for Fake {
             }
         }
         .boxed()
+    }
+
+    fn changed_at(&self, inside: &str) -> BoxFuture<'static, Result<Option<Timestamp>, Fault>> {
+        let looked = self.look(Target { inside: inside.to_owned(), mark: false });
+        async move { Ok(looked.await?.present.then(|| Timestamp::constant(1))) }.boxed()
     }
 
     fn list(&self, directory: &str) -> Option<Box<dyn Pages>> {
