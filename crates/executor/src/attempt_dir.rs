@@ -5,18 +5,16 @@
 //! output_path what exists if it has succeeded, where its  worker, before the shim starts
 //!             job says so
 //! work/       the job's working directory                 the job
-//! stdout      the job's own writes, unbuffered; that it   the job; made by its shim, or by a worker that
-//!             is there says that exec has happened, or    starts, exclusively, under the lock
-//!             never will
-//! stderr      the job's own writes, unbuffered            the job
+//! stdout      what the job has printed; that it is there  its shim, which makes it, or a worker that starts,
+//!             says that exec has happened, or never will  exclusively, under the lock
+//! stderr      what the job has printed there              its shim, with the first byte
 //! values.json what it passes to children, if anything    the job; made empty by its shim, where the job
 //!                                                         runs as another account
 //! control     where the next worker finds the shim        the shim, once its worker is gone
 //! exit.json   how it ended; its tree is empty             shim, atomically
 //! ```
 //! The directory is the worker's own, and only where the job runs as another account may the group of that account
-//! pass through it (0710) to what was given to the account: `work/` (0700), the script, the outputs and the values
-//! (0600). A job of the worker's own account can put anything in place of any of these, so that all of them are
+//! pass through it (0710) to what was given to the account: `work/` (0700), the script and the values (0600). A job of the worker's own account can put anything in place of any of these, so that all of them are
 //! opened as [`plain_file`] does it.
 //!
 //! The directory itself is the lock (`flock`): held while the shim lives, or by a worker that starts, while it
@@ -68,6 +66,23 @@ pub struct ShimSpec {
     pub run_as: Option<String>,
     /// Its umask; absent: the shim's own.
     pub umask: Option<u32>,
+    /// The longest log of each of its two outputs, bytes; absent: as long as it likes.
+    pub output_max_bytes: Option<u64>,
+}
+
+/// What became of one output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OutputCount {
+    /// Bytes of it that are in its log.
+    pub written_bytes: u64,
+    /// Bytes that are not; the log says where they are missing, and why.
+    pub dropped_bytes: u64,
+}
+
+impl OutputCount {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How an attempt ended. Written when no process of it is left.
@@ -93,6 +108,12 @@ pub struct ExitRecord {
     pub cpu_ms: u64,
     /// Largest resident set of any one process of the tree, KiB; not below the shim's own few MiB.
     pub peak_memory_kib: u64,
+    /// What it has printed; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "OutputCount::is_empty")]
+    pub stdout: OutputCount,
+    /// What it has printed to stderr; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "OutputCount::is_empty")]
+    pub stderr: OutputCount,
 }
 
 /// Locks a directory that is open, unless somebody else has the lock. It lasts as long as any descriptor that was inherited of
@@ -196,7 +217,7 @@ impl AttemptDir {
     }
 
     /// Whoever makes the marker decides: the shim execs, a starting worker makes sure that no shim will.
-    /// Gives the file for the job's output, if it was this call.
+    /// Gives the log of its stdout, if it was this call.
     pub(crate) fn mark_started(&self) -> io::Result<Option<File>> {
         match plain_file::create(&self.stdout()) {
             Ok(stdout) => Ok(Some(stdout)),

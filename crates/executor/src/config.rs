@@ -86,6 +86,10 @@ pub struct Config {
     /// 1,000,000; default 4.
     #[serde(default = "default_disk_reserve")]
     pub disk_reserve_mb: u64,
+    /// Mebibytes of each of an attempt's two outputs that are kept; of a longer one the beginning and its last 64 KiB, and a
+    /// line that says what is missing. 0 to 16,777,216; 0: no bound; default 4,096.
+    #[serde(default = "default_output_max")]
+    pub output_max_mb: u64,
     /// Bounds of the connections of those who read logs; default as in `tidemill_serving`.
     #[serde(default)]
     pub http: tidemill_serving::Config,
@@ -115,6 +119,9 @@ fn default_keep_logs() -> u32 {
 }
 fn default_disk_reserve() -> u64 {
     4
+}
+fn default_output_max() -> u64 {
+    4_096
 }
 fn default_spawners() -> u32 {
     2
@@ -160,6 +167,7 @@ impl Config {
             log_retention_days: default_keep_logs(),
             probe: tidemill_probe::Config::default(),
             disk_reserve_mb: default_disk_reserve(),
+            output_max_mb: default_output_max(),
             http: tidemill_serving::Config::default(),
             tls: None,
             spawn_threads: default_spawners(),
@@ -177,6 +185,7 @@ impl Config {
         range("stop_grace_ms", self.stop_grace_ms, 0..=86_400_000)?;
         range("log_retention_days", u64::from(self.log_retention_days), 0..=36_500)?;
         range("disk_reserve_mb", self.disk_reserve_mb, 0..=1_000_000)?;
+        range("output_max_mb", self.output_max_mb, 0..=1 << 24)?;
         range("labels (how many)", self.labels.len() as u64, 0..=64)?;
         self.http.check().map_err(|rule| Error::Config { field: "http", value: String::new(), rule })?;
         range("spawn_threads", u64::from(self.spawn_threads), 1..=64)?;
@@ -219,6 +228,11 @@ impl Config {
         let mut all = types::defaults();
         all.extend(self.types.clone());
         all
+    }
+
+    /// The bound in bytes, where there is one.
+    pub(crate) fn output_max_bytes(&self) -> Option<u64> {
+        Some(self.output_max_mb << 20).filter(|max_bytes| *max_bytes > 0)
     }
 
     pub(crate) fn signing_key(&self) -> Result<SigningKey, Error> {
@@ -285,6 +299,7 @@ mod tests {
         let bad = [
             ("shard", serde_json::json!(0)),
             ("heartbeat_ms", serde_json::json!(1)),
+            ("output_max_mb", serde_json::json!((1 << 24) + 1)),
             ("slots", serde_json::json!({})),
             ("slots", serde_json::json!({"shell": 0})),
             ("slots", serde_json::json!({"cobol": 1})),

@@ -42,7 +42,7 @@ mod types;
 mod values;
 mod worker;
 
-pub use attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
+pub use attempt_dir::{AttemptDir, ExitRecord, OutputCount, ShimSpec};
 pub use config::{Config, Required};
 pub use environment::JOB_VARIABLES;
 pub use error::Error;

@@ -66,6 +66,7 @@ impl Shared {
                 .or(self.setup.config.default_run_as.as_ref())
                 .map(ToString::to_string),
             umask: self.setup.config.job_umask,
+            output_max_bytes: self.setup.config.output_max_bytes(),
         })
     }
 

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::ffi::CString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{PermissionsExt as _, fchown, lchown};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -31,7 +31,7 @@ pub(super) fn start(
     dir: &AttemptDir,
     spec: &ShimSpec,
     account: &str,
-    (stdout, stderr): (&File, &File),
+    writers: [&OwnedFd; 2],
 ) -> Result<Pid, String> {
     let found = User::from_name(account);
     let found = found.map_err(|error| format!("cannot look up account {account}: {}", error.desc()))?;
@@ -42,12 +42,12 @@ pub(super) fn start(
             "cannot run as account {account}: the worker runs as uid {own}, and has to be root"
         ));
     }
-    hand_over(dir, &user, [stdout, stderr])
+    hand_over(dir, &user, writers)
         .map_err(|error| format!("cannot give the attempt's files to account {account}: {error}"))?;
     let failed = |what: &str, error: io::Error| format!("cannot {what}: {error}");
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed("make a pipe", error.into()))?;
     let child = fork(|| {
-        let Err(why) = become_job(dir, spec, &user, (stdout, stderr));
+        let Err(why) = become_job(dir, spec, &user, writers);
         // The only other end is the shim, which waits for it.
         let _ = File::from(write.as_fd().try_clone_to_owned().unwrap_or_else(|_| std::process::abort()))
             .write_all(why.as_bytes());
@@ -66,8 +66,9 @@ pub(super) fn start(
     Err(why)
 }
 
-/// The account can read what the attempt was given, and write where it works.
-fn hand_over(dir: &AttemptDir, user: &User, outputs: [&File; 2]) -> io::Result<()> {
+/// The account can read what the attempt was given, and write where it works. Its pipes are its own, since programs open
+/// `/dev/stdout`; the logs are not.
+fn hand_over(dir: &AttemptDir, user: &User, writers: [&OwnedFd; 2]) -> io::Result<()> {
     if Uid::effective().is_root() {
         lchown(dir.path(), None, Some(user.gid.as_raw()))?;
         fs::set_permissions(dir.path(), Permissions::from_mode(PASSABLE))?;
@@ -82,7 +83,7 @@ fn hand_over(dir: &AttemptDir, user: &User, outputs: [&File; 2]) -> io::Result<(
             lchown(entry.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
         }
     }
-    outputs.into_iter().try_for_each(|output| fchown(output, Some(user.uid.as_raw()), None))
+    writers.into_iter().try_for_each(|writer| fchown(writer, Some(user.uid.as_raw()), None))
 }
 
 /// Comes back only with why not.
@@ -90,7 +91,7 @@ fn become_job(
     dir: &AttemptDir,
     spec: &ShimSpec,
     user: &User,
-    (stdout, stderr): (&File, &File),
+    [stdout, stderr]: [&OwnedFd; 2],
 ) -> Result<Infallible, String> {
     let failed = |what: &str, error: io::Error| format!("cannot {what} account {}: {error}", user.name);
     setpgid(None, None).map_err(|error| failed("begin a process group for", error.into()))?;

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use rustix::fs::Mode;
 use rustix::process::{Pid, umask};
 
 use super::line::Line;
+use super::output::Output;
 use super::{Code, KillCause, Lease, News, account, watch};
 use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec, try_lock};
 use crate::machine::boottime_ms;
@@ -34,17 +35,22 @@ pub(super) fn run(
     if !try_lock(directory)? {
         return Ok(Code::StartedBefore);
     }
-    let Some(stdout) = dir.mark_started()? else { return Ok(Code::StartedBefore) };
+    let Some(marker) = dir.mark_started()? else { return Ok(Code::StartedBefore) };
     let begun = Instant::now();
     let mut line = Line::new(directory, worker.try_clone()?);
     let mut record = if is_over(spec.lease) {
         // The machine or the server was stopped for a while: elsewhere it may run already.
         ExitRecord { kill_cause: Some(KillCause::Lease), ..ExitRecord::default() }
     } else {
-        match start(dir, &spec, &stdout) {
-            Ok(main) => {
+        match start(dir, &spec, marker) {
+            Ok((main, mut output)) => {
                 line.tell(&News::Started);
-                watch::until_empty(main, &spec, (&mut line, signals), orders)?
+                // What is made from now on, by whichever thread, is for this account alone.
+                umask(!Mode::from_raw_mode(plain_file::FILE_MODE));
+                let mut record = watch::until_empty(main, &spec, (&mut line, signals, &mut output), orders)?;
+                record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                [record.stdout, record.stderr] = output.finish();
+                record
             }
             Err(error) => ExitRecord { error: Some(error), ..ExitRecord::default() },
         }
@@ -55,7 +61,6 @@ pub(super) fn run(
     }
     let used = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let cpu = [used.user_time(), used.system_time()].map(|time| time.tv_sec() * 1000 + time.tv_usec() / 1000);
-    record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     record.cpu_ms = u64::try_from(cpu.iter().sum::<i64>()).unwrap_or(0);
     record.peak_memory_kib = u64::try_from(used.max_rss()).unwrap_or(0);
     let written = line.write_down(dir, &record, signals);
@@ -79,23 +84,28 @@ pub(super) fn hear_spec(worker: &UnixStream) -> io::Result<(ShimSpec, Vec<u8>)> 
     Ok((spec, reader.buffer().to_vec()))
 }
 
-/// Starts the job in a process group of its own, its output going straight into the files, with the signals
-/// and the mask that a program expects. The text of an error is for people.
-fn start(dir: &AttemptDir, spec: &ShimSpec, stdout: &File) -> Result<Pid, String> {
+/// Starts the job in a process group of its own, its output going into pipes, with the signals and the mask that a program
+/// expects. The text of an error is for people.
+fn start(dir: &AttemptDir, spec: &ShimSpec, marker: File) -> Result<(Pid, Output), String> {
+    let output = Output::open(dir, marker, spec.output_max_bytes)
+        .map_err(|error| format!("cannot make the pipes of its output: {error}"))?;
+    let main = start_job(dir, spec, output.writers())?;
+    Ok((main, output))
+}
+
+fn start_job(dir: &AttemptDir, spec: &ShimSpec, writers: [&OwnedFd; 2]) -> Result<Pid, String> {
     let program = spec.argv.first().ok_or("the command is empty")?;
     let failed = |what: &str, error: nix::Error| format!("cannot {what}: {}", error.desc());
     std::env::set_current_dir(dir.work())
         .map_err(|error| format!("cannot enter the working directory: {error}"))?;
-    let stderr = plain_file::create(&dir.stderr())
-        .map_err(|error| format!("cannot make the file for errors: {error}"))?;
     if let Some(account) = &spec.run_as {
-        return account::start(dir, spec, account, (stdout, &stderr));
+        return account::start(dir, spec, account, writers);
     }
     let c_string = |text: &str| CString::new(text).map_err(|_| format!("{text:?} holds a zero byte"));
     let argv = spec.argv.iter().map(|text| c_string(text)).collect::<Result<Vec<_>, _>>()?;
     let env = spec.env.iter().map(|(name, value)| c_string(&format!("{name}={value}")));
     let env = env.collect::<Result<Vec<_>, _>>()?;
-    let files = files(stdout, &stderr).map_err(|error| failed("prepare the output files", error))?;
+    let files = files(writers).map_err(|error| failed("prepare the output", error))?;
     let attributes = attributes().map_err(|error| failed("prepare the process", error))?;
     let program_text = c_string(program)?;
     // What is spawned has the mask of this process, which has no other thread.
@@ -107,7 +117,7 @@ fn start(dir: &AttemptDir, spec: &ShimSpec, stdout: &File) -> Result<Pid, String
 }
 
 /// Standard input is the shim's own, `/dev/null`.
-fn files(stdout: &File, stderr: &File) -> nix::Result<PosixSpawnFileActions> {
+fn files([stdout, stderr]: [&OwnedFd; 2]) -> nix::Result<PosixSpawnFileActions> {
     let mut files = PosixSpawnFileActions::init()?;
     files.add_dup2(stdout.as_raw_fd(), 1)?;
     files.add_dup2(stderr.as_raw_fd(), 2)?;

@@ -19,14 +19,11 @@ use nix::sys::signal::Signal as NixSignal;
 use nix::sys::signalfd::SignalFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, BorrowedFd};
-use rustix::fs::Mode;
 use rustix::net::SendFlags;
-use rustix::process::umask;
 
 use super::News;
 use crate::attempt_dir::{AttemptDir, ExitRecord, control_in};
 use crate::machine::boottime_ms;
-use crate::plain_file::FILE_MODE;
 
 /// Between two looks whether the control socket is where it was, milliseconds: a job of the worker's own account may have removed it.
 const LOOK_MS: u64 = 5_000;
@@ -56,11 +53,8 @@ impl Control {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        // No other thread makes a file meanwhile: there is none.
-        let own = umask(!Mode::from_raw_mode(FILE_MODE));
-        let listener = UnixListener::bind(path);
-        umask(own);
-        let listener = listener?;
+        // Its mode follows from the mask, which a shim has set by now.
+        let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
         let inode = fs::symlink_metadata(path)?.ino();
         Ok(Self { listener, inode })

@@ -1,7 +1,7 @@
 //! The shim: one small process per attempt that owns the job's processes.
 //!
-//! It has one thread, no runtime, and keeps no output in memory: the job writes to the files itself. It outlives its worker
-//! ([`line`](self::line)). It ends
+//! It has no runtime, and one thread beside its own where its job prints for longer than a moment ([`output`](self::output)).
+//! It outlives its worker ([`line`](self::line)). It ends
 //! when no process of the attempt is left, and has then written down how it went. A shim is not executed but
 //! forked, by a server that the worker starts once. Start reading at [`shim_main`], then
 //! [`server`](self::server), [`attempt`](self::attempt) and [`watch`](self::watch).
@@ -15,6 +15,7 @@ mod corpus;
 mod fork;
 mod line;
 mod order;
+mod output;
 mod server;
 mod tree;
 mod watch;

@@ -61,7 +61,10 @@ pub(super) fn serve(attempts: &Path) -> io::Result<()> {
 fn signals() -> io::Result<SignalFd> {
     let watched = [NixSignal::SIGCHLD, NixSignal::SIGTERM, NixSignal::SIGINT, NixSignal::SIGHUP];
     let set: SigSet = watched.into_iter().collect();
-    set.thread_block()?;
+    let mut blocked = set;
+    // A log that reaches the limit of its process's files is an error of the write, and no end of the shim.
+    blocked.add(NixSignal::SIGXFSZ);
+    blocked.thread_block()?;
     Ok(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
 }
 

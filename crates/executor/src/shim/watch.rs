@@ -1,7 +1,7 @@
 //! Waits for the end of the attempt, and brings it about where it has to.
 //!
-//! One loop over three sources: the line to the worker, signals (a child ended, the machine
-//! stops), and a timer on CLOCK_BOOTTIME for lease and grace, which holds even while the worker is stopped.
+//! One loop over the line to the worker, signals (a child ended, the machine stops), the first bytes of the job's output, and a
+//! timer on CLOCK_BOOTTIME for lease and grace, which holds even while the worker is stopped.
 
 #[cfg(test)]
 mod corpus;
@@ -18,6 +18,7 @@ use rustix::time::{
 };
 
 use super::line::{self, Line};
+use super::output::Output;
 use super::{KillCause, Lease, News, Order, tree};
 use crate::attempt_dir::{ExitRecord, ShimSpec};
 use crate::machine::boottime_ms;
@@ -29,7 +30,7 @@ const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;
 pub(super) fn until_empty(
     main: Pid,
     spec: &ShimSpec,
-    (line, signals): (&mut Line<'_>, &SignalFd),
+    (line, signals, output): (&mut Line<'_>, &SignalFd, &mut Output),
     orders: Vec<u8>,
 ) -> io::Result<ExitRecord> {
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
@@ -40,13 +41,17 @@ pub(super) fn until_empty(
         if !line.see_to_control(now_ms) {
             watch.cannot_be_found();
         }
-        set_timer(&timer, watch.act(now_ms).into_iter().chain(line.look_at_ms()).min())?;
-        let heard = hear(line, signals, &timer)?;
+        let due = [watch.act(now_ms), line.look_at_ms(), output.act(now_ms)];
+        set_timer(&timer, due.into_iter().flatten().min())?;
+        let heard = hear(line, signals, &timer, output)?;
         if heard.line {
             watch.hear(line);
         }
         if heard.signals {
             watch.read_signals(signals)?;
+        }
+        if heard.output {
+            output.notice(boottime_ms());
         }
         watch.reap()?;
         if watch.is_empty {
@@ -58,15 +63,20 @@ pub(super) fn until_empty(
 struct Heard {
     line: bool,
     signals: bool,
+    output: bool,
 }
 
-fn hear(line: &Line<'_>, signals: &SignalFd, timer: &OwnedFd) -> io::Result<Heard> {
-    let mut fds =
-        vec![PollFd::new(signals, PollFlags::IN), PollFd::from_borrowed_fd(timer.as_fd(), PollFlags::IN)];
-    fds.extend(line.source().map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)));
+fn hear(line: &Line<'_>, signals: &SignalFd, timer: &OwnedFd, output: &Output) -> io::Result<Heard> {
+    let wait = |source| PollFd::from_borrowed_fd(source, PollFlags::IN);
+    let (line, outputs) = (line.source(), output.sources());
+    let mut fds = vec![wait(signals.as_fd()), wait(timer.as_fd())];
+    fds.extend(line.map(wait));
+    fds.extend(outputs.into_iter().flatten().map(|pipe| wait(pipe.as_fd())));
     poll(&mut fds, None)?;
-    let heard: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-    Ok(Heard { signals: heard[0], line: heard.get(2).copied().unwrap_or(false) })
+    let mut heard = fds.iter().map(|fd| !fd.revents().is_empty());
+    let (signals, _timer) = (heard.next() == Some(true), heard.next());
+    let line = line.is_some() && heard.next() == Some(true);
+    Ok(Heard { line, signals, output: heard.any(|is_heard| is_heard) })
 }
 
 /// Absolute, so that nothing is lost between reading the clock and setting it.

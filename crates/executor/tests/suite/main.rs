@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod executor;
+mod output;
 mod shim;

@@ -30,28 +30,31 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn boottime_ms() -> u64 {
+pub(crate) fn boottime_ms() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-const TOKEN: Token = Token(4097);
+pub(crate) const TOKEN: Token = Token(4097);
 
 /// The directory of attempts, with the server of their shims.
-struct Fixture {
+pub(crate) struct Fixture {
     dir: TempDir,
     shims: Shims,
 }
 
 impl Fixture {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+    pub(crate) fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn start_in(dir: TempDir) -> Self {
         let command = vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()];
         let shims = Shims::start(command, dir.path().to_owned()).unwrap();
         Self { dir, shims }
     }
 
-    fn attempt_dir(&self, token: Token) -> PathBuf {
+    pub(crate) fn attempt_dir(&self, token: Token) -> PathBuf {
         self.dir.path().join(token.to_string())
     }
 
@@ -63,14 +66,14 @@ impl Fixture {
         worker
     }
 
-    fn begin(&self, token: Token, spec: &ShimSpec) -> UnixStream {
+    pub(crate) fn begin(&self, token: Token, spec: &ShimSpec) -> UnixStream {
         fs::create_dir_all(self.attempt_dir(token).join("work")).unwrap();
         self.shim(token, spec)
     }
 }
 
 /// What a shim says until it is gone.
-fn hear_all(mut worker: &UnixStream) -> Vec<News> {
+pub(crate) fn hear_all(mut worker: &UnixStream) -> Vec<News> {
     let mut said = Vec::new();
     worker.read_to_end(&mut said).unwrap();
     let news = News::take(&mut said);
@@ -78,39 +81,51 @@ fn hear_all(mut worker: &UnixStream) -> Vec<News> {
     news
 }
 
-fn script(script: &str) -> ShimSpec {
+pub(crate) fn script(script: &str) -> ShimSpec {
     let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
     let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-    ShimSpec { argv, env, grace_ms: 10_000, lease: None, limit_ms: None, run_as: None, umask: None }
+    ShimSpec {
+        argv,
+        env,
+        grace_ms: 10_000,
+        lease: None,
+        limit_ms: None,
+        run_as: None,
+        umask: None,
+        output_max_bytes: None,
+    }
 }
 
 /// One attempt with a server of its own.
-struct Attempt {
-    fixture: Fixture,
-    worker: UnixStream,
+pub(crate) struct Attempt {
+    pub(crate) fixture: Fixture,
+    pub(crate) worker: UnixStream,
 }
 
 impl Attempt {
-    fn start(spec: &ShimSpec) -> Self {
-        let fixture = Fixture::start();
+    pub(crate) fn start(spec: &ShimSpec) -> Self {
+        Self::start_with(Fixture::start(), spec)
+    }
+
+    pub(crate) fn start_with(fixture: Fixture, spec: &ShimSpec) -> Self {
         let worker = fixture.begin(TOKEN, spec);
         Self { fixture, worker }
     }
 
-    fn order(&mut self, line: &str) {
+    pub(crate) fn order(&mut self, line: &str) {
         writeln!(self.worker, "{line}").unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.fixture.attempt_dir(TOKEN).join(name)
     }
 
-    fn record(&self) -> Option<ExitRecord> {
+    pub(crate) fn record(&self) -> Option<ExitRecord> {
         AttemptDir::new(self.fixture.attempt_dir(TOKEN)).exit_record().unwrap()
     }
 
     /// The worker is gone.
-    fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.worker.shutdown(Shutdown::Both).unwrap();
     }
 
@@ -122,7 +137,7 @@ impl Attempt {
     }
 
     /// The same, once it is heard that the job runs.
-    fn next_worker(&self) -> UnixStream {
+    pub(crate) fn next_worker(&self) -> UnixStream {
         let mut worker = self.connect();
         let mut said = vec![0; b"\"started\"\n".len()];
         worker.read_exact(&mut said).unwrap();
@@ -131,19 +146,19 @@ impl Attempt {
     }
 
     /// Waits for the shim's own end.
-    fn end(&mut self) -> ExitRecord {
+    pub(crate) fn end(&mut self) -> ExitRecord {
         let news = hear_all(&self.worker);
         let record = self.record().expect("a shim that has ended has written it down");
         assert_eq!(news.last(), Some(&News::Ended(record.clone())));
         record
     }
 
-    fn stdout(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         fs::read_to_string(self.path("stdout")).unwrap()
     }
 
     /// A process number that the job wrote into a file of its working directory.
-    fn pid(&self, name: &str) -> u32 {
+    pub(crate) fn pid(&self, name: &str) -> u32 {
         let file = self.path("work").join(name);
         until(name, || fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok())
     }
@@ -157,11 +172,11 @@ impl Drop for Attempt {
     }
 }
 
-fn signal(pid: u32, signal: Signal) {
+pub(crate) fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
 }
 
-fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }
@@ -228,6 +243,7 @@ fn program_that_is_not_there_is_told() {
         limit_ms: None,
         run_as: None,
         umask: None,
+        output_max_bytes: None,
     };
     let error = Attempt::start(&spec).end().error.unwrap();
     assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");
@@ -631,7 +647,7 @@ fn server_without_room_for_another_socket_goes_on() {
 fn server_has_more_descriptors_than_jobs_may() {
     let fixture = Fixture::start();
     let server = Pid::from_raw(fixture.shims.server_id().try_into().unwrap());
-    prlimit(server, Resource::Nofile, Rlimit { current: Some(12), maximum: Some(64) }).unwrap();
+    prlimit(server, Resource::Nofile, Rlimit { current: Some(16), maximum: Some(64) }).unwrap();
     let attempts: Vec<_> = (1..=10)
         .map(|number| {
             let token = Token(4096 * number + 1);
@@ -641,9 +657,9 @@ fn server_has_more_descriptors_than_jobs_may() {
     for (token, mut worker) in attempts {
         let dir = fixture.attempt_dir(token);
         until("the job", || dir.join("work").join("up").exists().then_some(()));
-        assert_eq!(fs::read_to_string(dir.join("stdout")).unwrap(), "12\n64\n");
         writeln!(worker, "kill 0 asked").unwrap();
         hear_all(&worker);
+        assert_eq!(fs::read_to_string(dir.join("stdout")).unwrap(), "16\n64\n");
     }
 }
 

@@ -47,6 +47,9 @@ pub(crate) struct ExecutorSettings {
     pub(crate) log_retention_days: u32,
     /// Free space below which it takes no work, MiB. Default 4; 0 to 1,000,000.
     pub(crate) disk_reserve_mb: u64,
+    /// How much is kept of each of an attempt's two outputs, MiB. Of a longer one the log has the beginning and the last 64 KiB,
+    /// and a line that says what is missing. Default 4,096; 0 to 16,777,216; 0: no bound.
+    pub(crate) output_max_mb: u64,
     /// Address of the API that jobs see as `TIDEMILL_API`. Default empty; `standalone` gives its own.
     pub(crate) api_url: String,
 }
@@ -71,6 +74,7 @@ impl Default for ExecutorSettings {
             keep_jobs_on_stop: false,
             log_retention_days: 7,
             disk_reserve_mb: 4,
+            output_max_mb: 4_096,
             api_url: String::new(),
         }
     }

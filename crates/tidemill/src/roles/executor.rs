@@ -110,6 +110,7 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.log_retention_days = executor.log_retention_days;
     config.labels.clone_from(&executor.labels);
     config.disk_reserve_mb = executor.disk_reserve_mb;
+    config.output_max_mb = executor.output_max_mb;
     config.default_run_as.clone_from(&executor.default_run_as);
     config.job_umask = crate::privacy::umask_of_start();
     config.api_url.clone_from(&executor.api_url);

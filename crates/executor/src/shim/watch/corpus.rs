@@ -18,6 +18,7 @@ fn watch(said: &[u8]) -> Watch {
         limit_ms: None,
         run_as: None,
         umask: None,
+        output_max_bytes: None,
     };
     Watch::new(getpid(), &spec, said.to_vec())
 }

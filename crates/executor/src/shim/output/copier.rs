@@ -1,0 +1,119 @@
+//! Copies both outputs from their pipes into their logs. Only this waits for a disk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+
+use super::log::{Log, TRY_AGAIN};
+use super::pipe::Stream;
+
+/// Read at once: as much as a pipe holds.
+const CHUNK: usize = 64 << 10;
+
+/// What the thread that copies and the shim's own both see.
+pub(super) struct Shared {
+    pub(super) streams: [Stream; 2],
+    begun: Instant,
+    /// When the write began that goes on, milliseconds since `begun`; 0: none does.
+    writing_since_ms: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(streams: [Stream; 2]) -> Self {
+        Self { streams, begun: Instant::now(), writing_since_ms: AtomicU64::new(0) }
+    }
+
+    /// For how long a write has been going on, milliseconds.
+    pub(super) fn writing_for_ms(&self) -> u64 {
+        match self.writing_since_ms.load(Ordering::Acquire) {
+            0 => 0,
+            since_ms => self.now_ms().saturating_sub(since_ms),
+        }
+    }
+
+    /// Does what may wait for the disk.
+    fn write(&self, write: impl FnOnce()) {
+        self.writing_since_ms.store(self.now_ms(), Ordering::Release);
+        write();
+        self.writing_since_ms.store(0, Ordering::Release);
+    }
+
+    /// Never 0.
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).map_or(u64::MAX, |ms| ms.saturating_add(1))
+    }
+}
+
+pub(super) struct Copier {
+    shared: Arc<Shared>,
+    logs: [Log; 2],
+    buffer: Vec<u8>,
+}
+
+impl Copier {
+    pub(super) fn new(shared: Arc<Shared>, logs: [Log; 2]) -> Self {
+        Self { shared, logs, buffer: Vec::new() }
+    }
+
+    /// Copies what comes, until there is something to read in `stop`.
+    pub(super) fn copy_until(&mut self, stop: &OwnedFd) {
+        let shared = Arc::clone(&self.shared);
+        let again = Timespec::try_from(TRY_AGAIN).expect("it is short");
+        loop {
+            let waits_for_room = self.logs.iter().any(Log::waits_for_room);
+            let mut fds = [&shared.streams[0].pipe, &shared.streams[1].pipe, stop]
+                .map(|source| PollFd::new(source, PollFlags::IN));
+            if poll(&mut fds, waits_for_room.then_some(&again)).is_err() {
+                // Signals come to the shim's own thread alone.
+                continue;
+            }
+            let [stdout, stderr, is_over] = fds.map(|fd| !fd.revents().is_empty());
+            if is_over {
+                return;
+            }
+            for stream in [(0, stdout), (1, stderr)].into_iter().filter_map(|(n, ready)| ready.then_some(n)) {
+                self.copy(stream, CHUNK);
+            }
+            if waits_for_room {
+                shared.write(|| self.logs.iter_mut().for_each(Log::try_again));
+            }
+        }
+    }
+
+    /// Copies what waits: all that those wrote who are no more. Who can still write has no part in the job, and is not waited
+    /// for.
+    pub(super) fn finish(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        for (number, stream) in shared.streams.iter().enumerate() {
+            let mut left = stream.waiting();
+            while left > 0 {
+                match self.copy(number, usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK))) {
+                    0 => break,
+                    count => left -= count as u64,
+                }
+            }
+            // What was dropped last.
+            self.copy(number, 0);
+            shared.write(|| self.logs[number].end());
+            stream.set_written(self.logs[number].written());
+        }
+    }
+
+    /// One piece, of at most so many bytes. Gives how many there were.
+    fn copy(&mut self, number: usize, most: usize) -> usize {
+        self.buffer.resize(CHUNK, 0);
+        let (stream, log) = (&self.shared.streams[number], &mut self.logs[number]);
+        let (skipped, count) = stream.next(&mut self.buffer[..most]);
+        self.shared.write(|| {
+            if let Some(skipped) = skipped {
+                log.skip(skipped.bytes, skipped.cause);
+            }
+            log.take(&self.buffer[..count]);
+        });
+        stream.set_written(log.written());
+        count
+    }
+}
