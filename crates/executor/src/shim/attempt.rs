@@ -31,7 +31,10 @@ pub(super) fn run(
     // Fails only for one that leads a session already, which is as good.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let (spec, orders) = hear_spec(worker)?;
+    let (mut spec, orders) = hear_spec(worker)?;
+    // What a shim makes, by whichever thread, is for its account alone. The job has the mask that was there.
+    let own = umask(!Mode::from_raw_mode(plain_file::FILE_MODE));
+    spec.umask.get_or_insert(own.as_raw_mode());
     if !try_lock(directory)? {
         return Ok(Code::StartedBefore);
     }
@@ -45,8 +48,6 @@ pub(super) fn run(
         match start(dir, &spec, marker) {
             Ok((main, mut output)) => {
                 line.tell(&News::Started);
-                // What is made from now on, by whichever thread, is for this account alone.
-                umask(!Mode::from_raw_mode(plain_file::FILE_MODE));
                 let mut record = watch::until_empty(main, &spec, (&mut line, signals, &mut output), orders)?;
                 record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
                 [record.stdout, record.stderr] = output.finish();
@@ -108,7 +109,7 @@ fn start_job(dir: &AttemptDir, spec: &ShimSpec, writers: [&OwnedFd; 2]) -> Resul
     let files = files(writers).map_err(|error| failed("prepare the output", error))?;
     let attributes = attributes().map_err(|error| failed("prepare the process", error))?;
     let program_text = c_string(program)?;
-    // What is spawned has the mask of this process, which has no other thread.
+    // What is spawned has the mask of this process, which has no other thread yet.
     let own = spec.umask.map(|mask| umask(Mode::from_raw_mode(mask)));
     let spawned = posix_spawnp(&program_text, &files, &attributes, &argv, &env);
     own.map(umask);

@@ -6,7 +6,8 @@
 //! next worker ── finds DIR locked, connects ──►│ says that the job runs, hears orders as before
 //! ```
 //! It listens when that is needed, so a start costs nothing more. Until somebody comes, lease and limit hold as
-//! before. A control socket that cannot be made is tried again. A shim whose directory is gone can never be found, and ends its job.
+//! before. A thread makes the socket, since the disk may hang, and what keeps the deadlines must not wait for it.
+//! A control socket that cannot be made is tried again. A shim whose directory is gone can never be found, and ends its job.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,6 +15,8 @@ use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::thread::Builder;
 
 use nix::sys::signal::Signal as NixSignal;
 use nix::sys::signalfd::SignalFd;
@@ -27,6 +30,9 @@ use crate::machine::boottime_ms;
 
 /// Between two looks whether the control socket is where it was, milliseconds: a job of the worker's own account may have removed it.
 const LOOK_MS: u64 = 5_000;
+/// How long a look is waited for at first, milliseconds; then as long as it has taken already.
+const WAIT_MS: std::ops::RangeInclusive<u64> = 5..=1_000;
+const SEEK_SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 /// Before how an attempt ended is written down again.
 const WRITE_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -36,6 +42,7 @@ pub(super) struct Line<'a> {
     directory: &'a File,
     worker: Option<UnixStream>,
     control: Option<Control>,
+    look: Option<Look>,
     look_at_ms: u64,
     /// Nobody is let in before the next look.
     is_deaf: bool,
@@ -47,13 +54,52 @@ struct Control {
     inode: u64,
 }
 
+/// What a thread does for the control socket, and since when.
+struct Look {
+    found: Receiver<Found>,
+    begun_at_ms: u64,
+}
+
+enum Found {
+    /// It is where it was.
+    There,
+    Made(Control),
+    NotMade {
+        is_lost: bool,
+    },
+}
+
+impl Look {
+    fn begin(directory: &File, inode: Option<u64>, begun_at_ms: u64) -> io::Result<Self> {
+        let directory = directory.try_clone()?;
+        let (tell, found) = sync_channel(1);
+        // Who does not wait for it any more is ending.
+        let look = move || drop(tell.send(find(&directory, inode)));
+        Builder::new().name("control".to_owned()).spawn(look)?;
+        Ok(Self { found, begun_at_ms })
+    }
+}
+
+/// Sees to it that the socket is there.
+fn find(directory: &File, inode: Option<u64>) -> Found {
+    let path = control_in(directory);
+    let is_there = |inode| fs::symlink_metadata(&path).is_ok_and(|found| found.ino() == inode);
+    if inode.is_some_and(is_there) {
+        return Found::There;
+    }
+    match Control::open(&path) {
+        Ok(control) => Found::Made(control),
+        Err(_) => Found::NotMade { is_lost: directory.metadata().is_ok_and(|found| found.nlink() == 0) },
+    }
+}
+
 impl Control {
     fn open(path: &Path) -> io::Result<Self> {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        // Its mode follows from the mask, which a shim has set by now.
+        // Its mode follows from the mask of the shim.
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
         let inode = fs::symlink_metadata(path)?.ino();
@@ -63,7 +109,7 @@ impl Control {
 
 impl<'a> Line<'a> {
     pub(super) fn new(directory: &'a File, worker: UnixStream) -> Self {
-        Self { directory, worker: Some(worker), control: None, look_at_ms: 0, is_deaf: false }
+        Self { directory, worker: Some(worker), control: None, look: None, look_at_ms: 0, is_deaf: false }
     }
 
     /// What is to be waited for: the next order, or the next worker.
@@ -117,16 +163,33 @@ impl<'a> Line<'a> {
         if self.worker.is_some() || now_ms < self.look_at_ms {
             return true;
         }
-        self.look_at_ms = now_ms.saturating_add(LOOK_MS);
-        self.is_deaf = false;
-        let path = control_in(self.directory);
-        let is_there =
-            |control: &Control| fs::symlink_metadata(&path).is_ok_and(|found| found.ino() == control.inode);
-        if self.control.as_ref().is_some_and(is_there) {
+        let Some(look) = &self.look else {
+            self.is_deaf = false;
+            let inode = self.control.as_ref().map(|control| control.inode);
+            self.look = Look::begin(self.directory, inode, now_ms).ok();
+            // Where there is no room for a thread, there may be some later.
+            self.look_at_ms = now_ms.saturating_add(self.look.as_ref().map_or(LOOK_MS, |_| *WAIT_MS.start()));
+            return true;
+        };
+        let found = look.found.try_recv();
+        if found.as_ref().err() == Some(&TryRecvError::Empty) {
+            let waited_ms = now_ms.saturating_sub(look.begun_at_ms);
+            self.look_at_ms = now_ms.saturating_add(waited_ms.clamp(*WAIT_MS.start(), *WAIT_MS.end()));
             return true;
         }
-        self.control = Control::open(&path).ok();
-        self.control.is_some() || self.directory.metadata().map_or(true, |found| found.nlink() > 0)
+        self.look = None;
+        self.look_at_ms = now_ms.saturating_add(LOOK_MS);
+        match found.unwrap_or(Found::NotMade { is_lost: false }) {
+            Found::There => true,
+            Found::Made(control) => {
+                self.control = Some(control);
+                true
+            }
+            Found::NotMade { is_lost } => {
+                self.control = None;
+                !is_lost
+            }
+        }
     }
 
     /// When to see to the control socket again.
@@ -157,7 +220,7 @@ impl<'a> Line<'a> {
                 .map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN))
                 .into_iter()
                 .collect();
-            poll(&mut fds, Some(&WRITE_AGAIN))?;
+            poll(&mut fds, Some(if self.look.is_some() { &SEEK_SOON } else { &WRITE_AGAIN }))?;
             let heard = fds.iter().any(|fd| !fd.revents().is_empty());
             drop(fds);
             if heard {
@@ -187,7 +250,7 @@ impl<'a> Line<'a> {
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
-        if self.control.is_some() {
+        if self.control.is_some() || self.look.is_some() {
             let _ = fs::remove_file(control_in(self.directory));
         }
     }

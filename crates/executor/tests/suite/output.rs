@@ -307,10 +307,11 @@ fn wait_for_hang(shim: u32) {
     });
 }
 
-/// Rule 9, TMO-5: a disk that hangs keeps neither a lease nor an order to kill from ending a job that prints.
+/// Rule 9, TMO-5: a disk that hangs keeps neither a lease nor an order to kill from ending a job that prints, nor does it where the
+/// worker is gone.
 #[test]
 fn lease_and_kill_hold_while_the_disk_of_the_log_hangs() {
-    for by_order in [false, true] {
+    for (by_order, is_alone) in [(false, false), (false, true), (true, false)] {
         let dir = tempfile::tempdir().unwrap();
         let disk = Frozen::mount(dir.path());
         let mut spec = script("trap '' TERM; echo $PPID > shim; echo $$ > main; while :; do echo line; done");
@@ -325,10 +326,13 @@ fn lease_and_kill_hold_while_the_disk_of_the_log_hangs() {
         if by_order {
             attempt.order("kill 100 asked");
         }
+        if is_alone {
+            attempt.leave();
+        }
         until("the end of the job", || (!is_alive(main)).then_some(()));
         disk.thaw();
         let cause = if by_order { KillCause::Asked } else { KillCause::Lease };
-        let record = attempt.end();
+        let record = until("the record", || attempt.record());
         assert_eq!((record.kill_cause, record.signal), (Some(cause), Some(9)));
         assert_eq!(record.stdout.dropped_bytes, 0);
     }
