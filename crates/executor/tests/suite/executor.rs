@@ -309,6 +309,31 @@ fn running_job_can_be_followed_and_killed() {
     executor.join();
 }
 
+/// LOG-1, LOG-2: the setting limits an output, and readers find the line that says what is missing.
+#[test]
+fn long_output_is_limited_and_readers_find_what_is_missing() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, Config { output_max_mb: 1, ..config(dir.path()) });
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let token = Token(4097);
+    owner.grant(&me, &spec(token, "shell", "seq 1 400000; exit 3"));
+    owner.hear_started(token);
+    assert_eq!(owner.hear_finished(token).0.exit_code, Some(3));
+    let (mut content, mut piece) = (String::new(), log_of(&me, token, "?lines=1000000"));
+    while piece["is_end"] != true {
+        content.push_str(piece["content"].as_str().unwrap());
+        piece = log_of(&me, token, &format!("?lines=1000000&offset={}", piece["offset"]));
+    }
+    content.push_str(piece["content"].as_str().unwrap());
+    let (head, rest) = content.split_once("[tidemill] output gap: offset=983040 dropped=").unwrap();
+    assert!(head.starts_with("1\n2\n3\n") && head.ends_with('\n'));
+    assert!(rest.contains(" reason=longer than 1048576 bytes\n") && rest.ends_with("\n399999\n400000\n"));
+    executor.stop();
+    owner.say(&me, &WorkMessage::Recorded { token });
+    executor.join();
+}
+
 /// A killed shim cannot tell; what it left is ended, and the worker says that the attempt is lost.
 #[test]
 fn tree_of_a_killed_shim_is_ended_and_reported_as_lost() {

@@ -12,6 +12,9 @@ use super::pipe::Stream;
 
 /// Read at once: as much as a pipe holds.
 const CHUNK: usize = 64 << 10;
+/// After fewer bytes than these, more are waited for: a sixteenth of a pipe.
+const FEW: usize = 4 << 10;
+const GATHER: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
 /// What the thread that copies and the shim's own both see.
 pub(super) struct Shared {
@@ -74,11 +77,14 @@ impl Copier {
             if is_over {
                 return;
             }
-            for stream in [(0, stdout), (1, stderr)].into_iter().filter_map(|(n, ready)| ready.then_some(n)) {
-                self.copy(stream, CHUNK);
-            }
+            let ready = [(0, stdout), (1, stderr)].into_iter().filter(|(_, is_ready)| *is_ready);
+            let copied: usize = ready.map(|(number, _)| self.copy(number, CHUNK)).sum();
             if waits_for_room {
                 shared.write(|| self.logs.iter_mut().for_each(Log::try_again));
+            }
+            if copied < FEW {
+                // A job that prints line by line is not worth a wake-up for each.
+                let _ = poll(&mut [PollFd::new(stop, PollFlags::IN)], Some(&GATHER));
             }
         }
     }

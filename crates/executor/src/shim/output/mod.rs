@@ -49,8 +49,8 @@ const STACK_BYTES: usize = 128 << 10;
 
 pub(super) struct Output {
     shared: Arc<Shared>,
-    /// The job's ends. Kept, so that a pipe that nobody else can write to is not hung up, of which there would be no end to
-    /// hear.
+    /// The job's ends. They stay open here: a pipe without a writer is ready to be read all the time, and would wake the shim
+    /// again and again.
     writers: [OwnedFd; 2],
     state: State,
 }
@@ -67,7 +67,7 @@ enum State {
 /// The thread that copies.
 struct Copying {
     stop: Arc<OwnedFd>,
-    /// Says that it has ended.
+    /// Says that all is copied.
     ended: Receiver<()>,
     look_at_ms: u64,
 }
@@ -147,22 +147,26 @@ impl Output {
     /// Copies what waits, where none of the job's processes is left, and says what is in the logs and what is not. A log that
     /// takes nothing is waited for within a bound.
     pub(super) fn finish(self) -> [OutputCount; 2] {
-        match self.state {
+        let is_whole = match self.state {
             State::Held { start_at_ms: None, .. }
                 if self.shared.streams.iter().all(|stream| stream.waiting() == 0) =>
             {
                 return Default::default();
             }
             // Where the job has ended, nothing is left to be kept in time.
-            State::Held { copier, .. } => copier.lock().unwrap_or_else(PoisonError::into_inner).finish(),
+            State::Held { copier, .. } => {
+                copier.lock().unwrap_or_else(PoisonError::into_inner).finish();
+                true
+            }
             State::Copying(copying) => {
                 // There is room for one number.
                 let _ = rustix::io::write(&*copying.stop, &1_u64.to_ne_bytes());
-                // One that does not end in time waits for the disk, and its counts stand as they are.
-                let _ = copying.ended.recv_timeout(END_MAX);
+                // One that does not end in time waits for the disk.
+                copying.ended.recv_timeout(END_MAX).is_ok()
             }
-        }
-        self.shared.streams.each_ref().map(Stream::count)
+        };
+        // What comes after all was copied is not of the job.
+        self.shared.streams.each_ref().map(|stream| stream.count(if is_whole { 0 } else { stream.waiting() }))
     }
 }
 
@@ -172,10 +176,11 @@ fn start(copier: &Arc<Mutex<Copier>>) -> io::Result<(Arc<OwnedFd>, Receiver<()>)
     let (has_ended, ended): (SyncSender<()>, _) = sync_channel(1);
     let (copier, stopped) = (Arc::clone(copier), Arc::clone(&stop));
     let copy = move || {
-        let _ended = has_ended;
         let mut copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
         copier.copy_until(&stopped);
         copier.finish();
+        // Nobody waits for it where the shim's own thread has given it up.
+        let _ = has_ended.send(());
     };
     Builder::new().name("output".to_owned()).stack_size(STACK_BYTES).spawn(copy)?;
     Ok((stop, ended))

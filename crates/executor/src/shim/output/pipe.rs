@@ -77,9 +77,9 @@ impl Stream {
         self.written.store(bytes, Ordering::Release);
     }
 
-    /// What is not in the log is dropped: it is asked when nobody reads any more.
-    pub(super) fn count(&self) -> OutputCount {
-        let all_bytes = self.taken().bytes + self.waiting();
+    /// What is not in the log is dropped, and so are these bytes of the job that nobody reads any more.
+    pub(super) fn count(&self, unread_bytes: u64) -> OutputCount {
+        let all_bytes = self.taken().bytes + unread_bytes;
         let written_bytes = self.written.load(Ordering::Acquire);
         OutputCount { written_bytes, dropped_bytes: all_bytes.saturating_sub(written_bytes) }
     }
