@@ -32,9 +32,9 @@ fn counted(written_bytes: u64, dropped_bytes: u64) -> OutputCount {
     OutputCount { written_bytes, dropped_bytes }
 }
 
-/// A pipe into which the job looks before it goes on.
-fn go(attempt: &Attempt) {
-    fs::write(attempt.path("work/go"), "\n").unwrap();
+/// Writes into the pipe that the job reads before it goes on. It reads each once: the writer may not have closed it by then.
+fn go(attempt: &Attempt, pipe: &str) {
+    fs::write(attempt.path("work").join(pipe), "\n").unwrap();
 }
 
 fn wait_for(path: &Path) {
@@ -110,15 +110,15 @@ fn job_may_close_reopen_and_replace_its_outputs() {
 #[test]
 fn only_a_job_that_prints_and_runs_on_costs_a_thread() {
     let mut attempt =
-        Attempt::start(&script("mkfifo go; echo $PPID > shim; read x < go; echo word; read x < go"));
+        Attempt::start(&script("mkfifo go on; echo $PPID > shim; read x < go; echo word; read x < on"));
     let tasks = PathBuf::from(format!("/proc/{}/task", attempt.pid("shim")));
     let threads = || fs::read_dir(&tasks).unwrap().count();
     assert_eq!(threads(), 1);
     assert!(!attempt.path("stderr").exists(), "nor a file");
-    go(&attempt);
+    go(&attempt, "go");
     until("the word", || (attempt.stdout() == "word\n").then_some(()));
     assert_eq!(threads(), 2);
-    go(&attempt);
+    go(&attempt, "on");
     assert_eq!(attempt.end().exit_code, Some(0));
 }
 
@@ -148,7 +148,6 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = Command::new("fsfreeze").arg("-u").arg(&self.0).stderr(std::process::Stdio::null()).status();
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
@@ -164,8 +163,8 @@ fn run(program: &str, arguments: &[&str], path: &Path) {
 fn full_disk_holds_no_job_up_and_its_log_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Disk::in_memory(dir.path());
-    let text = "mkfifo go; echo $$ > main; echo first; read x < go; head -c 500000 /dev/zero; exec 3> \"$ELSEWHERE\"; \
-        read x < go; echo last; exit 6";
+    let text = "mkfifo go on; echo $$ > main; echo first; read x < go; head -c 500000 /dev/zero; exec 3> \"$ELSEWHERE\"; \
+        read x < on; echo last; exit 6";
     let mut spec = script(text);
     let elsewhere = tempfile::tempdir().unwrap();
     let printed = elsewhere.path().join("printed");
@@ -174,7 +173,7 @@ fn full_disk_holds_no_job_up_and_its_log_says_what_is_missing() {
     attempt.pid("main");
     until("the first line", || (attempt.stdout() == "first\n").then_some(()));
     disk.fill();
-    go(&attempt);
+    go(&attempt, "go");
     wait_for(&printed);
     disk.empty();
     let file = attempt.path("stdout");
@@ -182,7 +181,7 @@ fn full_disk_holds_no_job_up_and_its_log_says_what_is_missing() {
     let (offset, dropped, reason, line) = until("the line of the gap", || gap(&read()));
     assert_eq!(reason, "cannot write: No space left on device (os error 28)");
     assert_eq!((offset + dropped, line.end() + 1), (500_006, read().len()));
-    go(&attempt);
+    go(&attempt, "on");
     let record = attempt.end();
     assert_eq!((record.exit_code, record.stdout), (Some(6), counted(offset + 5, dropped)));
     assert!(read().ends_with(b"\nlast\n"));
@@ -197,7 +196,7 @@ fn end_is_reported_where_nothing_can_be_written() {
     let attempt = Attempt::start_with(Fixture::start_in(dir), &script(text));
     attempt.pid("main");
     disk.fill();
-    go(&attempt);
+    go(&attempt, "go");
     let news = hear_all(&attempt.worker);
     let [News::Started, News::Ended(record)] = &news[..] else { panic!("{news:?}") };
     assert_eq!((record.exit_code, record.stderr.dropped_bytes), (Some(6), 100_000));
@@ -211,7 +210,7 @@ fn limit_of_file_sizes_is_an_error_of_the_log_alone() {
     let mut attempt = Attempt::start(&script(text));
     let shim = Pid::from_raw(attempt.pid("shim").try_into().unwrap());
     prlimit(shim, Resource::Fsize, Rlimit { current: Some(100_000), maximum: Some(100_000) }).unwrap();
-    go(&attempt);
+    go(&attempt, "go");
     let record = attempt.end();
     assert_eq!((record.exit_code, record.stdout), (Some(6), counted(100_000, 200_000)));
 }
@@ -239,16 +238,15 @@ fn stranger_with_the_output_open_does_not_hold_up_the_end() {
     let mut attempt = Attempt::start(&script(text));
     let main = attempt.pid("main");
     let mut stranger = File::options().write(true).open(format!("/proc/{main}/fd/1")).unwrap();
-    let prints =
-        thread::spawn(
-            move || while stranger.write_all(b"").is_ok() && stranger.write_all(b"stranger\n").is_ok() {},
-        );
-    go(&attempt);
+    // More than is copied at once, so that the pipe is never empty.
+    rustix::pipe::fcntl_setpipe_size(&stranger, 1 << 20).unwrap();
+    let prints = thread::spawn(move || while stranger.write_all(&[0; 64 << 10]).is_ok() {});
+    go(&attempt, "go");
     let record = attempt.end();
     prints.join().unwrap();
     let log = attempt.stdout();
     assert_eq!((record.exit_code, record.stdout), (Some(0), counted(log.len() as u64, 0)));
-    let of_job: String = log.replace("stranger\n", "");
+    let of_job: String = log.replace('\0', "");
     let numbers: String = (1..=10_000).map(|number| format!("{number}\n")).collect();
     assert!(of_job.starts_with(&format!("begin\n{numbers}end\n")), "{} bytes", of_job.len());
 }
@@ -289,12 +287,18 @@ impl Frozen {
         Self { disk, _image: image }
     }
 
-    fn freeze(&self) {
+    fn freeze(&self) -> Thaw<'_> {
         run("fsfreeze", &["-f"], &self.disk.0);
+        Thaw(&self.disk)
     }
+}
 
-    fn thaw(&self) {
-        run("fsfreeze", &["-u"], &self.disk.0);
+/// Dropped, it lets the disk go on: before a test that has failed waits for what waits for the disk.
+struct Thaw<'a>(&'a Disk);
+
+impl Drop for Thaw<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("-u").arg(&self.0.0).status();
     }
 }
 
@@ -322,7 +326,7 @@ fn lease_and_kill_hold_while_the_disk_of_the_log_hangs() {
         }
         let mut attempt = Attempt::start_with(Fixture::start_in(dir), &spec);
         let (shim, main) = (attempt.pid("shim"), attempt.pid("main"));
-        disk.freeze();
+        let frozen = disk.freeze();
         wait_for_hang(shim);
         if by_order {
             attempt.order("kill 100 asked");
@@ -331,7 +335,7 @@ fn lease_and_kill_hold_while_the_disk_of_the_log_hangs() {
             attempt.leave();
         }
         until("the end of the job", || (!is_alive(main)).then_some(()));
-        disk.thaw();
+        drop(frozen);
         let cause = if by_order { KillCause::Asked } else { KillCause::Lease };
         let record = until("the record", || attempt.record());
         assert_eq!((record.kill_cause, record.signal), (Some(cause), Some(9)));
@@ -345,19 +349,19 @@ fn job_goes_on_while_the_disk_of_its_log_hangs() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Frozen::mount(dir.path());
     let elsewhere = tempfile::tempdir().unwrap();
-    let text = "mkfifo \"$ELSEWHERE/go\"; echo $PPID > shim; echo first; read x < \"$ELSEWHERE/go\"; seq 1 100000; \
-        echo > \"$ELSEWHERE/printed\"; read x < \"$ELSEWHERE/go\"; echo last; exit 6";
+    let text = "cd \"$ELSEWHERE\"; mkfifo go on; echo first; read x < go; seq 1 100000; \
+        echo > printed; read x < on; echo last; exit 6";
     let mut spec = script(text);
     spec.env.insert("ELSEWHERE".to_owned(), elsewhere.path().to_str().unwrap().to_owned());
     let mut attempt = Attempt::start_with(Fixture::start_in(dir), &spec);
-    let go = || fs::write(elsewhere.path().join("go"), "\n").unwrap();
-    attempt.pid("shim");
-    until("the first line", || (attempt.stdout() == "first\n").then_some(()));
-    disk.freeze();
-    go();
+    let go = |pipe: &str| fs::write(elsewhere.path().join(pipe), "\n").unwrap();
+    let first = || fs::read(attempt.path("stdout")).is_ok_and(|log| log == b"first\n");
+    until("the first line", || first().then_some(()));
+    let frozen = disk.freeze();
+    go("go");
     wait_for(&elsewhere.path().join("printed"));
-    disk.thaw();
-    go();
+    drop(frozen);
+    go("on");
     let record = attempt.end();
     assert_eq!(record.exit_code, Some(6));
     let log = fs::read(attempt.path("stdout")).unwrap();
