@@ -191,6 +191,7 @@ impl Shared {
             slots: BTreeMap::from([(noop, self.terms.slots)]),
             reserved: BTreeMap::new(),
             labels: Default::default(),
+            keeps: None,
             live: Vec::new(),
             signature: hex(&self.key.sign(text.as_bytes()).to_bytes()),
         }
@@ -203,6 +204,7 @@ impl Shared {
             number: self.heartbeats.fetch_add(1, Ordering::Relaxed) as u64,
             measure: None,
             unready: None,
+            excesses: Vec::new(),
         })
     }
 }

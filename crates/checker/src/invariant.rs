@@ -170,6 +170,10 @@ invariants! {
     AttemptNumbersWithoutGaps => "attempt_numbers_without_gaps",
     /// A batch fails only when its retries are used up, or its exit code says that another attempt would fail too.
     RetriesUsedBeforeFailure => "retries_used_before_failure",
+    /// An attempt is on record as over a limit once for each kind, with an alarm at once, and before an end that names it.
+    ExcessesAreTold => "excesses_are_told",
+    /// A failure for want of memory on the host uses up no retry, five times for each batch, and nothing else is spared so.
+    HostMemoryUsesUpNoRetry => "host_memory_uses_up_no_retry",
     /// An exit code that means *skip* skips its batch, and one that means *no retry* ends it.
     ExitCodesKeepTheirMeaning => "exit_codes_keep_their_meaning",
     /// What an attempt passes on to children takes 8 KB at most.

@@ -141,6 +141,7 @@ impl Worker {
             slots: [(JobType::try_from("noop")?, SLOTS)].into(),
             reserved: Default::default(),
             labels: Default::default(),
+            keeps: None,
             live: Vec::new(),
             signature: hex(&key.sign(text.as_bytes()).to_bytes()),
         };
@@ -171,6 +172,7 @@ impl Worker {
                     number: 0,
                     measure: None,
                     unready: None,
+                    excesses: Vec::new(),
                 })));
             }
         }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use tidemill_calendar as calendar;
 use tidemill_calendar::{Schedule, Template, TemplateContext, TimeFormat, Timetable, Zone};
 use tidemill_model::{
-    BatchId, DataPath, FieldError, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, PathSpec, Program,
-    RunSpec, ScheduleRule, ScheduleSpec, SuccessCheck, Timestamp, Token,
+    BatchId, DataPath, FieldError, GroupLimits, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, PathSpec,
+    Program, RunSpec, ScheduleRule, ScheduleSpec, SuccessCheck, Timestamp, Token,
 };
 
 use crate::group::{Batch, Ended};
@@ -190,6 +190,8 @@ impl<'a> Facts<'a> {
             execution_timeout_ms: None,
             run_as: spec.run_as.clone(),
             output_path: None,
+            limits: spec.limits,
+            group_limits: GroupLimits::default(),
             ending: None,
         })
     }

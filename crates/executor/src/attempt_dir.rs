@@ -37,8 +37,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
-use tidemill_model::Timestamp;
+use tidemill_model::{Excess, LimitKind, Timestamp};
 
+use crate::limits::ShimLimits;
 use crate::plain_file;
 use crate::shim::{KillCause, Lease};
 
@@ -68,6 +69,8 @@ pub struct ShimSpec {
     pub umask: Option<u32>,
     /// The longest log of each of its two outputs, bytes; absent: as long as it likes.
     pub output_max_bytes: Option<u64>,
+    /// Its limits; absent: none.
+    pub limits: Option<Box<ShimLimits>>,
 }
 
 /// What became of one output.
@@ -106,7 +109,8 @@ pub struct ExitRecord {
     pub duration_ms: u64,
     /// User and system time of the tree, milliseconds.
     pub cpu_ms: u64,
-    /// Largest resident set of any one process of the tree, KiB; not below the shim's own few MiB.
+    /// The most memory of the whole tree that was seen, or the largest resident set of any one process of it, KiB; not below
+    /// the shim's own few MiB.
     pub peak_memory_kib: u64,
     /// What it has printed; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "OutputCount::is_empty")]
@@ -114,6 +118,17 @@ pub struct ExitRecord {
     /// What it has printed to stderr; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "OutputCount::is_empty")]
     pub stderr: OutputCount,
+    /// The most processes and threads at once that were seen.
+    pub peak_processes: Option<u32>,
+    /// Read from disks, KiB.
+    pub read_kib: Option<u64>,
+    /// Written to disks, KiB.
+    pub written_kib: Option<u64>,
+    /// What it wanted more of than there was.
+    pub excess: Option<Excess>,
+    /// Limits that it had and nobody could keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unenforced: Vec<LimitKind>,
 }
 
 /// Locks a directory that is open, unless somebody else has the lock. It lasts as long as any descriptor that was inherited of
@@ -139,6 +154,11 @@ impl AttemptDir {
     /// Names it; touches nothing.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
+    }
+
+    /// The last part of its path: the token.
+    pub(crate) fn name(&self) -> &str {
+        self.0.file_name().and_then(|name| name.to_str()).unwrap_or("attempt")
     }
 
     /// Where it is.

@@ -35,6 +35,11 @@ pub struct Config {
     /// Memory that jobs may have of this machine's, MiB, 1 to 16,777,216; default: all of it.
     #[serde(default)]
     pub memory_mb: Option<u32>,
+    /// The control group below which attempts with limits get groups of their own, as a path from the root of each tree, such as
+    /// `/system.slice/tidemill.service`; `none`: use no control groups. Default: the executor's own group, where that is handed
+    /// over to it.
+    #[serde(default)]
+    pub cgroup: Option<String>,
     /// What jobs can ask for it by, as their `worker_label`, at most 64; default none.
     #[serde(default)]
     pub labels: BTreeSet<WorkerLabel>,
@@ -152,6 +157,7 @@ impl Config {
             slots: required.slots,
             reserved: BTreeMap::new(),
             memory_mb: None,
+            cgroup: None,
             labels: BTreeSet::new(),
             heartbeat_ms: default_heartbeat(),
             stop_grace_ms: default_stop_grace(),
@@ -216,6 +222,13 @@ impl Config {
                 let value = format!("{name}: {}", reserved.slots);
                 return Err(Error::Config { field: "reserved", value, rule });
             }
+        }
+        let is_group = |group: &&String| {
+            *group == "none" || group.starts_with('/') && !group.split('/').any(|part| part == "..")
+        };
+        if let Some(cgroup) = self.cgroup.as_ref().filter(|cgroup| !is_group(cgroup)) {
+            let rule = "has to be none, or a path that begins with / and has no part ..".to_owned();
+            return Err(Error::Config { field: "cgroup", value: cgroup.clone(), rule });
         }
         if let Some(memory_mb) = self.memory_mb {
             range("memory_mb", u64::from(memory_mb), 1..=1 << 24)?;

@@ -110,6 +110,8 @@ mod tests {
             execution_timeout_ms: None,
             run_as: None,
             output_path: None,
+            limits: tidemill_model::Limits::default(),
+            group_limits: tidemill_model::GroupLimits::default(),
             ending: Some(tidemill_model::Ending {
                 result: tidemill_model::BatchResult::Failed,
                 attempts: 2,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
 use tidemill_log::Log;
-use tidemill_model::{Incarnation, Registration, WorkerId};
+use tidemill_model::{Incarnation, LimitsKept, Registration, Token, WorkerId};
 
 use crate::data_dir::{self, Attempts, DataDir};
 use crate::disk::{self, Suspicion};
@@ -16,7 +16,7 @@ use crate::machine::boottime_ms;
 use crate::processes::{self, Checks, Earlier, Processes};
 use crate::thread::Repeating;
 use crate::worker::{self, Input, Output, Worker};
-use crate::{Config, Error, accounts, environment, machine};
+use crate::{Config, Error, accounts, environment, limits, machine};
 
 /// From one tick to the next, at most.
 const TICK: Duration = Duration::from_millis(100);
@@ -46,11 +46,15 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let (work_inputs, from_work) = bounded(64);
     let (outcome_inputs, from_log) = unbounded();
     let (look_inputs, from_looks) = unbounded();
-    let mut worker = Worker::new(setup(&config, &data.worker, &incarnation, &logs.address)?);
+    let groups = limits::Found::find(config.cgroup.as_deref(), &data.worker);
+    let mut setup = setup(&config, &data.worker, &incarnation, &logs.address)?;
+    setup.registration.keeps = Some(groups.tree.kept());
+    let mut worker = Worker::new(setup);
     let (checks, checking) = Checks::start(&config.probe, process_inputs.clone())?;
     let Earlier { found, live } = processes::find_earlier(&data, &checks)?;
     tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address,
         earlier = found.len(), live = live.len(), containment = "process groups and a subreaper", "executor starts");
+    say_limits(&groups, &live);
     for input in found {
         let outputs = worker.step(input);
         assert!(outputs.is_empty(), "what was found asks for nothing before the first tick");
@@ -67,6 +71,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
         signing_key: config.signing_key()?,
         suspicion,
         checks,
+        groups: groups.tree.clone(),
         environment: environment::inherited(),
         config: config.clone(),
     };
@@ -79,12 +84,32 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     };
     let inputs = Inputs { from_processes, from_work, from_log, from_looks, shutdown };
     let result = turn.run(inputs, work);
+    limits::leave(&groups.tree);
     sweeper.stop();
     disk.stop();
     checking.join();
     logs.stop();
     tracing::info!(worker = %data.worker, "executor has stopped");
     result
+}
+
+/// EXE-2: says how limits are kept here, and removes the groups that dead shims have left.
+fn say_limits(groups: &limits::Found, live: &[Token]) {
+    let LimitsKept { memory, cpu, processes } = groups.tree.kept();
+    let (memory, cpu, processes) = (memory.as_str(), cpu.as_str(), processes.as_str());
+    let lacks = groups.lacks.join("; ");
+    tracing::info!(memory, cpu, processes, lacks, "how limits of attempts are kept");
+    match limits::sweep(&groups.tree, live) {
+        (0, 0) => {}
+        (removed, 0) => tracing::info!(removed, "removed control groups of earlier attempts"),
+        (removed, left) => {
+            tracing::warn!(
+                removed,
+                left,
+                "control groups of earlier attempts still have processes, and are left"
+            );
+        }
+    }
 }
 
 fn setup(
@@ -109,6 +134,7 @@ fn setup(
         slots: config.slots.clone(),
         reserved: config.reserved.clone(),
         labels: config.labels.clone(),
+        keeps: None,
         live: Vec::new(),
         signature: String::new(),
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{JobType, Program};
+use tidemill_model::{JobType, Limits, Program};
 
 use crate::Error;
 
@@ -26,6 +26,10 @@ pub struct TypeConfig {
     /// begin with `TIDEMILL_`; default none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Limits of attempts of jobs that name none of their own: `memory_mb`, `memory_alarm_mb`, `cpu_percent`, `processes`,
+    /// `open_files` and `output_mb`, as in a job; default none.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
 }
 
 /// `shell`: plain `sh`; a script that wants more begins with `exec bash …`, or is of a type of its own.
@@ -46,7 +50,7 @@ pub(crate) fn defaults() -> BTreeMap<JobType, TypeConfig> {
         let unbuffered = ("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
         let env = if name.as_str() == "python" { BTreeMap::from([unbuffered]) } else { BTreeMap::new() };
         let command = command.iter().map(|word| (*word).to_owned()).collect();
-        (name, TypeConfig { command, extension: extension.to_owned(), env })
+        (name, TypeConfig { command, extension: extension.to_owned(), env, limits: Limits::default() })
     };
     types.into_iter().map(of_type).collect()
 }
@@ -118,6 +122,13 @@ impl TypeConfig {
         if self.extension.contains(|c: char| !c.is_ascii_alphanumeric()) {
             return refuse(&self.extension, "an extension is letters and digits");
         }
+        for (kind, value) in self.limits.set() {
+            let (least, most) = kind.range();
+            if !(least..=most).contains(&value) {
+                let rule = format!("a limit of this kind is {least} to {most}");
+                return refuse(&format!("limits.{}: {value}", kind.field()), &rule);
+            }
+        }
         let reserved =
             |name: &&String| name.starts_with("TIDEMILL_") || name.is_empty() || name.contains('=');
         match self.env.keys().find(reserved) {
@@ -133,11 +144,8 @@ mod tests {
 
     fn tried(command: &[&str], program: &Program) -> Result<Vec<String>, String> {
         let command = command.iter().map(|word| (*word).to_owned()).collect();
-        TypeConfig { command, extension: String::new(), env: BTreeMap::new() }.argv(
-            &JobType::try_from("r").unwrap(),
-            program,
-            Path::new("/a/script"),
-        )
+        TypeConfig { command, extension: String::new(), env: BTreeMap::new(), limits: Limits::default() }
+            .argv(&JobType::try_from("r").unwrap(), program, Path::new("/a/script"))
     }
 
     fn argv(command: &[&str], program: &Program) -> Vec<String> {

@@ -77,6 +77,18 @@ pub const EARLIEST_START_MINUTES: u32 = 366 * 24 * 60;
 pub const EXIT_CODES: usize = 64;
 /// Memory of a batch, MiB.
 pub const MEMORY_MB: u32 = 1 << 24;
+/// Processor time of an attempt, percent of one processor.
+pub const CPU_PERCENT: u32 = 100_000;
+/// Processes and threads of an attempt.
+pub const PROCESSES: u32 = 1 << 22;
+/// Open files of a process of an attempt, the least and the most. With fewer hardly a program starts.
+pub const OPEN_FILES: (u32, u32) = (16, 1 << 20);
+/// What the log keeps of an attempt's output, MiB.
+pub const OUTPUT_MB: u32 = 1 << 20;
+/// What attempts that run want too much of, in one heartbeat.
+pub const EXCESSES: usize = 64;
+/// How often a batch is tried again for want of memory on its host without using up a retry.
+pub const SPARED_RETRIES: u32 = 5;
 /// Pools of one job.
 pub const POOL_USES: usize = 8;
 

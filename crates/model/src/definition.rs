@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidemill_derive::{AsStr, Word, vocabulary};
 
 use crate::bounds::settings;
-use crate::{AllowedAccounts, GroupId, JobId, JobSpec};
+use crate::{AllowedAccounts, GroupId, GroupLimits, JobId, JobSpec};
 
 /// 0 (highest) to 9.
 #[vocabulary(Copy, Eq, PartialOrd, Ord, Hash)]
@@ -271,6 +271,10 @@ pub struct GroupSettings {
     #[serde(skip_serializing_if = "is::<PULL_RETENTION_DAYS>")]
     #[schemars(range(min = settings::PULL_RETENTION_DAYS.0, max = settings::PULL_RETENTION_DAYS.1))]
     pub pull_retention_days: u32,
+    /// EXE-2: what attempts may use where their job does not say it, and the most that jobs may name; default no limit.
+    /// Workers are told of each attempt's alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Arc<GroupLimits>>,
     /// DSP-2: which accounts jobs may run as, under `*`; absent: none but the worker's own. Workers are not told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounts: Option<Arc<AllowedAccounts>>,
@@ -306,6 +310,7 @@ impl Default for GroupSettings {
             pull_window_hours: PULL_WINDOW_HOURS,
             pull_rotating_limit: PULL_ROTATING_LIMIT,
             pull_retention_days: PULL_RETENTION_DAYS,
+            limits: None,
             accounts: None,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidemill_derive::{AsStr, Word, vocabulary};
 
-use crate::{JobId, Mapping, Timestamp};
+use crate::{Excess, JobId, LimitKind, Mapping, Timestamp};
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
 #[vocabulary(Copy, Eq, PartialOrd, Ord, Hash)]
@@ -140,6 +140,8 @@ pub struct AttemptOutcome {
     /// For people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// What it wanted more of than there was.
+    pub excess: Option<Excess>,
     /// Small values that it passes to children of its batch.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
@@ -156,7 +158,14 @@ impl AttemptOutcome {
 
     /// Of which nothing more is known.
     pub fn bare(result: AttemptResult) -> Self {
-        Self { result, exit_code: None, signal: None, message: String::new(), values: BTreeMap::new() }
+        Self {
+            result,
+            exit_code: None,
+            signal: None,
+            message: String::new(),
+            excess: None,
+            values: BTreeMap::new(),
+        }
     }
 
     /// Bytes of the names and values that it passes on.
@@ -166,14 +175,23 @@ impl AttemptOutcome {
 }
 
 /// What an attempt used.
-#[vocabulary(Eq)]
+#[vocabulary(Eq, Default)]
 pub struct Usage {
     /// From exec to the end of the tree, milliseconds.
     pub duration_ms: u64,
     /// User and system time, milliseconds.
     pub cpu_ms: u64,
-    /// Largest resident set, KiB.
+    /// The most memory of all its processes together that was seen, KiB; that of the largest one, where no more was.
     pub peak_memory_kib: u64,
+    /// The most processes and threads at once that were seen.
+    pub peak_processes: Option<u32>,
+    /// Read from disks, KiB.
+    pub read_kib: Option<u64>,
+    /// Written to disks, KiB.
+    pub written_kib: Option<u64>,
+    /// Limits that it had and that its worker could not keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unenforced: Vec<LimitKind>,
 }
 
 /// How a batch ended.

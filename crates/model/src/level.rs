@@ -26,6 +26,8 @@ impl Level {
     pub const READS: Level = Level(3);
     /// Since it, bodies of the journal may be packed.
     pub const PACKED_BODIES: Level = Level(2);
+    /// Since it, jobs and groups may have limits of attempts, and excesses are on record.
+    pub const LIMITS: Level = Level(3);
     /// Far above any level that there will be.
     pub const MAX: Level = Level(1_000);
 

@@ -26,6 +26,7 @@ mod hex;
 mod id;
 mod json;
 mod level;
+mod limits;
 mod live;
 mod moved;
 mod name;
@@ -86,6 +87,7 @@ pub use id::{
 };
 pub use json::Json;
 pub use level::{Level, LevelCount, LevelHold, LevelState, Process, ReadError, too_new};
+pub use limits::{Excess, ExcessKind, GroupLimits, LimitKind, LimitMeans, Limits, LimitsKept, RunningExcess};
 pub use live::{
     ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, MailboxState,
     NotifiedShard, PlannedChange, Why,

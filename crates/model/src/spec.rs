@@ -15,9 +15,9 @@ use self::schedule::UTC;
 use crate::external_dependency::{MAX_CODE_BYTES, MAX_NEEDS};
 use crate::unreadable::{plain, read};
 use crate::{
-    Account, Backoff, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, MissedRunsInput,
-    OnParentFailure, Overlap, PathSpec, PoolUse, Priority, Program, RunIf, SuccessCheck, TimeOfDay,
-    Timestamp, WorkerLabel, bounds,
+    Account, Backoff, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Limits,
+    MissedRunsInput, OnParentFailure, Overlap, PathSpec, PoolUse, Priority, Program, RunIf, SuccessCheck,
+    TimeOfDay, Timestamp, WorkerLabel, bounds,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
@@ -156,6 +156,13 @@ pub struct JobSpec {
     #[schemars(range(min = 1, max = bounds::MEMORY_MB))]
     #[schemars(extend("examples" = [2048]))]
     pub memory_mb: Option<u32>,
+    /// What all processes of an attempt may use together: `memory_mb` (beyond it they are ended), `memory_alarm_mb` (beyond it an alarm
+    /// is raised), `cpu_percent` (100 is one processor), `processes`, `open_files` of each process, and `output_mb` that the
+    /// log keeps of each stream. The group may set defaults, and the most that a job may name. Not to be confused with the field
+    /// `memory_mb`, which keeps memory of the worker free for a batch.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    #[schemars(extend("default" = {}, "examples" = [{"memory_mb": 4096, "cpu_percent": 200, "processes": 256}]))]
+    pub limits: Limits,
     /// Runs only on workers of its group that have this label.
     #[schemars(extend("examples" = ["gpu"]))]
     pub worker_label: Option<WorkerLabel>,

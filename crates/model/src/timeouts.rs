@@ -100,6 +100,8 @@ pub enum AlarmKind {
     WorkerUnready,
     /// A worker is silent for half of its lease: what it runs will be ended.
     LeaseHalfOver,
+    /// EXE-7: an attempt wants more memory, processes or output than there is for it. Since level 3.
+    OverLimit,
 }
 
 impl From<TimeoutKind> for AlarmKind {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
-    Account, BatchId, Ending, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome,
-    PathCheck, Program, RequestId, ShardId, Timestamp, Token, WorkerId,
+    Account, BatchId, Ending, GroupLimits, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
+    Limits, Nonce, Outcome, PathCheck, Program, RequestId, ShardId, Timestamp, Token, WorkerId,
 };
 
 /// Everything a worker needs to run an attempt. Templates are already resolved.
@@ -45,6 +45,12 @@ pub struct RunSpec {
     pub run_as: Option<Account>,
     /// The path that exists if it has succeeded; absent: its exit code decides, or the owner.
     pub output_path: Option<String>,
+    /// What its job says that it may use.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
+    /// What its group says.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub group_limits: GroupLimits,
     /// It is the final command of a batch that has ended so.
     pub ending: Option<Ending>,
 }

@@ -102,6 +102,10 @@ bugs! {
     OverdueRejectionAccepted = "overdue_rejection_accepted",
     /// A batch is tried once more than its job allows.
     RetryCountOff = "retry_count_off",
+    /// A failure for want of memory on the host uses up a retry.
+    HostMemoryUsesUpRetry = "host_memory_uses_up_retry",
+    /// An attempt ends with an excess, and nobody is told.
+    ExcessUntold = "excess_untold",
     /// A failed batch is tried again at once.
     RetryIntervalIgnored = "retry_interval_ignored",
     /// The level is raised as soon as one process reads it.

@@ -112,6 +112,7 @@ impl Process {
         (self.natural_end <= now).then_some(ExitRecord {
             exit_code: Some(self.exit_code),
             kill_cause: because,
+            excess: self.excess(),
             values,
             ..record
         })
@@ -184,6 +185,7 @@ impl Cluster {
             slots: self.slots.clone(),
             reserved: self.reserved.clone(),
             labels: [WorkerLabel::try_from(["even", "odd"][self.index % 2]).expect("a label")].into(),
+            keeps: None,
             live: Vec::new(),
             signature: String::new(),
         };

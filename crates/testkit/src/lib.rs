@@ -16,6 +16,7 @@ mod client_requests;
 mod clients;
 mod cluster;
 mod coverage;
+mod excess;
 mod faulty;
 mod happening;
 mod host;

@@ -281,6 +281,7 @@ impl World {
             ));
         }
         self.after(1, Happening::worker(index, life, Input::ProcessStarted { token }));
+        self.draw_excess(index, life, token);
         self.look_later(index, token);
     }
 

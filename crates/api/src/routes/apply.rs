@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::{GroupName, JobId, JobSpec};
+use tidemill_model::{GroupName, JobId, JobSpec, Level};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
 
@@ -18,6 +18,7 @@ use crate::spec::spec_of;
 use crate::view::{Answered, Settled, definition_of, for_each_row};
 
 use super::apply_body::{self, Applied};
+use super::level;
 use super::requests::{Reader, Writer};
 
 pub(super) const DRY_RUN: Asked<bool> =
@@ -35,6 +36,9 @@ pub(super) async fn apply(by: Writer, params: Params, LargeBody(body): LargeBody
     let right = by.caller.for_groups(groups)?;
     let unserved = job_types::check(&by.app, &types_of(&request.jobs), request.allow_unknown_type).await?;
     let write = by.write(right)?;
+    if request.jobs.iter().any(|job| !job.limits.is_empty()) {
+        level::allows(&by.app, Level::LIMITS).await?;
+    }
     if dry_run {
         let mut applied = Applied::of(request.plan(&by.app, &write.right).await?, None);
         applied.warnings.extend(unserved);

@@ -119,6 +119,9 @@ pub(crate) struct GroupDefined {
 pub(super) async fn define(by: Writer, Body(body): Body) -> Settled<GroupDefined> {
     let right = by.caller.for_site(Role::SuperAdministrator)?;
     let GroupRequest { name, worker_key, settings } = parse(body)?;
+    if settings.limits.is_some() {
+        level::allows(&by.app, Level::LIMITS).await?;
+    }
     let command = CatalogueCommand::DefineGroup { name: name.clone(), worker_key, settings };
     let done = by.send(right, ShardId::CATALOGUE, command).await?;
     let Answer::Group { group, shard } = done.answer else { return Err(done.unexpected()) };

@@ -76,6 +76,9 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "batch": 4097,
               "cpu_ms": 40,
               "duration_ms": 5000,
+              "excess": "memory_alarm",
+              "excess_limit": 1,
+              "excess_seen": 2,
               "exit_code": 0,
               "finished_at": "2025-03-01T00:00:05.000Z",
               "granted_at": "2025-03-01T00:00:00.000Z",
@@ -83,12 +86,18 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "job": 4096,
               "message": "",
               "peak_memory_kib": 2048,
+              "peak_processes": 3,
+              "read_kib": 16,
               "result": "success",
               "signal": null,
               "started_at": "2025-03-01T00:00:00.000Z",
+              "unenforced_limits": [
+                "cpu"
+              ],
               "user_code": null,
               "values": {},
-              "worker": "w1"
+              "worker": "w1",
+              "written_kib": 32
             }
           ],
           "blocked_by": null,

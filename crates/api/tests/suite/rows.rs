@@ -228,6 +228,13 @@ pub(crate) fn attempt() -> AttemptRow {
         duration_ms: Some(5_000),
         cpu_ms: Some(40),
         peak_memory_kib: Some(2_048),
+        peak_processes: Some(3),
+        read_kib: Some(16),
+        written_kib: Some(32),
+        excess: Some("memory_alarm".into()),
+        excess_limit: Some(1),
+        excess_seen: Some(2),
+        unenforced_limits: r#"["cpu"]"#.into(),
     }
 }
 
@@ -242,6 +249,7 @@ pub(crate) fn worker(address: &str) -> WorkerRow {
         address: address.into(),
         slots: r#"{"shell":4}"#.into(),
         labels: "[]".into(),
+        limits_kept: r#"{"memory":"control_group","cpu":"nothing","processes":"looks"}"#.into(),
         state: "live".into(),
         drained: false,
         registered_at: T0,

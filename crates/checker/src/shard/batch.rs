@@ -10,6 +10,7 @@ use tidemill_model::{
 use super::blocked::Blocker;
 use super::external_dependencies::Needs;
 use super::job::Version;
+use super::life::excess::Over;
 use super::outputs::OwnParameters;
 use super::rights::HeldRight;
 
@@ -104,6 +105,8 @@ pub(super) struct Batch {
     pub(super) last_worker: Option<WorkerId>,
     /// Its attempt at hand has reported code 0.
     pub(super) zero: bool,
+    /// What is on record of limits.
+    pub(super) over: Over,
     /// When its attempt has run far longer than usual.
     pub(super) long_at: Option<Timestamp>,
     /// A timer of it could not be decided.
@@ -140,6 +143,8 @@ impl Batch {
 
     /// The highest number of an attempt.
     pub(super) fn most_attempts(&self) -> u32 {
-        self.of.as_ref().map_or(u32::MAX, |of| of.spec().retries.saturating_add(1))
+        self.of
+            .as_ref()
+            .map_or(u32::MAX, |of| of.spec().retries.saturating_add(1).saturating_add(self.over.spared))
     }
 }

@@ -66,7 +66,8 @@ impl Shard {
             AlarmKind::DependencyTimeout
             | AlarmKind::OutputTimeout
             | AlarmKind::NotSuccessfulBy
-            | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch),
+            | AlarmKind::FinalCommandFailed
+            | AlarmKind::OverLimit => self.alarm_raised(at, *kind, *batch),
             AlarmKind::BigTask => self.told_of_duration(at, *batch),
             AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref()),
             AlarmKind::LeaseHalfOver => self.warned_of_lease(at, worker.as_ref()),

@@ -56,6 +56,7 @@ impl Shard {
             earliest: earliest_start.filter(|earliest| *earliest > at.now),
             last_worker: None,
             zero: false,
+            over: Default::default(),
             long_at: None,
             suspended: false,
             blocked: None,

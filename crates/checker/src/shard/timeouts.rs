@@ -60,7 +60,8 @@ pub(super) struct Owed {
 fn rule_of(kind: AlarmKind) -> Invariant {
     match kind {
         AlarmKind::FinalCommandFailed => Invariant::FinalCommandsOnce,
-        // Only marks and final commands owe an alarm.
+        AlarmKind::OverLimit => Invariant::ExcessesAreTold,
+        // Only marks, final commands and excesses owe an alarm.
         _ => Invariant::TimeoutsMarkedOnce,
     }
 }

@@ -7,7 +7,7 @@ use tidemill_checker::Invariant;
 use crate::kit::Case;
 use crate::{
     applies, bulks, commands, dependencies, external_dependencies, facts, firing, foreign, generation,
-    journal, levels, life, moves, pools, pulls, removals, reruns, rights, shards, snapshots, workers,
+    journal, levels, life, limits, moves, pools, pulls, removals, reruns, rights, shards, snapshots, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -31,6 +31,7 @@ fn cases() -> Vec<Case> {
         pools::cases(),
         pulls::cases(),
         life::cases(),
+        limits::cases(),
         rights::cases(),
         facts::cases(),
         workers::cases(),

@@ -19,6 +19,7 @@ mod journal;
 mod kit;
 mod levels;
 mod life;
+mod limits;
 mod moves;
 mod pools;
 mod pulls;

@@ -110,6 +110,7 @@ impl Writer {
             slots: [("noop".try_into().unwrap(), IN_FLIGHT as u32)].into_iter().collect(),
             reserved: Default::default(),
             labels: Default::default(),
+            keeps: None,
             live: Vec::new(),
             signature: hex(&key().sign(text.as_bytes()).to_bytes()),
         };

@@ -209,7 +209,8 @@ mod tests {
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        let heartbeat = Heartbeat { worker, incarnation, number: 0, measure: None, unready: None };
+        let heartbeat =
+            Heartbeat { worker, incarnation, number: 0, measure: None, unready: None, excesses: Vec::new() };
         Command::Worker(WorkerCommand::Heartbeat(heartbeat))
     }
 
@@ -227,6 +228,7 @@ mod tests {
             address: "a".to_owned(),
             slots: Default::default(),
             labels: Default::default(),
+            keeps: None,
             settings: None,
             reserved: Default::default(),
         });

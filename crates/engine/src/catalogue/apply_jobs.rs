@@ -111,6 +111,7 @@ impl Catalogue {
         let id = JobId::mint(self.jobs_minted + 1, ShardId::CATALOGUE);
         parents.iter().try_for_each(|parent| self.known_job(*parent).map(drop))?;
         let (mut definition, enabled) = self.definition(spec, id, &Names::default(), Vouch::Key(by))?;
+        self.check_limits(spec)?;
         // A parent on the same grid is waited for at the same time, any other by its newest one.
         let own = Timetable::of(&definition, |name| self.calendars.days(name)).ok().flatten();
         let today = Overlay::new(self, &[]);
@@ -137,7 +138,8 @@ impl Catalogue {
         let mut accepted = Vec::new();
         let mut errors = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
-            match self.definition(spec, names.id_of(spec), names, vouch) {
+            let definition = self.definition(spec, names.id_of(spec), names, vouch);
+            match definition.and_then(|accepted| self.check_limits(spec).map(|()| accepted)) {
                 Ok((definition, enabled)) => accepted.push((Arc::new(definition), enabled)),
                 Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
             }

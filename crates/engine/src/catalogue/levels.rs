@@ -46,6 +46,16 @@ impl Levels {
         }
     }
 
+    /// As if this one stood, where no journal says it.
+    pub(super) fn suppose(&mut self, level: Level) {
+        self.level = level;
+    }
+
+    /// The one that stands.
+    pub(super) fn standing(&self) -> Level {
+        self.level
+    }
+
     /// The highest level that every registered process reads.
     fn readable(&self) -> Option<Level> {
         planted!(LevelRaisedEarly => return self.counts.keys().next_back().copied());

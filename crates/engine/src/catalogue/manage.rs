@@ -29,6 +29,7 @@ impl Catalogue {
             return Err(Rejection::field("worker_key", worker_key, rule));
         }
         check_settings(settings)?;
+        self.check_group_limits(name, settings)?;
         let known = self.groups.get(name);
         let accounts = settings.accounts.as_ref();
         if let Some(owner) = accounts.and_then(|accounts| accounts.owner())

@@ -13,6 +13,7 @@ mod foreign;
 mod graph;
 mod keys;
 mod levels;
+mod limits;
 mod manage;
 mod moves;
 mod names;

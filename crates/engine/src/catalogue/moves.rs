@@ -51,6 +51,12 @@ pub(crate) struct Move {
     by: Option<Actor>,
 }
 
+impl Move {
+    pub(super) fn goes_to(&self, group: &GroupName) -> bool {
+        self.to == *group
+    }
+}
+
 impl Catalogue {
     pub(super) fn move_job(
         &self,
@@ -115,6 +121,7 @@ impl Catalogue {
                  lists; put jobs between them first"
             ));
         }
+        self.check_limits_move(&definition.spec, to)?;
         self.check_not_needed_here(id, job, by)
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
     Actor, ApplyPlan, FieldDiff, GroupId, GroupName, GroupSettings, JobChangeKind, JobDefinition, JobId,
-    JobSpec, JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId, Timestamp,
+    JobSpec, JobType, Level, LiveAnswer, Parent, PlannedChange, Rejection, ShardId, Timestamp,
 };
 
 use super::apply_jobs::{change_of, full_name, overlap_warning};
@@ -117,6 +117,7 @@ fn plain(value: serde_json::Value) -> String {
 /// What `apply` would refuse wherever it is sent.
 pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejection> {
     let mut catalogue = Catalogue::default();
+    catalogue.levels.suppose(Level::READS);
     let mut known = BTreeSet::new();
     for job in jobs {
         known.insert((job.group.clone(), job.name.clone()));
@@ -137,6 +138,12 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
         for (at, pool) in job.pools.iter().enumerate() {
             warn(format!("pools[{at}]: whether there is a pool {} is not known here", pool.name));
             catalogue.suppose_pool(&pool.name);
+        }
+        if !job.limits.is_empty() {
+            warn(format!(
+                "limits: the maximum of group {}, and whether level 3 stands, is not known here",
+                job.group
+            ));
         }
         if let Some(used) = &job.calendar {
             warn(format!("calendar: checked as if working days of {} were Monday to Friday", used.name));

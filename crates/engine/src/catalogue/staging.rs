@@ -82,6 +82,11 @@ pub(crate) struct Committed {
 }
 
 impl Committed {
+    /// The jobs that it names, carried out or not.
+    pub(super) fn specs(&self) -> &[JobSpec] {
+        &self.jobs
+    }
+
     /// What it is called where something else has to wait for it.
     pub(super) fn rejection(&self) -> Rejection {
         Rejection::ApplyRunning { apply: self.apply.as_str().to_owned() }
@@ -121,6 +126,7 @@ impl Catalogue {
         if part >= MAX_PARTS {
             return Err(Rejection::field("part", part, format!("must be below {MAX_PARTS}")));
         }
+        self.check_limits_known(jobs)?;
         let fresh = Staging::begun(now);
         let known = self.stagings.get(apply);
         let staging = known.unwrap_or(&fresh);

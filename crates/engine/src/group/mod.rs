@@ -34,9 +34,9 @@ use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
 use tidemill_derive::Stored;
 use tidemill_model::{
-    AlarmEvent, AlarmKind, BatchId, Event, GroupId, GroupName, GroupSettings, Incarnation, JobDefinition,
-    JobId, LISTED_PARENTS, Level, OnSilence, RunSpec, Severity, ShardId, Timestamp, Token, WorkMessage,
-    WorkerId,
+    AlarmEvent, AlarmKind, BatchId, Event, GroupId, GroupLimits, GroupName, GroupSettings, Incarnation,
+    JobDefinition, JobId, LISTED_PARENTS, Level, OnSilence, RunSpec, Severity, ShardId, Timestamp, Token,
+    WorkMessage, WorkerId,
 };
 
 use self::batches::Batches;
@@ -313,6 +313,13 @@ impl GroupShard {
             }
             (None, None) => self.values_for(batch)?,
         };
-        crate::schedule::run_spec(id, batch, token, &self.zone_of(&batch.definition), &values)
+        let run = crate::schedule::run_spec(id, batch, token, &self.zone_of(&batch.definition), &values)?;
+        Ok(RunSpec { group_limits: self.limits(), ..run })
+    }
+
+    /// EXE-2: what the group says that attempts may use.
+    fn limits(&self) -> GroupLimits {
+        let limits = self.group.as_ref().and_then(|group| group.settings.limits.as_deref());
+        limits.copied().unwrap_or_default()
     }
 }

@@ -21,6 +21,7 @@ mod generate;
 mod history;
 mod kit;
 mod levels;
+mod limits;
 mod moves;
 mod orphans;
 mod parents_fail;

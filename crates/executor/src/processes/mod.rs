@@ -31,6 +31,7 @@ use table::Table;
 
 use crate::data_dir::Attempts;
 use crate::disk::Suspicion;
+use crate::limits::{self, Tree};
 use crate::shim::{KillCause, Lease, Order};
 use crate::thread::{Thread, not_started};
 use crate::worker::{Input, ProcessEnd};
@@ -46,6 +47,8 @@ pub(crate) struct Setup {
     pub(crate) signing_key: SigningKey,
     pub(crate) suspicion: Suspicion,
     pub(crate) checks: Checks,
+    /// Where control groups can be had.
+    pub(crate) groups: Tree,
     /// What of the worker's environment jobs get.
     pub(crate) environment: BTreeMap<String, String>,
 }
@@ -192,6 +195,7 @@ impl Shared {
         let dir = self.setup.attempts.open(token);
         let remains = reap_orphan::Remains { dir, worker: self.setup.worker.clone(), token };
         let end = remains.learn_end(life);
+        limits::remove(&self.setup.groups, token);
         if matches!(end, ProcessEnd::NoRoom(_)) {
             self.setup.suspicion.raise();
         }

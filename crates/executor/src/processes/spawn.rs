@@ -3,12 +3,13 @@
 use std::io::{self, Write as _};
 
 use rustix::event::epoll;
-use tidemill_model::{Program, RunSpec, Token};
+use tidemill_model::{Limits, Program, RunSpec, Token};
 
 use super::Shared;
 use super::reap_orphan::Life;
 use super::table::{Running, Unwatched};
 use crate::attempt_dir::ShimSpec;
+use crate::limits::{self, ShimLimits};
 use crate::shim::{KillCause, Lease, Order};
 use crate::worker::{Input, ProcessEnd};
 use crate::{disk, environment, plain_file};
@@ -54,6 +55,12 @@ impl Shared {
         env.extend(config.env.clone());
         let (worker, key) = (&self.setup.worker, &self.setup.signing_key);
         env.extend(environment::of_attempt(spec, worker, &self.setup.config.api_url, key, &dir.values()));
+        let limits = limits::resolve(&spec.limits, &config.limits, &spec.group_limits);
+        let of_job = limits.output_mb.map(|mb| u64::from(mb) << 20);
+        let output_max_bytes = self.setup.config.output_max_bytes().into_iter().chain(of_job).min();
+        let limits = Limits { output_mb: None, ..limits };
+        let limits =
+            (!limits.is_empty()).then(|| Box::new(ShimLimits { limits, tree: self.setup.groups.clone() }));
         Ok(ShimSpec {
             argv,
             env,
@@ -66,7 +73,8 @@ impl Shared {
                 .or(self.setup.config.default_run_as.as_ref())
                 .map(ToString::to_string),
             umask: self.setup.config.job_umask,
-            output_max_bytes: self.setup.config.output_max_bytes(),
+            output_max_bytes,
+            limits,
         })
     }
 

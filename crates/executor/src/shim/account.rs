@@ -1,7 +1,7 @@
-//! EXE-2: a job that runs as another account than the worker.
+//! EXE-2: a job that runs as another account than the worker, or with limits.
 //!
-//! A copy of the shim becomes the account and then the job: what the account may not do is found out as the account,
-//! and told. Only root can become somebody else.
+//! A copy of the shim enters the control group of the attempt, becomes the account and then the job: what the account may not
+//! do is found out as the account, and told. Only root can become somebody else.
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -19,6 +19,7 @@ use rustix::process::{Pid, WaitOptions, setpgid, umask, waitpid};
 
 use super::fork::fork;
 use crate::attempt_dir::{AttemptDir, ShimSpec};
+use crate::limits::Guard;
 use crate::plain_file;
 
 /// What a copy ends with that has not become the job.
@@ -26,28 +27,23 @@ const NOT_STARTED: i32 = 127;
 /// The group of the account passes through to what the account owns there, and sees nothing.
 const PASSABLE: u32 = 0o710;
 
-/// Starts the job as this account. The text of an error is for people.
+/// Starts the job as its account, with its limits. The text of an error is for people.
 pub(super) fn start(
     dir: &AttemptDir,
-    spec: &ShimSpec,
-    account: &str,
+    (spec, guard): (&ShimSpec, &Guard),
     writers: [&OwnedFd; 2],
 ) -> Result<Pid, String> {
-    let found = User::from_name(account);
-    let found = found.map_err(|error| format!("cannot look up account {account}: {}", error.desc()))?;
-    let user = found.ok_or_else(|| format!("this host has no account {account}"))?;
-    if !Uid::effective().is_root() && user.uid != Uid::effective() {
-        let own = Uid::effective();
-        return Err(format!(
-            "cannot run as account {account}: the worker runs as uid {own}, and has to be root"
-        ));
+    let user = spec.run_as.as_deref().map(user_of).transpose()?;
+    if let Some(user) = &user {
+        let account = &user.name;
+        hand_over(dir, user, writers)
+            .map_err(|error| format!("cannot give the attempt's files to account {account}: {error}"))?;
     }
-    hand_over(dir, &user, writers)
-        .map_err(|error| format!("cannot give the attempt's files to account {account}: {error}"))?;
     let failed = |what: &str, error: io::Error| format!("cannot {what}: {error}");
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed("make a pipe", error.into()))?;
     let child = fork(|| {
-        let Err(why) = become_job(dir, spec, &user, writers);
+        let job = guard.prepare().and_then(|()| become_job(dir, spec, user.as_ref(), writers));
+        let Err(why) = job;
         // The only other end is the shim, which waits for it.
         let _ = File::from(write.as_fd().try_clone_to_owned().unwrap_or_else(|_| std::process::abort()))
             .write_all(why.as_bytes());
@@ -64,6 +60,20 @@ pub(super) fn start(
     }
     waitpid(Some(child), WaitOptions::empty()).map_err(|error| failed("wait for a process", error.into()))?;
     Err(why)
+}
+
+/// The account, if the shim may become it.
+fn user_of(account: &str) -> Result<User, String> {
+    let found = User::from_name(account);
+    let found = found.map_err(|error| format!("cannot look up account {account}: {}", error.desc()))?;
+    let user = found.ok_or_else(|| format!("this host has no account {account}"))?;
+    if !Uid::effective().is_root() && user.uid != Uid::effective() {
+        let own = Uid::effective();
+        return Err(format!(
+            "cannot run as account {account}: the worker runs as uid {own}, and has to be root"
+        ));
+    }
+    Ok(user)
 }
 
 /// The account can read what the attempt was given, and write where it works. Its pipes are its own, since programs open
@@ -90,14 +100,15 @@ fn hand_over(dir: &AttemptDir, user: &User, writers: [&OwnedFd; 2]) -> io::Resul
 fn become_job(
     dir: &AttemptDir,
     spec: &ShimSpec,
-    user: &User,
+    user: Option<&User>,
     [stdout, stderr]: [&OwnedFd; 2],
 ) -> Result<Infallible, String> {
-    let failed = |what: &str, error: io::Error| format!("cannot {what} account {}: {error}", user.name);
+    let who = user.map_or_else(|| "the job".to_owned(), |user| format!("account {}", user.name));
+    let failed = |what: &str, error: io::Error| format!("cannot {what} {who}: {error}");
     setpgid(None, None).map_err(|error| failed("begin a process group for", error.into()))?;
     rustix::stdio::dup2_stdout(stdout).map_err(|error| failed("give its output to", error.into()))?;
     rustix::stdio::dup2_stderr(stderr).map_err(|error| failed("give its output to", error.into()))?;
-    if Uid::effective().is_root() {
+    if let Some(user) = user.filter(|_| Uid::effective().is_root()) {
         let name = CString::new(user.name.as_str()).map_err(|error| failed("name", error.into()))?;
         initgroups(&name, user.gid).map_err(|error| failed("take the groups of", error.into()))?;
         setgid(user.gid).map_err(|error| failed("take the group of", error.into()))?;
@@ -105,24 +116,23 @@ fn become_job(
     }
     let work = dir.work();
     std::env::set_current_dir(&work).map_err(|error| {
-        let (name, work) = (&user.name, work.display());
-        format!(
-            "account {name} cannot enter {work}: {error}; every directory above it must be passable for it"
-        )
+        let work = work.display();
+        format!("{who} cannot enter {work}: {error}; every directory above it must be passable for it")
     })?;
     if let Some(mask) = spec.umask {
         umask(Mode::from_raw_mode(mask));
     }
     let (program, arguments) = spec.argv.split_first().ok_or("the command is empty")?;
     // It empties the mask of signals and gives SIGPIPE back its meaning, as a program expects.
-    let error = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .envs(&spec.env)
-        .env("USER", &user.name)
-        .env("LOGNAME", &user.name)
-        .env("HOME", &user.dir)
-        .env("SHELL", &user.shell)
-        .exec();
-    Err(format!("account {} cannot start {program:?}: {error}", user.name))
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(&spec.env);
+    if let Some(user) = user {
+        let name = &user.name;
+        command.env("USER", name).env("LOGNAME", name).env("HOME", &user.dir).env("SHELL", &user.shell);
+    }
+    let error = command.exec();
+    match user {
+        Some(user) => Err(format!("account {} cannot start {program:?}: {error}", user.name)),
+        None => Err(format!("cannot start {program:?}: {error}")),
+    }
 }

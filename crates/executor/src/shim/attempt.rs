@@ -18,6 +18,7 @@ use super::line::Line;
 use super::output::Output;
 use super::{Code, KillCause, Lease, News, account, watch};
 use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec, try_lock};
+use crate::limits::{Guard, protect_shim};
 use crate::machine::boottime_ms;
 use crate::{plain_file, values};
 
@@ -41,14 +42,17 @@ pub(super) fn run(
     let Some(marker) = dir.mark_started()? else { return Ok(Code::StartedBefore) };
     let begun = Instant::now();
     let mut line = Line::new(directory, worker.try_clone()?);
+    let mut guard = Guard::begin(spec.limits.as_deref(), dir.name());
     let mut record = if is_over(spec.lease) {
         // The machine or the server was stopped for a while: elsewhere it may run already.
         ExitRecord { kill_cause: Some(KillCause::Lease), ..ExitRecord::default() }
     } else {
-        match start(dir, &spec, marker) {
+        match start(dir, &spec, &guard, marker) {
             Ok((main, mut output)) => {
                 line.tell(&News::Started);
-                let mut record = watch::until_empty(main, &spec, (&mut line, signals, &mut output), orders)?;
+                protect_shim();
+                let heard = (&mut line, signals, &mut output);
+                let mut record = watch::until_empty(main, (&spec, &mut guard), heard, orders)?;
                 record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
                 [record.stdout, record.stderr] = output.finish();
                 record
@@ -64,6 +68,10 @@ pub(super) fn run(
     let cpu = [used.user_time(), used.system_time()].map(|time| time.tv_sec() * 1000 + time.tv_usec() / 1000);
     record.cpu_ms = u64::try_from(cpu.iter().sum::<i64>()).unwrap_or(0);
     record.peak_memory_kib = u64::try_from(used.max_rss()).unwrap_or(0);
+    // Counted in blocks of 512 bytes.
+    let disk_kib = |blocks: i64| u64::try_from(blocks).ok().map(|blocks| blocks / 2);
+    (record.read_kib, record.written_kib) = (disk_kib(used.block_reads()), disk_kib(used.block_writes()));
+    guard.finish(&mut record);
     let written = line.write_down(dir, &record, signals);
     line.tell(&News::Ended(record));
     written.map(|()| Code::Ended)
@@ -87,20 +95,20 @@ pub(super) fn hear_spec(worker: &UnixStream) -> io::Result<(ShimSpec, Vec<u8>)> 
 
 /// Starts the job in a process group of its own, its output going into pipes, with the signals and the mask that a program
 /// expects. The text of an error is for people.
-fn start(dir: &AttemptDir, spec: &ShimSpec, marker: File) -> Result<(Pid, Output), String> {
+fn start(dir: &AttemptDir, spec: &ShimSpec, guard: &Guard, marker: File) -> Result<(Pid, Output), String> {
     let output = Output::open(dir, marker, spec.output_max_bytes)
         .map_err(|error| format!("cannot make the pipes of its output: {error}"))?;
-    let main = start_job(dir, spec, output.writers())?;
+    let main = start_job(dir, (spec, guard), output.writers())?;
     Ok((main, output))
 }
 
-fn start_job(dir: &AttemptDir, spec: &ShimSpec, writers: [&OwnedFd; 2]) -> Result<Pid, String> {
+fn start_job(dir: &AttemptDir, (spec, guard): (&ShimSpec, &Guard), writers: [&OwnedFd; 2]) -> Result<Pid, String> {
     let program = spec.argv.first().ok_or("the command is empty")?;
     let failed = |what: &str, error: nix::Error| format!("cannot {what}: {}", error.desc());
     std::env::set_current_dir(dir.work())
         .map_err(|error| format!("cannot enter the working directory: {error}"))?;
-    if let Some(account) = &spec.run_as {
-        return account::start(dir, spec, account, writers);
+    if spec.run_as.is_some() || guard.prepares() {
+        return account::start(dir, (spec, guard), writers);
     }
     let c_string = |text: &str| CString::new(text).map_err(|_| format!("{text:?} holds a zero byte"));
     let argv = spec.argv.iter().map(|text| c_string(text)).collect::<Result<Vec<_>, _>>()?;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use tidemill_derive::Word;
+use tidemill_model::Excess;
 
 use crate::attempt_dir::ExitRecord;
 
@@ -89,6 +90,8 @@ impl FromStr for Order {
 pub enum News {
     /// The job runs.
     Started,
+    /// It wants more than there is for it.
+    Exceeded(Excess),
     /// No process of it is left, and `exit.json` says the same as this.
     Ended(ExitRecord),
 }

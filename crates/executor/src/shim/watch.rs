@@ -21,6 +21,7 @@ use super::line::{self, Line};
 use super::output::Output;
 use super::{KillCause, Lease, News, Order, tree};
 use crate::attempt_dir::{ExitRecord, ShimSpec};
+use crate::limits::Guard;
 use crate::machine::boottime_ms;
 
 /// The pauses between two walks that kill what is left.
@@ -29,7 +30,7 @@ const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;
 /// Waits until no process of the attempt is left. `orders` is what the worker has said already.
 pub(super) fn until_empty(
     main: Pid,
-    spec: &ShimSpec,
+    (spec, guard): (&ShimSpec, &mut Guard),
     (line, signals, output): (&mut Line<'_>, &SignalFd, &mut Output),
     orders: Vec<u8>,
 ) -> io::Result<ExitRecord> {
@@ -41,11 +42,12 @@ pub(super) fn until_empty(
         if !line.see_to_control(now_ms) {
             watch.cannot_be_found();
         }
-        let due = [watch.act(now_ms), line.look_at_ms(), output.act(now_ms)];
+        watch.keep_limits(now_ms, guard, line);
+        let due = [watch.act(now_ms), line.look_at_ms(), output.act(now_ms), guard.look_at_ms()];
         set_timer(&timer, due.into_iter().flatten().min())?;
         let heard = hear(line, signals, &timer, output)?;
         if heard.line {
-            watch.hear(line);
+            watch.hear(line, guard);
         }
         if heard.signals {
             watch.read_signals(signals)?;
@@ -107,6 +109,8 @@ struct Watch {
     limit_at_ms: Option<u64>,
     control: Vec<u8>,
     killing: Option<Killing>,
+    /// That is because it is beyond a limit, which stands in the record by itself.
+    is_over_limit: bool,
     status: Option<WaitStatus>,
     pause_ms: u64,
     is_empty: bool,
@@ -121,6 +125,7 @@ impl Watch {
             limit_at_ms: spec.limit_ms.map(|limit_ms| boottime_ms().saturating_add(limit_ms)),
             control: orders,
             killing: None,
+            is_over_limit: false,
             status: None,
             pause_ms: *WALK_PAUSES_MS.start(),
             is_empty: false,
@@ -173,6 +178,20 @@ impl Watch {
         }
     }
 
+    /// EXE-2, EXE-7: looks where it is time, and ends at once what is beyond a limit that the kernel does not keep.
+    fn keep_limits(&mut self, now_ms: u64, guard: &mut Guard, line: &mut Line<'_>) {
+        if now_ms < guard.look_at_ms() {
+            return;
+        }
+        for excess in guard.look(now_ms) {
+            line.tell(&News::Exceeded(excess));
+        }
+        if guard.must_end() {
+            self.is_over_limit |= self.killing.is_none() && self.status.is_none();
+            self.end(KillCause::Asked, now_ms);
+        }
+    }
+
     /// The first reason stands; a nearer time counts. After the main process's own end nothing is *killed*.
     fn end(&mut self, because: KillCause, kill_at_ms: u64) {
         match &mut self.killing {
@@ -182,7 +201,7 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, line: &mut Line<'_>) {
+    fn hear(&mut self, line: &mut Line<'_>, guard: &Guard) {
         match line.hear(&mut self.control) {
             line::Heard::Nothing => self.obey(),
             line::Heard::WorkerGone => {
@@ -190,7 +209,10 @@ impl Watch {
                 // Half a line is never followed by its other half.
                 self.control.clear();
             }
-            line::Heard::WorkerCame => line.tell(&News::Started),
+            line::Heard::WorkerCame => {
+                line.tell(&News::Started);
+                guard.excesses().iter().for_each(|excess| line.tell(&News::Exceeded(*excess)));
+            }
         }
     }
 
@@ -251,7 +273,7 @@ impl Watch {
         ExitRecord {
             exit_code: status.exit_status(),
             signal: status.terminating_signal(),
-            kill_cause: self.killing.as_ref().map(|killing| killing.because),
+            kill_cause: self.killing.as_ref().filter(|_| !self.is_over_limit).map(|killing| killing.because),
             ..ExitRecord::default()
         }
     }

@@ -138,7 +138,8 @@ impl Worker {
         let (worker, incarnation) = (self.setup.registration.worker.clone(), self.incarnation.clone());
         self.heartbeats += 1;
         let (number, measure, unready) = (self.heartbeats, self.measure, self.unready.clone());
-        let heartbeat = Heartbeat { worker, incarnation, number, measure, unready };
+        let excesses = self.excesses.all();
+        let heartbeat = Heartbeat { worker, incarnation, number, measure, unready, excesses };
         self.sent.note(number, self.now_ms);
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.append(tag, Command::Worker(WorkerCommand::Heartbeat(heartbeat)));

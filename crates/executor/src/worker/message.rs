@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Command, ExternalDependencyId, Measure, PathCheck, RunSpec, Timestamp, Token, WorkMessage,
+    Command, Excess, ExternalDependencyId, Measure, PathCheck, RunSpec, Timestamp, Token, WorkMessage,
 };
 
 use crate::attempt_dir::ExitRecord;
@@ -96,6 +96,13 @@ pub enum Input {
     ProcessStarted {
         /// Which attempt.
         token: Token,
+    },
+    /// An attempt wants more than there is for it, and runs.
+    Exceeded {
+        /// Which attempt.
+        token: Token,
+        /// What it wants.
+        excess: Excess,
     },
     /// No process of an attempt is left.
     ProcessEnded {

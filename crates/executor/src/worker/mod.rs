@@ -17,6 +17,7 @@
 //! harmless. What is deliberately absent: slots, drain and retries, which the owner decides.
 
 mod attempt;
+mod excess;
 mod lease;
 mod life;
 mod message;
@@ -35,11 +36,12 @@ use std::collections::BTreeSet;
 
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
-    AttemptResult, Command, GroupSettings, Incarnation, Measure, Registration, Token, WorkMessage,
+    AttemptResult, Command, Excess, GroupSettings, Incarnation, Measure, Registration, Token, WorkMessage,
     WorkerCommand,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
+use excess::Excesses;
 use lease::LeaseClock;
 use life::{Membership, Stopping};
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
@@ -78,6 +80,7 @@ pub struct Worker {
     membership: Membership,
     heartbeat_at_ms: Option<u64>,
     heartbeats: u64,
+    excesses: Excesses,
     measure: Option<Measure>,
     lease: LeaseClock,
     attempts: Attempts,
@@ -104,6 +107,7 @@ impl Worker {
             membership: Membership::new(),
             heartbeat_at_ms: None,
             heartbeats: 0,
+            excesses: Excesses::default(),
             measure: None,
             lease: LeaseClock::default(),
             attempts: Attempts::default(),
@@ -129,6 +133,7 @@ impl Worker {
             Input::Acknowledged(Tag::Asked { token, question }) => self.question_is_in_log(token, question),
             Input::Failed(Tag::Alive { .. } | Tag::Asked { .. } | Tag::Repeated) => {}
             Input::ProcessStarted { token } => self.process_started(token),
+            Input::Exceeded { token, excess } => self.exceeded(token, excess),
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
             Input::Found { token, end } => self.find(token, end),
             Input::Looked { token, looked } => self.looked(token, looked),
@@ -274,7 +279,14 @@ impl Worker {
         self.end(token, End { repeats_left: Some(5), ..End::bare(outcome) });
     }
 
+    fn exceeded(&mut self, token: Token, excess: Excess) {
+        if self.attempts.get(token).is_some_and(Attempt::has_process) {
+            self.excesses.note(token, excess);
+        }
+    }
+
     fn end(&mut self, token: Token, end: End) {
+        self.excesses.forget(token);
         self.attempts.set(token, Attempt::Ended(Box::new(end)));
         self.report_finished(token);
     }

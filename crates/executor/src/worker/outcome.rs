@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{AttemptOutcome, AttemptResult, Timestamp, Usage};
+use tidemill_model::{AttemptOutcome, AttemptResult, Excess, ExcessKind, Timestamp, Usage};
 
 use super::ProcessEnd;
 use crate::attempt_dir::ExitRecord;
@@ -49,7 +49,30 @@ fn of_whole(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
 }
 
 fn usage(record: &ExitRecord) -> Usage {
-    Usage { duration_ms: record.duration_ms, cpu_ms: record.cpu_ms, peak_memory_kib: record.peak_memory_kib }
+    Usage {
+        duration_ms: record.duration_ms,
+        cpu_ms: record.cpu_ms,
+        peak_memory_kib: record.peak_memory_kib,
+        peak_processes: record.peak_processes,
+        read_kib: record.read_kib,
+        written_kib: record.written_kib,
+        unenforced: record.unenforced.clone(),
+    }
+}
+
+/// EXE-7: what an attempt that failed wanted too much of, for people; nothing where that did not end it.
+fn said_of_excess(excess: Option<Excess>) -> Option<String> {
+    let Excess { kind, limit, seen } = excess?;
+    let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
+    let seen = seen.map(|seen| format!(" ({seen} were seen)")).unwrap_or_default();
+    match kind {
+        ExcessKind::Memory => Some(format!("it wanted more memory than its limit of {limit} MiB{seen}")),
+        ExcessKind::HostMemory => {
+            Some("the kernel ended a process of it, for its host had too little memory".to_owned())
+        }
+        ExcessKind::Processes => Some(format!("it wanted more processes than its limit of {limit}{seen}")),
+        ExcessKind::MemoryAlarm | ExcessKind::Output => None,
+    }
 }
 
 /// EXE-4: its exit code is told and does not count.
@@ -62,8 +85,8 @@ fn by_output_path(record: ExitRecord, path: &str, exists: Result<bool, Arc<str>>
             (AttemptResult::Failed, format!("whether its output path {path} exists is not known: {why}"))
         }
     };
-    let ExitRecord { exit_code, signal, values, .. } = record;
-    AttemptOutcome { result, exit_code, signal, message, values }
+    let ExitRecord { exit_code, signal, values, excess, .. } = record;
+    AttemptOutcome { result, exit_code, signal, message, excess, values }
 }
 
 /// ZMB-1: of an attempt that would be lost. An output that stood there before it began proves nothing. Stores tell when something
@@ -117,18 +140,20 @@ pub(super) fn without_process(result: AttemptResult, message: &str) -> AttemptOu
 
 fn of_record(record: ExitRecord) -> AttemptOutcome {
     let fault = fault(&record);
-    let ExitRecord { exit_code, signal, kill_cause, error, values, .. } = record;
+    let ExitRecord { exit_code, signal, kill_cause, error, values, excess, .. } = record;
     let (result, message) = match (kill_cause, error) {
         (Some(because), _) => killed(because),
         (None, Some(error)) => (AttemptResult::Failed, error),
         (None, None) => match (exit_code, signal) {
             (Some(0), _) => said_by_values(fault),
             // Exit code and signal speak for themselves.
-            (Some(_), _) | (None, Some(_)) => (AttemptResult::Failed, fault.unwrap_or_default()),
+            (Some(_), _) | (None, Some(_)) => {
+                (AttemptResult::Failed, said_of_excess(excess).or(fault).unwrap_or_default())
+            }
             (None, None) => (AttemptResult::Failed, "ended without exit code or signal".to_owned()),
         },
     };
-    AttemptOutcome { result, exit_code, signal, message, values }
+    AttemptOutcome { result, exit_code, signal, message, excess, values }
 }
 
 /// Only what was asked for is *killed*; otherwise the attempt was lost, and another may follow.

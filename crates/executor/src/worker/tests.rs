@@ -32,6 +32,7 @@ fn worker() -> Worker {
         slots,
         reserved: Default::default(),
         labels: Default::default(),
+        keeps: None,
         live: Vec::new(),
         signature: "s".to_owned(),
     };
@@ -84,6 +85,8 @@ fn spec(token: Token, of_type: &str) -> RunSpec {
         execution_timeout_ms: None,
         run_as: None,
         output_path: None,
+        limits: tidemill_model::Limits::default(),
+        group_limits: tidemill_model::GroupLimits::default(),
         ending: None,
     }
 }

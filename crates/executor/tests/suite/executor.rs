@@ -18,7 +18,8 @@ use tidemill_log::{
 };
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, GroupName, GroupSettings, JobId, JobName,
-    JobType, Program, Registration, RunSpec, ShardId, StartRequest, Token, Usage, WorkMessage, WorkerCommand,
+    JobType, Program, Registration, RunSpec, RunningExcess, ShardId, StartRequest, Token, Usage, WorkMessage,
+    WorkerCommand,
 };
 
 use crate::shim::until;
@@ -36,14 +37,14 @@ where
 }
 
 /// The owner's side of the log.
-struct Owner {
+pub(crate) struct Owner {
     log: Arc<dyn Log>,
     commands: Box<dyn Reader>,
     waiting: Vec<Command>,
 }
 
 impl Owner {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::on(Arc::new(MemoryLog::new(4)))
     }
 
@@ -55,7 +56,7 @@ impl Owner {
     }
 
     /// The next command that is no heartbeat.
-    fn hear(&mut self) -> Command {
+    pub(crate) fn hear(&mut self) -> Command {
         let end = Instant::now() + BOUND;
         while self.waiting.is_empty() {
             assert!(Instant::now() < end, "the worker says nothing");
@@ -70,14 +71,31 @@ impl Owner {
         self.waiting.remove(0)
     }
 
-    fn hear_registration(&mut self) -> Registration {
+    /// What the next heartbeats say that attempts want too much of.
+    pub(crate) fn hear_excesses(&mut self) -> Vec<RunningExcess> {
+        let end = Instant::now() + BOUND;
+        loop {
+            assert!(Instant::now() < end, "no heartbeat names an excess");
+            for record in self.commands.poll(100, Duration::from_millis(100)).unwrap() {
+                match serde_json::from_slice::<CommandRecord>(&record.value).unwrap().command {
+                    Command::Worker(WorkerCommand::Heartbeat(of)) if !of.excesses.is_empty() => {
+                        return of.excesses;
+                    }
+                    Command::Worker(WorkerCommand::Heartbeat(_)) => {}
+                    command => self.waiting.push(command),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn hear_registration(&mut self) -> Registration {
         match self.hear() {
             Command::Worker(WorkerCommand::Register(registration)) => *registration,
             other => panic!("not a registration: {other:?}"),
         }
     }
 
-    fn hear_finished(&mut self, wanted: Token) -> (AttemptOutcome, Option<Usage>) {
+    pub(crate) fn hear_finished(&mut self, wanted: Token) -> (AttemptOutcome, Option<Usage>) {
         match self.hear() {
             Command::Worker(WorkerCommand::ReportFinished { token, outcome, usage, .. })
                 if token == wanted =>
@@ -88,7 +106,7 @@ impl Owner {
         }
     }
 
-    fn say(&self, to: &Registration, message: &WorkMessage) {
+    pub(crate) fn say(&self, to: &Registration, message: &WorkMessage) {
         self.say_bytes(to, serde_json::to_vec(message).unwrap());
     }
 
@@ -98,7 +116,7 @@ impl Owner {
         append_wait(&*self.log.producer().unwrap(), Topic::Work, partition, key, value, BOUND).unwrap();
     }
 
-    fn welcome(&self, to: &Registration, granted: Vec<Token>) {
+    pub(crate) fn welcome(&self, to: &Registration, granted: Vec<Token>) {
         let incarnation = to.incarnation.clone();
         let settings = GroupSettings::default();
         self.say(to, &WorkMessage::Registered { incarnation, shard: SHARD, settings, granted });
@@ -114,13 +132,13 @@ impl Owner {
     }
 
     /// Assignment, request, grant.
-    fn grant(&mut self, to: &Registration, spec: &RunSpec) {
+    pub(crate) fn grant(&mut self, to: &Registration, spec: &RunSpec) {
         let request = self.hear_request(to, spec.token, &spec.job_type);
         let (incarnation, nonce) = (request.incarnation, request.nonce);
         self.say(to, &WorkMessage::Granted { incarnation, nonce, spec: Box::new(spec.clone()) });
     }
 
-    fn hear_started(&mut self, wanted: Token) {
+    pub(crate) fn hear_started(&mut self, wanted: Token) {
         let command = self.hear();
         assert!(
             matches!(command, Command::Worker(WorkerCommand::ReportStarted { token, .. }) if token == wanted),
@@ -130,12 +148,12 @@ impl Owner {
 }
 
 /// A worker in a thread of its own.
-struct Executor {
+pub(crate) struct Executor {
     stop: Sender<()>,
     thread: JoinHandle<Result<(), Error>>,
 }
 
-fn config(dir: &Path) -> Config {
+pub(crate) fn config(dir: &Path) -> Config {
     let required = Required {
         group: name("g"),
         shard: SHARD,
@@ -149,18 +167,18 @@ fn config(dir: &Path) -> Config {
 }
 
 impl Executor {
-    fn start(owner: &Owner, config: Config) -> Self {
+    pub(crate) fn start(owner: &Owner, config: Config) -> Self {
         let (stop, stopped) = bounded(2);
         let log = Arc::clone(&owner.log);
         let thread = thread::spawn(move || tidemill_executor::run(config, log, stopped));
         Self { stop, thread }
     }
 
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.send(()).unwrap();
     }
 
-    fn join(self) {
+    pub(crate) fn join(self) {
         self.thread.join().unwrap().unwrap();
     }
 }
@@ -177,7 +195,7 @@ fn executor_ends_at_a_message_that_it_cannot_read() {
     assert!(error.to_string().contains("start a version of the program that reads it"), "{error}");
 }
 
-fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {
+pub(crate) fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {
     let program = if job_type == "noop" { Program::None } else { Program::Command(script.to_owned()) };
     RunSpec {
         token,
@@ -195,6 +213,8 @@ fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {
         execution_timeout_ms: None,
         run_as: None,
         output_path: None,
+        limits: tidemill_model::Limits::default(),
+        group_limits: tidemill_model::GroupLimits::default(),
         ending: None,
     }
 }

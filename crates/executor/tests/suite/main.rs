@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod executor;
+mod limits;
 mod output;
 mod shim;

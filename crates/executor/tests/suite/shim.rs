@@ -93,6 +93,7 @@ pub(crate) fn script(script: &str) -> ShimSpec {
         run_as: None,
         umask: None,
         output_max_bytes: None,
+        limits: None,
     }
 }
 
@@ -244,6 +245,7 @@ fn program_that_is_not_there_is_told() {
         run_as: None,
         umask: None,
         output_max_bytes: None,
+        limits: None,
     };
     let error = Attempt::start(&spec).end().error.unwrap();
     assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");

@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
-    AttemptOutcome, GroupName, Incarnation, JobType, Measure, Nonce, Reserved, Token, Usage, WorkerId,
-    WorkerLabel,
+    AttemptOutcome, GroupName, Incarnation, JobType, LimitsKept, Measure, Nonce, Reserved, RunningExcess,
+    Token, Usage, WorkerId, WorkerLabel,
 };
 
 /// Workers, and what they say of attempts. To the shard of the group.
@@ -125,6 +125,8 @@ pub struct Registration {
     /// Attempts that still live on it.
     #[serde(default)]
     pub live: Vec<Token>,
+    /// How it keeps limits of attempts; absent: it does not say.
+    pub keeps: Option<LimitsKept>,
     /// Ed25519 signature, in hex, over [`Registration::signed_text`] by the group's key.
     pub signature: String,
 }
@@ -151,6 +153,9 @@ pub struct Heartbeat {
     pub measure: Option<Measure>,
     /// Why it can take no work at present; absent: it can.
     pub unready: Option<String>,
+    /// What attempts that run want too much of, at most 64; what does not fit is reported at their end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excesses: Vec<RunningExcess>,
 }
 
 /// A worker asks whether it may start what it was assigned.

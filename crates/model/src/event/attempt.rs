@@ -1,6 +1,6 @@
 use tidemill_derive::{Aggregate, vocabulary};
 
-use crate::{Actor, AttemptOutcome, BatchId, Incarnation, Nonce, Token, Usage, WorkerId};
+use crate::{Actor, AttemptOutcome, BatchId, Excess, Incarnation, Nonce, Token, Usage, WorkerId};
 
 /// An attempt, from the permission to start to the end of its processes.
 #[vocabulary(Aggregate)]
@@ -70,6 +70,23 @@ pub enum AttemptEvent {
         by: Actor,
         /// How they know, for people.
         reason: String,
+    },
+    /// An attempt wants more memory, processes or output than there is for it.
+    ///
+    /// Once for each attempt and kind; an alarm follows. Of the end of an attempt it stands before that.
+    #[event(kind = "attempt.over_limit", public, level = 3)]
+    OverLimit {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Where it runs.
+        worker: WorkerId,
+        /// What it wants.
+        excess: Excess,
+        /// It failed for want of memory on its host, and that uses up no retry.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        spares_retry: bool,
     },
     /// The whole process tree of an attempt has ended, or the lease of its worker has expired.
     #[event(kind = "attempt.finished", public)]

@@ -2,7 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_derive::{Aggregate, vocabulary};
 
-use crate::{Actor, GroupSettings, Incarnation, JobType, Measure, Reserved, WorkerId, WorkerLabel};
+use crate::{
+    Actor, GroupSettings, Incarnation, JobType, LimitsKept, Measure, Reserved, WorkerId, WorkerLabel,
+};
 
 /// Workers.
 #[vocabulary(Aggregate)]
@@ -30,6 +32,8 @@ pub enum WorkerEvent {
         /// Slots that are kept for some jobs, by job type.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         reserved: BTreeMap<JobType, Reserved>,
+        /// How it keeps limits of attempts; absent: it did not say.
+        keeps: Option<LimitsKept>,
     },
     /// A worker reports that the load or memory of its machine changed notably.
     #[event(kind = "worker.measured", public)]

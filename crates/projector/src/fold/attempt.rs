@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, BatchId, BatchState, FinalCommandEvent, FinalResult, Token, Usage, WorkerId,
+    AttemptEvent, AttemptOutcome, BatchId, BatchState, Excess, FinalCommandEvent, FinalResult, Token, Usage,
+    WorkerId,
 };
 use tidemill_store::rows::{AttemptRow, BatchRow, UserCodeRow};
 
@@ -20,6 +21,7 @@ impl Caches {
             }
             // A rebuild from a time needs the batch of every attempt that it folds: see `since`.
             AttemptEvent::UserCodeReported { batch, token, .. }
+            | AttemptEvent::OverLimit { batch, token, .. }
             | AttemptEvent::Started { batch, token }
             | AttemptEvent::Finished { batch, token, .. } => {
                 self.batches.need((batch.0,));
@@ -43,6 +45,9 @@ impl Caches {
             }
             AttemptEvent::UserCodeReported { token, code, .. } => {
                 self.user_code_reported(at, *token, i64::from(*code))
+            }
+            AttemptEvent::OverLimit { token, excess, .. } => {
+                self.attempts.change((token.0,), |row| note_excess(row, *excess));
             }
             AttemptEvent::Finished { batch, token, outcome, usage, .. } => {
                 self.batches.change((batch.0,), |row| {
@@ -96,6 +101,7 @@ impl Caches {
             incarnation: Arc::clone(incarnation),
             granted_at: at.now,
             passed_values: "{}".into(),
+            unenforced_limits: "[]".into(),
             ..AttemptRow::default()
         });
         self.batches.change((batch.0,), |row| {
@@ -135,6 +141,20 @@ fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Opti
     row.duration_ms = usage.map(|usage| number(usage.duration_ms));
     row.cpu_ms = usage.map(|usage| number(usage.cpu_ms));
     row.peak_memory_kib = usage.map(|usage| number(usage.peak_memory_kib));
+    row.peak_processes = usage.and_then(|usage| usage.peak_processes).map(i64::from);
+    row.read_kib = usage.and_then(|usage| usage.read_kib).map(number);
+    row.written_kib = usage.and_then(|usage| usage.written_kib).map(number);
+    row.unenforced_limits = usage.map_or_else(|| "[]".into(), |usage| json(&usage.unenforced));
+    if let Some(excess) = outcome.excess {
+        note_excess(row, excess);
+    }
+}
+
+/// EXE-7: the last one that is on record; that of its end says most.
+fn note_excess(row: &mut AttemptRow, excess: Excess) {
+    row.excess = Some(excess.kind.as_str().into());
+    row.excess_limit = excess.limit.map(i64::from);
+    row.excess_seen = excess.seen.map(i64::from);
 }
 
 fn end_final(row: &mut BatchRow, at: Place, result: FinalResult, message: &str) {

@@ -85,8 +85,17 @@ impl Caches {
     }
 
     fn register(&mut self, at: Place, event: &WorkerEvent) {
-        let WorkerEvent::Registered { worker, incarnation, host, address, slots, labels, reserved, .. } =
-            event
+        let WorkerEvent::Registered {
+            worker,
+            incarnation,
+            host,
+            address,
+            slots,
+            labels,
+            reserved,
+            keeps,
+            ..
+        } = event
         else {
             return;
         };
@@ -104,6 +113,7 @@ impl Caches {
             slots: json(slots),
             reserved: json(reserved),
             labels: json(labels),
+            limits_kept: keeps.map_or_else(|| "{}".into(), |kept| json(&kept)),
             state: "live".into(),
             registered_at: at.now,
             lost_at: None,

@@ -182,8 +182,22 @@ row! {
         duration_ms: Option<i64> = Int,
         /// User and system time, milliseconds.
         cpu_ms: Option<i64> = Int,
-        /// Largest resident set, KiB.
+        /// The most memory of all its processes together that was seen, or of the largest one, KiB.
         peak_memory_kib: Option<i64> = Int,
+        /// The most processes and threads at once that were seen.
+        peak_processes: Option<i64> = Int,
+        /// Read from disks, KiB.
+        read_kib: Option<i64> = Int,
+        /// Written to disks, KiB.
+        written_kib: Option<i64> = Int,
+        /// What it wanted more of than there was for it: `memory`, `host_memory`, `memory_alarm`, `processes` or `output`.
+        excess: Option<Arc<str>> = Name(16),
+        /// The limit of that: MiB of memory or output, else a number.
+        excess_limit: Option<i64> = Int,
+        /// The most that was seen of it, in the same unit.
+        excess_seen: Option<i64> = Int,
+        /// Limits that it had and that its worker could not keep.
+        unenforced_limits: Arc<str> = Json,
     }
 }
 

@@ -28,6 +28,9 @@ row! {
         reserved: Arc<str> = Json,
         /// What jobs can ask for it by, in `worker_label`.
         labels: Arc<str> = Json,
+        /// How it keeps the limits `memory`, `cpu` and `processes` of attempts: `control_group`, `looks` or `nothing`; empty: it does
+        /// not say.
+        limits_kept: Arc<str> = Json,
         /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
         state: Arc<str> = Name(16),
         /// Whether it takes no new work.

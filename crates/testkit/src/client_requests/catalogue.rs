@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    AllowedAccounts, CalendarSpec, CatalogueCommand, GroupSettings, OnSilence, PoolSpec, Role, ShardCommand,
-    ShardId, WorkerCommand,
+    AllowedAccounts, CalendarSpec, CatalogueCommand, GroupLimits, GroupSettings, Limits, OnSilence, PoolSpec,
+    Role, ShardCommand, ShardId, WorkerCommand,
 };
 
 use crate::cluster::public_key;
@@ -60,6 +60,7 @@ impl World {
         let group = rng.below(self.plan.groups);
         let name = format!("g{}", group + 1).try_into().expect("a name");
         let mut settings = settings(rng, self.holds(group));
+        settings.limits = limits(rng.aside("limits"));
         if rng.chance(20) {
             settings.lost_after_ms = settings.lease_ms + 1;
         }
@@ -100,6 +101,13 @@ fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
     };
     pull_settings(&mut rng.aside("pulls"), &mut settings);
     settings
+}
+
+/// EXE-2: limits of a group, which jobs may be above.
+fn limits(mut rng: Rng) -> Option<Arc<GroupLimits>> {
+    let max = Limits { memory_mb: Some(rng.range(100, 400) as u32), ..Limits::default() };
+    let default = Limits { processes: Some(rng.range(10, 90) as u32), ..Limits::default() };
+    rng.chance(30).then(|| Arc::new(GroupLimits { default, max }))
 }
 
 fn accounts(mut rng: Rng) -> Option<Arc<AllowedAccounts>> {

@@ -184,6 +184,10 @@ fn resources(rng: &mut Rng, job: &mut Value) {
     if rng.chance(20) && job["type"] != "anchor" {
         job["memory_mb"] = json!(rng.range(1, 12) * 100);
     }
+    let mut limits = rng.aside("limits");
+    if limits.chance(15) && job["type"] != "anchor" && job["type"] != "noop" {
+        job["limits"] = json!({"memory_mb": limits.range(50, 500), "processes": limits.range(1, 100)});
+    }
 }
 
 /// Fixed times of day, before and after the clocks are set back.

@@ -48,6 +48,7 @@ impl World {
                 slots: BTreeMap::from([(JobType::try_from("shell").expect("a type"), 9)]),
                 reserved: Default::default(),
                 labels: Default::default(),
+                keeps: None,
                 live: Vec::new(),
                 signature: "00".repeat(64),
             })))

@@ -124,6 +124,8 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::TokensEqual, &["minted_ids_grow"], FEW),
     bug(Bug::DoubleGrant, &["start_granted_only_to_assigned"], SOME),
     bug(Bug::RetryCountOff, &["attempt_numbers_without_gaps"], FEW),
+    bug(Bug::HostMemoryUsesUpRetry, &["host_memory_uses_up_no_retry"], FEW),
+    bug(Bug::ExcessUntold, &["excesses_are_told"], FEW),
     bug(Bug::RetryIntervalIgnored, &["retry_interval_kept"], FEW),
     bug(Bug::ClockADayAhead, &["now_not_ahead_of_the_log"], FEW),
     bug(Bug::RefusedDecidedAgain, &["one_outcome_per_request"], SOME),

@@ -22,6 +22,9 @@ impl Shard {
             AttemptEvent::UserCodeReported { token, code, .. } => {
                 self.user_code_reported(at, id, (*token, *code))
             }
+            AttemptEvent::OverLimit { token, excess, spares_retry, .. } => {
+                self.over_limit(at, id, (*token, excess, *spares_retry));
+            }
             AttemptEvent::Finished { token, attempt, worker, outcome, .. } => {
                 self.attempt_finished(at, id, (*token, *attempt, worker), outcome);
             }
@@ -108,6 +111,7 @@ impl Shard {
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.phase = Phase::Granted { to, nonce: nonce.clone(), started: false };
             batch.zero = false;
+            batch.over.begin();
             let bound = batch.of.as_ref().and_then(|of| bound(of.spec()));
             batch.long_at = bound.and_then(|bound| at.now.checked_add(bound).ok());
         }
@@ -197,6 +201,7 @@ impl Shard {
         }
         self.no_attempt_before_lease_over(at, &to, result);
         self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
+        self.ended_over_limit(at, id, outcome);
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.attempts = to.attempt;
             batch.last_worker = Some(to.worker.clone());

@@ -1,6 +1,7 @@
 //! What happens to a batch between generation and result.
 
 mod attempt;
+pub(super) mod excess;
 mod result;
 mod retry;
 

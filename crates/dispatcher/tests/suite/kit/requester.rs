@@ -274,6 +274,7 @@ pub fn heartbeat() -> Command {
         number: 0,
         measure: None,
         unready: None,
+        excesses: Vec::new(),
     }))
 }
 

@@ -36,6 +36,7 @@ pub fn registration(worker: &str, incarnation: &str, slots: u32) -> Registration
         slots: [(JobType::try_from("noop").unwrap(), slots)].into(),
         reserved: Default::default(),
         labels: Default::default(),
+        keeps: None,
         live: Vec::new(),
         signature: hex(&key().sign(text.as_bytes()).to_bytes()),
     }
@@ -132,6 +133,7 @@ impl Hands {
             number: self.beats.fetch_add(1, Ordering::Relaxed) + 1,
             measure: None,
             unready: None,
+            excesses: Vec::new(),
         })));
     }
 

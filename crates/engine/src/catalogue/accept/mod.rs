@@ -16,6 +16,7 @@ use tidemill_model::{
 
 use crate::catalogue::check_count;
 use crate::catalogue::data::{check_external_dependencies, check_path_of_attempt};
+use crate::catalogue::limits::check_each;
 use crate::schedule::grid_from_spec;
 
 /// Everything about a job as written that needs no other object.
@@ -29,6 +30,7 @@ pub(in crate::catalogue) fn check(spec: &JobSpec) -> Result<(), FieldError> {
     check_timeouts(spec)?;
     check_external_dependencies(spec)?;
     check_memory(spec)?;
+    check_limits_of(spec)?;
     check_execution(spec)
 }
 
@@ -195,6 +197,18 @@ fn check_memory(spec: &JobSpec) -> Result<(), FieldError> {
         Some(mb) => Err(FieldError::new("memory_mb", mb, "an anchor runs on no worker; leave it out")),
         None => Ok(()),
     }
+}
+
+/// EXE-2: what its attempts may use. Whether its group allows it is for the caller to say.
+fn check_limits_of(spec: &JobSpec) -> Result<(), FieldError> {
+    if let Some((kind, value)) = spec.limits.set().next()
+        && runs_nothing(spec)
+    {
+        let rule =
+            format!("has no effect on a job of type {}, which runs no process; leave it out", spec.job_type);
+        return Err(FieldError::new(format!("limits.{}", kind.field()), value, rule));
+    }
+    check_each("limits", &spec.limits)
 }
 
 /// JOB-1, JOB-8, DSP-2, EXE-4: how attempts are executed.

@@ -54,6 +54,9 @@ impl GroupShard {
                     }
                 }
             }
+            AttemptEvent::OverLimit { batch, excess, spares_retry, .. } => {
+                self.went_over_limit(*batch, *excess, *spares_retry);
+            }
             AttemptEvent::Finished { batch, token, attempt, outcome, .. } => {
                 if let Some(known) = self.batches.get(batch) {
                     self.final_commands.note(*batch, known, outcome);
@@ -102,7 +105,9 @@ impl GroupShard {
                 worker.clone(),
                 WorkMessage::Kill { token: *token, grace_ms: self.settings().kill_grace_ms },
             )),
-            AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. } => None,
+            AttemptEvent::Started { .. }
+            | AttemptEvent::UserCodeReported { .. }
+            | AttemptEvent::OverLimit { .. } => None,
         }
     }
 
@@ -222,6 +227,7 @@ impl GroupShard {
             kill,
             values,
             under_right,
+            over: 0,
         };
         batch.phase = Phase::Granted(Box::new(grant));
         self.watch_duration(id);

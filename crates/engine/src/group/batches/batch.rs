@@ -28,6 +28,8 @@ pub(crate) struct Batch {
     pub(crate) counted: Option<Box<Counted>>,
     /// Attempts that have ended.
     pub(crate) attempts: u32,
+    /// Of these, those that use up no retry.
+    pub(crate) spared: u32,
     /// Workers that had it and did not start it.
     pub(crate) excluded: Vec<WorkerId>,
     /// When it was generated.
@@ -87,6 +89,8 @@ pub(crate) struct Grant {
     pub(crate) values: Option<Arc<BTreeMap<String, String>>>,
     /// It was asked for under a right, so its worker knows what to run.
     pub(crate) under_right: bool,
+    /// The kinds of limits that it is on record to be over, one bit each.
+    pub(crate) over: u8,
 }
 
 impl Batch {
@@ -106,6 +110,7 @@ impl Batch {
             dependencies: Box::default(),
             counted: None,
             attempts: 0,
+            spared: 0,
             excluded: Vec::new(),
             generated: now,
             since: now,

@@ -16,6 +16,7 @@ use tidemill_model::{
 
 use crate::group::batches::Batches;
 use crate::group::batches::batch::{Batch, Phase};
+use crate::group::batches::excess::spares_retry;
 use crate::group::final_commands::final_command;
 use crate::group::{GroupShard, Timer};
 
@@ -36,7 +37,7 @@ impl Batches {
     }
 
     /// Killed stays killed; success ends the batch; a failed or lost attempt is followed by another while
-    /// retries are left.
+    /// retries are left. What failed for want of memory on its host uses up none, a few times (EXE-7).
     fn after_attempt(&self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome, now: Timestamp) -> Event {
         let attempt = batch.attempts + 1;
         if let Some(by) = batch.kill()
@@ -53,7 +54,8 @@ impl Batches {
             }
             AttemptResult::Success => self.batch_end(id, BatchResult::Success, None, outcome.message.clone()),
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut
-                if attempt <= batch.definition.spec.retries + u32::from(planted!(RetryCountOff))
+                if attempt - batch.spared - u32::from(spares_retry(batch, outcome))
+                    <= batch.definition.spec.retries + u32::from(planted!(RetryCountOff))
                     && !codes.is_some_and(|(codes, code)| codes.forbids_retry(code)) =>
             {
                 let pause = pause(&batch.definition, id, attempt);
@@ -83,8 +85,10 @@ impl Batches {
         if let Event::Batch(BatchEvent::Finished { final_command, .. }) = &mut next {
             *final_command = false;
         }
+        let mut events = self.over_limit_at_end(id, batch, (token, &worker), &outcome);
         let ended = AttemptEvent::Finished { batch: id, token, attempt, worker, outcome, usage };
-        vec![Event::Attempt(ended), next]
+        events.extend([Event::Attempt(ended), next]);
+        events
     }
 }
 

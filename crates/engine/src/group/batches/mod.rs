@@ -5,6 +5,7 @@
 pub(in crate::group) mod apply;
 pub(in crate::group) mod attempts;
 pub(in crate::group) mod batch;
+pub(in crate::group) mod excess;
 pub(in crate::group) mod finish;
 pub(in crate::group) mod mark;
 pub(in crate::group) mod right;

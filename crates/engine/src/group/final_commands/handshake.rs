@@ -72,6 +72,7 @@ impl GroupShard {
     }
 
     fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
-        final_spec(token, held.batch, &held.of, &self.zone_of(&held.of.definition))
+        let run = final_spec(token, held.batch, &held.of, &self.zone_of(&held.of.definition))?;
+        Ok(RunSpec { group_limits: self.limits(), ..run })
     }
 }

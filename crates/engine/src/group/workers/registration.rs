@@ -172,15 +172,16 @@ impl GroupShard {
             address: registration.address.clone(),
             slots: registration.slots.clone(),
             labels: registration.labels.clone(),
-            settings: Some(GroupSettings { accounts: None, ..group.settings.clone() }),
+            settings: Some(GroupSettings { accounts: None, limits: None, ..group.settings.clone() }),
             reserved: registration.reserved.clone(),
+            keeps: registration.keeps,
         }))
     }
 
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
     /// is told to register.
     pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
-        let Heartbeat { worker, incarnation, number: _, measure, unready: _ } = heartbeat;
+        let Heartbeat { worker, incarnation, number: _, measure, unready: _, excesses: _ } = heartbeat;
         match self.workers.get(worker) {
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
@@ -189,7 +190,9 @@ impl GroupShard {
                 };
                 let measured = measure.and_then(|measure| self.measured(worker, measure, now));
                 let turned = heard(known, heartbeat);
-                Decision::events(known.lost.then(found).into_iter().chain(measured).chain(turned).collect())
+                let over = self.over_limit_while_running(heartbeat);
+                let found = known.lost.then(found).into_iter();
+                Decision::events(found.chain(measured).chain(turned).chain(over).collect())
             }
             Some(_) | None => Decision::nothing()
                 .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
@@ -225,15 +228,23 @@ impl GroupShard {
     }
 
     fn worker_registered(&mut self, now: Timestamp, event: &WorkerEvent) {
-        let WorkerEvent::Registered { worker, incarnation, host, address, slots, labels, settings, reserved } =
-            event
+        let WorkerEvent::Registered {
+            worker,
+            incarnation,
+            host,
+            address,
+            slots,
+            labels,
+            settings,
+            reserved,
+            ..
+        } = event
         else {
             return;
         };
         let settings = settings.clone().unwrap_or_else(|| self.settings());
         let old = self.workers.get(worker);
-        let is_new = old.is_none();
-        let same_life = old.is_some_and(|old| old.incarnation == *incarnation);
+        let (is_new, same_life) = (old.is_none(), old.is_some_and(|old| old.incarnation == *incarnation));
         let tokens = old.map(|old| old.tokens.clone()).unwrap_or_default();
         let drained = old.is_some_and(|old| old.drained);
         let told = match old.map(|old| old.told.clone()) {

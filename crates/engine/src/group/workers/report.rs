@@ -6,7 +6,7 @@
 use std::num::NonZeroI32;
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, MAX_VALUES_BYTES, Nonce,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Level, MAX_VALUES_BYTES, Nonce,
     Rejection, ReturnReason, StartRequest, Timestamp, Token, Usage, WorkMessage, WorkerId,
 };
 
@@ -175,6 +175,9 @@ impl GroupShard {
                 outcome.values.clear();
                 outcome.message =
                     format!("its values took more than {MAX_VALUES_BYTES} bytes and are left out");
+            }
+            if !self.level().allows(Level::LIMITS) {
+                outcome.excess = None;
             }
             let ended = self.end_attempt(id, token, outcome, usage.cloned(), now);
             return Decision::events(implied.into_iter().chain(ended).collect());

@@ -260,6 +260,10 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Attempt(AttemptEvent::Started { batch, token }) => {
             format!("b{} started t{}", n(batch.0), n(token.0))
         }
+        Event::Attempt(AttemptEvent::OverLimit { batch, excess, spares_retry, .. }) => {
+            let spares = if *spares_retry { ", spares a retry" } else { "" };
+            format!("b{} over its limit: {}{spares}", n(batch.0), excess.kind.as_str())
+        }
         Event::Attempt(AttemptEvent::Finished { batch, attempt, outcome, .. }) => {
             format!("b{} attempt {attempt} {:?}", n(batch.0), outcome.result)
         }

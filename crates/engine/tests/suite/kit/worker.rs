@@ -76,6 +76,7 @@ impl TestWorker {
             slots: kinds.into_iter().collect(),
             reserved: self.reserved.map(|kept| ("noop".try_into().unwrap(), kept)).into_iter().collect(),
             labels: self.labels.iter().map(|label| label.as_str().try_into().unwrap()).collect(),
+            keeps: None,
             live: self.running.keys().copied().collect(),
             signature: sign(&text),
         }
@@ -115,6 +116,7 @@ impl TestWorker {
             number: 0,
             measure: None,
             unready: None,
+            excesses: Vec::new(),
         }))
     }
 

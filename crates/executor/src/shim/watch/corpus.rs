@@ -19,6 +19,7 @@ fn watch(said: &[u8]) -> Watch {
         run_as: None,
         umask: None,
         output_max_bytes: None,
+        limits: None,
     };
     Watch::new(getpid(), &spec, said.to_vec())
 }

@@ -104,6 +104,7 @@ fn worker_of(group: &str) -> WorkerRow {
         slots: "{}".into(),
         reserved: "{}".into(),
         labels: "[]".into(),
+        limits_kept: "{}".into(),
         state: "live".into(),
         drained: false,
         registered_at: 1,
