@@ -8,7 +8,7 @@ use tidemill_model::{Excess, ExcessKind, LimitKind, Limits};
 use super::ShimLimits;
 use super::group::{Counted, Group};
 use super::meter::{self, Seen};
-use crate::attempt_dir::ExitRecord;
+use crate::attempt_dir::{ExitRecord, OutputCount};
 use crate::machine::boottime_ms;
 
 /// From one look at an attempt with limits to the next, and from the start of any to the first.
@@ -129,6 +129,15 @@ impl Guard {
         let counted = self.group.as_ref().map(Group::counted).unwrap_or_default();
         if counted.refused > 0 {
             self.note(ExcessKind::Processes, limit, counted.peak_processes.unwrap_or(limit));
+        }
+    }
+
+    /// What it has printed, each of its outputs, where a log keeps no more than so many bytes.
+    pub(crate) fn printed(&mut self, outputs: [OutputCount; 2], max_bytes: Option<u64>) {
+        let longest = outputs.map(|output| output.written_bytes.saturating_add(output.dropped_bytes));
+        let longest = longest.into_iter().max().unwrap_or(0);
+        if let Some(max_bytes) = max_bytes.filter(|max_bytes| longest > *max_bytes) {
+            self.note(ExcessKind::Output, mib(max_bytes >> 10), mib(longest.div_ceil(1024)));
         }
     }
 

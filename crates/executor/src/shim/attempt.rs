@@ -55,6 +55,7 @@ pub(super) fn run(
                 let mut record = watch::until_empty(main, (&spec, &mut guard), heard, orders)?;
                 record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
                 [record.stdout, record.stderr] = output.finish();
+                guard.printed([record.stdout, record.stderr], spec.output_max_bytes);
                 record
             }
             Err(error) => ExitRecord { error: Some(error), ..ExitRecord::default() },
@@ -102,7 +103,11 @@ fn start(dir: &AttemptDir, spec: &ShimSpec, guard: &Guard, marker: File) -> Resu
     Ok((main, output))
 }
 
-fn start_job(dir: &AttemptDir, (spec, guard): (&ShimSpec, &Guard), writers: [&OwnedFd; 2]) -> Result<Pid, String> {
+fn start_job(
+    dir: &AttemptDir,
+    (spec, guard): (&ShimSpec, &Guard),
+    writers: [&OwnedFd; 2],
+) -> Result<Pid, String> {
     let program = spec.argv.first().ok_or("the command is empty")?;
     let failed = |what: &str, error: nix::Error| format!("cannot {what}: {}", error.desc());
     std::env::set_current_dir(dir.work())

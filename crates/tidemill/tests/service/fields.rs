@@ -41,6 +41,7 @@ fn tried(field: &str) -> Option<Case> {
         "host" => (json!("elsewhere"), json!({})),
         "earliest_start_minutes" => (json!(5), json!({})),
         "memory_mb" => (json!(64), json!({})),
+        "limits" => (json!({"memory_mb": 64, "open_files": 128}), json!({})),
         "worker_label" => (json!("big"), json!({})),
         "run_as" => (json!("daemon"), json!({})),
         "logical_time_format" => (json!("yyyyMMdd"), json!({})),
@@ -118,6 +119,8 @@ fn define(server: &Server, noun: &str, yaml: &str) {
 fn every_field_of_a_job_is_kept_or_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
+    let level = || server.json(&["level", "show"])["level"].as_u64().filter(|level| *level >= 3);
+    until("the level that all fields need", level);
     define(&server, "calendar", "calendars: [{name: cn}]\n");
     define(&server, "pool", "pools: [{name: few, slots: 5}]\n");
     server.apply("jobs: [{name: first, group: default, type: noop}]");

@@ -31,6 +31,7 @@ mod generation;
 mod history;
 mod journal;
 mod levels;
+mod limits;
 mod many_parents;
 mod moves;
 mod on_record;
