@@ -43,7 +43,7 @@ pub(super) fn until_empty(
             watch.cannot_be_found();
         }
         watch.keep_limits(now_ms, guard, line);
-        let due = [watch.act(now_ms), line.look_at_ms(), output.act(now_ms), guard.look_at_ms()];
+        let due = [watch.act(now_ms), line.look_at_ms(), output.act(now_ms), Some(guard.look_at_ms())];
         set_timer(&timer, due.into_iter().flatten().min())?;
         let heard = hear(line, signals, &timer, output)?;
         if heard.line {

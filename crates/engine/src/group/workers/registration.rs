@@ -266,10 +266,9 @@ impl GroupShard {
                 slot.count(&demand, true);
             }
         }
-        let machine = old.and_then(|old| old.machine);
+        let (machine, turned) = old.map(|old| (old.machine, old.turned)).unwrap_or_default();
         let unready = old.filter(|_| same_life).and_then(|old| old.unready.clone());
         let expired = same_life && old.is_some_and(|old| old.expired);
-        let turned = old.map(|old| old.turned).unwrap_or_default();
         if is_new && self.workers.len() >= MAX_WORKERS {
             self.workers.forget_expired();
         }
