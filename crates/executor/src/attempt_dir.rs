@@ -112,10 +112,10 @@ pub struct ExitRecord {
     /// The most memory of the whole tree that was seen, or the largest resident set of any one process of it, KiB; not below
     /// the shim's own few MiB.
     pub peak_memory_kib: u64,
-    /// What it has printed; absent in records of earlier versions.
+    /// What it has printed to stdout; absent: nothing, or the record is of an earlier version.
     #[serde(default, skip_serializing_if = "OutputCount::is_empty")]
     pub stdout: OutputCount,
-    /// What it has printed to stderr; absent in records of earlier versions.
+    /// What it has printed to stderr; absent likewise.
     #[serde(default, skip_serializing_if = "OutputCount::is_empty")]
     pub stderr: OutputCount,
     /// The most processes and threads at once that were seen.

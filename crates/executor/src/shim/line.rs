@@ -32,7 +32,7 @@ use crate::machine::boottime_ms;
 const LOOK_MS: u64 = 5_000;
 /// How long a look is waited for at first, milliseconds; then as long as it has taken already.
 const WAIT_MS: std::ops::RangeInclusive<u64> = 5..=1_000;
-const SEEK_SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+const LOOK_SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 /// Before how an attempt ended is written down again.
 const WRITE_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -220,7 +220,7 @@ impl<'a> Line<'a> {
                 .map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN))
                 .into_iter()
                 .collect();
-            poll(&mut fds, Some(if self.look.is_some() { &SEEK_SOON } else { &WRITE_AGAIN }))?;
+            poll(&mut fds, Some(if self.look.is_some() { &LOOK_SOON } else { &WRITE_AGAIN }))?;
             let heard = fds.iter().any(|fd| !fd.revents().is_empty());
             drop(fds);
             if heard {

@@ -287,16 +287,16 @@ impl Frozen {
         Self { disk, _image: image }
     }
 
-    fn freeze(&self) -> Thaw<'_> {
+    fn freeze(&self) -> Hang<'_> {
         run("fsfreeze", &["-f"], &self.disk.0);
-        Thaw(&self.disk)
+        Hang(&self.disk)
     }
 }
 
 /// Dropped, it lets the disk go on: before a test that has failed waits for what waits for the disk.
-struct Thaw<'a>(&'a Disk);
+struct Hang<'a>(&'a Disk);
 
-impl Drop for Thaw<'_> {
+impl Drop for Hang<'_> {
     fn drop(&mut self) {
         let _ = Command::new("fsfreeze").arg("-u").arg(&self.0.0).status();
     }
@@ -361,6 +361,8 @@ fn job_goes_on_while_the_disk_of_its_log_hangs() {
     go("go");
     wait_for(&elsewhere.path().join("printed"));
     drop(frozen);
+    let log = attempt.path("stdout");
+    until("the line of the gap", || gap(&fs::read(&log).unwrap()));
     go("on");
     let record = attempt.end();
     assert_eq!(record.exit_code, Some(6));

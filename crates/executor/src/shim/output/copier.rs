@@ -66,10 +66,10 @@ impl Copier {
         let shared = Arc::clone(&self.shared);
         let again = Timespec::try_from(TRY_AGAIN).expect("it is short");
         loop {
-            let waits_for_room = self.logs.iter().any(Log::waits_for_room);
+            let has_to_mark = self.logs.iter().any(Log::has_to_mark);
             let mut fds = [&shared.streams[0].pipe, &shared.streams[1].pipe, stop]
                 .map(|source| PollFd::new(source, PollFlags::IN));
-            if poll(&mut fds, waits_for_room.then_some(&again)).is_err() {
+            if poll(&mut fds, has_to_mark.then_some(&again)).is_err() {
                 // Signals come to the shim's own thread alone.
                 continue;
             }
@@ -79,7 +79,13 @@ impl Copier {
             }
             let ready = [(0, stdout), (1, stderr)].into_iter().filter(|(_, is_ready)| *is_ready);
             let copied: usize = ready.map(|(number, _)| self.copy(number, CHUNK)).sum();
-            if waits_for_room {
+            for (number, stream) in shared.streams.iter().enumerate() {
+                // The write was over that took too long, and nothing has come since.
+                if stream.has_skipped() {
+                    self.copy(number, 0);
+                }
+            }
+            if has_to_mark {
                 shared.write(|| self.logs.iter_mut().for_each(Log::try_again));
             }
             if copied < FEW {

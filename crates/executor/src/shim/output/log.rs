@@ -87,14 +87,14 @@ impl Log {
         self.widen(begin, tail + bytes, cause);
     }
 
-    /// Whether the file may soon take what it has refused.
-    pub(super) fn waits_for_room(&self) -> bool {
-        self.gap.is_some() && self.try_at.is_some()
+    /// Whether something is missing that the file can say before the stream ends. What the limit drops still becomes more.
+    pub(super) fn has_to_mark(&self) -> bool {
+        self.gap.as_ref().is_some_and(|gap| !matches!(gap.cause, Cause::Limit(_)))
     }
 
     /// Tries again to say what is missing, where it is time.
     pub(super) fn try_again(&mut self) {
-        if self.waits_for_room() && self.is_due() {
+        if self.has_to_mark() && self.is_due() {
             self.mark();
         }
     }

@@ -57,6 +57,11 @@ impl Stream {
         (skipped, self.read(&mut taken, buffer))
     }
 
+    /// Whether something is missing that the log does not know of.
+    pub(super) fn has_skipped(&self) -> bool {
+        self.taken().skipped.is_some()
+    }
+
     /// Drops what waits to be read.
     pub(super) fn discard(&self, cause: &Cause) {
         let mut taken = self.taken();

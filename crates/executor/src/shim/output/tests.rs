@@ -70,7 +70,7 @@ fn log_that_takes_nothing_counts_what_it_lacks() {
     for _ in 0..100 {
         log.take(b"0123456789");
     }
-    assert!(log.waits_for_room());
+    assert!(log.has_to_mark());
     log.end();
     assert_eq!(log.written(), 0);
     let full = fs::OpenOptions::new().append(true).open("/dev/full").unwrap();
