@@ -159,7 +159,15 @@ impl Catalogue {
                 let (worker_key, settings) = (worker_key.clone(), settings.clone());
                 let group = Group { id, shard, worker_key: worker_key.clone(), settings: settings.clone() };
                 let is_new = self.groups.insert(name.clone(), group).is_none();
+                // Limits are of a level that the shard has to have first. Without them the order is that of older journals.
+                let has_limits = settings.limits.is_some();
+                if is_new && has_limits {
+                    self.tell_level(shard);
+                }
                 self.mailbox.send(shard, ShardMessage::Group { id, name, worker_key, settings });
+                if is_new && !has_limits {
+                    self.tell_level(shard);
+                }
                 if is_new {
                     self.tell_new_group(shard);
                 }
@@ -292,9 +300,8 @@ impl Catalogue {
         self.send(&job.definition.spec.group, ShardMessage::Remove { job: id, orphaned_in });
     }
 
-    /// What holds in all groups holds in a new one.
+    /// What holds in all groups, beside the level, holds in a new one.
     fn tell_new_group(&mut self, shard: ShardId) {
-        self.tell_level(shard);
         if let Some(freeze) = self.freezes.get(&None).cloned() {
             let (scope, freeze) = (FreezeScope::Everything, Some(freeze));
             self.mailbox.send(shard, ShardMessage::Freeze { scope, freeze });

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tidemill_model::{
     AlarmEvent, AlarmKind, AttemptEvent, AttemptOutcome, AttemptResult, BatchId, CatalogueCommand, Command,
     Event, Excess, ExcessKind, GroupSettings, Heartbeat, InstanceId, JobCommand, Level, LevelCommand, Limits,
-    Outcome, Process, RunSpec, RunningExcess, ShardId, Token, WorkMessage, WorkerCommand, WorkerId,
+    Outcome, Process, ReplicationEvent, RunSpec, RunningExcess, ShardId, Token, WorkMessage, WorkerCommand,
+    WorkerId,
 };
 
 /// All processes read level 3.
@@ -177,6 +178,21 @@ fn no_job_is_above_the_maximum_of_its_group() {
         invalid: settings.limits.max.memory_mb: "99": is below limits.memory_mb 100 of job g/a; lower that first, or name at least 100
         invalid: settings.limits.default.memory_mb: "101": is above settings.limits.max, 100; lower it, or raise the maximum
         invalid: group: "small": the job has limits.memory_mb 100, above the maximum of group small, 50; lower it first, or have an administrator raise limits.max of the group"#]].assert_eq(&told);
+}
+
+/// Rule 13: the shard of a new group has the level of limits before it has limits.
+#[test]
+fn new_group_hears_of_the_level_before_its_limits() {
+    let mut world = World::new();
+    raise(&mut world);
+    define(&mut world, "second", json!({"max": {"memory_mb": 50}}));
+    let events = world.events();
+    let at = |is_it: fn(&ReplicationEvent) -> bool| {
+        events.iter().position(|event| matches!(event, Event::Replication(event) if is_it(event))).unwrap()
+    };
+    let level = at(|event| matches!(event, ReplicationEvent::LevelReplicated { .. }));
+    let group = at(|event| matches!(event, ReplicationEvent::GroupReplicated { .. }));
+    assert!(level < group, "{events:?}");
 }
 
 /// EXE-2: a worker hears what the job and its group say of each attempt.

@@ -124,7 +124,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Makes the group of this name, with those of its directories that the limits need. A limit that the kernel refuses, as one above
-    /// that of a group above, is left out and told; the others stay.
+    /// that of a group above, is left out and returned as an error; the others stay.
     pub(super) fn make(tree: &Tree, name: &str, limits: &Limits) -> (Self, Vec<io::Error>) {
         let Tree { memory, processes, cpu } = tree.below(name);
         let limit_bytes = limits.memory_mb.map(|mb| u64::from(mb) << 20);

@@ -23,7 +23,7 @@ pub use group::{Place, Tree, Version};
 pub(crate) use group::{leave, remove, sweep};
 pub(crate) use guard::{Guard, protect_shim};
 
-/// What a shim is told of the limits of its attempt.
+/// The limits of an attempt, as its shim gets them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimLimits {

@@ -88,7 +88,7 @@ fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &
             News::Ended(record) => {
                 shared.table.remove(token);
                 let dir = shared.setup.attempts.open(token);
-                let end = shared.setup.checks.begin(token, &dir, record, said.output_path);
+                let end = shared.setup.checks.begin(token, &dir, *record, said.output_path);
                 return inputs.extend(end.map(|end| Input::ProcessEnded { token, end }));
             }
         }

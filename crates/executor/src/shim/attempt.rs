@@ -74,7 +74,7 @@ pub(super) fn run(
     (record.read_kib, record.written_kib) = (disk_kib(used.block_reads()), disk_kib(used.block_writes()));
     guard.finish(&mut record);
     let written = line.write_down(dir, &record, signals);
-    line.tell(&News::Ended(record));
+    line.tell(&News::Ended(Box::new(record)));
     written.map(|()| Code::Ended)
 }
 

@@ -93,7 +93,7 @@ pub enum News {
     /// It wants more than there is for it.
     Exceeded(Excess),
     /// No process of it is left, and `exit.json` says the same as this.
-    Ended(ExitRecord),
+    Ended(Box<ExitRecord>),
 }
 
 impl News {
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn news_are_taken_when_their_line_is_whole() {
-        let ended = News::Ended(ExitRecord { exit_code: Some(3), ..ExitRecord::default() });
+        let ended = News::Ended(Box::new(ExitRecord { exit_code: Some(3), ..ExitRecord::default() }));
         let mut said = [News::Started.to_line(), b"{\"sung\":1}\n".to_vec(), ended.to_line()].concat();
         let last = said.pop().unwrap();
         assert_eq!(News::take(&mut said), [News::Started]);

@@ -1,8 +1,9 @@
 //! LOG-1, EXE-6: what jobs print, through pipes into logs.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::Write as _;
 use std::ops::RangeInclusive;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -104,6 +105,20 @@ fn job_may_close_reopen_and_replace_its_outputs() {
     assert_eq!(attempt.end().exit_code, Some(5));
     assert_eq!(attempt.stdout(), "before\n");
     assert_eq!(fs::read_to_string(attempt.path("work/copy")).unwrap(), "into\n");
+}
+
+/// EXE-2: a job that runs as another account can open its outputs by their names, and the logs are not its own.
+#[test]
+fn job_of_another_account_may_reopen_its_outputs() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o711)).unwrap();
+    let text = "id -un; echo a > /dev/stdout; echo b > /dev/stderr; cat ../stdout > /dev/null 2>&1 || exit 3";
+    let spec = ShimSpec { run_as: Some("nobody".to_owned()), ..script(text) };
+    let mut attempt = Attempt::start_with(Fixture::start_in(dir), &spec);
+    let record = attempt.end();
+    assert_eq!((record.exit_code, record.error), (Some(3), None));
+    assert_eq!(attempt.stdout(), "nobody\na\n");
+    assert_eq!(fs::read_to_string(attempt.path("stderr")).unwrap(), "b\n");
 }
 
 /// A job that prints nothing costs no thread, one that prints and runs on costs one; what it has printed is there while it runs.

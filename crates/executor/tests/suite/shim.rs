@@ -150,7 +150,7 @@ impl Attempt {
     pub(crate) fn end(&mut self) -> ExitRecord {
         let news = hear_all(&self.worker);
         let record = self.record().expect("a shim that has ended has written it down");
-        assert_eq!(news.last(), Some(&News::Ended(record.clone())));
+        assert_eq!(news.last(), Some(&News::Ended(Box::new(record.clone()))));
         record
     }
 
@@ -564,7 +564,7 @@ fn second_shim_beside_a_running_one_starts_nothing() {
 fn worker_hears_that_the_job_runs_and_how_it_ended() {
     let attempt = Attempt::start(&script("exit 0"));
     let news = hear_all(&attempt.worker);
-    assert_eq!(news, [News::Started, News::Ended(attempt.record().unwrap())]);
+    assert_eq!(news, [News::Started, News::Ended(Box::new(attempt.record().unwrap()))]);
 }
 
 /// Rule 9: time that passed before the shim could begin counts too.

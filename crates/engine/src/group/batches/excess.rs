@@ -28,7 +28,7 @@ pub(super) fn spares_retry(batch: &Batch, outcome: &AttemptOutcome) -> bool {
         && !planted!(HostMemoryUsesUpRetry)
 }
 
-/// What is on record of it, and what people are told.
+/// The event and its alarm.
 fn over_limit(
     id: BatchId,
     batch: &Batch,
