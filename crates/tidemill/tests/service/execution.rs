@@ -422,6 +422,23 @@ fn priority_of_the_job_calls_counts_down() {
     assert!(status == 422 || answer["accept"] == false, "{status} {answer}");
 }
 
+/// EXE-6, LOG-1: an output that is longer than the setting allows has its beginning, its end and a line that says what is missing, and
+/// the job ends as it likes.
+#[test]
+fn log_of_a_job_that_prints_too_much_says_what_is_missing() {
+    let dir = open_dir();
+    let server = Server::start_with(dir.path(), &[("EXECUTOR__OUTPUT_MAX_MB", "1")]);
+    server.apply("jobs: [{name: a, group: default, type: shell, command: 'seq 1 400000; exit 5'}]");
+    let batch = run_job(&server, "default/a");
+    assert_eq!(ended(&server, &batch)["result"], "failed");
+    let log = log(&server, &batch);
+    let (head, tail) = log.split_once("[tidemill] output gap: offset=983040 dropped=").unwrap();
+    assert!(head.starts_with("1\n2\n3\n"), "{} bytes", head.len());
+    assert!(tail.contains(" reason=longer than 1048576 bytes\n") && tail.ends_with("\n399999\n400000\n"));
+    assert!(log.len() < (1 << 20) + 200, "{} bytes", log.len());
+    assert_eq!(server.stop(), Some(0));
+}
+
 /// A small disk of its own.
 struct Disk(PathBuf);
 
