@@ -130,7 +130,7 @@ pub(crate) enum Entry {
         because: KillCause,
     },
     Runs,
-    Ended(ExitRecord),
+    Ended(Box<ExitRecord>),
     /// Its shim is gone without a word.
     Vanished,
 }

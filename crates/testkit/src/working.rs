@@ -28,7 +28,7 @@ impl World {
             let end = match entry {
                 Entry::Wanted | Entry::Unwanted { .. } => Some(ProcessEnd::Abandoned),
                 Entry::Runs => None,
-                Entry::Ended(record) => Some(ProcessEnd::Recorded(record.clone())),
+                Entry::Ended(record) => Some(ProcessEnd::Recorded((**record).clone())),
                 Entry::Vanished => Some(ProcessEnd::Vanished),
             };
             found.push(Input::Found { token: *token, end });
@@ -350,7 +350,7 @@ impl World {
             self.stats.add("killed", because.as_str());
         }
         if process.of == cluster.id && cluster.directory.contains_key(&token) {
-            let entry = record.clone().map_or(Entry::Vanished, Entry::Ended);
+            let entry = record.clone().map_or(Entry::Vanished, |record| Entry::Ended(Box::new(record)));
             cluster.directory.insert(token, entry);
             let end = record.map_or(ProcessEnd::Vanished, ProcessEnd::Recorded);
             let what = Happening::worker(index, cluster.life, Input::ProcessEnded { token, end });
